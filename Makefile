@@ -1,0 +1,42 @@
+# Everything a newcomer needs: `make demo` and `make test` do their own set-up in .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# Tests run on all cores; PYTEST_ARGS adds to or overrides this.
+PYTEST := $(BIN)/python -m pytest -n auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types test-all clean
+
+help:            ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.run: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Setting up inftda in $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@echo "Installing what the tests need in $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.run    ## Release a small synthetic country and say what happened
+	@$(BIN)/inftda demo --out demo-output
+
+test: lint types      ## Lint, types and the fast tests
+	@$(PYTEST) $(PYTEST_ARGS)
+
+test-all: lint types  ## Also the slow tests
+	@$(PYTEST) -m "slow or not slow" $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev    ## ruff: style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev   ## mypy, strict
+	@$(BIN)/mypy
+
+clean:                ## Remove everything made here
+	rm -rf $(VENV) build dist site demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis

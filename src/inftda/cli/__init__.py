@@ -1,0 +1,1 @@
+"""Arguments to calls to exit codes."""

@@ -1,0 +1,1 @@
+"""Where a mechanism's level steps are carried out."""

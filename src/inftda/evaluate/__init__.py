@@ -1,0 +1,1 @@
+"""How good a release is: guarantees known beforehand, and confidential comparisons."""

@@ -1,0 +1,298 @@
+"""One nested public classification: areas, diseases, modes of transport.
+
+Levels run from 1 (coarse) to `depth` (fine); level 0 is the whole, one area that holds
+everything (the paper's P_0 .. P_g, section 3). Areas of each level are numbered depth-first,
+so the children of an area are one contiguous range of the next level.
+
+A hierarchy is public knowledge: it must never be derived from the trips.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from inftda.errors import HierarchyError
+from inftda.tables import read_strings
+
+#: Every level of the extra area that takes rows which cannot be placed.
+OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Areas nested in levels, numbered depth-first.
+
+    Build one with `Hierarchy.read`. Two hierarchies with the same level names and the same
+    code paths are equal whatever the order of their rows, and have the same `fingerprint`.
+
+    >>> areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
+    >>> areas.depth, areas.n_areas(1), areas.codes(2).to_pylist()
+    (2, 2, ['001', '002', '003'])
+    >>> areas.child_start(1).tolist()
+    [0, 2, 3]
+    """
+
+    level_names: tuple[str, ...]
+    _codes: tuple[pa.StringArray, ...]
+    _child_start: tuple[NDArray[np.int32], ...]
+
+    @classmethod
+    def read(cls, source: Any, *, columns: Sequence[str] | None = None) -> Self:
+        """Read a hierarchy from a CSV or Parquet file, or any table that speaks Arrow.
+
+        Args:
+            source: path, pandas/polars/pyarrow table, or mapping of column name to codes;
+                one row per finest area.
+            columns: the level columns from coarse to fine; all columns by default.
+
+        Raises:
+            HierarchyError: a cell is blank, a code has two parents, or a finest code
+                stands twice. The message names the culprit.
+        """
+        table = read_strings(source, what="areas table", error=HierarchyError)
+        names = tuple(columns) if columns is not None else tuple(table.column_names)
+        _check_columns(names, table.column_names)
+        table = table.select(list(names))
+        _check_cells(table)
+        order, ranks = _depth_first(table)
+        codes, starts = _number_levels(table, order, ranks)
+        return cls(names, codes, starts)
+
+    @property
+    def depth(self) -> int:
+        """Number of levels below the whole."""
+        return len(self.level_names)
+
+    def n_areas(self, level: int) -> int:
+        """Number of areas of a level; 1 at level 0."""
+        return 1 if level == 0 else len(self._codes[level - 1])
+
+    def codes(self, level: int) -> pa.StringArray:
+        """Codes of the areas of a level, in depth-first order, as they were written."""
+        if level == 0:
+            return pa.array(["all"], pa.string())
+        return self._codes[level - 1]
+
+    def child_start(self, level: int) -> NDArray[np.int32]:
+        """int32[n_areas(level) + 1]: children of area i are start[i]..start[i+1] one level down."""
+        return self._child_start[level]
+
+    def level_name(self, level: int) -> str:
+        """Name of a level for people; "all" for the whole."""
+        return "all" if level == 0 else self.level_names[level - 1]
+
+    def level_of(self, name: str) -> int:
+        """Number of the level with this name.
+
+        Raises:
+            HierarchyError: there is no such level.
+        """
+        if name == "all":
+            return 0
+        if name not in self.level_names:
+            raise HierarchyError(
+                f"there is no level {name!r}; the levels are all, {', '.join(self.level_names)}"
+            )
+        return self.level_names.index(name) + 1
+
+    def descend(self, level: int, finer: int) -> NDArray[np.int32]:
+        """int32[n_areas(level) + 1]: areas of `finer` inside area i are start[i]..start[i+1]."""
+        start = np.arange(self.n_areas(level) + 1, dtype=np.int32)
+        for step in range(level, finer):
+            start = self._child_start[step][start]
+        return start
+
+    def ancestor(self, level: int, coarser: int) -> NDArray[np.int32]:
+        """int32[n_areas(level)]: for each area of `level` the area of `coarser` that holds it."""
+        spans = np.diff(self.descend(coarser, level))
+        return np.repeat(np.arange(len(spans), dtype=np.int32), spans)
+
+    def leaves_under(self, level: int) -> NDArray[np.int64]:
+        """int64[n_areas(level)]: number of finest areas inside each area of the level."""
+        return np.diff(self.descend(level, self.depth)).astype(np.int64)
+
+    def splits(self, level: int) -> bool:
+        """Whether any area of `level - 1` has two children or more at `level`."""
+        return self.n_areas(level) > self.n_areas(level - 1)
+
+    def with_outside(self, code: str = OUTSIDE) -> "Hierarchy":
+        """The same hierarchy with one more area, public, for rows that cannot be placed.
+
+        Raises:
+            HierarchyError: the code is taken.
+        """
+        for level in range(1, self.depth + 1):
+            if pc.index(self.codes(level), code).as_py() >= 0:
+                raise HierarchyError(
+                    f"the code {code!r} is taken at level {self.level_name(level)!r}; "
+                    "choose another code for the outside area"
+                )
+        extra = pa.table({name: [code] for name in self.level_names})
+        return Hierarchy.read(pa.concat_tables([self.to_table(), extra]))
+
+    def find(self, level: int, codes: Sequence[str]) -> NDArray[np.int32]:
+        """Numbers of the areas with these codes.
+
+        Raises:
+            HierarchyError: a code is unknown at that level.
+        """
+        found = pc.index_in(pa.array(codes, pa.string()), value_set=self.codes(level))
+        if found.null_count:
+            missing = codes[found.is_null().to_pylist().index(True)]
+            raise HierarchyError(
+                f"there is no area {missing!r} at level {self.level_name(level)!r}"
+            )
+        return np.asarray(found, dtype=np.int32)
+
+    def to_table(self) -> pa.Table:
+        """One row per finest area, columns from coarse to fine, in depth-first order."""
+        columns = {
+            name: self.codes(level).take(pa.array(self.ancestor(self.depth, level)))
+            for level, name in enumerate(self.level_names, start=1)
+        }
+        return pa.table(columns)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of level names and code paths: equal exactly for equal hierarchies."""
+        digest = hashlib.sha256()
+        for column, name in enumerate(self.level_names):
+            digest.update(_framed(name))
+            codes = self._codes[column]
+            digest.update(b"".join(_framed(code) for code in codes.to_pylist()))
+            digest.update(self._child_start[column].astype("<i4").tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hierarchy) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(
+            f"{self.n_areas(level):,} {name}" for level, name in enumerate(self.level_names, 1)
+        )
+        return f"Hierarchy({sizes})"
+
+
+def _framed(text: str) -> bytes:
+    raw = text.encode()
+    return len(raw).to_bytes(8, "little") + raw
+
+
+def _check_columns(names: tuple[str, ...], present: list[str]) -> None:
+    if not names:
+        raise HierarchyError("the areas table has no levels; give at least one column of codes")
+    for name in names:
+        if name not in present:
+            raise HierarchyError(
+                f"the areas table has no column {name!r}; it has {', '.join(present)}"
+            )
+    for name in names:
+        if not name.strip():
+            raise HierarchyError("a level column of the areas table has no name; give it one")
+        if names.count(name) > 1:
+            raise HierarchyError(f"the level {name!r} is given twice; name each column once")
+    if "all" in names:
+        raise HierarchyError(
+            "a level must not be called 'all', which stands for the whole; rename that column"
+        )
+
+
+def _check_cells(table: pa.Table) -> None:
+    if table.num_rows == 0:
+        raise HierarchyError("the areas table has no rows; give one row per finest area")
+    for name in table.column_names:
+        column = table.column(name)
+        blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True)
+        row = pc.index(blank, True).as_py()
+        if row >= 0:
+            raise HierarchyError(
+                f"column {name!r} of the areas table is blank in row {row + 1}; "
+                "every area needs a code at every level (repeat the coarser code if a level "
+                "does not apply)"
+            )
+
+
+def _depth_first(table: pa.Table) -> tuple[NDArray[np.intp], list[NDArray[np.int32]]]:
+    """Order of the rows by code path, and the rank of each row's code at each level."""
+    ranks = []
+    for name in table.column_names:
+        encoded = table.column(name).combine_chunks().dictionary_encode()
+        by_code = np.asarray(pc.sort_indices(encoded.dictionary))
+        rank_of = np.empty(len(by_code), np.int32)
+        rank_of[by_code] = np.arange(len(by_code), dtype=np.int32)
+        ranks.append(rank_of[np.asarray(encoded.indices)])
+    return np.lexsort(ranks[::-1]), ranks
+
+
+def _number_levels(
+    table: pa.Table, order: NDArray[np.intp], ranks: list[NDArray[np.int32]]
+) -> tuple[tuple[pa.StringArray, ...], tuple[NDArray[np.int32], ...]]:
+    """Codes and child ranges of every level; checks that the levels nest."""
+    codes: list[pa.StringArray] = []
+    starts: list[NDArray[np.int32]] = []
+    n_rows = len(order)
+    is_new = np.zeros(n_rows, bool)
+    is_new[0] = True
+    previous = np.array([0])
+    for name, rank in zip(table.column_names, ranks, strict=True):
+        sorted_rank = rank[order]
+        is_new[1:] |= sorted_rank[1:] != sorted_rank[:-1]
+        first = np.flatnonzero(is_new)
+        _check_one_parent(table, name, order, sorted_rank[first], first)
+        codes.append(table.column(name).combine_chunks().take(pa.array(order[first])))
+        starts.append(np.append(np.searchsorted(first, previous), len(first)).astype(np.int32))
+        previous = first
+    _check_finest(table, order, previous)
+    return tuple(codes), tuple(starts)
+
+
+def _check_one_parent(
+    table: pa.Table,
+    name: str,
+    order: NDArray[np.intp],
+    runs: NDArray[np.int32],
+    first: NDArray[np.intp],
+) -> None:
+    """A code that starts two runs lies under two parents."""
+    by_rank = np.argsort(runs, kind="stable")
+    again = np.flatnonzero(runs[by_rank][1:] == runs[by_rank][:-1])
+    if len(again) == 0:
+        return
+    rows = [order[first[by_rank[again[0] + k]]] for k in (0, 1)]
+    column = table.column_names.index(name)
+    parent = table.column_names[column - 1]
+    code = table.column(name)[int(rows[0])].as_py()
+    parents = " and ".join(repr(table.column(parent)[int(row)].as_py()) for row in rows)
+    raise HierarchyError(
+        f"{name} {code!r} lies in two areas of level {parent!r}: {parents}; "
+        "give each area one parent, or make the codes different (for example by "
+        "putting the parent's code in front)"
+    )
+
+
+def _check_finest(table: pa.Table, order: NDArray[np.intp], first: NDArray[np.intp]) -> None:
+    if len(first) == len(order):
+        return
+    repeated = np.flatnonzero(np.diff(np.append(first, len(order))) > 1)[0]
+    name = table.column_names[-1]
+    code = table.column(name)[int(order[first[repeated]])].as_py()
+    raise HierarchyError(
+        f"{name} {code!r} stands in more than one row of the areas table; "
+        "keep one row per finest area"
+    )
+
+
+def read_hierarchy(source: "Hierarchy | str | Path | Any") -> Hierarchy:
+    """`source` itself if it is a hierarchy, otherwise what `Hierarchy.read` makes of it."""
+    return source if isinstance(source, Hierarchy) else Hierarchy.read(source)

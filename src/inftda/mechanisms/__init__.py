@@ -1,0 +1,1 @@
+"""What is done to the counts; where it runs is the business of engines."""

@@ -1,0 +1,250 @@
+"""The tree that is released top-down: axes and the order in which they are refined.
+
+A node is one area on every axis. Each step refines one axis by one level; the paper's
+destination tree (section 3) refines destination 1, origin 1, destination 2, origin 2, ...
+Nothing of the size of the tree is ever built: sizes are Python integers, 10^12 nodes are normal.
+
+The tree is public knowledge: it must never be derived from the trips.
+"""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.errors import TreeError
+from inftda.hierarchy import Hierarchy
+
+ORIGIN, DESTINATION = "origin", "destination"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One column of the table and the hierarchy its codes come from."""
+
+    name: str
+    hierarchy: Hierarchy
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Refinement of one axis (by its number) from `level - 1` to `level` of its hierarchy."""
+
+    axis: int
+    level: int
+
+
+@dataclass(frozen=True)
+class TreeLevel:
+    """All nodes after the first `index` steps; level 0 is the root.
+
+    Attributes:
+        index: number of steps taken.
+        step: the step that leads here; None at the root.
+        axes: the axes of the tree.
+        depths: level of each axis's hierarchy that nodes of this level stand at.
+    """
+
+    index: int
+    step: Step | None
+    axes: tuple[Axis, ...]
+    depths: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """For people: "province > municipality" is from province to municipality."""
+        separator = " > " if _is_od(self.axes[:2]) and len(self.axes) == 2 else " × "
+        return separator.join(
+            axis.hierarchy.level_name(depth)
+            for axis, depth in zip(self.axes, self.depths, strict=True)
+        )
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of possible nodes."""
+        return prod(
+            axis.hierarchy.n_areas(depth)
+            for axis, depth in zip(self.axes, self.depths, strict=True)
+        )
+
+    @property
+    def axis(self) -> int:
+        """Number of the axis that the step to this level refines."""
+        if self.step is None:
+            raise TreeError("the root is not reached by refining an axis")
+        return self.step.axis
+
+    @property
+    def child_start(self) -> NDArray[np.int32]:
+        """Child ranges on the refined axis, by area number there at the level above."""
+        return self.axes[self.axis].hierarchy.child_start(self.depths[self.axis] - 1)
+
+    @property
+    def max_children(self) -> int:
+        """Largest number of nodes of this level under one node of the level above."""
+        return 1 if self.step is None else int(np.diff(self.child_start).max())
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether the step to this level splits no area: nothing to measure, nothing to pay."""
+        if self.step is None:
+            return False
+        return not self.axes[self.step.axis].hierarchy.splits(self.step.level)
+
+    def leaf_capacities(self) -> Iterator[tuple[int, int]]:
+        """(leaves under a node, number of such nodes), nodes with most leaves first, lazily."""
+        factors = [_sizes(axis, depth) for axis, depth in zip(self.axes, self.depths, strict=True)]
+        return _largest_products(factors)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Axes, each with its hierarchy, and the order in which they are refined.
+
+    >>> areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
+    >>> tree = Tree.destination_first(areas)
+    >>> [level.name for level in tree.levels]
+    ['all > all', 'all > region', 'region > region', 'region > town', 'town > town']
+    >>> tree.levels[-1].n_nodes, tree.depth
+    (9, 4)
+    """
+
+    axes: tuple[Axis, ...]
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def build(cls, axes: Sequence[Axis], order: Sequence[str]) -> Self:
+        """A tree from its axes and the order of refinement.
+
+        Args:
+            axes: the columns of the table.
+            order: names of axes; each mention refines that axis by one level.
+
+        Raises:
+            TreeError: an axis is missing, named twice, or not refined to its finest level.
+        """
+        names = [axis.name for axis in axes]
+        _check_names(names)
+        depths = dict.fromkeys(names, 0)
+        steps = []
+        for name in order:
+            if name not in depths:
+                raise TreeError(
+                    f"the order names the axis {name!r}; the axes are {', '.join(names)}"
+                )
+            depths[name] += 1
+            steps.append(Step(names.index(name), depths[name]))
+        for axis in axes:
+            if depths[axis.name] != axis.hierarchy.depth:
+                raise TreeError(
+                    f"the order names the axis {axis.name!r} {depths[axis.name]} times, but its "
+                    f"hierarchy has {axis.hierarchy.depth} levels; name it once for each level"
+                )
+        return cls(tuple(axes), tuple(steps))
+
+    @classmethod
+    def destination_first(cls, origin: Hierarchy, destination: Hierarchy | None = None) -> Self:
+        """The destination tree of the paper: destination 1, origin 1, destination 2, ..."""
+        axes = (Axis(ORIGIN, origin), Axis(DESTINATION, destination or origin))
+        return cls.build(axes, interleave([axes[1], axes[0]]))
+
+    @classmethod
+    def origin_first(cls, origin: Hierarchy, destination: Hierarchy | None = None) -> Self:
+        """The origin tree of the paper: origin 1, destination 1, origin 2, ..."""
+        axes = (Axis(ORIGIN, origin), Axis(DESTINATION, destination or origin))
+        return cls.build(axes, interleave(axes))
+
+    @cached_property
+    def levels(self) -> tuple[TreeLevel, ...]:
+        """Levels 0 (root) to the number of steps, trivial ones included."""
+        depths = [0] * len(self.axes)
+        levels = [TreeLevel(0, None, self.axes, tuple(depths))]
+        for index, step in enumerate(self.steps, start=1):
+            depths[step.axis] = step.level
+            levels.append(TreeLevel(index, step, self.axes, tuple(depths)))
+        return tuple(levels)
+
+    @property
+    def splitting_levels(self) -> tuple[TreeLevel, ...]:
+        """Levels below the root that split something; only these are measured."""
+        return tuple(level for level in self.levels[1:] if not level.is_trivial)
+
+    @property
+    def depth(self) -> int:
+        """T: number of levels that are measured."""
+        return len(self.splitting_levels)
+
+    @property
+    def is_od(self) -> bool:
+        """Whether the axes are just origin and destination."""
+        return len(self.axes) == 2 and _is_od(self.axes)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Names of the axes in the order of refinement, as `Tree.build` takes them."""
+        return tuple(self.axes[step.axis].name for step in self.steps)
+
+
+def interleave(axes: Sequence[Axis]) -> list[str]:
+    """One level of each axis in turn; when one is used up the others go on."""
+    deepest = max(axis.hierarchy.depth for axis in axes)
+    return [
+        axis.name
+        for level in range(1, deepest + 1)
+        for axis in axes
+        if level <= axis.hierarchy.depth
+    ]
+
+
+def default_order(axes: Sequence[Axis], *, first: str = DESTINATION) -> list[str]:
+    """Origin and destination in turn, `first` first; every other axis after them, one by one."""
+    ends = [axis for axis in axes if axis.name in {ORIGIN, DESTINATION}]
+    others = [axis for axis in axes if axis.name not in {ORIGIN, DESTINATION}]
+    ends.sort(key=lambda axis: axis.name != first)
+    order = interleave(ends) if ends else []
+    for axis in others:
+        order += [axis.name] * axis.hierarchy.depth
+    return order
+
+
+def _check_names(names: list[str]) -> None:
+    if not names:
+        raise TreeError("a tree needs at least one axis")
+    for name in names:
+        if names.count(name) > 1:
+            raise TreeError(f"the axis {name!r} is given twice; name each axis once")
+
+
+def _is_od(axes: Sequence[Axis]) -> bool:
+    return [axis.name for axis in axes] == [ORIGIN, DESTINATION]
+
+
+def _sizes(axis: Axis, depth: int) -> list[tuple[int, int]]:
+    """(leaves, number of areas with so many leaves) of one axis, largest first."""
+    sizes, areas = np.unique(axis.hierarchy.leaves_under(depth), return_counts=True)
+    return [(int(s), int(a)) for s, a in zip(sizes[::-1], areas[::-1], strict=True)]
+
+
+def _largest_products(factors: list[list[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
+    """Products of one size from each factor with their multiplicities, largest first.
+
+    A heap holds the frontier of index tuples; each popped tuple pushes its successors, so
+    only as many products are formed as are asked for.
+    """
+    first = (0,) * len(factors)
+    heap = [(-prod(sizes[0][0] for sizes in factors), first)]
+    seen = {first}
+    while heap:
+        negative, indices = heapq.heappop(heap)
+        yield -negative, prod(sizes[i][1] for sizes, i in zip(factors, indices, strict=True))
+        for position, index in enumerate(indices):
+            following = (*indices[:position], index + 1, *indices[position + 1 :])
+            if index + 1 < len(factors[position]) and following not in seen:
+                seen.add(following)
+                product = prod(s[i][0] for s, i in zip(factors, following, strict=True))
+                heapq.heappush(heap, (-product, following))
