@@ -1,1 +1,61 @@
-"""Placeholder; filled at the end."""
+"""Publish origin/destination tables under differential privacy.
+
+The names below are loaded when they are first used, so that `import inftda` is instant.
+
+>>> import inftda
+>>> inftda.intopt([5, -2, 1], 3).sum()
+np.int64(3)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inftda.errors import InftdaError as InftdaError
+    from inftda.hierarchy import Hierarchy as Hierarchy
+    from inftda.ingest import SqlQuery as SqlQuery
+    from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
+    from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+    from inftda.noise.entropy import SecureSource as SecureSource
+    from inftda.noise.entropy import SeededSource as SeededSource
+    from inftda.optimize.chebyshev import intopt as intopt
+    from inftda.privacy.plan import make_plan as make_plan
+    from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
+    from inftda.publication.release import Release as Release
+    from inftda.publication.release import open_release as open_release
+    from inftda.publish import build_tree as build_tree
+    from inftda.publish import release as release
+    from inftda.tree import Axis as Axis
+    from inftda.tree import Tree as Tree
+
+_HOMES = {
+    "Axis": "inftda.tree",
+    "DiscreteGaussian": "inftda.noise.discrete_gaussian",
+    "DiscreteLaplace": "inftda.noise.discrete_laplace",
+    "Hierarchy": "inftda.hierarchy",
+    "InftdaError": "inftda.errors",
+    "PrivacyUnit": "inftda.privacy.unit",
+    "Release": "inftda.publication.release",
+    "SecureSource": "inftda.noise.entropy",
+    "SeededSource": "inftda.noise.entropy",
+    "SqlQuery": "inftda.ingest",
+    "Tree": "inftda.tree",
+    "build_tree": "inftda.publish",
+    "intopt": "inftda.optimize.chebyshev",
+    "make_plan": "inftda.privacy.plan",
+    "open_release": "inftda.publication.release",
+    "release": "inftda.publish",
+}
+__all__ = list(_HOMES)  # noqa: PLE0605 - one list of names is enough
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'inftda' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -184,7 +184,8 @@ class _Layout:
     def ordinal(self, words: NDArray[np.uint64], level: int) -> NDArray[np.int32]:
         """int32: the ordinal of one level (by its place in `levels`) in each key."""
         mask = np.uint64((1 << self.bits[level]) - 1)
-        return ((words[self.word[level]] >> np.uint64(self.shift[level])) & mask).astype(np.int32)
+        row: NDArray[np.uint64] = words[self.word[level]]
+        return ((row >> np.uint64(self.shift[level])) & mask).astype(np.int32)
 
     def areas(self, words: NDArray[np.uint64], top: int) -> tuple[NDArray[np.int32], ...]:
         """Area numbers on each axis of the nodes of tree level `top` that the keys lie in."""
@@ -215,7 +216,7 @@ def _sort(
 
 
 @njit(cache=True, nogil=True)
-def radix_pass_kernel(words, counts, word, shift, out_words, out_counts):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, E501, PLR0913 - compiled; dtypes below
+def radix_pass_kernel(words, counts, word, shift, out_words, out_counts):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, PLR0913, PLR0917 - compiled; dtypes below
     """Scatter keys and counts by one digit of the key, keeping the order of equal digits.
 
     Args:
@@ -257,7 +258,7 @@ def _sum_up(
 ) -> tuple[list[LevelCounts], NDArray[np.uint64], NDArray[np.int64]]:
     """Run sums level by level from the leaves up; also the keys and counts of level `top`."""
     last = layout.n_words - 1
-    n, _ = collapse_kernel(words, counts, last, 0, np.empty(0, np.int64))
+    n = collapse_kernel(words, counts, len(counts), last, 0, np.empty(0, np.int64))
     levels = []
     for place in reversed(range(len(layout.levels))):
         if layout.levels[place].index <= top:
@@ -265,26 +266,26 @@ def _sum_up(
         ordinal, count = layout.ordinal(words[:, :n], place), counts[:n].copy()
         start = np.empty(n + 1, np.int64)
         above = layout.shift[place] + layout.bits[place]
-        n, _ = collapse_kernel(words[:, :n], counts[:n], layout.word[place], above, start)
+        n = collapse_kernel(words, counts, n, layout.word[place], above, start)
         levels.append(LevelCounts(layout.levels[place], start[: n + 1].copy(), ordinal, count))
     return levels[::-1], words[:, :n], counts[:n].copy()
 
 
 @njit(cache=True, nogil=True)
-def collapse_kernel(words, counts, word, above, start):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201 - compiled; dtypes below
+def collapse_kernel(words, counts, n, word, above, start):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, PLR0913, PLR0917 - compiled; dtypes below
     """Merge neighbours that agree in words 0..word-1 and in the bits of `word` from `above` up.
 
     Args:
-        words: uint64[n_words, n] sorted keys; the first key of each run is moved to the front.
-        counts: int64[n]; the sum of each run is moved to the front. The total is below 2^60.
+        words: uint64[n_words, n..] sorted keys; the first key of each run is moved to the front.
+        counts: int64[n..]; the sum of each run is moved to the front. The total is below 2^60.
+        n: number of keys.
         word: the last word to compare.
         above: the lowest bit of it to compare; 64 compares none.
         start: int64[n + 1], written: where each run starts, and n behind the last; or empty.
 
     Returns:
-        (number of runs, number of keys).
+        Number of runs.
     """
-    n = counts.size
     runs = 0
     for i in range(n):
         is_new = i == 0
@@ -305,4 +306,4 @@ def collapse_kernel(words, counts, word, above, start):  # type: ignore[no-untyp
             counts[runs - 1] += counts[i]
     if start.size:
         start[runs] = n
-    return runs, n
+    return runs

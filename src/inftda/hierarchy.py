@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -57,10 +56,9 @@ class Hierarchy:
             HierarchyError: a cell is blank, a code has two parents, or a finest code
                 stands twice. The message names the culprit.
         """
-        table = read_strings(source, what="areas table", error=HierarchyError)
-        names = tuple(columns) if columns is not None else tuple(table.column_names)
-        _check_columns(names, table.column_names)
-        table = table.select(list(names))
+        table = read_strings(source, what="areas table", error=HierarchyError, columns=columns)
+        names = tuple(table.column_names)
+        _check_names(names)
         _check_cells(table)
         order, ranks = _depth_first(table)
         codes, starts = _number_levels(table, order, ranks)
@@ -189,19 +187,11 @@ def _framed(text: str) -> bytes:
     return len(raw).to_bytes(8, "little") + raw
 
 
-def _check_columns(names: tuple[str, ...], present: list[str]) -> None:
+def _check_names(names: tuple[str, ...]) -> None:
     if not names:
         raise HierarchyError("the areas table has no levels; give at least one column of codes")
-    for name in names:
-        if name not in present:
-            raise HierarchyError(
-                f"the areas table has no column {name!r}; it has {', '.join(present)}"
-            )
-    for name in names:
-        if not name.strip():
-            raise HierarchyError("a level column of the areas table has no name; give it one")
-        if names.count(name) > 1:
-            raise HierarchyError(f"the level {name!r} is given twice; name each column once")
+    if not all(name.strip() for name in names):
+        raise HierarchyError("a level column of the areas table has no name; give it one")
     if "all" in names:
         raise HierarchyError(
             "a level must not be called 'all', which stands for the whole; rename that column"
@@ -293,6 +283,6 @@ def _check_finest(table: pa.Table, order: NDArray[np.intp], first: NDArray[np.in
     )
 
 
-def read_hierarchy(source: "Hierarchy | str | Path | Any") -> Hierarchy:
+def read_hierarchy(source: Any) -> Hierarchy:
     """`source` itself if it is a hierarchy, otherwise what `Hierarchy.read` makes of it."""
     return source if isinstance(source, Hierarchy) else Hierarchy.read(source)

@@ -1,9 +1,14 @@
-"""Any table in, Arrow out: files, DataFrames, mappings.
+"""Any small public table in, Arrow out: files, DataFrames, mappings.
 
-Codes are strings and stay as they are written: "001001" keeps its zeros.
+Codes are strings and stay as they are written: "001001" keeps its zeros. Nothing is guessed
+but the delimiter, and that from the header alone: a sniffer that skips or splits a row it does
+not understand would silently change the areas. Error messages may show cells, so confidential
+tables must never be read here.
 """
 
-from collections.abc import Mapping
+import csv
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +17,16 @@ import pyarrow.compute as pc
 
 from inftda.errors import InftdaError
 
-#: Endings of files that hold comma-separated text; DuckDB unpacks .gz by itself.
+#: Endings of files that hold delimited text.
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+#: The one that stands most often in the header is the delimiter.
+DELIMITERS = (",", ";", "\t", "|")
 
 
-def read_strings(source: Any, *, what: str, error: type[InftdaError]) -> pa.Table:
+def read_strings(
+    source: Any, *, what: str, error: type[InftdaError], columns: Sequence[str] | None = None
+) -> pa.Table:
     """A small table with every column as strings.
 
     Args:
@@ -25,44 +34,101 @@ def read_strings(source: Any, *, what: str, error: type[InftdaError]) -> pa.Tabl
             (pandas, polars, pyarrow), or a mapping of column name to values.
         what: name of the table for error messages.
         error: the class of error to raise.
+        columns: the columns to keep, in this order; all by default.
     """
+    try:
+        table = _read(source, what=what, error=error)
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, pa.ArrowException) as problem:
+        where = f"{str(source)!r} (the {what})" if isinstance(source, str | Path) else f"the {what}"
+        raise error(f"cannot read {where}: {_reason(problem)}") from None
+    names = list(columns) if columns is not None else table.column_names
+    _check_columns(names, table.column_names, what=what, error=error)
+    return _as_strings(table.select(names), what=what, error=error)
+
+
+def _read(source: Any, *, what: str, error: type[InftdaError]) -> pa.Table:
     if isinstance(source, str | Path):
-        table = _read_file(Path(source), what=what, error=error)
-    elif isinstance(source, Mapping):
-        table = pa.table(dict(source))
-    elif isinstance(source, pa.Table):
-        table = source
-    elif hasattr(source, "__arrow_c_stream__"):
+        return _read_file(Path(source), what=what, error=error)
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, Mapping):
+        return pa.table(dict(source))
+    if hasattr(source, "__arrow_c_stream__"):
         table = pa.table(source)
-    else:
-        raise error(
-            f"the {what} is a {type(source).__name__}; give a path to a CSV or Parquet file, "
-            "or a pandas, polars or pyarrow table"
-        )
-    return _as_strings(table, what=what, error=error)
+        # What is left of a pandas index after rows were filtered; it is nobody's column.
+        return table.select([n for n in table.column_names if not n.startswith("__index_level_")])
+    raise error(
+        f"the {what} is a {type(source).__name__}; give a path to a CSV or Parquet file, "
+        "or a pandas, polars or pyarrow table"
+    )
 
 
 def _read_file(path: Path, *, what: str, error: type[InftdaError]) -> pa.Table:
-    import duckdb  # noqa: PLC0415 - 0.1 s that a mapping or DataFrame need not pay
-
-    if not path.exists():
+    if not path.is_file():
         raise error(f"there is no file {str(path)!r} (the {what}); check the path")
     name = path.name.lower()
-    with duckdb.connect() as connection:
-        try:
-            if name.endswith(PARQUET_ENDINGS):
-                return connection.read_parquet(str(path)).to_arrow_table()
-            if name.endswith(CSV_ENDINGS):
-                return connection.read_csv(
-                    str(path), header=True, all_varchar=True
-                ).to_arrow_table()
-        except duckdb.Error as problem:
-            first_line = str(problem).splitlines()[0]
-            raise error(f"cannot read {str(path)!r} (the {what}): {first_line}") from None
+    if name.endswith(PARQUET_ENDINGS):
+        import pyarrow.parquet as pq  # noqa: PLC0415 - time that other kinds need not pay
+
+        with pq.ParquetFile(path) as file:
+            return file.read()
+    if name.endswith(CSV_ENDINGS):
+        return _read_csv(path)
     raise error(
         f"{path.name!r} (the {what}) has an unknown ending; use {', '.join(CSV_ENDINGS[:3])} "
         f"or {PARQUET_ENDINGS[0]}"
     )
+
+
+def _read_csv(path: Path) -> pa.Table:
+    from pyarrow import csv as arrow_csv  # noqa: PLC0415 - time that other kinds need not pay
+
+    is_packed = path.name.lower().endswith(".gz")
+    with pa.input_stream(str(path), compression="gzip" if is_packed else None) as stream:
+        content = stream.read_buffer()
+    if content.to_pybytes().count(b'"') % 2:
+        raise csv.Error('a " is not closed; close it, or write "" for one inside a quoted cell')
+    header = bytes(content[: 1 << 16]).splitlines()[:1]
+    names, delimiter = _parse_header(header[0].decode("utf-8-sig") if header else "")
+    return arrow_csv.read_csv(
+        pa.BufferReader(content),
+        # Types go by name: given, not read again, they leave no column to be guessed.
+        # One thread: only then do errors name the row.
+        read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=1, use_threads=False),
+        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+        ),
+    )
+
+
+def _parse_header(header: str) -> tuple[list[str], str]:
+    """Column names and delimiter."""
+    if not header.strip():
+        raise csv.Error("its first line is blank; start it with the names of the columns")
+    outside_quotes = re.sub('"[^"]*"', "", header)
+    delimiter = max(DELIMITERS, key=outside_quotes.count)
+    names = next(csv.reader([header], delimiter=delimiter, strict=True))
+    return [name.strip() for name in names], delimiter
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, UnicodeDecodeError) or "UTF8" in str(problem):
+        return "it is not UTF-8 text; save it as UTF-8"
+    if isinstance(problem, csv.Error):
+        return str(problem)
+    lines = str(problem).splitlines()
+    return f"{lines[0] if lines else type(problem).__name__}; mend the table and try again"
+
+
+def _check_columns(
+    names: list[str], present: list[str], *, what: str, error: type[InftdaError]
+) -> None:
+    for name in names:
+        if name not in present:
+            raise error(f"the {what} has no column {name!r}; it has {', '.join(present)}")
+        if names.count(name) > 1 or present.count(name) > 1:
+            raise error(f"column {name!r} of the {what} is given twice; name each column once")
 
 
 def _as_strings(table: pa.Table, *, what: str, error: type[InftdaError]) -> pa.Table:
@@ -73,5 +139,18 @@ def _as_strings(table: pa.Table, *, what: str, error: type[InftdaError]) -> pa.T
                 f"column {name!r} of the {what} holds decimal numbers; codes must be text or "
                 "whole numbers (a column with blanks often turns into decimals: read it as text)"
             )
-        columns.append(pc.cast(column, pa.string()))
+        try:
+            columns.append(_cast(column))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise error(
+                f"column {name!r} of the {what} is of type {column.type}; codes must be text or "
+                "whole numbers"
+            ) from None
     return pa.table(columns, names=table.column_names)
+
+
+def _cast(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        # Arrow cannot unpack every kind of dictionary (polars'), but can change the kind.
+        column = column.cast(pa.dictionary(column.type.index_type, pa.string()))
+    return pc.cast(column, pa.string())

@@ -58,7 +58,7 @@ class TreeLevel:
     @property
     def name(self) -> str:
         """For people: "province > municipality" is from province to municipality."""
-        separator = " > " if _is_od(self.axes[:2]) and len(self.axes) == 2 else " × "
+        separator = " > " if _is_od(self.axes) else " \N{MULTIPLICATION SIGN} "
         return separator.join(
             axis.hierarchy.level_name(depth)
             for axis, depth in zip(self.axes, self.depths, strict=True)
@@ -182,7 +182,7 @@ class Tree:
     @property
     def is_od(self) -> bool:
         """Whether the axes are just origin and destination."""
-        return len(self.axes) == 2 and _is_od(self.axes)
+        return _is_od(self.axes)
 
     @property
     def order(self) -> tuple[str, ...]:

@@ -1,0 +1,125 @@
+"""Nanoseconds a draw, secure bits included, beside OpenDP in the same run on one core.
+
+python benchmarks/noise.py [--json]
+"""
+
+import argparse
+import json
+import time
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.discrete_laplace import DiscreteLaplace
+from inftda.noise.entropy import SecureSource
+from inftda.noise.ladder import gaussian_ladder
+from inftda.noise.opendp import OpenDPGaussian, check_version
+from inftda.noise.table import Table
+
+N_DRAWS = 1 << 22
+N_OPENDP = 20_000
+REPEATS = 7
+SIGMAS = ("1", "20", "350")
+MORE_SIGMAS = ("0.01", "2", "160", "2000", "10000", "100000", "1000000000")
+LAPLACE_SCALES = ("7", "1000000")
+TABLE_SIGMAS = (2, 20, 160, 10_000, 100_000)
+
+
+class CountingStream:
+    """Passes words on and counts their bytes."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self.n_bytes = 0
+
+    def fill(self, words):
+        self.n_bytes += words.nbytes
+        self.stream.fill(words)
+
+    def words(self, n):
+        self.n_bytes += 8 * n
+        return self.stream.words(n)
+
+
+def best_seconds(run, repeats=REPEATS):
+    """The shortest of several runs: what the work costs when nothing else interferes."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def measure(sampler):
+    """Nanoseconds and random bytes a draw."""
+    out = np.empty(N_DRAWS, dtype=np.int64)
+    stream = SecureSource().stream()
+    sampler.fill(out, stream)  # compile, touch the memory
+    seconds = best_seconds(partial(sampler.fill, out, stream))
+    counting = CountingStream(stream)
+    sampler.fill(out, counting)
+    return {"ns_per_draw": seconds / N_DRAWS * 1e9, "bytes_per_draw": counting.n_bytes / N_DRAWS}
+
+
+def measure_opendp(sigma2):
+    out = np.empty(N_OPENDP, dtype=np.int64)
+    sampler = OpenDPGaussian(sigma2)
+    sampler.fill(out[:100])
+    return best_seconds(partial(sampler.fill, out), repeats=3) / N_OPENDP * 1e9
+
+
+def measure_entropy():
+    """Gigabytes of secure bits a second."""
+    words = np.empty(1 << 20, dtype=np.uint64)
+    stream = SecureSource().stream()
+    stream.fill(words)
+    return words.nbytes / best_seconds(partial(stream.fill, words)) / 1e9
+
+
+def measure_table(sigma):
+    """Milliseconds to build the table of draws of this sigma, nothing cached."""
+    word_bits = 32 if sigma <= 1024 else 64
+    build = partial(Table, partial(gaussian_ladder, Fraction(sigma) ** 2), word_bits)
+    return best_seconds(build, repeats=2 if sigma > 1000 else REPEATS) * 1e3
+
+
+def run():
+    result = {"opendp": check_version(), "entropy_gb_per_s": measure_entropy(), "gaussian": {}}
+    for sigma in (*SIGMAS, *MORE_SIGMAS):
+        sigma2 = Fraction(sigma) ** 2
+        row = measure(DiscreteGaussian(sigma2))
+        if sigma in SIGMAS:
+            row["opendp_ns_per_draw"] = measure_opendp(sigma2)
+            row["times_faster"] = row["opendp_ns_per_draw"] / row["ns_per_draw"]
+        result["gaussian"][sigma] = row
+    result["laplace"] = {scale: measure(DiscreteLaplace(scale)) for scale in LAPLACE_SCALES}
+    result["table_ms"] = {str(sigma): measure_table(sigma) for sigma in TABLE_SIGMAS}
+    return result
+
+
+def show(result):
+    print(f"secure bits: {result['entropy_gb_per_s']:.1f} GB/s")
+    print(f"{'':>10} {'scale':>12} {'ns a draw':>10} {'bytes':>7} {'OpenDP ns':>10} {'times':>7}")
+    for kind in ("gaussian", "laplace"):
+        for scale, row in result[kind].items():
+            line = f"{kind:>10} {scale:>12} {row['ns_per_draw']:10.2f} {row['bytes_per_draw']:7.2f}"
+            if "times_faster" in row:
+                line += f" {row['opendp_ns_per_draw']:10.0f} {row['times_faster']:7.0f}"
+            print(line)
+    for sigma, milliseconds in result["table_ms"].items():
+        print(f"table for sigma {sigma:>7}: {milliseconds:8.2f} ms")
+    print(f"(OpenDP {result['opendp']})")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead")
+    arguments = parser.parse_args()
+    measured = run()
+    if arguments.json:
+        print(json.dumps(measured, indent=2))
+    else:
+        show(measured)

@@ -1,0 +1,102 @@
+"""`inftda evaluate`: how far a release is from the truth. Confidential."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inftda.cli import options
+from inftda.cli.meter import Meter
+
+if TYPE_CHECKING:
+    from inftda.evaluate.comparison import Comparison
+
+
+def command(  # noqa: PLR0913 - the columns of the table, as for a release
+    folder: Annotated[Path, typer.Argument(metavar="RELEASE", help="Folder of a release.")],
+    *,
+    truth: Annotated[
+        str, typer.Option(metavar="FLOWS", help="The confidential table it was made from.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the measures; not in a release.")],
+    origin: Annotated[str, typer.Option(help="Column where trips start.")] = "origin",
+    destination: Annotated[str, typer.Option(help="Column where trips end.")] = "destination",
+    count: Annotated[
+        str | None,
+        typer.Option(help="Column of counts [default: count if there is one, else 1 a row]."),
+    ] = None,
+    unplaceable: Annotated[
+        str | None,
+        typer.Option(
+            metavar="error|outside|drop",
+            help="Rows with an unknown or missing area [default: as the release].",
+        ),
+    ] = None,
+    html: Annotated[bool, typer.Option("--html", help="Write a page as well.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare a release with the truth; what comes out is CONFIDENTIAL."""
+    from inftda.evaluate.comparison import compare  # noqa: PLC0415 - help must be instant
+    from inftda.evaluate.confidential import check_outside, write_comparison  # noqa: PLC0415
+    from inftda.publication.release import open_release  # noqa: PLC0415
+
+    check_outside(out, folder)
+    release = open_release(folder)
+    with Meter("levels", shown=not (quiet or as_json)) as progress:
+        comparison = compare(
+            release,
+            truth,
+            origin=origin,
+            destination=destination,
+            count=count or "auto",
+            unplaceable=unplaceable,
+            progress=progress,
+        )
+    page = _page(release, comparison) if html else None
+    files = write_comparison(comparison, out, release=folder, page=page)
+    if as_json:
+        typer.echo(json.dumps(comparison.to_dict(), ensure_ascii=False))
+    elif not quiet:
+        typer.echo(summary(comparison))
+        typer.echo(f"\nWritten, for your eyes only: {', '.join(map(str, files))}")
+
+
+def _page(release: Any, comparison: "Comparison") -> Any:
+    from inftda.report.confidential import write_confidential_page  # noqa: PLC0415 - only here
+
+    return lambda path: write_confidential_page(release, comparison, path)
+
+
+def summary(comparison: "Comparison") -> str:
+    """The main measures of every level, side by side."""
+    from inftda.evaluate.comparison import NOTICE  # noqa: PLC0415 - help must be instant
+
+    head = ("level", "cells", "max error", "mean error*", "FDR", "FNR", "common part", "top 100**")
+    rows = [
+        (
+            level.name,
+            f"{level.n_cells:,}",
+            f"{level.max_abs_error:,}",
+            f"{level.mean_abs_error_nonzero:,.1f}",
+            f"{level.false_discovery_rate:.1%}",
+            f"{level.false_negative_rate:.1%}",
+            f"{level.common_part:.4f}",
+            f"{level.top_mean_relative_error:.2%}",
+        )
+        for level in comparison.levels
+    ]
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (head, *rows)
+    ]
+    notes = [
+        "*  over cells that are not zero in both tables",
+        "** mean relative error of the 100 largest true flows",
+    ]
+    return "\n".join([NOTICE, "", *lines, "", *notes])

@@ -1,0 +1,103 @@
+"""The command line: arguments to calls to exit codes.
+
+0 is done, 2 is wrong usage or input (one clear message), 1 is anything else.
+Heavy libraries are imported by the commands that need them, so that help is instant.
+"""
+
+import os
+import signal
+import sys
+import traceback
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from inftda.cli import demo, plan, query, release, selftest, verify
+from inftda.errors import InftdaError
+
+DONE, FAILED, WRONG_USE = 0, 1, 2
+
+app = typer.Typer(
+    name="inftda",
+    help="Publish origin/destination tables under differential privacy.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+app.command("release")(release.command)
+app.command("plan")(plan.command)
+app.command("query")(query.command)
+app.command("verify")(verify.command)
+app.command("selftest")(selftest.command)
+app.command("demo")(demo.command)
+
+
+def _show_version(value: bool) -> None:  # noqa: FBT001 - the shape typer asks for
+    if value:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        typer.echo(f"inftda {version('inftda')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[  # noqa: ARG001 - handled by its callback
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; returns the exit code and never raises."""
+    try:
+        code = app(arguments, standalone_mode=False)
+    except InftdaError as problem:
+        return _complain(str(problem), WRONG_USE)
+    except KeyboardInterrupt:
+        return _complain("interrupted; nothing was published", FAILED)
+    except OSError as problem:
+        where = f" ({problem.filename})" if problem.filename else ""
+        return _complain(f"{problem.strerror or problem}{where}; nothing was published", FAILED)
+    except MemoryError:
+        return _complain("out of memory; nothing was published", FAILED)
+    except Exception as problem:  # noqa: BLE001 - the last line of defence: no traceback, no data
+        return _unexpected(problem)
+    return code if isinstance(code, int) else DONE
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _complain(message: str, code: int) -> int:
+    typer.echo(f"error: {message}", err=True)
+    return code
+
+
+def _unexpected(problem: Exception) -> int:
+    """Usage errors of the argument parser, and bugs.
+
+    The parser's classes moved between its versions, so they are told by what they can do.
+    A bug's message may hold data, so only its kind and place are shown.
+    """
+    if hasattr(problem, "format_message") and hasattr(problem, "exit_code"):
+        return _complain(f"{problem.format_message()} (see inftda COMMAND --help)", WRONG_USE)
+    if type(problem).__name__ == "Abort":
+        return _complain("interrupted; nothing was published", FAILED)
+    if os.environ.get("INFTDA_DEBUG"):
+        traceback.print_exception(problem)
+    place = traceback.extract_tb(problem.__traceback__)[-1]
+    return _complain(
+        f"unexpected {type(problem).__name__} at {place.name}:{place.lineno}; nothing was "
+        "published. Please report it (INFTDA_DEBUG=1 shows details, which may be confidential)",
+        FAILED,
+    )

@@ -1,0 +1,180 @@
+"""Options that several commands share, and what to make of them."""
+
+import tomllib
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from inftda.errors import InftdaError
+
+_TABLE, _AREAS, _PRIVACY = "The table", "Public areas", "What is promised"
+
+Areas = Annotated[
+    Path | None,
+    typer.Option(help="Areas, one row per finest area, columns coarse to fine (CSV, Parquet).",
+                 rich_help_panel=_AREAS),
+]
+OriginAreas = Annotated[
+    Path | None, typer.Option(help="Areas of the origins, if different.", rich_help_panel=_AREAS)
+]
+DestinationAreas = Annotated[
+    Path | None,
+    typer.Option(help="Areas of the destinations, if different.", rich_help_panel=_AREAS),
+]
+AxisFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--axis",
+        metavar="NAME=FILE",
+        help="A further column and its hierarchy; for other tables, all of them.",
+        rich_help_panel=_AREAS,
+    ),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AXIS,AXIS,...",
+        help="Order of refinement: each mention refines that axis by one level.",
+        rich_help_panel=_AREAS,
+    ),
+]
+TreeKind = Annotated[
+    str,
+    typer.Option("--tree", metavar="destination|origin", help="Which end is refined first.",
+                 rich_help_panel=_AREAS),
+]
+Epsilon = Annotated[
+    float | None, typer.Option(help="Strength; goes with --delta.", rich_help_panel=_PRIVACY)
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Odds of failure; far below 1 / people.", rich_help_panel=_PRIVACY),
+]
+Rho = Annotated[
+    str | None,
+    typer.Option(metavar="NUMBER", help="Strength as zCDP, instead of epsilon.",
+                 rich_help_panel=_PRIVACY),
+]
+Neighbours = Annotated[
+    str,
+    typer.Option(metavar="substitute|add-remove", help="What one person may change.",
+                 rich_help_panel=_PRIVACY),
+]
+Trips = Annotated[
+    int, typer.Option(help="The most trips of one person.", rich_help_panel=_PRIVACY)
+]
+Exactly = Annotated[
+    bool | None,
+    typer.Option(
+        "--exactly/--at-most",
+        help="Whether everybody has exactly so many trips [default: exactly, for substitute].",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+Distinct = Annotated[
+    bool,
+    typer.Option("--distinct", help="Nobody makes the same trip twice.", rich_help_panel=_PRIVACY),
+]
+Accountant = Annotated[
+    str,
+    typer.Option(metavar="auto|exact|pld|zcdp|paper", help="How the guarantee is computed.",
+                 rich_help_panel=_PRIVACY),
+]
+Split = Annotated[
+    str,
+    typer.Option(
+        metavar="uniform|geometric:R|W,W,...",
+        help="How the budget is split over levels.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+
+
+def pairs(option: str, given: list[str] | None) -> dict[str, str]:
+    """From NAME=VALUE arguments to a mapping.
+
+    Raises:
+        InftdaError: an argument is not of that form.
+    """
+    mapping = {}
+    for pair in given or []:
+        name, equals, value = pair.partition("=")
+        if not (name and equals and value):
+            raise InftdaError(f"{option} must be NAME=VALUE, got {pair!r}")
+        mapping[name] = value
+    return mapping
+
+
+def names(text: str | None) -> list[str] | None:
+    """From a comma-separated list to names."""
+    return [name.strip() for name in text.split(",")] if text else None
+
+
+def split_of(text: str) -> Any:
+    """From the text of --split to what the plan takes.
+
+    Raises:
+        InftdaError: a weight is not a number.
+    """
+    if "," not in text:
+        return text
+    try:
+        return [float(weight) for weight in text.split(",")]
+    except ValueError:
+        raise InftdaError(f"--split must be a list of numbers such as 1,1,2, got {text!r}") from None
+
+
+def load_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take defaults from a TOML file whose keys are the option names; flags win.
+
+    Raises:
+        InftdaError: the file cannot be read, or a key is not an option.
+    """
+    if path is None:
+        return None
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InftdaError(f"cannot read the configuration {str(path)!r}: {problem.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise InftdaError(f"the configuration {str(path)!r} is not TOML: {problem}") from None
+    known = {str(option.name) for option in context.command.params} - {"config"}
+    defaults = {}
+    for key, value in data.items():
+        name = key.replace("-", "_")
+        if name == "axis":
+            name = "axes"
+        if name not in known:
+            near = get_close_matches(name, sorted(known), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InftdaError(f"the configuration {str(path)!r} has an unknown key {key!r}{hint}")
+        defaults[name] = _as_argument(name, value)
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return path
+
+
+def _as_argument(name: str, value: Any) -> Any:
+    """TOML has tables and lists where the command line has text."""
+    if isinstance(value, dict):
+        return [f"{key}={item}" for key, item in value.items()]
+    if isinstance(value, list) and name in {"order", "split"}:
+        return ",".join(str(item) for item in value)
+    return value
+
+
+def exact_number(option: str, text: str | None) -> Fraction | None:
+    """A number as it is written: "0.1" is one tenth, not the nearest float.
+
+    Raises:
+        InftdaError: it is not a number.
+    """
+    if text is None:
+        return None
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InftdaError(f"{option} must be a number such as 0.1 or 1/10, got {text!r}") from None

@@ -1,0 +1,139 @@
+"""`inftda plan`: what a release would promise, before any data is touched."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inftda.cli import options
+from inftda.errors import InftdaError
+
+if TYPE_CHECKING:
+    from inftda.privacy.plan import Plan
+    from inftda.tree import Tree
+
+
+def command(  # noqa: PLR0913 - the same options as a release
+    *,
+    areas: options.Areas = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,...", help="Only the numbers of areas per level, coarse to fine."
+        ),
+    ] = None,
+    origin_areas: options.OriginAreas = None,
+    destination_areas: options.DestinationAreas = None,
+    axes: options.AxisFiles = None,
+    order: options.Order = None,
+    tree: options.TreeKind = "destination",
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    neighbours: options.Neighbours = "substitute",
+    trips: options.Trips = 1,
+    exactly: options.Exactly = None,
+    distinct: options.Distinct = False,
+    accountant: options.Accountant = "auto",
+    split: options.Split = "uniform",
+    beta: Annotated[
+        float, typer.Option(help="Odds that a stated maximum error is exceeded.")
+    ] = 0.05,
+    total: Annotated[
+        int | None,
+        typer.Option(help="Number of trips, if you know it: marks levels lost in noise."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show the noise and the guaranteed error of each level. Needs no data, spends nothing."""
+    from inftda.evaluate.bounds import guaranteed_errors  # noqa: PLC0415 - help must be instant
+    from inftda.privacy.plan import make_plan  # noqa: PLC0415
+    from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
+    from inftda.publish import build_tree  # noqa: PLC0415
+
+    shape = build_tree(
+        areas if sizes is None else balanced_areas(sizes),
+        origin_areas=origin_areas,
+        destination_areas=destination_areas,
+        axes=options.pairs("--axis", axes),
+        order=options.names(order),
+        first=tree,  # type: ignore[arg-type] # checked there
+    )
+    unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    plan = make_plan(
+        shape,
+        unit,
+        epsilon=epsilon,
+        delta=delta,
+        rho=options.exact_number("--rho", rho),
+        accountant=accountant,
+        split=options.split_of(split),
+    )
+    errors = guaranteed_errors(shape, plan, beta=beta)
+    if as_json:
+        typer.echo(json.dumps(_as_object(plan, errors)))
+        return
+    typer.echo(f"Protected:  {unit.describe()}")
+    typer.echo(f"Guarantee:  {plan.describe()}\n")
+    typer.echo(_as_text(_rows(shape, plan, errors, total)))
+    typer.echo(f"\nWith probability {1 - beta:.0%} no cell of any level is further off than stated.")
+
+
+def balanced_areas(sizes: str) -> Any:
+    """A stand-in hierarchy with so many areas on each level, split evenly.
+
+    Raises:
+        InftdaError: the sizes are not growing whole numbers.
+    """
+    import numpy as np  # noqa: PLC0415 - help must be instant
+    import pyarrow as pa  # noqa: PLC0415
+
+    try:
+        numbers = [int(size) for size in sizes.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or numbers != sorted(numbers) or numbers[0] < 1:
+        raise InftdaError(f"--sizes must be growing whole numbers such as 20,110,8092, got {sizes!r}")
+    finest = np.arange(numbers[-1], dtype=np.int64)
+    columns = {
+        f"level {level}": (finest * size // numbers[-1]).astype(str)
+        for level, size in enumerate(numbers, start=1)
+    }
+    return pa.table(columns)
+
+
+def _as_object(plan: "Plan", errors: dict[int, int]) -> dict[str, Any]:
+    described = plan.to_dict()
+    for level in described["levels"]:
+        level["max_error"] = errors[level["index"]]
+    return described
+
+
+def _rows(
+    shape: "Tree", plan: "Plan", errors: dict[int, int], total: int | None
+) -> list[tuple[str, ...]]:
+    noise = {level.index: level for level in plan.levels}
+    rows = [("level", "possible cells", "sigma", "max error", "")]
+    for level in shape.levels:
+        if level.index not in errors:
+            continue
+        measured = noise.get(level.index)
+        sigma = float(measured.sigma2) ** 0.5 if measured else 0.0
+        mean = None if total is None else total / level.n_nodes
+        note = "" if mean is None or mean >= sigma else f"noise exceeds the mean flow of {mean:.3g}"
+        if measured is None:
+            note = "public" if level.index == 0 else "splits nothing, costs nothing"
+        shown = f"{sigma:,.2f}" if measured else "-"
+        rows.append((level.name, f"{level.n_nodes:,}", shown, f"{errors[level.index]:,}", note))
+    return rows
+
+
+def _as_text(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:4], widths[1:4], strict=True)]
+        lines.append("  ".join([*cells, row[4]]).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,107 @@
+"""`inftda query`: flows of a release between areas of any levels."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from inftda.cli import options
+from inftda.errors import InftdaError
+
+
+class Format(StrEnum):
+    """How the answer is given."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def command(  # noqa: PLR0913 - two ends, each with a level and a filter
+    folder: Annotated[Path, typer.Argument(metavar="RELEASE", help="Folder of a release.")],
+    *,
+    origin_level: Annotated[
+        str | None, typer.Option(help="Level of the origins, or all [default: finest].")
+    ] = None,
+    destination_level: Annotated[
+        str | None, typer.Option(help="Level of the destinations, or all [default: finest].")
+    ] = None,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="AREA", help="Only from here: a code or LEVEL:CODE."),
+    ] = None,
+    destination: Annotated[
+        list[str] | None,
+        typer.Option("--to", metavar="AREA", help="Only to here: a code or LEVEL:CODE."),
+    ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(metavar="AXIS=LEVEL", help="Level of an axis of another table."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="AXIS=AREA", help="Keep an axis of another table to an area."),
+    ] = None,
+    top: Annotated[int | None, typer.Option(help="Only the largest so many flows.")] = None,
+    format_: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+    out: Annotated[
+        Path | None, typer.Option(help="Write to this file (needed for parquet).")
+    ] = None,
+) -> None:
+    """Sum up the flows of a release between areas of any levels."""
+    from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant
+
+    flows = open_release(folder).flows(
+        origin_level,
+        destination_level,
+        origin=origin,
+        destination=destination,
+        levels=options.pairs("--level", level),
+        where={name: [area] for name, area in options.pairs("--where", where).items()},
+    )
+    if top is not None:
+        flows = flows.sort_by([("flow", "descending")]).slice(0, max(top, 0))
+    _give(flows, format_, out)
+
+
+def _give(flows: Any, format_: Format, out: Path | None) -> None:
+    if format_ is Format.PARQUET:
+        import pyarrow.parquet as pq  # noqa: PLC0415 - only for this format
+
+        if out is None:
+            raise InftdaError("parquet cannot be printed; give a file with --out")
+        pq.write_table(flows, out)
+        return
+    text = {Format.TABLE: as_text, Format.CSV: _as_csv, Format.JSON: _as_json}[format_](flows)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def _as_csv(flows: Any) -> str:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.csv as pa_csv  # noqa: PLC0415
+
+    sink = pa.BufferOutputStream()
+    pa_csv.write_csv(flows, sink)
+    return sink.getvalue().to_pybytes().decode()  # type: ignore[no-any-return] # untyped library
+
+
+def _as_json(flows: Any) -> str:
+    return json.dumps(flows.to_pylist(), ensure_ascii=False) + "\n"
+
+
+def as_text(flows: Any) -> str:
+    """Columns side by side: codes to the left, flows to the right."""
+    columns = []
+    for name in flows.column_names:
+        values = flows.column(name).to_pylist()
+        is_flow = name == "flow"
+        cells = [name, *(f"{value:,}" if is_flow else str(value) for value in values)]
+        width = max(map(len, cells))
+        columns.append([cell.rjust(width) if is_flow else cell.ljust(width) for cell in cells])
+    return "".join("  ".join(row).rstrip() + "\n" for row in zip(*columns, strict=True))

@@ -1,0 +1,191 @@
+"""`inftda release`: the main job."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inftda.cli import options
+from inftda.cli.progress import LevelProgress
+
+if TYPE_CHECKING:
+    from inftda.publication.release import Release
+
+_TABLE, _RUN = "The table", "Running"
+
+
+def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
+    flows: Annotated[
+        str | None,
+        typer.Argument(help="Trips or flows: CSV, Parquet, a folder or glob of Parquet files."),
+    ] = None,
+    *,
+    out: Annotated[Path | None, typer.Option(help="Folder to write the release to.")] = None,
+    areas: options.Areas = None,
+    origin_areas: options.OriginAreas = None,
+    destination_areas: options.DestinationAreas = None,
+    axes: options.AxisFiles = None,
+    order: options.Order = None,
+    tree: options.TreeKind = "destination",
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    neighbours: options.Neighbours = "substitute",
+    trips: options.Trips = 1,
+    exactly: options.Exactly = None,
+    distinct: options.Distinct = False,
+    accountant: options.Accountant = "auto",
+    split: options.Split = "uniform",
+    origin: Annotated[
+        str, typer.Option(help="Column where trips start.", rich_help_panel=_TABLE)
+    ] = "origin",
+    destination: Annotated[
+        str, typer.Option(help="Column where trips end.", rich_help_panel=_TABLE)
+    ] = "destination",
+    count: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of counts [default: count if there is one, else one row is one trip].",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that tells people apart; at most --trips of each are kept.",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None,
+    unplaceable: Annotated[
+        str,
+        typer.Option(
+            metavar="error|outside|drop",
+            help="Rows with an unknown or missing area.",
+            rich_help_panel=_TABLE,
+        ),
+    ] = "error",
+    sql: Annotated[
+        str | None,
+        typer.Option(help="Read the table with this query instead.", rich_help_panel=_TABLE),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to run it: postgresql://... or sqlite:///FILE.", rich_help_panel=_TABLE
+        ),
+    ] = None,
+    mechanism: Annotated[
+        str, typer.Option(help="How to release.", rich_help_panel=_RUN)
+    ] = "inftda",
+    noise: Annotated[
+        str, typer.Option(metavar="table|opendp", help="Source of noise.", rich_help_panel=_RUN)
+    ] = "table",
+    threads: Annotated[
+        int | None, typer.Option(help="Threads [default: all cores].", rich_help_panel=_RUN)
+    ] = None,
+    not_private_seed: Annotated[
+        int | None,
+        typer.Option(
+            help="For tests: repeatable noise. The release promises NOTHING and says so.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a release.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    as_json: options.Json = False,
+    config: Annotated[  # noqa: ARG001 - its callback sets the defaults
+        Path | None,
+        typer.Option(
+            help="All of this from a TOML file; flags win.",
+            callback=options.load_config,
+            is_eager=True,
+        ),
+    ] = None,
+) -> None:
+    """Publish a confidential table under differential privacy."""
+    from inftda.publish import release  # noqa: PLC0415 - help must be instant
+
+    if out is None:
+        raise typer.BadParameter("give the folder to write to", param_hint="--out")
+    with LevelProgress(shown=not (quiet or as_json)) as progress:
+        made = release(
+            _table(flows, sql, database),
+            areas,
+            out=out,
+            force=force,
+            origin_areas=origin_areas,
+            destination_areas=destination_areas,
+            axes=options.pairs("--axis", axes),
+            order=options.names(order),
+            tree=tree,  # type: ignore[arg-type] # checked there
+            epsilon=epsilon,
+            delta=delta,
+            rho=options.exact_number("--rho", rho),
+            neighbours=neighbours,
+            trips=trips,
+            exactly=exactly,
+            distinct=distinct,
+            accountant=accountant,
+            split=options.split_of(split),
+            origin=origin,
+            destination=destination,
+            count=count or "auto",
+            person=person,
+            unplaceable=unplaceable,
+            mechanism=mechanism,
+            noise=noise,  # type: ignore[arg-type] # checked there
+            threads=threads,
+            source=_source(not_private_seed),
+            progress=progress,
+        )
+    if as_json:
+        typer.echo(json.dumps({"out": str(out), **made.manifest.to_dict()}))
+    elif not quiet:
+        typer.echo(summary(made, out))
+
+
+def _table(flows: str | None, sql: str | None, database: str | None) -> Any:
+    if sql is None and database is None and flows is not None:
+        return flows
+    if flows is not None or sql is None or database is None:
+        raise typer.BadParameter(
+            "give either a file of trips or flows, or both --sql and --database",
+            param_hint="FLOWS",
+        )
+    from inftda.ingest import SqlQuery  # noqa: PLC0415 - DuckDB
+
+    return SqlQuery(sql, database)
+
+
+def _source(seed: int | None) -> Any:
+    if seed is None:
+        return None
+    from inftda.noise.entropy import SeededSource  # noqa: PLC0415 - help must be instant
+
+    return SeededSource(seed)
+
+
+def summary(release: "Release", out: Path) -> str:
+    """What was done, in plain words."""
+    tree = release.tree
+    if release.manifest.private:
+        promise = [
+            f"Protected:  {release.manifest.plan.unit.describe()}",
+            f"Guarantee:  {release.manifest.plan.describe()}",
+        ]
+    else:
+        promise = ["NOT PRIVATE: made with a seed, promises nothing, must not be published."]
+    what = "flows between" if tree.is_od else "cells of"
+    finest = " and ".join(
+        dict.fromkeys(f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
+                      f"{axis.hierarchy.level_name(axis.hierarchy.depth)}" for axis in tree.axes)
+    )
+    lines = [
+        f"Released:   {release.manifest.n_flows:,} {what} {finest} areas, "
+        f"{release.total:,} trips in all",
+        *promise,
+        f"Files:      {out}",
+        f"Next:       inftda verify {out}",
+    ]
+    return "\n".join(lines)

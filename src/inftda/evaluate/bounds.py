@@ -1,0 +1,235 @@
+"""Guaranteed errors: what a release will be off by at most, before any data is touched.
+
+The paper's theorem 4 bounds the error of a level by twice its largest noise plus the error of
+the level above, so errors pile up with depth. They do not: an error is passed on in parts
+(too much is shared by the children), or absorbed (too little is taken where there is
+something to take). The bounds here follow from that, hold for every table, and use tails of
+discrete Gaussians that are never understated. Proofs: `docs/proofs/error-bounds.md`.
+
+Must never look at the counts: these are guarantees, not measurements.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.errors import BudgetError, PrivacyError
+from inftda.privacy.plan import LevelPlan, Plan, measured_levels
+from inftda.privacy.sums import (
+    ABSOLUTE_SLACK,
+    gaussian_quantile,
+    gaussian_tail,
+    law_of_sum,
+    log_inflation,
+    log_theta_excess,
+    rounding_of_sum,
+)
+from inftda.privacy.unit import Level, Levels
+
+_MIN_BETA: Final = 1e-9
+_SUMMED_SIGMA2: Final = 50.0**2  # up to here tails are sums, beyond it Gaussian integrals
+_SHARES: Final = (0.45, 0.45, 0.1)  # of a level's beta: too much, too little, a corner case
+_LOOSEST: Final = 50.0  # beyond this log factor the lattice bound is no use
+_EXACT_FACTORS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBound:
+    """What the released counts of one level are off by at most, all of them.
+
+    Attributes:
+        index: number of the level in the tree.
+        name: for people.
+        cells: number of possible nodes, false positives included.
+        over: released minus true count is at most this.
+        under: true minus released count is at most this.
+        theorem4: bound by the recurrence of the paper's theorem 4 with exact quantiles; it
+            also holds for optimisers that return an arbitrary Chebyshev optimum.
+    """
+
+    index: int
+    name: str
+    cells: int
+    over: int
+    under: int
+    theorem4: int
+
+    @property
+    def max_error(self) -> int:
+        """The larger of `over` and `under`."""
+        return max(self.over, self.under)
+
+
+def guaranteed_errors(tree: Levels, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound, ...]:
+    """Largest errors at every level of a top-down release, root first.
+
+    Args:
+        tree: what is released.
+        plan: its noise.
+        beta: odds that some bound, at any level, does not hold.
+
+    Returns:
+        One bound for each level, trivial ones included. With probability 1 - beta all
+        `over` and `under` hold together, for IntOpt in either order and for the integer
+        l2 projection; with probability 1 - beta all `theorem4` hold together.
+
+    Raises:
+        PrivacyError: beta is not a probability.
+        BudgetError: the plan is not for this tree.
+    """
+    if not isinstance(beta, int | float) or not _MIN_BETA <= beta < 1:
+        raise PrivacyError(f"beta must be at least {_MIN_BETA:g} and below 1, got {beta!r}")
+    planned = {level.index: level for level in plan.levels}
+    if [level.index for level in measured_levels(tree, plan.unit)] != sorted(planned):
+        raise BudgetError("the plan does not measure the levels of this tree; plan anew")
+    each = beta / len(planned)
+    each_exact = -math.expm1(math.log1p(-beta) / len(planned))  # levels are independent
+    bounds: list[ErrorBound] = []
+    over = under = paper = 0
+    for level in tree.levels:
+        if level.index in planned:
+            noise = _Noise.of(level, planned[level.index])
+            paper += noise.quantile_of_largest(each_exact) * (2 if level.index else 1)
+            if level.index == 0:
+                over = under = noise.quantile_of_largest(each)
+            else:
+                high, low, corner = (each * share for share in _SHARES)
+                corner_case = noise.corner(over, corner)
+                over, under = (
+                    max(over, noise.too_much(over, high)),
+                    max(under, noise.too_little(low), corner_case),
+                )
+        bounds.append(ErrorBound(level.index, level.name, level.n_nodes, over, under, paper))
+    return tuple(bounds)
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """Noise of one level: its scale, the number of draws, the largest number of siblings."""
+
+    sigma2: float
+    cells: int
+    siblings: int
+    tail: "_Tail"
+
+    @classmethod
+    def of(cls, level: Level, planned: LevelPlan) -> "_Noise":
+        sigma2 = float(planned.sigma2)
+        return cls(sigma2, level.n_nodes, level.max_children, _Tail(sigma2, 1))
+
+    @property
+    def sigma(self) -> float:
+        return math.sqrt(self.sigma2)
+
+    def quantile_of_largest(self, beta: float) -> int:
+        """Least t with P[all |z| <= t] >= 1 - beta, for independent draws."""
+        return self.tail.least(-math.expm1(math.log1p(-beta) / self.cells) / 2)
+
+    def too_much(self, above: int, beta: float) -> int:
+        """Bound of released minus true count, when parents have `above` too much at most.
+
+        It is z - mean(z) + (above + b - 1) / b for a node with b siblings.
+        """
+        scale = self.sigma * math.sqrt(2 * math.log(self.cells / beta))
+        bound = _largest_share(scale, above - 1, self.siblings)
+        loose = _log_inflation_of(self.siblings - 1, self.sigma2)
+        loose += log_theta_excess(self.sigma2 / self.siblings)
+        if loose < _LOOSEST:
+            scale = self.sigma * gaussian_quantile(beta / self.cells * math.exp(-loose))
+            bound = min(bound, _largest_share(scale, above, self.siblings))
+        return math.floor(1 + bound)
+
+    def too_little(self, beta: float) -> int:
+        """Bound of true minus released count unless the parent lacks more: noise of a pair."""
+        pairs = 1.5 * self.cells * (self.siblings - 1)
+        both = _Tail(self.sigma2, 2)
+        bound = _least(lambda t: pairs * both.at(t) + self.cells * self.tail.at(t), beta)
+        return min(bound, 2 * self.tail.least(beta / (2 * self.cells)))
+
+    def corner(self, above: int, beta: float) -> int:
+        """Bound of true minus released count where all siblings are raised.
+
+        IntOpt then takes back less than one for each sibling, from the smallest: at most
+        min(a, b - 1 - a), a the raise. The first is small for many siblings, the second
+        for few.
+        """
+        half = beta / 2
+        largest = self.tail.least(half / self.cells)
+        scale = self.sigma * math.sqrt(2 * math.log(self.cells / half))
+
+        def few(b: int) -> float:
+            return largest + (b - 1) // 2
+
+        def many(b: int) -> float:
+            return 1 + max(above - 1, 0) / b + scale * math.sqrt(1 + 3 / b)
+
+        low, high = 2, self.siblings  # `few` grows with b, `many` falls
+        if few(high) <= many(high):
+            return math.floor(few(high))
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if few(middle) >= many(middle) else (middle + 1, high)
+        return math.floor(max(few(low - 1), many(low)))
+
+
+class _Tail:
+    """P[S > t] for the sum S of a few draws, rounded up."""
+
+    def __init__(self, sigma2: float, summands: int) -> None:
+        ratios = (1,) * summands
+        self.deviation = math.sqrt(summands * sigma2)
+        self.beyond: NDArray[np.float64] | None = None
+        if sigma2 <= _SUMMED_SIGMA2:
+            law = law_of_sum(ratios, sigma2)
+            upper = law[len(law) // 2 + 1 :]
+            sums = np.cumsum(upper[::-1])[::-1] * (1 + rounding_of_sum(law, summands))
+            self.beyond = sums + ABSOLUTE_SLACK
+        else:
+            self.factor = math.exp(log_inflation(ratios, sigma2))
+
+    def at(self, t: int) -> float:
+        """Bound of P[S > t] for t >= 0."""
+        if self.beyond is not None:
+            return float(self.beyond[t]) if t < len(self.beyond) else ABSOLUTE_SLACK
+        # The density is convex beyond one deviation: a unit step lies below its integral.
+        start = t + 0.5 if t + 0.5 >= self.deviation else t
+        return self.factor * gaussian_tail(start / self.deviation)
+
+    def least(self, p: float) -> int:
+        """Least t >= 0 with P[S > t] <= p."""
+        return _least(self.at, p)
+
+
+def _least(falling: Callable[[int], float], limit: float) -> int:
+    """Least t >= 0 with falling(t) <= limit."""
+    high = 1
+    while falling(high) > limit:
+        high *= 2
+    low = -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if falling(middle) <= limit else (middle, high)
+    return high
+
+
+def _largest_share(scale: float, passed_on: float, siblings: int) -> float:
+    """Largest scale * sqrt(1 - x) + passed_on * x for x = 1 / b, b from 2 to `siblings`.
+
+    It is concave in x, so the largest over all x between the ends bounds it.
+    """
+    x = 1 - (scale / (2 * passed_on)) ** 2 if passed_on > 0 else 0.0
+    x = min(max(x, 1 / siblings), 0.5)
+    return scale * math.sqrt(1 - x) + passed_on * x
+
+
+def _log_inflation_of(summands: int, sigma2: float) -> float:
+    """Log factor of a sum of many draws; the factors fall, so the last known bounds the rest."""
+    known = min(summands, _EXACT_FACTORS)
+    if known < 2:
+        return 0.0
+    rest = (summands - known) * log_theta_excess(sigma2 * known / (known + 1))
+    return log_inflation((1,) * known, sigma2) + rest

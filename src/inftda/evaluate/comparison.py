@@ -1,0 +1,194 @@
+"""A release compared with the truth it was made from.
+
+The comparison is computed from the true counts and is not private: it must be kept where the
+truth is kept, and never beside the release.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.counts import Counts
+from inftda.errors import ReleaseError
+from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMeasures, measure
+from inftda.hierarchy import OUTSIDE, Hierarchy
+from inftda.ingest import read_leaves
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.query import FLOW
+from inftda.publication.release import Release
+from inftda.tree import DESTINATION, ORIGIN
+
+NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far a release is from the truth. Confidential.
+
+    Attributes:
+        settings: public parameters of the release.
+        levels: measures of every level, from the root to the leaves.
+    """
+
+    settings: Mapping[str, Any]
+    levels: tuple[LevelMeasures, ...]
+
+    def level_table(self) -> pa.Table:
+        """One row per level, one column per measure."""
+        names = [field.name for field in fields(LevelMeasures) if field.name != "sizes"]
+        columns = {
+            name: _column([getattr(level, name) for level in self.levels], LevelMeasures, name)
+            for name in names
+        }
+        return _with_notice(pa.table(columns))
+
+    def size_table(self) -> pa.Table:
+        """One row per level and size class of the true flow."""
+        rows = [(level, size) for level in self.levels for size in level.sizes]
+        columns = {
+            name: _column([getattr(level, name) for level, _ in rows], LevelMeasures, name)
+            for name in ("level", "name")
+        }
+        for field in fields(SizeMeasures):
+            values = [getattr(size, field.name) for _, size in rows]
+            columns[field.name] = _column(values, SizeMeasures, field.name)
+        return _with_notice(pa.table(columns))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as it is written to a JSON file."""
+        return {
+            "confidential": True,
+            "notice": NOTICE,
+            "release": dict(self.settings),
+            "definitions": DEFINITIONS,
+            "levels": [asdict(level) for level in self.levels],
+        }
+
+
+def compare(  # noqa: PLR0913 - the columns of the table, as for a release
+    release: Release,
+    flows: Any,
+    *,
+    origin: str = ORIGIN,
+    destination: str = DESTINATION,
+    count: str | None = "auto",
+    unplaceable: str | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare a release with the confidential table it was made from.
+
+    All rows of the table count: what a release left out to bound the trips of one person
+    is part of its error.
+
+    Args:
+        release: the release.
+        flows: trips or flows, anything `inftda.publish.release` takes.
+        origin: name of the column where trips start.
+        destination: name of the column where they end.
+        count: name of the column of counts, None for one row a trip.
+        unplaceable: rows with an unknown or missing area: "error", "outside" or "drop";
+            by default "outside" if the release has such an area, else "error".
+        progress: called with the name of the level, levels done and levels in all.
+
+    Raises:
+        IngestError: the table cannot be read by the areas of the release.
+        ReleaseError: the release has areas that it does not list.
+    """
+    columns = {ORIGIN: origin, DESTINATION: destination}
+    axes = [(columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes]
+    policy: Any = unplaceable or _policy(release)
+    # Reading drops rows only for a unit under which a release may drop them.
+    unit = PrivacyUnit("add-remove", 1) if policy == "drop" else None
+    leaves = read_leaves(flows, axes, count=count, unplaceable=policy, unit=unit)
+    truth = Counts.from_leaves(release.tree, leaves.areas, leaves.counts)
+    del leaves  # as large as the table
+    levels = measure(truth, released_counts(release), progress=progress)
+    return Comparison(_settings(release), levels)
+
+
+def released_counts(release: Release) -> Counts:
+    """The released leaves, summed up by the tree of the release.
+
+    Raises:
+        ReleaseError: the release has areas that it does not list.
+    """
+    areas, flow = _released_leaves(release)
+    kept = flow != 0
+    return Counts.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
+
+
+def _policy(release: Release) -> str:
+    has_outside = [_has_outside(axis.hierarchy) for axis in release.tree.axes]
+    return "outside" if all(has_outside) else "error"
+
+
+def _has_outside(hierarchy: Hierarchy) -> bool:
+    return bool(pc.index(hierarchy.codes(hierarchy.depth), OUTSIDE).as_py() >= 0)
+
+
+def _settings(release: Release) -> dict[str, Any]:
+    manifest = release.manifest
+    promised = {
+        key: manifest.guarantee.get(key) for key in ("epsilon", "delta", "rho", "accountant")
+    }
+    return {
+        "mechanism": manifest.mechanism,
+        "options": dict(manifest.options),
+        "private": manifest.private,
+        **promised,
+        "total": manifest.total,
+        "n_flows": manifest.n_flows,
+    }
+
+
+def _released_leaves(release: Release) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
+    """Area numbers on each axis, and flows."""
+    names = [axis.name for axis in release.tree.axes]
+    table = release.table
+    if isinstance(table, Path):
+        table = pq.read_table(table, columns=[*names, FLOW], read_dictionary=names)
+    areas = [
+        _numbers(table.column(axis.name), axis.hierarchy.codes(axis.hierarchy.depth), axis.name)
+        for axis in release.tree.axes
+    ]
+    return areas, np.asarray(table.column(FLOW).combine_chunks(), np.int64)
+
+
+def _numbers(column: pa.ChunkedArray, codes: pa.StringArray, axis: str) -> NDArray[np.int32]:
+    """Area numbers of coded cells; the codes themselves are looked up once a chunk."""
+    parts = [np.zeros(0, np.int32)]
+    for chunk in column.chunks:
+        coded = chunk if isinstance(chunk, pa.DictionaryArray) else chunk.dictionary_encode()
+        found = pc.index_in(coded.dictionary.cast(pa.string()), value_set=codes)
+        number = np.asarray(pc.fill_null(found, -1), np.int32)
+        part = number[np.asarray(coded.indices)]
+        if part.min(initial=0) < 0:
+            raise ReleaseError(
+                f"the release has a {axis} that is not among its areas; run inftda verify on it"
+            )
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+def _column(values: list[Any], kind: type, name: str) -> pa.Array:
+    """Values of one field of a dataclass as Arrow."""
+    declared = kind.__annotations__[name]
+    members = get_args(declared) or (declared,)
+    if str in members:
+        return pa.array(values, pa.string())
+    # Levels with 2^63 possible cells and more are known by their size only roughly.
+    is_large = any(isinstance(value, int) and value >= 2**63 for value in values)
+    return pa.array(values, pa.float64() if float in members or is_large else pa.int64())
+
+
+def _with_notice(table: pa.Table) -> pa.Table:
+    """In a column of every row, since many readers of CSV stumble over a line of comment."""
+    table = table.append_column("notice", pa.array([NOTICE] * table.num_rows, pa.string()))
+    return table.replace_schema_metadata({"notice": NOTICE})

@@ -1,0 +1,96 @@
+"""The confidential files of a comparison: not private, and marked so.
+
+Each file says what it is in its name and in its content, is readable by its owner only, and
+must never get into a release folder, whatever way leads there.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from inftda.errors import ReleaseError
+from inftda.evaluate.comparison import Comparison
+from inftda.publication.folder import FLOWS_FILE, MANIFEST_FILE
+
+LEVELS_FILE, SIZES_FILE = "CONFIDENTIAL-levels", "CONFIDENTIAL-sizes"
+SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-evaluation.json", "CONFIDENTIAL-evaluation.html"
+
+Writer = Callable[[Path], object]
+
+
+def write_comparison(
+    comparison: Comparison, out: str | Path, *, release: str | Path, page: Writer | None = None
+) -> tuple[Path, ...]:
+    """Write the measures to a folder of their own, readable by the owner only.
+
+    Args:
+        comparison: what to write.
+        out: folder to write to; it is made if it is not there.
+        release: folder of the release, which must not be written to.
+        page: writes the same as a page to the path it is given.
+
+    Returns:
+        The files: levels and size classes as CSV and Parquet, everything as JSON, the page.
+
+    Raises:
+        ReleaseError: `out` is, or lies in, a release folder, or cannot be made.
+    """
+    folder = Path(out)
+    check_outside(folder, release)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ReleaseError(f"cannot make the folder {str(out)!r}: {problem.strerror}") from None
+    text = json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    writers: dict[str, Writer] = {
+        **_table_writers(LEVELS_FILE, comparison.level_table()),
+        **_table_writers(SIZES_FILE, comparison.size_table()),
+        SUMMARY_FILE: lambda path: path.write_text(text, encoding="utf-8"),
+    }
+    if page is not None:
+        writers[PAGE_FILE] = page
+    return tuple(_write(folder / name, writer) for name, writer in writers.items())
+
+
+def check_outside(out: Path, release: str | Path) -> None:
+    """Refuse to write into a release, by whatever links or relative paths.
+
+    Raises:
+        ReleaseError: `out` or a folder above it is this release or another one.
+    """
+    resolved = out.resolve()
+    for folder in (resolved, *resolved.parents):
+        if not folder.exists():
+            continue
+        is_this = Path(release).exists() and folder.samefile(release)
+        if is_this or ((folder / MANIFEST_FILE).exists() and (folder / FLOWS_FILE).exists()):
+            raise ReleaseError(
+                f"{str(out)!r} lies in the release folder {str(folder)!r}, which is for "
+                "publication; measures are confidential, choose a folder elsewhere"
+            )
+
+
+def _table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
+    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
+
+    return {
+        f"{name}.csv": lambda path: pa_csv.write_csv(table, path),
+        f"{name}.parquet": lambda path: pq.write_table(table, path),
+    }
+
+
+def _write(path: Path, writer: Writer) -> Path:
+    """Write beside the path and move into place: never through a link, never half a file."""
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        writer(partial)
+        partial.chmod(0o600)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path

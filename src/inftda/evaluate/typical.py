@@ -1,0 +1,409 @@
+"""Typical error of released numbers, estimated from the release itself by simulation.
+
+The release is taken for the truth and released again, several times, by the same mechanism
+with the same noise. How far the simulated releases are from the release shows how far the
+release typically is from the truth. Only published numbers go in, so this is post-processing:
+it costs no privacy, and anybody can repeat it.
+
+Errors are stated by level and by the size of the *published* number, since that is what a
+reader sees: among simulated numbers of a size class, half err by no more than `median`, and
+95 % by no more than `p95`, counting those whose simulated truth is zero. A class by true size
+would look better (large noise on a small flow moves it to another class) and would answer a
+question nobody can ask without the truth.
+
+It is an estimate, not a guarantee: the release is not the truth, and where noise has replaced
+most of the detail (the finest level, sizes near the noise) simulation cannot know what was
+lost. What is guaranteed is in `inftda.evaluate.bounds`. This module never sees the truth.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.errors import ReleaseError
+from inftda.publication.query import FLOW
+from inftda.publication.release import Release
+from inftda.tree import TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.counts import Counts
+    from inftda.noise.entropy import RandomSource
+    from inftda.tree import Tree
+
+#: Lower ends of the size classes; the last class is open.
+CLASS_STARTS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
+#: Fewer simulated numbers than this say nothing about a 95 % point; such a class is joined
+#: with its neighbour.
+MIN_SIMULATED = 40
+#: Up to so many cells a level is summed up in a dense array.
+DENSE_CELLS = 1 << 22
+#: Beyond so many cells a cell has no 64-bit number; such levels are left out.
+MAX_CELLS = 1 << 62
+#: Errors below are counted one by one, larger ones in bins this much apart.
+EXACT_ERRORS, BIN_RATIO = 256, 1.01
+_N_BINS = EXACT_ERRORS + int(np.log(2.0**62 / EXACT_ERRORS) / np.log(BIN_RATIO)) + 2
+
+Areas = tuple[NDArray[np.int32], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TypicalError:
+    """Error of published numbers of one size.
+
+    Attributes:
+        low: smallest number of the class.
+        high: largest number of the class; None if it is open.
+        n_released: how many numbers of the release are of this size.
+        n_simulated: how many simulated numbers the estimate rests on.
+        median: half of the simulated numbers err by no more.
+        p95: 95 % of the simulated numbers err by no more.
+        false: share of the simulated numbers whose truth was zero.
+        lost: share of simulated *true* flows of this size that were published as zero.
+    """
+
+    low: int
+    high: int | None
+    n_released: int
+    n_simulated: int
+    median: int
+    p95: int
+    false: float
+    lost: float
+
+
+@dataclass(frozen=True, slots=True)
+class LevelErrors:
+    """Typical errors of one level: one level of each axis's hierarchy.
+
+    Attributes:
+        depths: level on each axis, 0 for the whole.
+        name: for people, as `TreeLevel.name`.
+        overall: all published numbers together.
+        classes: by size, ascending.
+    """
+
+    depths: tuple[int, ...]
+    name: str
+    overall: TypicalError
+    classes: tuple[TypicalError, ...]
+
+    def of_size(self, size: int) -> TypicalError:
+        """The class a published number of this size belongs to."""
+        for entry in reversed(self.classes):
+            if size >= entry.low:
+                return entry
+        return self.classes[0] if self.classes else self.overall
+
+
+@dataclass(frozen=True, slots=True)
+class TypicalErrors:
+    """Typical errors of a release.
+
+    Attributes:
+        runs: number of simulated releases.
+        levels: by level, coarse to fine.
+    """
+
+    runs: int
+    levels: tuple[LevelErrors, ...]
+
+    def at(self, depths: Sequence[int]) -> LevelErrors | None:
+        """Errors at one level of each axis; None if that level was left out."""
+        for level in self.levels:
+            if level.depths == tuple(depths):
+                return level
+        return None
+
+
+def typical_errors(
+    release: Release,
+    *,
+    runs: int = 20,
+    seconds: float = 20.0,
+    depths: Iterable[Sequence[int]] | None = None,
+    source: "RandomSource | None" = None,
+) -> TypicalErrors:
+    """Estimate the typical error of every level of a release by simulating it again.
+
+    Args:
+        release: the release; only what is published is used.
+        runs: number of simulations at most.
+        seconds: no new simulation is begun after so long; there is always one.
+        depths: levels (one number for each axis) to look at; by default every combination
+            for tables of one or two axes, and the levels of the tree for larger ones.
+        source: random bits; secure and fresh by default.
+
+    Raises:
+        ReleaseError: the release holds negative numbers, so it cannot stand for a truth.
+
+    Privacy:
+        Post-processing of the release: no cost.
+    """
+    areas, flow = released_leaves(release)
+    if len(flow) and flow.min() < 0:
+        raise ReleaseError(
+            "typical errors cannot be simulated from a release with negative numbers; "
+            "release with a mechanism that publishes counts from 0 up"
+        )
+    simulation = _Simulation.of(release, areas, flow, source)
+    chosen = _chosen_depths(release.tree, depths)
+    tallies = [_Tally(release.tree, at, areas, flow) for at in chosen]
+    deadline, done = time.monotonic() + seconds, 0
+    while done < max(runs, 1) and (done == 0 or time.monotonic() < deadline):
+        simulated = simulation.run()
+        for tally in tallies:
+            tally.add(*simulated)
+        done += 1
+    return TypicalErrors(done, tuple(tally.errors() for tally in tallies))
+
+
+def released_leaves(release: Release) -> tuple[Areas, NDArray[np.int64]]:
+    """Numbers of the finest areas on each axis, and the flow, of every released row.
+
+    Raises:
+        ReleaseError: a code of the table is not one of the release's areas.
+    """
+    table = _flow_table(release.table)
+    areas = []
+    for axis in release.tree.axes:
+        codes = axis.hierarchy.codes(axis.hierarchy.depth)
+        found = _numbers(table.column(axis.name), codes)
+        if found is None:
+            raise ReleaseError(
+                f"the released table has a code on axis {axis.name!r} that is not among its "
+                "areas; check it with `inftda verify`"
+            )
+        areas.append(found)
+    flow = table.column(FLOW).to_numpy().astype(np.int64, copy=False)
+    return tuple(areas), flow
+
+
+def _flow_table(source: pa.Table | Path) -> pa.Table:
+    return source if isinstance(source, pa.Table) else pq.read_table(source)
+
+
+def _numbers(column: pa.ChunkedArray, codes: pa.StringArray) -> NDArray[np.int32] | None:
+    """Place of each code in `codes`, looked up once for each different code of a chunk."""
+    parts = [np.empty(0, np.int32)]
+    for chunk in column.chunks:
+        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        place = pc.index_in(encoded.dictionary.cast(pa.string()), value_set=codes)
+        number = place.take(encoded.indices)
+        if number.null_count:
+            return None
+        parts.append(np.asarray(number, dtype=np.int32))
+    return np.concatenate(parts)
+
+
+def _chosen_depths(tree: "Tree", depths: Iterable[Sequence[int]] | None) -> list[tuple[int, ...]]:
+    if depths is not None:
+        chosen = [tuple(at) for at in depths]
+    elif len(tree.axes) <= 2:
+        chosen = list(product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes)))
+        chosen.sort(key=lambda at: (sum(at), at))
+    else:
+        chosen = [level.depths for level in tree.levels]
+    return [at for at in chosen if TreeLevel(0, None, tree.axes, at).n_nodes <= MAX_CELLS]
+
+
+@dataclass(frozen=True)
+class _Simulation:
+    """The release as a truth, and all that is needed to release it again."""
+
+    release: Release
+    counts: "Counts"
+    source: "RandomSource"
+
+    @classmethod
+    def of(
+        cls,
+        release: Release,
+        areas: Areas,
+        flow: NDArray[np.int64],
+        source: "RandomSource | None",
+    ) -> "_Simulation":
+        from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
+        from inftda.noise.entropy import SecureSource  # noqa: PLC0415
+
+        counts = Counts.from_leaves(release.tree, areas, flow)
+        return cls(release, counts, source or SecureSource())
+
+    def run(self) -> tuple[Areas, NDArray[np.int64]]:
+        """One simulated release: areas and flows of its leaves."""
+        from inftda.engines.local import LocalEngine  # noqa: PLC0415 - compiled kernels
+        from inftda.mechanisms.base import Setting  # noqa: PLC0415
+        from inftda.mechanisms.catalogue import mechanism_named  # noqa: PLC0415
+        from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
+
+        setting = Setting(
+            # The library's own sampler whatever drew the release: the same law, and fast.
+            spending=self.release.manifest.plan.spending(),
+            make_sampler=DiscreteGaussian,
+            source=self.source,
+            engine=LocalEngine(),
+        )
+        mechanism = mechanism_named(self.release.manifest.mechanism)
+        blocks = list(mechanism.run(self.counts, setting))
+        areas = tuple(
+            np.concatenate([block.areas[axis] for block in blocks])
+            for axis in range(len(self.release.tree.axes))
+        )
+        return areas, np.concatenate([block.value for block in blocks])
+
+
+class _Tally:
+    """Errors of one level over all simulations, counted by size class and size of error."""
+
+    def __init__(
+        self, tree: "Tree", depths: tuple[int, ...], areas: Areas, flow: NDArray[np.int64]
+    ) -> None:
+        self.depths = depths
+        self.name = TreeLevel(0, None, tree.axes, depths).name
+        self._sums = _Sums(tree, depths)
+        self._truth = self._sums.of(areas, flow)
+        n_classes = len(CLASS_STARTS)
+        self._released = np.bincount(_class_of(self._truth.value), minlength=n_classes)
+        self._errors = np.zeros((n_classes, _N_BINS), np.int64)
+        self._false = np.zeros(n_classes, np.int64)
+        self._lost = np.zeros(n_classes, np.int64)
+        self._runs = 0
+
+    def add(self, areas: Areas, flow: NDArray[np.int64]) -> None:
+        """Count the errors of one simulated release."""
+        simulated = self._sums.of(areas, flow)
+        truth, is_lost = _match(simulated, self._truth)
+        size = _class_of(simulated.value)
+        bins = _bin_of(np.abs(simulated.value - truth))
+        tally = np.bincount(size * _N_BINS + bins, minlength=self._errors.size)
+        self._errors += tally.reshape(self._errors.shape)
+        n_classes = len(CLASS_STARTS)
+        self._false += np.bincount(size[truth == 0], minlength=n_classes)
+        self._lost += np.bincount(_class_of(self._truth.value[is_lost]), minlength=n_classes)
+        self._runs += 1
+
+    def errors(self) -> LevelErrors:
+        """What the tally says."""
+        used = np.flatnonzero(self._released + self._errors.sum(axis=1))
+        groups = _joined(used, self._errors.sum(axis=1))
+        classes = tuple(self._entry(group) for group in groups)
+        everything = np.arange(len(CLASS_STARTS))
+        return LevelErrors(self.depths, self.name, self._entry(everything), classes)
+
+    def _entry(self, group: NDArray[np.intp]) -> TypicalError:
+        bins = self._errors[group].sum(axis=0)
+        n_simulated, n_released = int(bins.sum()), int(self._released[group].sum())
+        last = int(group[-1])
+        is_open = last == len(CLASS_STARTS) - 1
+        return TypicalError(
+            low=CLASS_STARTS[int(group[0])],
+            high=None if is_open else CLASS_STARTS[last + 1] - 1,
+            n_released=n_released,
+            n_simulated=n_simulated,
+            median=_quantile(bins, 0.5),
+            p95=_quantile(bins, 0.95),
+            false=int(self._false[group].sum()) / max(n_simulated, 1),
+            lost=int(self._lost[group].sum()) / max(n_released * self._runs, 1),
+        )
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Non-zero cells of one level: their numbers, ascending, and values."""
+
+    number: NDArray[np.int64]
+    value: NDArray[np.int64]
+
+
+class _Sums:
+    """Sums leaves up to one level on each axis."""
+
+    def __init__(self, tree: "Tree", depths: tuple[int, ...]) -> None:
+        self._sizes = [
+            axis.hierarchy.n_areas(depth) for axis, depth in zip(tree.axes, depths, strict=True)
+        ]
+        # None where the finest level is asked for: each area is its own.
+        self._above = [
+            None
+            if depth == axis.hierarchy.depth
+            else axis.hierarchy.ancestor(axis.hierarchy.depth, depth).astype(np.int64)
+            for axis, depth in zip(tree.axes, depths, strict=True)
+        ]
+
+    def of(self, areas: Areas, flow: NDArray[np.int64]) -> _Cells:
+        number = np.zeros(len(flow), np.int64)
+        for size, above, leaf in zip(self._sizes, self._above, areas, strict=True):
+            number *= size
+            number += leaf if above is None else above[leaf]
+        n_cells = prod(self._sizes)
+        if n_cells <= DENSE_CELLS:
+            # Sums of integers below 2^53 are exact in floating point; totals are.
+            dense = np.bincount(number, weights=flow, minlength=n_cells).astype(np.int64)
+            used = np.flatnonzero(dense)
+            return _Cells(used, dense[used])
+        return _summed(number, flow)
+
+
+def _summed(number: NDArray[np.int64], flow: NDArray[np.int64]) -> _Cells:
+    """Cells by sorting; equal numbers are added up."""
+    order = np.argsort(number, kind="stable")
+    number, flow = number[order], flow[order]
+    if len(number) == 0:
+        return _Cells(number, flow)
+    first = np.flatnonzero(np.concatenate([[True], number[1:] != number[:-1]]))
+    return _Cells(number[first], np.add.reduceat(flow, first))
+
+
+def _match(simulated: _Cells, truth: _Cells) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Truth of each simulated cell (0 if it has none), and which true cells are missing."""
+    place = np.searchsorted(truth.number, simulated.number)
+    is_there = place < len(truth.number)
+    is_there[is_there] = truth.number[place[is_there]] == simulated.number[is_there]
+    value = np.zeros(len(simulated.number), np.int64)
+    value[is_there] = truth.value[place[is_there]]
+    is_lost = np.ones(len(truth.number), bool)
+    is_lost[place[is_there]] = False
+    return value, is_lost
+
+
+def _class_of(value: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.searchsorted(np.array(CLASS_STARTS), value, side="right") - 1
+
+
+def _bin_of(error: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bin of each error: exact while small, then 1 % apart."""
+    steps = np.log(np.maximum(error, EXACT_ERRORS) / EXACT_ERRORS) / np.log(BIN_RATIO)
+    return np.where(error < EXACT_ERRORS, error, EXACT_ERRORS + np.floor(steps).astype(np.int64))
+
+
+def _quantile(bins: NDArray[np.int64], share: float) -> int:
+    """Smallest error that `share` of the counted ones do not exceed, to the end of its bin."""
+    total = int(bins.sum())
+    if total == 0:
+        return 0
+    at = int(np.searchsorted(np.cumsum(bins), share * total))
+    if at < EXACT_ERRORS:
+        return at
+    return int(np.ceil(EXACT_ERRORS * BIN_RATIO ** (at - EXACT_ERRORS + 1)))
+
+
+def _joined(used: NDArray[np.intp], weight: NDArray[np.int64]) -> list[NDArray[np.intp]]:
+    """Neighbouring classes joined, from the large end, until each has enough to go by."""
+    groups: list[list[int]] = []
+    for index in reversed(used.tolist()):
+        if groups and weight[groups[-1]].sum() < MIN_SIMULATED:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    if len(groups) > 1 and weight[groups[-1]].sum() < MIN_SIMULATED:
+        groups[-2] += groups.pop()
+    return [np.array(sorted(group), np.intp) for group in reversed(groups)]

@@ -1,0 +1,136 @@
+# ruff: noqa: S608 - the SQL here is made of names that this package gives, never of input
+"""Contribution bounding: no person moves the counts by more than the privacy unit says.
+
+Bounding comes after rows are placed or dropped, so it applies to what is kept: a trip that is
+dropped must not push out one that could be counted, and one that is put into the outside area
+is a trip like any other.
+
+A person's trips are chosen uniformly at random. DuckDB's own random numbers are not secure,
+and fetching every person's rows into Python would not scale; so each trip is given the place
+
+    SHA-256(secret, areas, copy, person)
+
+and a person's m trips that come first are kept. The secret is 256 fresh bits from the secure
+source and is gone after the query. To anyone who does not know it, SHA-256 with a secret in
+front is a pseudorandom function, its values at different inputs are independent uniform
+numbers, and so every set of m trips of a person is equally likely (two trips share a place
+with odds below 2^-100). Numbering the copies of equal trips makes all inputs different. No
+value of the hash ever leaves the query, so its extension property does no harm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from inftda.errors import IngestError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from inftda.ingest.sources import Input
+    from inftda.ingest.workspace import Workspace
+    from inftda.noise.entropy import RandomSource
+    from inftda.privacy.unit import PrivacyUnit
+
+#: More trips of one person between the same areas than this are a mistake in the table, and
+#: would be written out one by one.
+MAX_COPIES: Final = 1_000_000
+#: Label of the stream that the secret is taken from ("bound" in ASCII).
+STREAM_LABEL: Final = 0x626F756E64
+
+
+@dataclass(frozen=True, slots=True)
+class Bounding:
+    """How many trips of a person are kept, and where the choice comes from."""
+
+    unit: PrivacyUnit
+    random_source: RandomSource
+
+    def secret(self) -> str:
+        """256 fresh random bits as text."""
+        return self.random_source.stream(STREAM_LABEL).words(4).tobytes().hex()
+
+
+def fetch_bounded(
+    placed: str,
+    areas: list[str],
+    *,
+    table: Input,
+    workspace: Workspace,
+    bounding: Bounding,
+) -> pa.Table:
+    """Count trips per leaf, at most `unit.trips` of each person.
+
+    Args:
+        placed: SQL for rows with `person`, the columns of `areas`, and `n` trips; rows with a
+            flaw have minus the flaw as first area.
+        areas: names of the area columns.
+        table: what is read, for messages.
+        workspace: where it is read.
+        bounding: how many trips of a person to keep.
+
+    Returns:
+        The columns of `areas` and `n`; flawed rows are passed through.
+
+    Raises:
+        IngestError: a person has another number of trips than the unit says exactly.
+
+    Privacy:
+        Each person adds at most `unit.trips` to the sum of all counts, and to different
+        leaves if the unit is `distinct`; whether a trip is kept depends on the same person's
+        trips only, so bounding is 1-stable and costs no budget.
+    """
+    unit = bounding.unit
+    leaf = ", ".join(areas)
+    copies = "CAST(sum(n) > 0 AS BIGINT)" if unit.distinct else "sum(n)"
+    nobody = f"CASE WHEN {areas[0]} < 0 THEN NULL ELSE person END"
+    table.attempt(
+        lambda: workspace.run(
+            "CREATE TEMP TABLE personal AS "
+            f"SELECT person, {leaf}, CASE WHEN {areas[0]} < 0 THEN sum(n) ELSE {copies} END AS n "
+            f"FROM (SELECT {nobody} AS person, {leaf}, n FROM ({placed})) GROUP BY person, {leaf}"
+        )
+    )
+    flawed = f"SELECT {leaf}, CAST(n AS BIGINT) AS n FROM personal WHERE {areas[0]} < 0"
+    flaws = workspace.fetch(flawed)
+    if flaws.num_rows:
+        return flaws
+    _check_copies(table, workspace)
+    if unit.root_is_public:
+        _check_exactly(unit, table, workspace)
+        kept, secret = f"SELECT {leaf}, n FROM personal", None
+    else:
+        kept, secret = _chosen(leaf, areas, unit.trips), bounding.secret()
+    sql = f"SELECT {leaf}, CAST(sum(n) AS BIGINT) AS n FROM ({kept}) GROUP BY {leaf}"
+    return table.attempt(lambda: workspace.fetch(sql, None if secret is None else [secret]))
+
+
+def _chosen(leaf: str, areas: list[str], most: int) -> str:
+    """SQL for the trips that are kept; its one parameter is the secret."""
+    # The person comes last and all before it are numbers: different trips, different text.
+    text = " || ',' || ".join([*areas, "copy", "CAST(person AS VARCHAR)"])
+    return (
+        f"SELECT {leaf}, 1 AS n FROM "
+        f"(SELECT person, {leaf}, unnest(range(CAST(n AS BIGINT))) AS copy FROM personal) "
+        "QUALIFY row_number() OVER "
+        f"(PARTITION BY person ORDER BY left(sha256(? || ',' || {text}), 32)) <= {most:d}"
+    )
+
+
+def _check_copies(table: Input, workspace: Workspace) -> None:
+    if workspace.fetch(f"FROM personal WHERE n > {MAX_COPIES} LIMIT 1").num_rows:
+        raise IngestError(
+            f"one person of {table.label} has more than {MAX_COPIES:,} trips between the same "
+            "areas; check the person column and the count column"
+        )
+
+
+def _check_exactly(unit: PrivacyUnit, table: Input, workspace: Workspace) -> None:
+    others = f"SELECT 1 FROM personal GROUP BY person HAVING sum(n) <> {unit.trips:d} LIMIT 1"
+    if workspace.fetch(others).num_rows:
+        trips = "different trips" if unit.distinct else "trips"
+        raise IngestError(
+            f"the unit says exactly {unit.trips} {trips} a person, but {table.label} has persons "
+            "with another number; mend the table, or choose a unit with at most so many trips"
+        )

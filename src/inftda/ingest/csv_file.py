@@ -1,0 +1,132 @@
+"""CSV files: the header is read here, the rows by DuckDB, and nothing is guessed from rows.
+
+Every cell stays the text that is written, so "001001" keeps its zeros. A guess from the first
+rows (types, quotes, comments) can be wrong further down, so the only thing that is inferred is
+the separator, from the header.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from inftda.errors import IngestError
+from inftda.ingest.workspace import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SEPARATORS: Final = (",", ";", "\t", "|")
+#: What we call an encoding -> what Python and DuckDB call it. DuckDB has no others built in.
+ENCODINGS: Final = {
+    "utf-8": ("utf-8-sig", "utf-8"),
+    "utf-16": ("utf-16", "utf-16"),
+    "latin-1": ("latin-1", "latin-1"),
+}
+MAX_HEADER: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file that needs more said than its path.
+
+    Attributes:
+        path: file, folder or glob; `.gz` is unpacked on the way.
+        delimiter: one character; without it the one of , ; tab | that splits the header most.
+        encoding: utf-8 (with or without a byte order mark), utf-16 or latin-1.
+    """
+
+    path: str | Path
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the file."""
+        if self.encoding not in ENCODINGS:
+            raise IngestError(
+                f"encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}; "
+                "convert the file to UTF-8 (for example with iconv)"
+            )
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise IngestError(f"delimiter must be one character, got {self.delimiter!r}")
+
+
+def read_header(path: Path, *, delimiter: str | None, encoding: str) -> tuple[list[str], str]:
+    """Column names of a CSV file as they are written, and the separator.
+
+    Raises:
+        IngestError: the file is empty or cannot be read.
+    """
+    line = _first_line(path, ENCODINGS[encoding][0], encoding)
+    if not line.strip():
+        raise IngestError(f"{path.name!r} is empty; give a table with a header and rows")
+    splits = {
+        separator: next(csv.reader([line], delimiter=separator))
+        for separator in ([delimiter] if delimiter else SEPARATORS)
+    }
+    chosen = max(splits, key=lambda separator: len(splits[separator]))
+    return splits[chosen], chosen
+
+
+def _first_line(path: Path, codec: str, encoding: str) -> str:
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with opener(path, "rb") as raw, io.TextIOWrapper(raw, codec) as handle:
+            line = handle.readline(MAX_HEADER)
+    except UnicodeError:
+        raise IngestError(wrong_encoding(path.name, encoding)) from None
+    except (OSError, EOFError, zlib.error):
+        raise IngestError(f"cannot read {path.name!r}: {DAMAGED}") from None
+    if len(line) == MAX_HEADER:
+        raise IngestError(f"the first line of {path.name!r} has no end; is this a CSV file?")
+    return line.rstrip("\r\n")
+
+
+def relation(paths: Sequence[str], *, n_columns: int, delimiter: str, encoding: str) -> str:
+    """SQL for the rows of CSV files, all columns as text.
+
+    Args:
+        paths: the files, with DuckDB's wildcards escaped.
+        n_columns: how many columns the header has.
+        delimiter: the separator.
+        encoding: a key of `ENCODINGS`.
+    """
+    files = ", ".join(quote(path) for path in paths)
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(n_columns))
+    return (
+        f"read_csv([{files}], auto_detect = false, header = true, delim = {quote(delimiter)}, "
+        f"quote = '\"', escape = '\"', encoding = {quote(ENCODINGS[encoding][1])}, "
+        f"columns = {{{columns}}})"
+    )
+
+
+DAMAGED: Final = "it is damaged or cut off, or may not be read; check the file and its rights"
+
+
+def wrong_encoding(name: str, encoding: str) -> str:
+    """The message for a file that is not written in the encoding that was said."""
+    return (
+        f"{name!r} is not {encoding} text; say which encoding it has "
+        f"({', '.join(ENCODINGS)}), or convert it to UTF-8"
+    )
+
+
+def explain(message: str, name: str, encoding: str) -> str:
+    """What is wrong with a CSV file, from DuckDB's message, without the row it quotes."""
+    if "nicode" in message or "not utf-8" in message:
+        return wrong_encoding(name, encoding)
+    line = re.search(r"CSV Error on Line: (\d+)", message)
+    if line is None:
+        return f"cannot read {name!r}: {DAMAGED}"
+    where = f"line {line[1]} of {name!r}"
+    if "unterminated quote" in message:
+        return f"{where} opens a quote that is never closed; close it"
+    if "Expected Number of Columns" in message:
+        return f"{where} has another number of cells than the header; mend that line"
+    return f"{where} is not valid CSV; mend that line"

@@ -1,0 +1,205 @@
+"""Leaves: how many trips there are at each finest combination of areas, and how to read them.
+
+This is the truth, as the paper's section 3 has it: one count per leaf of the tree, only the
+non-zero ones. Nothing here adds noise, so nothing of it may be published; it does not even
+print itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from inftda.errors import IngestError, PrivacyError
+from inftda.hierarchy import OUTSIDE
+from inftda.ingest.bounding import Bounding, fetch_bounded
+from inftda.ingest.columns import COUNT_FLAWS, MAX_INT64, Flaw
+from inftda.ingest.rows import AUTO, Rows, make_axes
+from inftda.ingest.sources import Source, open_source
+from inftda.ingest.workspace import Workspace
+from inftda.noise.entropy import RandomSource, SecureSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from inftda.hierarchy import Hierarchy
+    from inftda.privacy.unit import PrivacyUnit
+
+Unplaceable = Literal["error", "outside", "drop"]
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """The confidential leaf counts: one entry per leaf with trips, in any order.
+
+    Attributes:
+        areas: for each axis, int32 depth-first numbers of the finest areas.
+        counts: int64, all above zero; their sum is below 2^63.
+    """
+
+    areas: tuple[NDArray[np.int32], ...]
+    counts: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"Leaves({len(self.areas)} axes, confidential)"
+
+
+def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
+    source: Source,
+    axes: Sequence[tuple[str, Hierarchy]],
+    *,
+    count: str | None = AUTO,
+    person: str | None = None,
+    unit: PrivacyUnit | None = None,
+    unplaceable: Unplaceable = "error",
+    outside: str = OUTSIDE,
+    random_source: RandomSource | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    spill_directory: str | Path | None = None,
+) -> Leaves:
+    """Read trips or flows and count them per leaf.
+
+    Args:
+        source: path of a CSV (also .gz) or Parquet file, a folder or glob of them, a
+            `CsvFile`, an `SqlQuery`, a pandas, polars or pyarrow table, or any Arrow stream.
+        axes: the column of each axis and the hierarchy its codes come from. Codes are
+            compared as text; whole numbers are written out, so codes with leading zeros must
+            be text in the source.
+        count: the column that says how many trips a row stands for; None if every row is one
+            trip; "auto" takes the column `count` if there is one.
+        person: the column that tells persons apart; with it, contributions are bounded to
+            what `unit` says. Without it, the unit is the custodian's promise.
+        unit: who is protected; needed for `person` and for dropping rows.
+        unplaceable: what to do with rows whose code is missing or not in the hierarchy:
+            "error", "outside" (they go to the area `outside` of that axis), or "drop".
+        outside: code of that area; see `Hierarchy.with_outside`.
+        random_source: where the choice of a person's trips comes from; secure by default.
+        memory_limit: what DuckDB may hold in memory before it spills to disk, as "4GB".
+        threads: how many threads DuckDB uses; all cores by default.
+        spill_directory: where to spill; a private directory is made in it and removed again.
+
+    Raises:
+        IngestError: the source cannot be read as counts; the message says why.
+        PrivacyError: the options would break the privacy promise.
+        MissingExtraError: the source needs an optional library.
+
+    Example:
+        >>> towns = Hierarchy.read({"town": ["001", "002"]})
+        >>> trips = {"origin": ["001", "001", "002"], "destination": ["002", "002", "002"]}
+        >>> leaves = read_leaves(trips, [("origin", towns), ("destination", towns)])
+        >>> sorted(zip(*(axis.tolist() for axis in leaves.areas), leaves.counts.tolist()))
+        [(0, 1, 2), (1, 1, 1)]
+
+    Privacy:
+        Under `substitute` the number of trips is public, and dropping rows would change it,
+        so "drop" is refused.
+    """
+    _check_policy(axes, person=person, unit=unit, unplaceable=unplaceable)
+    with Workspace(
+        memory_limit=memory_limit, threads=threads, spill_directory=spill_directory
+    ) as workspace:
+        table = open_source(source, workspace)
+        placed_axes = make_axes(
+            table, axes, workspace, outside=outside if unplaceable == "outside" else None
+        )
+        rows = Rows.of(table, placed_axes, count=count, person=person)
+        rows = rows.grouped_once(workspace)
+        placed = rows.placed(is_dropping=unplaceable == "drop")
+        if person is not None and unit is not None:
+            numbers = [axis.number for axis in placed_axes]
+            result = fetch_bounded(
+                placed,
+                numbers,
+                table=table,
+                workspace=workspace,
+                bounding=Bounding(unit, random_source or SecureSource()),
+            )
+        else:
+            sql = rows.counted(placed)
+            result = table.attempt(lambda: workspace.fetch(sql))
+        *areas, counts = (column.to_numpy() for column in result.columns)
+        del result
+        _check_flaws(areas[0], counts, rows, workspace)
+    return _make_leaves(areas, counts, table.label, is_dropping=unplaceable == "drop")
+
+
+def _check_policy(
+    axes: Sequence[tuple[str, Hierarchy]],
+    *,
+    person: str | None,
+    unit: PrivacyUnit | None,
+    unplaceable: str,
+) -> None:
+    if not axes:
+        raise IngestError("there is no axis to count by; give at least one column and hierarchy")
+    if unplaceable not in get_args(Unplaceable):
+        raise IngestError(
+            f"unplaceable must be one of {', '.join(get_args(Unplaceable))}, got {unplaceable!r}"
+        )
+    if person is not None and unit is None:
+        raise PrivacyError(
+            "a person column bounds contributions, but there is no privacy unit that says to "
+            "how many trips; give the unit, or leave out the person column"
+        )
+    if unplaceable == "drop" and (unit is None or unit.neighbours != "add-remove"):
+        raise PrivacyError(
+            "rows that cannot be placed must not be dropped under neighbours 'substitute', "
+            "because that changes the number of trips, which is public; use "
+            "unplaceable='outside', or a privacy unit with neighbours 'add-remove'"
+        )
+
+
+def _check_flaws(
+    first: NDArray[np.int32], counts: NDArray[np.int64], rows: Rows, workspace: Workspace
+) -> None:
+    """Report the first kind of flaw there is, with the number of rows that have it."""
+    flawed = first < 0
+    if not flawed.any():
+        return
+    tally = np.zeros(len(Flaw) + 1, np.int64)
+    np.add.at(tally, -first[flawed], counts[flawed])
+    flaw = Flaw(int(np.flatnonzero(tally)[0]))
+    n_rows = _rows(int(tally[flaw]))
+    label = rows.table.label
+    if flaw is Flaw.UNPLACEABLE:
+        raise IngestError(
+            f"{n_rows} of {label} cannot be placed: {rows.describe_lost(workspace)}. Add the "
+            "areas to the hierarchy, mend the rows, or choose what to do with them (unplaceable)"
+        )
+    if flaw is Flaw.NOBODY:
+        raise IngestError(
+            f"{n_rows} of {label} name no person; give every row a person, or leave out the "
+            "person column"
+        )
+    raise IngestError(
+        f"{n_rows} of {label} have {COUNT_FLAWS[flaw]} in column {rows.count_name!r}; counts "
+        "must be whole numbers from 0 up (or choose another count column)"
+    )
+
+
+def _rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n:,} rows"
+
+
+def _make_leaves(
+    areas: list[NDArray[np.int32]], counts: NDArray[np.int64], label: str, *, is_dropping: bool
+) -> Leaves:
+    if len(counts) == 0:
+        rest = "no row that can be placed" if is_dropping else "no rows"
+        raise IngestError(f"{label} has {rest}; there is nothing to count")
+    # Summed in halves: each half is exact in int64 whatever the counts are.
+    high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
+    if counts.min() < 0 or (high << 32) + low > MAX_INT64:
+        raise IngestError(f"the counts of {label} sum up beyond 2^63 - 1; check the count column")
+    if counts.min() == 0:
+        positive = counts > 0
+        areas, counts = [axis[positive] for axis in areas], counts[positive]
+    if len(counts) == 0:
+        raise IngestError(f"all counts of {label} are 0; there is nothing to count")
+    return Leaves(tuple(areas), counts)

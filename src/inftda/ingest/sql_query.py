@@ -1,0 +1,211 @@
+"""SQL queries against a database, streamed as Arrow through ADBC (extra `sql`).
+
+The session is read-only. A password must never leave: it is hidden in the printed form of a
+query, addresses that could make a driver quote a piece of it are refused before the driver
+sees them, and what drivers say is passed on only where it cannot contain data, with the
+secrets blotted out. Driver errors are never chained, because a chain is printed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, quote, unquote
+
+from inftda.errors import IngestError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyarrow as pa
+
+_ADDRESS: Final = re.compile(
+    r"""postgres(?:ql)?://
+    (?:(?P<user>[^:@/?\s]*)(?::(?P<password>[^@/?\s]*))?@)?
+    (?P<hosts>[^@/?\s]*)
+    (?:/(?P<name>[^@/?\s]*))?
+    (?:\?(?P<parameters>[^@\s]*))?""",
+    re.VERBOSE,
+)
+_HOST: Final = re.compile(r"(?:\[[0-9a-fA-F:.%]+\]|[^:\[\]]*)(?::\d*)?")
+_STRAY_PERCENT: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+_SECRET_PARAMETERS: Final = frozenset({"password", "sslpassword", "oauth_client_secret"})
+#: SQLSTATE classes of errors about the query's text or the session, never about a row.
+_ABOUT_THE_QUERY: Final = ("25", "28", "3D", "3F", "42")
+
+
+@dataclass(frozen=True, slots=True)
+class SqlQuery:
+    """A query whose rows are trips or flows.
+
+    Attributes:
+        query: one SELECT statement.
+        database: `postgresql://user:password@host:port/name` or `sqlite:///path/to/file`
+            (four slashes for an absolute path). Special characters of a password are
+            percent-encoded; better still, leave the password to PGPASSWORD or ~/.pgpass.
+
+    >>> SqlQuery("SELECT * FROM trips", "postgresql://me:secret@localhost/mobility")
+    SqlQuery('SELECT * FROM trips', 'postgresql://localhost/mobility')
+    """
+
+    query: str
+    database: str = field(repr=False)
+
+    @property
+    def public_address(self) -> str:
+        """The database without user, password and options: fit for logs and manifests."""
+        if self.database.startswith("sqlite:"):
+            return self.database
+        parts = _ADDRESS.fullmatch(self.database)
+        if parts is None:
+            return "(database)"
+        return f"postgresql://{parts['hosts']}/{parts['name'] or ''}"
+
+    def __repr__(self) -> str:
+        return f"SqlQuery({self.query!r}, {self.public_address!r})"
+
+
+def open_query(source: SqlQuery) -> tuple[pa.RecordBatchReader, Callable[[], None]]:
+    """Run a query; gives the stream of its rows and what closes the database.
+
+    Raises:
+        IngestError: the address is wrong, the database cannot be reached, or it refuses
+            the query.
+        MissingExtraError: the driver is not installed.
+    """
+    if source.database.startswith("sqlite:"):
+        return _open_sqlite(source)
+    if source.database.startswith(("postgresql:", "postgres:")):
+        return _open_postgresql(source)
+    raise IngestError(
+        "the database address must start with postgresql:// or sqlite:///; "
+        "other databases: export the table to Parquet"
+    )
+
+
+def _open_sqlite(source: SqlQuery) -> tuple[pa.RecordBatchReader, Callable[[], None]]:
+    if not source.database.startswith("sqlite:///"):
+        raise IngestError("an SQLite address is sqlite:///path (sqlite:////path if absolute)")
+    path = Path(source.database.removeprefix("sqlite:///"))
+    if not path.is_file():
+        raise IngestError(f"there is no SQLite file {str(path)!r}; check the path")
+    driver = _driver("adbc_driver_sqlite")
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    return _stream(source, lambda: driver.connect(uri), setup=(), secrets=())
+
+
+def _open_postgresql(source: SqlQuery) -> tuple[pa.RecordBatchReader, Callable[[], None]]:
+    secrets = _check_address(source.database)
+    driver = _driver("adbc_driver_postgresql")
+    return _stream(
+        source,
+        lambda: driver.connect(source.database, autocommit=True),
+        setup=("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",),
+        secrets=secrets,
+    )
+
+
+def _driver(module: str) -> Any:
+    try:
+        return import_module(f"{module}.dbapi")
+    except ImportError:
+        raise MissingExtraError(
+            f"reading from a database needs {module.replace('_', '-')}; "
+            "install it with: pip install 'inftda[sql]'"
+        ) from None
+
+
+def _check_address(address: str) -> tuple[str, ...]:
+    """Refuse what a driver would misread and then quote; gives the secrets in the address.
+
+    With a raw @, / or ? in the password, libpq takes a piece of the password for a port or
+    a host and says so in its message.
+    """
+    parts = _ADDRESS.fullmatch(address)
+    if (
+        parts is None
+        or _STRAY_PERCENT.search(address)
+        or not all(_HOST.fullmatch(host) for host in parts["hosts"].split(","))
+        or not all("=" in pair for pair in (parts["parameters"] or "=").split("&"))
+    ):
+        raise IngestError(
+            "the database address cannot be understood; write it as "
+            "postgresql://user:password@host:port/name with special characters of the password "
+            "percent-encoded (@ as %40, / as %2F, ? as %3F, % as %25, space as %20)"
+        )
+    secrets = [parts["password"] or ""]
+    secrets += [
+        value
+        for key, value in parse_qsl(parts["parameters"] or "", keep_blank_values=True)
+        if key in _SECRET_PARAMETERS
+    ]
+    written = {form for secret in secrets for form in (secret, unquote(secret), quote(secret, ""))}
+    return tuple(sorted(filter(None, written), key=len, reverse=True))
+
+
+def _stream(
+    source: SqlQuery,
+    connect: Callable[[], Any],
+    *,
+    setup: Iterable[str],
+    secrets: tuple[str, ...],
+) -> tuple[pa.RecordBatchReader, Callable[[], None]]:
+    query = source.query.strip().rstrip(";")
+    if not query:
+        raise IngestError("the SQL query is empty; give a SELECT statement")
+    # The errors below are raised outside of `except`, so that the driver's own error, which
+    # may quote an address or a row, is not even their context.
+    connection, failure = _attempt(connect)
+    if failure is not None:
+        raise IngestError(
+            f"cannot open {source.public_address}: {_blot(_first_line(failure), secrets)}; "
+            "check address, user and password, and that the server runs"
+        )
+    reader, failure = _attempt(lambda: _execute(connection, setup, query))
+    if failure is not None:
+        connection.close()
+        raise IngestError(
+            f"{source.public_address} refuses the query: {_blot(_cause(failure), secrets)}"
+        )
+    return reader, connection.close
+
+
+def _execute(connection: Any, setup: Iterable[str], query: str) -> pa.RecordBatchReader:
+    cursor = connection.cursor()
+    for statement in setup:
+        cursor.execute(statement)
+    cursor.execute(query)
+    return cursor.fetch_record_batch()
+
+
+def _attempt(action: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return action(), None
+    except Exception as failure:  # noqa: BLE001 - drivers raise many kinds; none may pass unblotted
+        return None, failure
+
+
+def _cause(failure: Exception) -> str:
+    """What the database says, unless it may be quoting a value from a row."""
+    state = getattr(failure, "sqlstate", None)
+    text = _first_line(failure)
+    if state is None:
+        is_about_the_query = "Failed to prepare query" in text or "readonly database" in text
+        return text if is_about_the_query else "it failed while running; try it in the database"
+    if state.startswith(_ABOUT_THE_QUERY):
+        return text
+    return f"it failed while running (SQLSTATE {state}); try it in the database"
+
+
+def _first_line(failure: Exception) -> str:
+    lines = str(failure).strip().splitlines()
+    return lines[0] if lines else type(failure).__name__
+
+
+def _blot(text: str, secrets: tuple[str, ...]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text

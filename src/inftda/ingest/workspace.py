@@ -1,0 +1,123 @@
+"""The workspace: one DuckDB in memory that spills to a private directory and then is gone.
+
+What DuckDB spills is confidential, so the directory is readable by its owner only (0700) and
+removed on the way out. DuckDB's own messages quote rows of the input, so none is ever passed
+on: a failure is reported by its kind.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
+
+import duckdb
+
+from inftda.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+
+    import pyarrow as pa
+
+
+class Workspace:
+    """A DuckDB connection with a private place to spill to; use it in a `with` statement.
+
+    Args:
+        memory_limit: what DuckDB may hold in memory before it spills, for example "4GB";
+            DuckDB's own default (80 % of the machine) without it.
+        threads: how many threads DuckDB uses; all cores without it.
+        spill_directory: where the private directory is made; the system's temporary
+            directory without it.
+    """
+
+    def __init__(
+        self,
+        *,
+        memory_limit: str | None = None,
+        threads: int | None = None,
+        spill_directory: str | Path | None = None,
+    ) -> None:
+        self._settings = {"memory_limit": memory_limit, "threads": threads}
+        self._spill_parent = spill_directory
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            directory = self._make_directory()
+            stack.callback(shutil.rmtree, directory, ignore_errors=True)
+            self._connection = self._connect(directory)
+            stack.callback(self._connection.close)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def _make_directory(self) -> str:
+        try:
+            return tempfile.mkdtemp(prefix="inftda-", dir=self._spill_parent)
+        except OSError as problem:
+            raise IngestError(
+                f"cannot make a temporary directory in {str(self._spill_parent)!r}: "
+                f"{problem.strerror}; give a directory that exists and can be written to"
+            ) from None
+
+    def _connect(self, directory: str) -> duckdb.DuckDBPyConnection:
+        config: dict[str, Any] = {
+            "temp_directory": directory,
+            "preserve_insertion_order": "false",  # order means nothing here and costs memory
+            "autoinstall_known_extensions": "false",  # nothing is downloaded at run time
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",  # a name in SQL is never a Python variable
+        }
+        config |= {name: str(value) for name, value in self._settings.items() if value is not None}
+        try:
+            return duckdb.connect(":memory:", config=config)
+        except duckdb.Error:
+            raise IngestError(
+                f"DuckDB does not accept the settings {self._settings}; memory_limit is a size "
+                "such as '4GB' and threads a number from 1 up"
+            ) from None
+
+    def on_close(self, callback: Callable[[], object]) -> None:
+        """Call something (such as closing a database) before DuckDB is closed."""
+        self._stack.callback(callback)
+
+    def register(self, name: str, table: Any) -> None:
+        """Make an Arrow table or reader known to SQL by this name."""
+        self._connection.register(name, table)
+
+    def types(self, sql: str) -> tuple[str, ...]:
+        """The DuckDB types of the columns of a query, without running it."""
+        return tuple(str(kind) for kind in self._connection.sql(sql).types)
+
+    def names(self, sql: str) -> tuple[str, ...]:
+        """The names of the columns of a query, without running it."""
+        return tuple(self._connection.sql(sql).columns)
+
+    def run(self, sql: str) -> None:
+        """Run a statement that gives nothing back."""
+        self._connection.execute(sql)
+
+    def fetch(self, sql: str, parameters: list[str] | None = None) -> pa.Table:
+        """The rows of a query."""
+        return self._connection.sql(sql, params=parameters).to_arrow_table()
+
+
+def quote(text: str) -> str:
+    """A string as an SQL literal.
+
+    >>> quote("l'Aquila")
+    "'l''Aquila'"
+    """
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,1 @@
+"""Secure random bits and exact samplers; knows nothing of mechanisms."""

@@ -1,0 +1,179 @@
+"""Secure random bits: AES-256 in counter mode, keyed by the operating system.
+
+A source hands out streams; a stream writes uniform words into the caller's buffer at memory
+speed. Every block of work asks for a stream of its own. No word is ever handed out twice: a
+stream cannot be copied or pickled, refuses to be used by two threads at once, takes a new
+key after a fork, and takes a new key long before its counter could repeat.
+
+Nothing here is global, and nothing here falls back to a generator that is not secure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from inftda.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+CHUNK_BYTES: Final = 1 << 18
+"""How much is encrypted at a time: from this size on, the cipher runs without the GIL."""
+
+KEY_BYTES: Final = 1 << 40
+"""How much one key may yield: 2^36 blocks tell AES from random bits with odds below 2^-56."""
+
+_ZEROS: Final = bytes(CHUNK_BYTES)  # what is encrypted; immutable, shared by all streams
+
+
+class _Forks:
+    """How many forks lie between this process and the one that started Python."""
+
+    count = 0
+
+    @classmethod
+    def note(cls) -> None:
+        """Run in every child right after a fork."""
+        cls.count += 1
+
+
+if hasattr(os, "register_at_fork"):  # absent where there is no fork
+    os.register_at_fork(after_in_child=_Forks.note)
+
+
+class Stream:
+    """An endless sequence of uniform random words, for one thread at a time.
+
+    Args:
+        key_of: gives the 32-byte key of the stream's n-th stretch, n = 0, 1, ...
+        is_rekeyed_by_fork: whether a forked child goes on with a new key. If not, parent and
+            child repeat each other, which only a reproducible source may want.
+        key_bytes: how many bytes a key may yield before the next one is taken.
+    """
+
+    __slots__ = ("_encryptor", "_forks", "_key_bytes", "_key_of", "_left", "_lock", "_n", "_rekeys")
+
+    def __init__(
+        self,
+        key_of: Callable[[int], bytes],
+        *,
+        is_rekeyed_by_fork: bool,
+        key_bytes: int = KEY_BYTES,
+    ) -> None:
+        self._key_of = key_of
+        self._rekeys = is_rekeyed_by_fork
+        self._key_bytes = key_bytes
+        self._forks = _Forks.count
+        self._lock = threading.Lock()
+        self._n = 0
+        self._take_key()
+
+    def fill(self, words: NDArray[np.unsignedinteger[Any]]) -> None:
+        """Overwrite a contiguous array of unsigned integers with fresh uniform bits."""
+        target = words.view(np.uint8)
+        if self._forks != _Forks.count:
+            self._part_from_parent()
+        if not self._lock.acquire(blocking=False):
+            raise PrivacyError(
+                "a stream must be used by one thread at a time, but a second one asked for "
+                "words (take one stream per worker from the source)"
+            )
+        try:
+            for start in range(0, target.size, CHUNK_BYTES):
+                self._encrypt(target[start : start + CHUNK_BYTES])
+        finally:
+            self._lock.release()
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """Return n fresh uniform 64-bit words."""
+        words = np.empty(n, dtype=np.uint64)
+        self.fill(words)
+        return words
+
+    def _encrypt(self, target: NDArray[np.uint8]) -> None:
+        size = target.size
+        if size > self._left:
+            self._take_key()
+        zeros = _ZEROS if size == CHUNK_BYTES else memoryview(_ZEROS)[:size]
+        self._encryptor.update_into(zeros, target)  # type: ignore[arg-type] # any writable buffer
+        self._left -= size
+
+    def _take_key(self) -> None:
+        key = self._key_of(self._n)
+        # The counter starts at zero: no two stretches share a key, so none share a counter.
+        self._encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+        self._n += 1
+        self._left = self._key_bytes
+
+    def _part_from_parent(self) -> None:
+        self._forks = _Forks.count
+        self._lock = threading.Lock()  # the inherited one may be held by a thread left behind
+        if self._rekeys:
+            self._take_key()
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivacyError(
+            "a stream cannot be copied or pickled, because both copies would yield the same "
+            "noise (send the source, and take a stream from it where it is used)"
+        )
+
+
+class RandomSource(Protocol):
+    """Where streams come from."""
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether what is made from its streams may be called private."""
+
+    def stream(self, *labels: int) -> Stream:
+        """Return a new stream for the block of work with these labels."""
+
+
+class SecureSource:
+    """Streams with keys of their own from the operating system; labels are ignored."""
+
+    __slots__ = ()
+    is_secure: Final = True
+
+    def stream(self, *labels: int) -> Stream:
+        """Return a stream no one has seen before and no one will see again."""
+        del labels  # equal labels must not mean equal noise
+        return Stream(lambda _: os.urandom(32), is_rekeyed_by_fork=True)
+
+
+class SeededSource:
+    """Reproducible streams for tests and experiments: never private.
+
+    Equal seeds and labels give equal streams, in any process and on any machine; different
+    ones give independent streams.
+
+    Args:
+        seed: any integer.
+
+    Example:
+        >>> bool(SeededSource(7).stream(1, 2).words(1) == SeededSource(7).stream(1, 2).words(1))
+        True
+    """
+
+    __slots__ = ("seed",)
+    is_secure: Final = False
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def stream(self, *labels: int) -> Stream:
+        """Return the stream that belongs to the seed and these labels."""
+        name = ",".join(str(int(part)) for part in (self.seed, *labels))
+
+        def key_of(n: int) -> bytes:
+            return hashlib.sha256(f"inftda seeded stream {name};{n}".encode()).digest()
+
+        return Stream(key_of, is_rekeyed_by_fork=False)

@@ -1,0 +1,1 @@
+"""From noisy vectors to non-negative integers with a given sum."""

@@ -1,0 +1,141 @@
+"""Kernels shared by the optimisers: sums above a level, thresholds, fair choices.
+
+All optimisers are passes over one stretch `x[start:stop]` of an int64 buffer; nothing is
+allocated, nothing sorted. A stretch is named by its ends because a slice handed to a
+compiled function costs two atomic reference counts, as much as optimising a short vector.
+
+The kernels validate nothing and never wrap: `is_too_large` is asked first, once per
+vector, and bounds every sum formed later (docs/proofs/intopt.md, "No overflow").
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Vector = NDArray[np.int64]
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+OK: Final = 0
+"""Status: the result is in place."""
+EMPTY: Final = 1
+"""Status: a positive total cannot be shared among no elements."""
+NEGATIVE: Final = 2
+"""Status: the total is negative."""
+TOO_LARGE: Final = 3
+"""Status: values or total are so large that a sum could overflow."""
+
+LIMIT: Final = 1 << 61
+"""Totals, and sizes of elements times their number, must not exceed this."""
+
+_SAFE_VALUE: Final = 1 << 40
+_SAFE_SIZE: Final = 1 << 20  # _SAFE_VALUE * _SAFE_SIZE < LIMIT, so most vectors need no division
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compile for use without the interpreter lock; integer division is never by zero here."""
+    return cast("Kernel", njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def inlined_kernel(function: Kernel) -> Kernel:
+    """Compile to be copied into every caller, for functions shorter than a call to them."""
+    options = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True}
+    return cast("Kernel", njit(**options)(function))
+
+
+@inlined_kernel
+def ceil_div(number: int, divisor: int) -> int:
+    """Smallest integer not below number / divisor, for |number| < 2^62 and divisor > 0."""
+    # Unsigned division and selects: signed floor division compiles to a branch on the sign
+    # of the remainder, which is a coin flip here.
+    size = np.uint64(max(number, -number))
+    extra = np.uint64(divisor - 1 if number > 0 else 0)
+    quotient = np.int64((size + extra) // np.uint64(divisor))
+    return quotient if number > 0 else -quotient
+
+
+@inlined_kernel
+def describe(x: Vector, start: int, stop: int) -> tuple[int, int, int]:
+    """Sum (it may have wrapped), smallest and largest element of x[start:stop], not empty."""
+    total = 0
+    smallest = x[np.uint64(start)]
+    largest = smallest
+    # Unsigned indices: signed ones would be tested for counting from the end, each time.
+    for i in range(np.uint64(start), np.uint64(stop)):
+        value = x[i]
+        total += value
+        smallest = min(smallest, value)
+        largest = max(largest, value)
+    return total, smallest, largest
+
+
+@inlined_kernel
+def is_too_large(size: int, smallest: int, largest: int, total: int) -> bool:
+    """Whether a sum over `size` elements, or one with the total, could overflow."""
+    if (
+        largest <= _SAFE_VALUE
+        and smallest >= -_SAFE_VALUE
+        and size <= _SAFE_SIZE
+        and total <= LIMIT
+    ):
+        return False
+    bound = LIMIT // size
+    return total > LIMIT or largest > bound or smallest < -bound
+
+
+@inlined_kernel
+def above(x: Vector, start: int, stop: int, level: int) -> tuple[int, int]:
+    """Number and sum of the elements of x[start:stop] that are larger than `level`."""
+    count = 0
+    mass = 0
+    for i in range(np.uint64(start), np.uint64(stop)):
+        value = x[i]
+        if value > level:
+            count += 1
+            mass += value
+    return count, mass
+
+
+@inlined_kernel
+def sink(
+    x: Vector, start: int, stop: int, total: int, level: int, count: int, mass: int
+) -> tuple[int, int, int]:
+    """Least integer t with sum max(0, x - t) <= total, and number and sum of elements above t.
+
+    Args:
+        x: int64 buffer, read only.
+        start: first element.
+        stop: element behind the last.
+        total: at least 0.
+        level: where to start; the least t must not lie below it.
+        count: number of elements above `level`.
+        mass: their sum.
+    """
+    # Newton's method: the sum is convex and piecewise linear in t with slope -count, so a
+    # step from the left never passes the zero, and rounding the step up loses no integer.
+    while mass - level * count > total:
+        level += ceil_div(mass - level * count - total, count)
+        count, mass = above(x, start, stop, level)
+    return level, count, mass
+
+
+@inlined_kernel
+def random_word(seed: int, counter: int) -> int:
+    """The counter-th word of a splitmix64 generator: a bijection of seed + counter * odd.
+
+    Not cryptographic, and need not be: it only decides ties between noisy values, which is
+    post-processing. The seed comes from the secure source and is used for one vector only.
+    """
+    word = np.uint64(seed) + np.uint64(counter) * np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@inlined_kernel
+def random_below(word: int, bound: int) -> int:
+    """From a uniform word to a uniform integer in 0..bound-1, up to a bias of 2^-53."""
+    fraction = np.float64(np.int64(np.uint64(word) >> np.uint64(11))) * 2.0**-53
+    return min(bound - 1, np.int64(fraction * bound))

@@ -1,0 +1,1 @@
+"""Who is protected, how strongly, and how the budget is spent."""

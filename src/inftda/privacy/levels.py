@@ -1,0 +1,164 @@
+"""A measured level as accounting sees it, and the limits of what is accounted for."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from inftda.errors import PrivacyError
+
+#: From epsilon to delta, rounded up.
+Curve = Callable[[float], float]
+
+MIN_EPSILON: Final = 1e-9
+MAX_EPSILON: Final = 1000.0  # exp(1000): beyond, and long before, nothing is promised
+MIN_DELTA: Final = 1e-100
+MAX_RHO: Final = 5000  # keeps every sigma at 0.01 or above
+#: Noise variances are rounded up to so many binary digits: by less than one in 10^9.
+SIGMA2_BITS: Final = 31
+_MAX_ODD_DENOMINATOR: Final = 1000
+
+
+class Measured(NamedTuple):
+    """Noise of one measured level.
+
+    Attributes:
+        sigma2: variance parameter of its discrete Gaussian noise, exact.
+        squared_sensitivity: square of the l2 sensitivity of the level.
+        n_shifts: number of cells that change by one in the worst case; 0 for units of
+            several trips, whose changes are not of that kind.
+    """
+
+    sigma2: Fraction
+    squared_sensitivity: int
+    n_shifts: int
+
+    @property
+    def rho(self) -> Fraction:
+        """What the level costs in zCDP."""
+        return self.squared_sensitivity / (2 * self.sigma2)
+
+
+class Share(NamedTuple):
+    """A level before its noise is known: its part of the budget, and what can change."""
+
+    weight: Fraction
+    squared_sensitivity: int
+    n_shifts: int
+
+
+def levels_at(rho: Fraction, shares: Sequence[Share]) -> tuple[Measured, ...]:
+    """Levels that together cost `rho` or a trifle less, by their shares."""
+    whole = sum(share.weight for share in shares)
+    return tuple(
+        Measured(
+            round_up(share.squared_sensitivity * whole / (2 * rho * share.weight)),
+            share.squared_sensitivity,
+            share.n_shifts,
+        )
+        for share in shares
+    )
+
+
+def round_up(value: Fraction) -> Fraction:
+    """The next number with few digits: larger by less than one part in 10^9.
+
+    Numbers that are simple already stay: 12, 60/7, 5/1024.
+
+    >>> round_up(Fraction(60, 7)), round_up(Fraction(1, 3**20)) > Fraction(1, 3**20)
+    (Fraction(60, 7), True)
+    """
+    denominator = value.denominator
+    odd = denominator // (denominator & -denominator)
+    if odd <= _MAX_ODD_DENOMINATOR and value.numerator.bit_length() <= 2 * SIGMA2_BITS:
+        return value
+    # Digits are counted from the leading one, so rounding and halving can be exchanged:
+    # variances in a ratio of two stay in a ratio of two.
+    exponent = SIGMA2_BITS - (value.numerator.bit_length() - denominator.bit_length())
+    scale = Fraction(2) ** exponent
+    return math.ceil(value * scale) / scale
+
+
+def total_rho(levels: Iterable[Measured]) -> Fraction:
+    """What the levels cost together in zCDP: costs add up."""
+    return sum((level.rho for level in levels), Fraction(0))
+
+
+def checked_levels(levels: Iterable[tuple[Fraction, int, int]]) -> tuple[Measured, ...]:
+    """Levels as given, with their values checked.
+
+    Raises:
+        PrivacyError: there are none, or one has no positive noise or sensitivity.
+    """
+    measured = tuple(Measured(Fraction(s), d, n) for s, d, n in levels)
+    if not measured:
+        raise PrivacyError("levels must not be empty: nothing is measured")
+    for level in measured:
+        if level.sigma2 <= 0 or level.squared_sensitivity <= 0:
+            raise PrivacyError(
+                "sigma2 and squared sensitivity of a level must be > 0, got "
+                f"{level.sigma2} and {level.squared_sensitivity}"
+            )
+        if level.n_shifts not in {0, level.squared_sensitivity}:
+            raise PrivacyError(
+                "n_shifts must be 0 or the squared sensitivity (cells that change by one), "
+                f"got {level.n_shifts} and {level.squared_sensitivity}"
+            )
+    return measured
+
+
+def checked_epsilon(epsilon: Fraction | float | str) -> float:
+    """`epsilon` as a float.
+
+    Raises:
+        PrivacyError: it is no number, or out of the range that means something.
+    """
+    value = _number("epsilon", epsilon)
+    if not MIN_EPSILON <= value <= MAX_EPSILON:
+        raise PrivacyError(
+            f"epsilon must be between {MIN_EPSILON:g} and {MAX_EPSILON:g}, got {epsilon}; "
+            "common values lie between 0.1 and 10, and a large one promises nothing"
+        )
+    return value
+
+
+def checked_delta(delta: Fraction | float | str) -> float:
+    """`delta` as a float.
+
+    Raises:
+        PrivacyError: it is no number, or not a probability that can be accounted for.
+    """
+    value = _number("delta", delta)
+    if not MIN_DELTA <= value < 1:
+        raise PrivacyError(
+            f"delta must be at least {MIN_DELTA:g} and below 1, got {delta}; "
+            "choose it far below 1 / number of people"
+        )
+    return value
+
+
+def checked_rho(rho: Fraction | float | str) -> Fraction:
+    """`rho` as the number it is written as: 0.1 is one tenth.
+
+    Raises:
+        PrivacyError: it is no number, not positive, or beyond what means something.
+    """
+    _number("rho", rho)
+    value = Fraction(str(rho))
+    if not 0 < value <= MAX_RHO:
+        raise PrivacyError(
+            f"rho must be > 0 and at most {MAX_RHO}, got {rho}; common values lie below 10"
+        )
+    return value
+
+
+def _number(name: str, value: Fraction | float | str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Fraction | int | float | str):
+        raise PrivacyError(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(Fraction(value)) if isinstance(value, str) else float(value)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise PrivacyError(f"{name} must be a number such as 0.1, got {value!r}") from None
+    if not math.isfinite(number):
+        raise PrivacyError(f"{name} must be a finite number, got {number}")
+    return number

@@ -1,0 +1,438 @@
+"""The plan: how much noise every level gets, and what that costs (paper, section 4.1).
+
+A mechanism takes its noise scales from a plan and from nowhere else, through a `Spending` that
+refuses to hand out a scale twice and to finish before all of them are handed out. So what
+was drawn is what was accounted for. A plan needs no data; making one spends nothing.
+
+Must never be made from the trips.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from inftda.errors import BudgetError, PrivacyError
+from inftda.privacy.accounting import (
+    Accountant,
+    calibrate,
+    checked_accountant,
+    delta_of,
+    epsilon_of,
+    privacy_curve,
+    resolve,
+)
+from inftda.privacy.levels import (
+    Measured,
+    Share,
+    checked_delta,
+    checked_epsilon,
+    checked_rho,
+    levels_at,
+    total_rho,
+)
+from inftda.privacy.split import Split, weights_of
+from inftda.privacy.unit import Level, Levels, PrivacyUnit
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPlan:
+    """One measured level.
+
+    Attributes:
+        index: number of the level in the tree; 0 is the root.
+        name: for people.
+        cells: number of possible nodes.
+        squared_sensitivity: square of its l2 sensitivity.
+        sigma2: variance parameter of its discrete Gaussian noise, exact.
+        rho: what it costs in zCDP: squared_sensitivity / (2 sigma2), exact.
+    """
+
+    index: int
+    name: str
+    cells: int
+    squared_sensitivity: int
+    sigma2: Fraction
+    rho: Fraction
+
+    @property
+    def sigma(self) -> float:
+        """Noise scale, to the nearest float; the noise itself is drawn from `sigma2`."""
+        return math.sqrt(self.sigma2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written to a manifest; `sigma` and `sensitivity` are for people."""
+        return {
+            "index": self.index,
+            "name": self.name,
+            "cells": self.cells,
+            "sensitivity": math.sqrt(self.squared_sensitivity),
+            "squared_sensitivity": self.squared_sensitivity,
+            "sigma": self.sigma,
+            "sigma2": str(self.sigma2),
+            "rho": str(self.rho),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "LevelPlan":
+        """Read back what `to_dict` gives.
+
+        Raises:
+            BudgetError: something is missing or of another kind.
+        """
+        try:
+            return cls(
+                index=_whole(data["index"]),
+                name=str(data["name"]),
+                cells=_whole(data["cells"]),
+                squared_sensitivity=_whole(data["squared_sensitivity"]),
+                sigma2=Fraction(_text(data["sigma2"])),
+                rho=Fraction(_text(data["rho"])),
+            )
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
+            raise BudgetError(f"a level of the plan is not readable: {problem!r}") from None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Noise for every measured level, and the guarantee that follows.
+
+    Attributes:
+        unit: who is protected.
+        accountant: how epsilon and delta follow from the noise.
+        epsilon: promised with `delta`; None if only rho is promised.
+        delta: likewise.
+        rho: cost in zCDP, exact: the sum over levels.
+        levels: the measured ones, root first (only if it is noised); trivial ones are absent.
+
+    Privacy:
+        Built by hand it promises nothing before `verify` has passed.
+    """
+
+    unit: PrivacyUnit
+    accountant: str
+    epsilon: float | None
+    delta: float | None
+    rho: Fraction
+    levels: tuple[LevelPlan, ...]
+
+    def spending(self) -> "Spending":
+        """A fresh account of what has been drawn: use one for each release."""
+        return Spending(self)
+
+    def verify(self, tree: Levels | None = None) -> None:
+        """Recompute everything: costs, their sum, epsilon and delta; with a tree, its levels.
+
+        Raises:
+            BudgetError: the plan promises more than its noise gives.
+        """
+        if not self.levels:
+            raise BudgetError("the plan has no measured level, so it promises nothing")
+        self._verify_costs()
+        if tree is not None:
+            self._verify_levels(tree)
+        self._verify_promise()
+
+    def _verify_costs(self) -> None:
+        indices = [level.index for level in self.levels]
+        if indices != sorted(set(indices)) or indices[0] < 0:
+            raise BudgetError(f"levels must be in order and each named once, got {indices}")
+        if (indices[0] == 0) == self.unit.root_is_public:
+            state = "public" if self.unit.root_is_public else "not public"
+            raise BudgetError(f"the total is {state} for this unit, but the plan has it otherwise")
+        for level in self.levels:
+            if level.sigma2 <= 0 or not self._allows(level):
+                raise BudgetError(
+                    f"level {level.name!r} has sigma2 {level.sigma2} and squared sensitivity "
+                    f"{level.squared_sensitivity}, which does not fit the unit: "
+                    f"{self.unit.describe()}"
+                )
+            if level.rho != level.squared_sensitivity / (2 * level.sigma2):
+                raise BudgetError(
+                    f"level {level.name!r} states rho {level.rho}, but its noise costs "
+                    f"{level.squared_sensitivity / (2 * level.sigma2)}"
+                )
+        total = sum((level.rho for level in self.levels), Fraction(0))
+        if total != self.rho:
+            raise BudgetError(f"the plan states rho {self.rho}, but its levels cost {total}")
+
+    def _allows(self, level: LevelPlan) -> bool:
+        """Whether some level of that index can have that sensitivity for this unit."""
+        sides = 2 if self.unit.is_substitute and level.index else 1
+        most = self.unit.trips**2
+        # With distinct trips the figure depends on the tree, which only `verify(tree)` has.
+        least = 1 if self.unit.distinct else most
+        return least * sides <= level.squared_sensitivity <= most * sides
+
+    def _verify_levels(self, tree: Levels) -> None:
+        expected = measured_levels(tree, self.unit)
+        if [level.index for level in expected] != [level.index for level in self.levels]:
+            raise BudgetError(
+                "the plan does not measure the levels of this tree: it has "
+                f"{[level.index for level in self.levels]}, the tree needs "
+                f"{[level.index for level in expected]}"
+            )
+        for level, planned in zip(expected, self.levels, strict=True):
+            facts = level.name, level.n_nodes, self.unit.squared_sensitivity(level)
+            if facts != (planned.name, planned.cells, planned.squared_sensitivity):
+                raise BudgetError(
+                    f"level {planned.name!r} of the plan is not the one of the tree: "
+                    f"name, cells and squared sensitivity must be {facts}"
+                )
+
+    def _verify_promise(self) -> None:
+        if self.epsilon is None and self.delta is None:
+            return
+        if self.epsilon is None or self.delta is None:
+            raise BudgetError("epsilon and delta are promised together or not at all")
+        delta = checked_delta(self.delta)
+        if not 0 <= self.epsilon < math.inf:
+            raise BudgetError(f"epsilon must be a number of at least 0, got {self.epsilon}")
+        found = privacy_curve(self.accountant, self.measured)(self.epsilon)
+        if found > delta:
+            raise BudgetError(
+                f"the plan promises delta {delta:g} at epsilon {self.epsilon:g}, but by the "
+                f"accountant {self.accountant!r} its noise gives {found:g}"
+            )
+
+    @property
+    def measured(self) -> tuple[Measured, ...]:
+        """The levels as accounting sees them."""
+        return tuple(
+            Measured(
+                level.sigma2,
+                level.squared_sensitivity,
+                level.squared_sensitivity if self.unit.is_single_trip else 0,
+            )
+            for level in self.levels
+        )
+
+    def describe(self) -> str:
+        """The promise in one line."""
+        cost = f"rho = {float(self.rho):.6g} (zCDP)"
+        if self.epsilon is None or self.delta is None:
+            return cost
+        return (
+            f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.6g} "
+            f"by the accountant '{self.accountant}'; {cost}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: fractions as text, so nothing is rounded."""
+        return {
+            "unit": self.unit.to_dict(),
+            "accountant": self.accountant,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": str(self.rho),
+            "levels": [level.to_dict() for level in self.levels],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "Plan":
+        """Read back what `to_dict` gives, and recompute the guarantee.
+
+        Raises:
+            BudgetError: the plan promises more than its noise gives, or is not readable.
+            PrivacyError: a parameter is out of range.
+        """
+        if not isinstance(data, Mapping):
+            raise BudgetError("a plan must be an object with unit, accountant, rho and levels")
+        missing = {"unit", "accountant", "epsilon", "delta", "rho", "levels"} - set(data)
+        if missing:
+            raise BudgetError(f"the plan has no {', '.join(sorted(missing))}")
+        if not isinstance(data["levels"], list):
+            raise BudgetError("the levels of a plan must be a list")
+        accountant = checked_accountant(data["accountant"])
+        if accountant == "auto":
+            raise BudgetError("a plan must name the accountant it was made with, not 'auto'")
+        try:
+            plan = cls(
+                unit=PrivacyUnit.from_dict(data["unit"]),
+                accountant=accountant,
+                epsilon=_optional(data["epsilon"]),
+                delta=_optional(data["delta"]),
+                rho=Fraction(_text(data["rho"])),
+                levels=tuple(LevelPlan.from_dict(level) for level in data["levels"]),
+            )
+        except (TypeError, ValueError, ZeroDivisionError) as problem:
+            raise BudgetError(f"the plan is not readable: {problem}") from None
+        plan.verify()
+        return plan
+
+
+def make_plan(  # noqa: PLR0913 - three ways to state a budget
+    tree: Levels,
+    unit: PrivacyUnit,
+    *,
+    epsilon: Fraction | float | str | None = None,
+    delta: Fraction | float | str | None = None,
+    rho: Fraction | float | str | None = None,
+    accountant: str = "auto",
+    split: Split = "uniform",
+) -> Plan:
+    """Noise for every level of a tree that keeps a promise.
+
+    Args:
+        tree: what is released; its levels, not its data.
+        unit: who is protected.
+        epsilon: strength of the guarantee; with `delta`, the noise follows.
+        delta: odds that it does not hold.
+        rho: strength in zCDP, instead; with `delta`, epsilon follows, and the other way round.
+        accountant: "auto" for the tightest that is valid.
+        split: of the budget over measured levels: "uniform", "geometric:RATIO" (each level
+            RATIO times the one above), weights in order, or weights by level name or index.
+
+    Returns:
+        The plan, verified.
+
+    Raises:
+        PrivacyError: a parameter is out of range, or the accountant not valid for the unit.
+        BudgetError: the plan does not keep the promise.
+
+    Privacy:
+        All levels, measured with this noise, are (epsilon, delta)-differentially private
+        for the unit. See docs/proofs/accounting.md.
+    """
+    measured = measured_levels(tree, unit)
+    if not measured:
+        raise PrivacyError(
+            "there is nothing to measure: no level of the tree has two areas and the total "
+            "is public; give areas that are split at some level"
+        )
+    shares = [
+        Share(weight, unit.squared_sensitivity(level), unit.n_shifts(level))
+        for weight, level in zip(weights_of(split, measured, tree), measured, strict=True)
+    ]
+    if rho is None:
+        epsilon, delta = _both(epsilon, delta)
+        used, total = calibrate(accountant, epsilon=epsilon, delta=delta, parts=shares)
+        levels = levels_at(total, shares)
+    else:
+        levels = levels_at(checked_rho(rho), shares)
+        used, epsilon, delta = _implied(accountant, levels, epsilon=epsilon, delta=delta)
+    plan = Plan(
+        unit=unit,
+        accountant=used,
+        epsilon=None if epsilon is None else float(epsilon),
+        delta=None if delta is None else float(delta),
+        rho=total_rho(levels),
+        levels=tuple(
+            LevelPlan(
+                level.index,
+                level.name,
+                level.n_nodes,
+                noise.squared_sensitivity,
+                noise.sigma2,
+                noise.rho,
+            )
+            for level, noise in zip(measured, levels, strict=True)
+        ),
+    )
+    plan.verify(tree)
+    return plan
+
+
+def measured_levels(tree: Levels, unit: PrivacyUnit) -> list[Level]:
+    """Levels that get noise: those that split something, and the root unless it is public."""
+    root, *others = tree.levels
+    below = [level for level in others if not level.is_trivial]
+    return below if unit.root_is_public else [root, *below]
+
+
+class Spending:
+    """What has been drawn of a plan. Not for several threads at once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._left = {level.index: level for level in plan.levels}
+        self._planned = frozenset(self._left)
+
+    def is_planned(self, index: int) -> bool:
+        """Whether the level of the tree gets noise."""
+        return index in self._planned
+
+    def charge(self, index: int) -> LevelPlan:
+        """Take the scale for a level, once.
+
+        Raises:
+            BudgetError: the level is not in the plan, or was taken before.
+        """
+        if index not in self._planned:
+            raise BudgetError(
+                f"level {index} is not in the plan, which has {sorted(self._planned)}; "
+                "noise that is not accounted for is never drawn"
+            )
+        if index not in self._left:
+            raise BudgetError(f"level {index} was drawn already; a second draw costs again")
+        return self._left.pop(index)
+
+    def finish(self) -> None:
+        """End the release.
+
+        Raises:
+            BudgetError: a planned level was not drawn.
+        """
+        if self._left:
+            raise BudgetError(
+                f"levels {sorted(self._left)} were planned but not drawn; "
+                "the release is not the one that was accounted for"
+            )
+
+
+def _both(
+    epsilon: Fraction | float | str | None, delta: Fraction | float | str | None
+) -> tuple[float, float]:
+    if epsilon is None or delta is None:
+        raise PrivacyError(
+            "a budget is either epsilon and delta, or rho; got "
+            f"epsilon = {epsilon}, delta = {delta}"
+        )
+    return checked_epsilon(epsilon), checked_delta(delta)
+
+
+def _implied(
+    accountant: str,
+    levels: Iterable[Measured],
+    *,
+    epsilon: Fraction | float | str | None,
+    delta: Fraction | float | str | None,
+) -> tuple[Accountant, float | None, float | None]:
+    """What a given rho promises: the accountant, epsilon and delta."""
+    levels = tuple(levels)
+    if epsilon is not None and delta is not None:
+        raise PrivacyError("give epsilon and delta, or rho with at most one of them, not all")
+    if epsilon is not None:
+        used = resolve(accountant, levels)
+        at = checked_epsilon(epsilon)
+        found = delta_of(used, epsilon=at, levels=levels)
+        if found >= 1:
+            raise PrivacyError(f"this rho promises nothing at epsilon {at:g}; give a larger one")
+        return used, at, found
+    if delta is not None:
+        target = checked_delta(delta)
+        used = resolve(accountant, levels, delta=target)
+        return used, epsilon_of(used, delta=target, levels=levels), target
+    asked = checked_accountant(accountant)
+    return ("zcdp" if asked == "auto" else asked), None, None
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is not a whole number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a fraction written as text")
+    return value
+
+
+def _optional(value: Any) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)

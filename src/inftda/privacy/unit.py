@@ -1,0 +1,195 @@
+"""Who is protected: what one person can change, level by level (paper, sections 2 and 4.1).
+
+The paper states one sensitivity for the whole tree. For people with several distinct trips
+that figure holds at the leaves only: trips between different towns may all lie between the
+same two regions. So the sensitivity is a property of a level here, and of nothing else.
+
+Must never look at the trips: a sensitivity that depends on the data protects nobody. Proofs
+and the cases where a bound is not reached: `docs/proofs/sensitivity.md`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from inftda.errors import PrivacyError
+
+NEIGHBOURS: Final = ("substitute", "add-remove")
+
+
+class Level(Protocol):
+    """What the privacy of a level depends on; `inftda.tree.TreeLevel` is one."""
+
+    @property
+    def index(self) -> int:
+        """Number of refinement steps taken; 0 is the root."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of possible nodes."""
+
+    @property
+    def max_children(self) -> int:
+        """Largest number of nodes of this level under one node of the level above."""
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether no node of the level above has two children here."""
+
+    def leaf_capacities(self) -> Iterable[tuple[int, int]]:
+        """(leaves under a node, number of such nodes), nodes with most leaves first."""
+
+
+class Levels(Protocol):
+    """What has levels, root first; `inftda.tree.Tree` is one."""
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Root first, trivial levels included."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyUnit:
+    """What two tables that must not be told apart may differ in.
+
+    Attributes:
+        neighbours: "substitute" (one person replaced by another, the number of people is
+            public) or "add-remove" (one person more or less).
+        trips: the most trips one person contributes, m.
+        exactly: whether every person contributes exactly m trips; only then is the total
+            public under "substitute". None means yes for "substitute". Under "add-remove"
+            it changes nothing and is stored as False.
+        distinct: whether no person contributes the same leaf cell twice.
+
+    >>> PrivacyUnit().root_is_public, PrivacyUnit("add-remove").root_is_public
+    (True, False)
+    """
+
+    neighbours: str = "substitute"
+    trips: int = 1
+    exactly: bool | None = None
+    distinct: bool = False
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in NEIGHBOURS:
+            raise PrivacyError(
+                f"neighbours must be 'substitute' or 'add-remove', got {self.neighbours!r}"
+            )
+        # True is an int to Python, but it is no number of trips.
+        if not isinstance(self.trips, int) or isinstance(self.trips, bool) or self.trips < 1:
+            raise PrivacyError(
+                f"trips must be a whole number of at least 1, got {self.trips!r} "
+                "(the most trips one person contributes)"
+            )
+        for name, value in (("exactly", self.exactly), ("distinct", self.distinct)):
+            if not isinstance(value, bool) and not (name == "exactly" and value is None):
+                raise PrivacyError(f"{name} must be true or false, got {value!r}")
+        if not self.is_substitute:
+            object.__setattr__(self, "exactly", False)
+        elif self.exactly is None:
+            object.__setattr__(self, "exactly", True)
+
+    @property
+    def is_substitute(self) -> bool:
+        """Whether one person is replaced, rather than added or removed."""
+        return self.neighbours == "substitute"
+
+    @property
+    def root_is_public(self) -> bool:
+        """Whether all neighbours have the same total, so that it needs no noise."""
+        return self.is_substitute and bool(self.exactly)
+
+    @property
+    def is_single_trip(self) -> bool:
+        """Whether a person's change is unit shifts of single cells, whatever the level."""
+        return self.trips == 1
+
+    def squared_sensitivity(self, level: Level) -> int:
+        """Square of the l2 sensitivity of all counts of a level, exact.
+
+        Privacy:
+            No pair of neighbours is further apart at this level. See
+            `docs/proofs/sensitivity.md`, theorem 1.
+        """
+        if level.index == 0:
+            return 0 if self.root_is_public else self._most_in(level)
+        return self._most_in(level) * (2 if self.is_substitute else 1)
+
+    def n_shifts(self, level: Level) -> int:
+        """Number of cells of a level that change by one; 0 if changes are not of that kind.
+
+        Privacy:
+            For one-trip units the worst pair of neighbours changes exactly so many cells
+            of the level by exactly one, and all other pairs change a subset of them.
+        """
+        return self.squared_sensitivity(level) if self.is_single_trip else 0
+
+    def _most_in(self, level: Level) -> int:
+        """Largest sum of squares of one person's counts over the nodes of a level."""
+        if not self.distinct:
+            return self.trips**2
+        left, total = self.trips, 0
+        for leaves, nodes in level.leaf_capacities():
+            full = min(nodes, left // leaves)
+            left -= full * leaves
+            total += full * leaves**2
+            if full < nodes:
+                return total + left**2
+        return total
+
+    @property
+    def l1_sensitivity(self) -> int:
+        """Largest sum of absolute changes of leaf counts."""
+        return self.trips * (2 if self.is_substitute else 1)
+
+    @property
+    def max_new_cells(self) -> int:
+        """Most leaf cells that are empty in one table and not in its neighbour.
+
+        Under "substitute" as many more may change the other way round.
+        """
+        return self.trips
+
+    @property
+    def max_cell_change(self) -> int:
+        """Largest change of a single leaf count."""
+        return 1 if self.distinct else self.trips
+
+    def describe(self) -> str:
+        """The unit in plain words.
+
+        >>> PrivacyUnit("add-remove", trips=3, distinct=True).describe()
+        'a person with at most 3 different trips may be added or removed; the total is noised'
+        """
+        trips = "1 trip" if self.trips == 1 else f"{self.trips} trips"
+        if self.distinct and self.trips > 1:
+            trips = f"{self.trips} different trips"
+        bound = "exactly" if self.exactly else "at most"
+        change = "replaced by another" if self.is_substitute else "added or removed"
+        total = "public" if self.root_is_public else "noised"
+        return f"a person with {bound} {trips} may be {change}; the total is {total}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written to a manifest."""
+        return {
+            "neighbours": self.neighbours,
+            "trips": self.trips,
+            "exactly": self.exactly,
+            "distinct": self.distinct,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "PrivacyUnit":
+        """Read back what `to_dict` gives.
+
+        Raises:
+            PrivacyError: something is missing or of another kind.
+        """
+        keys = {"neighbours", "trips", "exactly", "distinct"}
+        if not isinstance(data, Mapping) or set(data) != keys:
+            raise PrivacyError(f"a unit of privacy must have {', '.join(sorted(keys))}")
+        return cls(**dict(data))

@@ -1,0 +1,180 @@
+"""The folder of a release: written as a whole or not at all."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.errors import ReleaseError
+from inftda.publication.manifest import Manifest
+from inftda.publication.query import FLOW
+from inftda.tree import Tree
+
+FLOWS_FILE, MANIFEST_FILE = "flows.parquet", "manifest.json"
+#: Rows of a row group: enough that the codes in use are written few times.
+ROW_GROUP = 1 << 20
+
+
+def check_writable(out: Path, *, force: bool) -> None:
+    """Complain about the output folder before any work is done.
+
+    Raises:
+        ReleaseError: it exists and `force` is not given, or it cannot be made.
+    """
+    if out.exists() and not force:
+        raise ReleaseError(
+            f"{str(out)!r} exists already; choose another folder or say --force to replace it"
+        )
+    if out.exists() and not (out / MANIFEST_FILE).exists() and any(out.iterdir()):
+        raise ReleaseError(
+            f"{str(out)!r} holds something that is not a release; it is not replaced"
+        )
+    if not out.absolute().parent.is_dir():
+        raise ReleaseError(f"there is no folder {str(out.absolute().parent)!r} to write into")
+
+
+@contextmanager
+def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
+    """A private folder to fill, which becomes `out` all at once when the block ends well.
+
+    Whatever interrupts the block, `out` is either as it was before or complete.
+    """
+    check_writable(out, force=force)
+    out = out.absolute()
+    _remove_stale(out)
+    partial = out.parent / f".{out.name}.partial-{os.getpid()}"
+    try:
+        partial.mkdir(mode=0o700)
+    except OSError as problem:
+        raise ReleaseError(f"cannot write to {str(out.parent)!r}: {problem.strerror}") from None
+    try:
+        yield partial
+        for file in partial.rglob("*"):
+            if file.is_file():
+                file.chmod(0o600)
+                _sync(file)
+        _sync(partial)
+        _put_in_place(partial, out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _put_in_place(partial: Path, out: Path) -> None:
+    if out.exists():
+        replaced = out.parent / f".{out.name}.replaced-{os.getpid()}"
+        out.rename(replaced)
+        partial.rename(out)
+        shutil.rmtree(replaced, ignore_errors=True)
+    else:
+        partial.rename(out)
+    _sync(out.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_stale(out: Path) -> None:
+    """Take away what a killed process left of an earlier try at the same folder."""
+    for left in out.parent.glob(f".{out.name}.partial-*"):
+        owner = left.name.rpartition("-")[2]
+        if not owner.isdigit() or not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def areas_files(tree: Tree) -> dict[str, str]:
+    """File for the areas of each axis: one for all that share a hierarchy."""
+    hierarchies = {axis.hierarchy for axis in tree.axes}
+    if len(hierarchies) == 1:
+        return dict.fromkeys((axis.name for axis in tree.axes), "areas.csv")
+    return {axis.name: f"areas-{number}.csv" for number, axis in enumerate(tree.axes, start=1)}
+
+
+def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
+    """Everything of a release but the flows."""
+    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
+
+    files = areas_files(tree)
+    for axis in tree.axes:
+        pa_csv.write_csv(axis.hierarchy.to_table(), folder / files[axis.name])
+    (folder / MANIFEST_FILE).write_text(json.dumps(manifest.to_dict(), indent=2) + "\n")
+
+
+class FlowsWriter:
+    """Writes blocks of released leaves to a Parquet file, in the order they come."""
+
+    def __init__(self, path: Path, tree: Tree) -> None:
+        self.total = 0
+        self.n_flows = 0
+        self._finest = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
+        self._names = [axis.name for axis in tree.axes]
+        code = pa.dictionary(pa.int32(), pa.string())
+        fields = [pa.field(name, code, nullable=False) for name in self._names]
+        fields.append(pa.field(FLOW, pa.int64(), nullable=False))
+        self._schema = pa.schema(fields)
+        self._writer = pq.ParquetWriter(
+            path, self._schema, compression="zstd", use_dictionary=self._names
+        )
+        self._waiting: list[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]] = []
+        self._n_waiting = 0
+
+    def write(self, areas: tuple[NDArray[np.int32], ...], flow: NDArray[np.int64]) -> None:
+        """Add a block; written once enough have come."""
+        self.total += int(flow.sum())
+        self.n_flows += len(flow)
+        self._waiting.append((areas, flow))
+        self._n_waiting += len(flow)
+        if self._n_waiting >= ROW_GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what waits and end the file."""
+        if self._n_waiting or not self.n_flows:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            columns = [
+                _in_use(np.concatenate([areas[axis] for areas, _ in self._waiting]), codes)
+                for axis, codes in enumerate(self._finest)
+            ]
+            columns.append(pa.array(np.concatenate([flow for _, flow in self._waiting])))
+            batch = pa.record_batch(columns, schema=self._schema)
+            self._writer.write_batch(batch, row_group_size=len(batch))
+        self._waiting, self._n_waiting = [], 0
+
+
+def _in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:
+    """Codes by number, with a dictionary of only those that occur: it is written each time."""
+    used = np.zeros(len(codes), bool)
+    used[numbers] = True
+    place = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(place[numbers]), codes.take(pa.array(np.flatnonzero(used)))
+    )
+
+
+def as_table(
+    tree: Tree, blocks: Iterable[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]]
+) -> pa.Table:
+    """Blocks of released leaves as one table in memory."""
+    blocks = list(blocks)
+    columns: dict[str, pa.Array] = {}
+    for number, axis in enumerate(tree.axes):
+        numbers = np.concatenate([areas[number] for areas, _ in blocks])
+        codes = axis.hierarchy.codes(axis.hierarchy.depth)
+        columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(numbers), codes)
+    columns[FLOW] = pa.array(np.concatenate([flow for _, flow in blocks]), pa.int64())
+    return pa.table(columns)

@@ -1,0 +1,164 @@
+"""What a release says of itself: the guarantee, the noise of each level, the axes.
+
+Public by construction: everything here is a parameter, or computed from the released table.
+"""
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from inftda.errors import ReleaseError
+from inftda.privacy.plan import Plan
+from inftda.privacy.stability import ACCOUNTANT as STABILITY
+from inftda.privacy.stability import StabilityPlan
+
+#: Bumped when a reader of the old format could misunderstand the new one.
+FORMAT = "inftda-release/1"
+_SOFTWARE = ("inftda", "numpy", "numba", "cryptography", "python-flint", "opendp", "pyarrow")
+
+
+@dataclass(frozen=True)
+class AxisEntry:
+    """One axis: its name, the levels of its hierarchy, and the file that lists its areas."""
+
+    name: str
+    levels: tuple[str, ...]
+    file: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The contents of `manifest.json`.
+
+    Attributes:
+        private: False for a release made with a seed, which promises nothing.
+        mechanism: name of the mechanism.
+        options: its public options.
+        guarantee: the plan as a dictionary: epsilon, delta, rho, the unit of privacy, and
+            for each measured level the noise, its sensitivity and what it costs.
+        axes: the axes of the table.
+        order: axis names in the order of refinement.
+        total: sum of all flows.
+        n_flows: number of rows.
+        software: versions of what made it.
+    """
+
+    private: bool
+    mechanism: str
+    options: Mapping[str, Any]
+    guarantee: Mapping[str, Any]
+    axes: tuple[AxisEntry, ...]
+    order: tuple[str, ...]
+    total: int
+    n_flows: int
+    software: Mapping[str, str] = field(default_factory=lambda: software_versions())  # noqa: PLW0108 - defined below
+
+    @property
+    def plan(self) -> Plan | StabilityPlan:
+        """The plan, with its guarantee recomputed from the noise of each level.
+
+        Raises:
+            PrivacyError: the noise does not give what is promised.
+        """
+        if self.guarantee.get("accountant") == STABILITY:
+            return StabilityPlan.from_dict(self.guarantee)
+        return Plan.from_dict(self.guarantee)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written to `manifest.json`."""
+        return {
+            "format": FORMAT,
+            "private": self.private,
+            "mechanism": self.mechanism,
+            "options": dict(self.options),
+            "guarantee": dict(self.guarantee),
+            "tree": {
+                "axes": [
+                    {
+                        "name": axis.name,
+                        "levels": list(axis.levels),
+                        "file": axis.file,
+                        "fingerprint": axis.fingerprint,
+                    }
+                    for axis in self.axes
+                ],
+                "order": list(self.order),
+            },
+            "total": self.total,
+            "n_flows": self.n_flows,
+            "software": dict(self.software),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "Manifest":
+        """Read back what `to_dict` gives.
+
+        Raises:
+            ReleaseError: something is missing or of another kind.
+        """
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise ReleaseError(
+                f"the manifest is not of format {FORMAT!r}; "
+                "it was edited, damaged, or written by another version of inftda"
+            )
+        tree = _get(data, "tree", dict)
+        return cls(
+            private=_get(data, "private", bool),
+            mechanism=_get(data, "mechanism", str),
+            options=_get(data, "options", dict),
+            guarantee=_get(data, "guarantee", dict),
+            axes=tuple(_axis(entry) for entry in _get(tree, "axes", list)),
+            order=tuple(str(name) for name in _get(tree, "order", list)),
+            total=_get(data, "total", int),
+            n_flows=_get(data, "n_flows", int),
+            software=_get(data, "software", dict),
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> "Manifest":
+        """Read `manifest.json`.
+
+        Raises:
+            ReleaseError: it cannot be read or does not say what it must.
+        """
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            raise ReleaseError(f"{str(path)!r} is not readable as JSON; it was damaged") from None
+        return cls.from_dict(data)
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries a release depends on."""
+    versions = {"python": platform.python_version()}
+    for name in _SOFTWARE:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions
+
+
+def _axis(entry: Any) -> AxisEntry:
+    if not isinstance(entry, dict):
+        raise ReleaseError("the manifest's tree.axes must be a list of objects; it was edited")
+    levels = tuple(str(level) for level in _get(entry, "levels", list))
+    return AxisEntry(
+        _get(entry, "name", str), levels, _get(entry, "file", str), _get(entry, "fingerprint", str)
+    )
+
+
+def _get(data: Mapping[str, Any], key: str, kind: type) -> Any:
+    value = data.get(key)
+    # True is an int to Python, but a total of `true` is a damaged manifest.
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ReleaseError(
+            f"the manifest's {key!r} must be of type {kind.__name__}, got {value!r}; "
+            "it was edited or damaged"
+        )
+    return value

@@ -1,0 +1,103 @@
+"""Checks of a release that need nothing but its folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from inftda.errors import InftdaError, ReleaseError
+from inftda.hierarchy import Hierarchy
+from inftda.publication.query import FLOW, open_flows, quoted
+from inftda.publication.release import Release, open_release
+
+
+def verify(path: str | Path) -> Iterator[str]:
+    """Check a release folder; yields what was found right.
+
+    Raises:
+        ReleaseError: something is wrong; the message says what.
+    """
+    release = open_release(path)
+    yield "areas are the ones the manifest states"
+    yield _check_guarantee(release)
+    yield from _check_flows(release)
+
+
+def _check_guarantee(release: Release) -> str:
+    """The plan is recomputed: levels against the tree, noise against the promise."""
+    if not release.manifest.private:
+        raise ReleaseError("this release was made with a seed: it promises nothing")
+    try:
+        plan = release.manifest.plan
+        plan.verify(release.tree)
+    except InftdaError as problem:
+        raise ReleaseError(f"the guarantee does not hold: {problem}") from None
+    return f"guarantee follows from the noise of each level: {plan.describe()}"
+
+
+def _check_flows(release: Release) -> Iterator[str]:
+    """Known areas, positive integers, no cell twice, total and number of rows as stated."""
+    import duckdb  # noqa: PLC0415 - only here
+
+    with duckdb.connect() as connection:
+        try:
+            flows = open_flows(connection, release.table)
+            flows.create_view("flows")
+            names = [axis.name for axis in release.tree.axes]
+            if flows.columns != [*names, FLOW]:
+                raise ReleaseError(
+                    f"flows.parquet has the columns {', '.join(flows.columns)}; "
+                    f"the manifest says {', '.join([*names, FLOW])}"
+                )
+            if str(flows.types[-1]) != "BIGINT":
+                raise ReleaseError(f"flows must be 64-bit integers, got {flows.types[-1]}")
+            columns = ", ".join(quoted(name) for name in names)
+            yield _one(connection, "flows are integers above 0", _SIGNS[_sign(release)])
+            for axis in release.tree.axes:
+                connection.register("areas", _codes(axis.hierarchy))
+                column = quoted(axis.name)
+                yield _one(
+                    connection,
+                    f"every {axis.name} is a known area",
+                    f"SELECT count(*) = 0 FROM flows ANTI JOIN areas ON flows.{column} = areas.code",  # noqa: S608, E501 - quoted
+                )
+            yield _one(
+                connection,
+                "no cell stands twice",
+                f"SELECT (SELECT count(*) FROM (SELECT DISTINCT {columns} FROM flows)) "  # noqa: S608 - quoted
+                "= (SELECT count(*) FROM flows)",
+            )
+            manifest = release.manifest
+            yield _one(
+                connection,
+                f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated",
+                f"SELECT coalesce(sum({FLOW}), 0) = {manifest.total} "  # noqa: S608 - integers
+                f"AND count(*) = {manifest.n_flows} FROM flows",
+            )
+        except duckdb.Error as problem:
+            raise ReleaseError(
+                f"flows.parquet cannot be read: {str(problem).splitlines()[0]}"
+            ) from None
+
+
+_SIGNS = {
+    "positive": f"SELECT coalesce(min({FLOW}) > 0, true) FROM flows",  # noqa: S608 - constant
+    "any": f"SELECT count(*) FILTER ({FLOW} = 0) = 0 FROM flows",  # noqa: S608 - constant
+}
+
+
+def _sign(release: Release) -> str:
+    """Only a mechanism that keeps negative counts may publish them."""
+    return "any" if release.manifest.options.get("negative") == "kept" else "positive"
+
+
+def _codes(hierarchy: Hierarchy) -> pa.Table:
+    return pa.table({"code": hierarchy.codes(hierarchy.depth)})
+
+
+def _one(connection: Any, claim: str, query: str) -> str:
+    row = connection.sql(query).fetchall()[0]
+    if not row[0]:
+        raise ReleaseError(f"not true of this release: {claim}")
+    return claim

@@ -1,0 +1,274 @@
+"""The main job: from a confidential table and a public hierarchy to a release.
+
+Data goes one way: tables, counts, plan, level steps, release. What is asked for is checked
+before the data is touched, and the plan before any noise is drawn.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from inftda.errors import InftdaError, TreeError
+from inftda.hierarchy import Hierarchy, read_hierarchy
+from inftda.privacy.plan import Plan, make_plan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.folder import (
+    FLOWS_FILE,
+    FlowsWriter,
+    areas_files,
+    as_table,
+    check_writable,
+    write_public_files,
+    writing,
+)
+from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.release import Release, open_release
+from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, default_order
+
+if TYPE_CHECKING:
+    from inftda.counts import Counts
+    from inftda.mechanisms.base import Engine, Flows, Mechanism, Progress
+    from inftda.noise.entropy import RandomSource
+
+NoiseSource = Literal["table", "opendp"]
+
+
+def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decide
+    flows: Any,
+    areas: Any = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | Fraction | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
+    origin: str = ORIGIN,
+    destination: str = DESTINATION,
+    count: str | None = "auto",
+    person: str | None = None,
+    origin_areas: Any = None,
+    destination_areas: Any = None,
+    axes: Mapping[str, Any] | None = None,
+    order: Sequence[str] | None = None,
+    tree: Literal["destination", "origin"] = "destination",
+    neighbours: str = "substitute",
+    trips: int = 1,
+    exactly: bool | None = None,
+    distinct: bool = False,
+    accountant: str = "auto",
+    split: Any = "uniform",
+    unplaceable: str = "error",
+    mechanism: str = "inftda",
+    noise: NoiseSource = "table",
+    threads: int | None = None,
+    source: "RandomSource | None" = None,
+    progress: "Progress | None" = None,
+) -> Release:
+    """Publish a confidential table under differential privacy.
+
+    Args:
+        flows: trips (one row each) or flows (with a count column): a CSV or Parquet file,
+            a folder or glob of Parquet files, any table that speaks Arrow, or an `SqlQuery`.
+        areas: the public hierarchy of both ends: a file, a table or a `Hierarchy`, columns
+            from coarse to fine.
+        epsilon: strength of the guarantee; goes with `delta`.
+        delta: odds that the guarantee does not hold; far below 1 / number of people.
+        rho: strength in zero-concentrated differential privacy, instead of epsilon.
+        out: folder to write; without it the release stays in memory.
+        force: replace a release that is there.
+        origin: name of the column where trips start.
+        destination: name of the column where they end.
+        count: name of the column of counts, None for one row a trip; "auto" takes `count`
+            if there is such a column.
+        person: name of the column that tells people apart; at most `trips` of each are kept.
+        origin_areas: hierarchy of the origins, if it is not that of the destinations.
+        destination_areas: likewise.
+        axes: for other tables, and for further columns: column name to hierarchy.
+        order: axis names in the order of refinement, one mention for each level.
+        tree: which end is refined first.
+        neighbours: "substitute" (one person replaced by another) or "add-remove".
+        trips: the most trips of one person.
+        exactly: whether every person has exactly `trips`; by default so for "substitute".
+        distinct: whether no person makes the same trip twice.
+        accountant: "auto", "exact", "pld", "zcdp" or "paper".
+        split: of the budget over levels: "uniform", "geometric:1.3", or weights.
+        unplaceable: rows with an unknown or missing area: "error", "outside" or "drop".
+        mechanism: how to release; "inftda" unless you compare.
+        noise: "table" (exact and fast) or "opendp".
+        threads: how many; all cores by default.
+        source: random bits; secure by default. A seeded source makes a release that
+            promises nothing and says so.
+        progress: called with level name, work done and work in all.
+
+    Returns:
+        The release, opened.
+
+    Raises:
+        InftdaError: something is wrong with what was asked for or with the table.
+
+    Privacy:
+        (epsilon, delta)-differential privacy for the unit described by `neighbours`,
+        `trips`, `exactly` and `distinct`; see docs/privacy-guarantee.md.
+    """
+    if out is not None:
+        check_writable(Path(out), force=force)
+    shape = build_tree(
+        areas,
+        origin_areas=origin_areas,
+        destination_areas=destination_areas,
+        axes=axes,
+        order=order,
+        first=tree,
+        outside=unplaceable == "outside",
+    )
+    unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    chosen = _mechanism(mechanism)
+    plan = chosen.plan(
+        shape, unit, epsilon=epsilon, delta=delta, rho=rho, accountant=accountant, split=split
+    )
+    job = _Job(shape, plan, chosen, noise, _engine(threads), source, progress)
+    columns = {ORIGIN: origin, DESTINATION: destination}
+    counts = job.read(
+        flows, columns, count=count, person=person, unit=unit, unplaceable=unplaceable
+    )
+    return job.publish(counts, out, force=force)
+
+
+def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
+    areas: Any = None,
+    *,
+    origin_areas: Any = None,
+    destination_areas: Any = None,
+    axes: Mapping[str, Any] | None = None,
+    order: Sequence[str] | None = None,
+    first: Literal["destination", "origin"] = "destination",
+    outside: bool = False,
+) -> Tree:
+    """The public tree from whatever describes it; see `release` for the arguments.
+
+    Raises:
+        TreeError: no hierarchy is given for an end, or the order does not fit.
+    """
+    if first not in {ORIGIN, DESTINATION}:
+        raise TreeError(f"tree must be 'destination' or 'origin', got {first!r}")
+    given: dict[str, Any] = {}
+    if areas is not None or origin_areas is not None or destination_areas is not None:
+        given = {ORIGIN: origin_areas or areas, DESTINATION: destination_areas or areas}
+    given |= dict(axes or {})
+    for name, source in given.items():
+        if source is None:
+            raise TreeError(f"there is no hierarchy for the {name}; give areas for both ends")
+    if not given:
+        raise TreeError("there is no hierarchy; give areas (or axes for other tables)")
+    read = {name: _hierarchy(source, outside=outside) for name, source in given.items()}
+    built = [Axis(name, hierarchy) for name, hierarchy in read.items()]
+    return Tree.build(built, order or default_order(built, first=first))
+
+
+def _hierarchy(source: Any, *, outside: bool) -> Hierarchy:
+    hierarchy = read_hierarchy(source)
+    return hierarchy.with_outside() if outside else hierarchy
+
+
+def _mechanism(name: str) -> "Mechanism":
+    from inftda.mechanisms.catalogue import mechanism_named  # noqa: PLC0415 - compiled kernels
+
+    return mechanism_named(name)
+
+
+def _engine(threads: int | None) -> "Engine":
+    from inftda.engines.local import LocalEngine  # noqa: PLC0415 - an engine is chosen late
+
+    return LocalEngine() if threads is None else LocalEngine(threads)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One release under way: everything is decided, nothing is drawn yet."""
+
+    tree: Tree
+    plan: Plan
+    mechanism: "Mechanism"
+    noise: NoiseSource
+    engine: "Engine"
+    source: "RandomSource | None"
+    progress: "Progress | None"
+
+    def read(self, flows: Any, columns: Mapping[str, str], **options: Any) -> "Counts":
+        from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
+        from inftda.ingest import read_leaves  # noqa: PLC0415 - DuckDB
+
+        axes = [(columns.get(axis.name, axis.name), axis.hierarchy) for axis in self.tree.axes]
+        leaves = read_leaves(flows, axes, random_source=self.random_source, **options)
+        return Counts.from_leaves(self.tree, leaves.areas, leaves.counts)
+
+    def publish(self, counts: "Counts", out: str | Path | None, *, force: bool) -> Release:
+        if out is None:
+            blocks = list(self.run(counts))
+            table = as_table(self.tree, [(block.areas, block.value) for block in blocks])
+            total = sum(int(block.value.sum()) for block in blocks)
+            return Release(self.manifest(total, table.num_rows), self.tree, table)
+        with writing(Path(out), force=force) as folder:
+            writer = FlowsWriter(folder / FLOWS_FILE, self.tree)
+            for block in self.run(counts):
+                writer.write(block.areas, block.value)
+            writer.close()
+            manifest = self.manifest(writer.total, writer.n_flows)
+            write_public_files(folder, self.tree, manifest)
+        return open_release(out)
+
+    def run(self, counts: "Counts") -> "Iterator[Flows]":
+        from inftda.mechanisms.base import Setting, no_progress  # noqa: PLC0415
+
+        setting = Setting(
+            spending=self.plan.spending(),
+            make_sampler=_sampler_maker(self.noise),
+            source=self.random_source,
+            engine=self.engine,
+            progress=self.progress or no_progress,
+        )
+        yield from self.mechanism.run(counts, setting)
+        # Checked here too, so that no mechanism can publish what it did not pay for.
+        setting.spending.finish()
+
+    @property
+    def random_source(self) -> "RandomSource":
+        from inftda.noise.entropy import SecureSource  # noqa: PLC0415
+
+        return self.source or SecureSource()
+
+    def manifest(self, total: int, n_flows: int) -> Manifest:
+        files = areas_files(self.tree)
+        axes = tuple(
+            AxisEntry(
+                axis.name,
+                axis.hierarchy.level_names,
+                files[axis.name],
+                axis.hierarchy.fingerprint,
+            )
+            for axis in self.tree.axes
+        )
+        return Manifest(
+            private=self.random_source.is_secure,
+            mechanism=self.mechanism.name,
+            options={"noise": self.noise, **self.mechanism.options},
+            guarantee=self.plan.to_dict(),
+            axes=axes,
+            order=self.tree.order,
+            total=total,
+            n_flows=n_flows,
+        )
+
+
+def _sampler_maker(noise: NoiseSource) -> Any:
+    if noise == "table":
+        from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
+
+        return DiscreteGaussian
+    if noise == "opendp":
+        from inftda.noise.opendp import OpenDPGaussian  # noqa: PLC0415
+
+        return OpenDPGaussian
+    raise InftdaError(f"noise must be 'table' or 'opendp', got {noise!r}")

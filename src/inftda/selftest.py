@@ -1,0 +1,26 @@
+"""Does the installed build draw, optimise and account as it says?"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Check(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def self_test() -> Iterator[Check]:
+    """Check samplers, optimiser and accountants, in seconds, with fresh random bits.
+
+    Together the statistical checks cry wolf less than once in a million runs.
+    """
+    from inftda.noise.selfcheck import self_check_samplers  # noqa: PLC0415 - compiled kernels
+    from inftda.optimize.selfcheck import self_check_optimizer  # noqa: PLC0415
+    from inftda.privacy.selfcheck import self_check_accounting  # noqa: PLC0415
+
+    for check in (self_check_samplers, self_check_optimizer, self_check_accounting):
+        for name, ok, detail in check():
+            yield Check(name, ok, detail)

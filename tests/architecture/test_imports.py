@@ -1,0 +1,235 @@
+"""The map of the code, enforced: inner modules never import outer ones."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import inftda
+
+PACKAGE = "inftda"
+ROOT = Path(inftda.__file__).parent
+
+#: From inner to outer: a module imports its own layer and the ones before it, no other.
+LAYERS = (
+    "errors",
+    "tables",
+    "hierarchy",
+    "tree",
+    "noise",
+    "privacy",
+    "optimize",
+    "counts",
+    "ingest",
+    "publication",
+    "mechanisms",
+    "engines",
+    "publish",
+    "selftest",
+    "evaluate",
+    "report",
+    "experiments",
+    "cli",
+)
+
+#: (layer, what it must not import although it comes before, why)
+FORBIDDEN = (("publication", "counts", "a release holds no truth"),)
+
+#: Optional libraries (and all of adbc_*), and the modules that may import them at their top.
+HEAVY = {
+    "pyspark": {"engines.spark"},
+    "cvxpy": {"optimize.solvers"},
+    "matplotlib": {"report.pictures", "experiments.figures"},
+    "pandas": set(),
+    "polars": set(),
+}
+#: What everybody has installed but `import inftda` must not wait for.
+SLOW = {"duckdb", "numba", "dp_accounting", "opendp"}
+
+IMPORT_SECONDS = 0.5
+
+
+def module_name(path: Path) -> str:
+    """Dotted name inside the package; the package itself is the empty string."""
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return name.removesuffix("__init__").strip(".")
+
+
+MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def layer_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def imported(tree: ast.AST, module: str, *, is_package: bool) -> set[str]:
+    """Full names of all that a module imports anywhere in it, also for type checking only."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = [PACKAGE, *module.split(".")] if module else [PACKAGE]
+                keep = len(parts) - node.level + is_package
+                base = ".".join([*parts[:keep], *([base] if base else [])])
+            names |= {f"{base}.{alias.name}" for alias in node.names}
+    return names
+
+
+def own_layers(names: set[str]) -> set[str]:
+    """Layers of this package among imported names; the package itself is none."""
+    parts = [[*name.split("."), PACKAGE] for name in names]
+    return {second for first, second, *_ in parts if first == PACKAGE}
+
+
+def at_import_time(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Imports that run when the module is imported: not in functions, not for types only."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            for alternative in child.orelse:
+                yield from at_import_time(ast.Module([alternative], []))
+        else:
+            yield from at_import_time(child)
+
+
+def libraries_at_import_time(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in at_import_time(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif not node.level:
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def breaches(module: str, names: set[str]) -> list[str]:
+    """What is wrong with the imports of one module."""
+    layer = layer_of(module)
+    rank = LAYERS.index(layer)
+    wrong = []
+    for other in sorted(own_layers(names) - {layer, "__version__"}):
+        if other not in LAYERS:
+            wrong.append(f"{module} imports {other}, which is no layer: import the module itself")
+        elif LAYERS.index(other) > rank:
+            wrong.append(f"{module} imports {other}, which is further out")
+        wrong += [
+            f"{module} imports {other}, but {why}"
+            for where, what, why in FORBIDDEN
+            if (where, what) == (layer, other)
+        ]
+    return wrong
+
+
+def is_heavy(library: str) -> bool:
+    return library in HEAVY or library.startswith("adbc_")
+
+
+def is_allowed(library: str, module: str) -> bool:
+    return not is_heavy(library) or module in HEAVY.get(library, set())
+
+
+def test_every_module_has_its_place_in_the_map():
+    assert {layer_of(module) for module in MODULES if module} <= set(LAYERS)
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name])
+def test_imports_go_from_outer_to_inner_modules_only(module):
+    path = MODULES[module]
+    names = imported(ast.parse(path.read_text()), module, is_package=path.stem == "__init__")
+    assert breaches(module, names) == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_optional_libraries_are_imported_late_or_in_their_own_module(module):
+    libraries = libraries_at_import_time(ast.parse(MODULES[module].read_text()))
+    assert {
+        name for name in libraries if is_heavy(name) and module not in HEAVY.get(name, set())
+    } == set()
+
+
+@pytest.fixture(scope="module")
+def fresh_imports():
+    """Seconds and loaded modules of `import inftda` in three new interpreters."""
+    code = (
+        "import json, sys, time; start = time.perf_counter(); import inftda; "
+        "print(json.dumps([time.perf_counter() - start, sorted(sys.modules)]))"
+    )
+    outputs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+        for _ in range(3)
+    ]
+    return [json.loads(output.stdout) for output in outputs]
+
+
+def test_importing_the_package_takes_under_half_a_second(fresh_imports):
+    assert min(seconds for seconds, _ in fresh_imports) < IMPORT_SECONDS
+
+
+def test_importing_the_package_brings_no_heavy_library(fresh_imports):
+    loaded = {name.partition(".")[0] for name in fresh_imports[0][1]}
+    assert "inftda" in loaded
+    assert {name for name in loaded if is_heavy(name) or name in SLOW} == set()
+
+
+# The rules themselves are tested: each must see the breach it is there for.
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("tree", "import inftda.counts"),
+        ("tree", "from inftda.counts import Counts"),
+        ("tree", "from inftda import counts"),
+        ("tree", "from . import counts"),
+        ("tree", "from .counts import Counts"),
+        ("noise.table", "from ..privacy.plan import Plan"),
+        ("noise.table", "from inftda.mechanisms import base"),
+        ("tree", "def f():\n    from inftda.counts import Counts"),
+        ("tree", "if TYPE_CHECKING:\n    from inftda.counts import Counts"),
+        ("publication.release", "from inftda.counts import Counts"),
+        ("cli.main", "from inftda import Hierarchy"),
+        ("cli.main", "import inftda"),
+    ],
+)
+def test_an_import_of_an_outer_module_is_seen(module, source):
+    assert breaches(module, imported(ast.parse(source), module, is_package=False))
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("counts", "from inftda.tree import Tree"),
+        ("noise.table", "from .entropy import Stream\nfrom inftda.noise import ladder"),
+        ("noise.table", "from .. import errors"),
+        ("cli.main", "import json\nfrom inftda import __version__, publish"),
+    ],
+)
+def test_an_import_of_an_inner_module_is_fine(module, source):
+    assert breaches(module, imported(ast.parse(source), module, is_package=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "is_at_import_time"),
+    [
+        ("import pandas as pd", True),
+        ("from pandas.api import types", True),
+        ("try:\n    import pandas\nexcept ImportError:\n    pass", True),
+        ("class A:\n    import pandas", True),
+        ("if TYPE_CHECKING:\n    pass\nelse:\n    import pandas", True),
+        ("def f():\n    import pandas", False),
+        ("if TYPE_CHECKING:\n    import pandas", False),
+        ("if typing.TYPE_CHECKING:\n    import pandas", False),
+    ],
+)
+def test_only_imports_that_run_on_import_count_as_such(source, is_at_import_time):
+    assert ("pandas" in libraries_at_import_time(ast.parse(source))) is is_at_import_time

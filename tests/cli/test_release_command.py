@@ -1,0 +1,172 @@
+"""`inftda release` as a user types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+BUDGET = ("--epsilon", 1, "--delta", 1e-8)
+
+
+def test_a_release_writes_three_files_and_says_what_is_protected(country, cli, tmp_path):
+    out = tmp_path / "out"
+    done = cli("release", country.flows, "--areas", country.areas, *BUDGET, "--out", out)
+    assert done.code == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "areas.csv",
+        "flows.parquet",
+        "manifest.json",
+    ]
+    assert "a person with exactly 1 trip may be replaced" in done.out
+    assert "epsilon" in done.out or "(1," in done.out
+    flows = pq.read_table(out / "flows.parquet")
+    assert flows.column_names == ["origin", "destination", "flow"]
+    assert sum(flows["flow"].to_pylist()) == 5_000
+
+
+def test_json_is_one_object_on_standard_output(country, cli, tmp_path):
+    out = tmp_path / "out"
+    done = cli("release", country.flows, "--areas", country.areas, *BUDGET, "--out", out, "--json")
+    stated = json.loads(done.out)
+    assert stated["private"] is True
+    assert stated["guarantee"]["epsilon"] == 1
+    assert len(stated["guarantee"]["levels"]) == 6
+
+
+def test_quiet_says_nothing(country, cli, tmp_path):
+    done = cli(
+        "release", country.flows, "--areas", country.areas, *BUDGET, "--out", tmp_path / "o",
+        "--quiet",
+    )  # fmt: skip
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_an_existing_folder_is_refused_and_replaced_only_by_force(country, cli, released):
+    before = (released / "manifest.json").read_bytes()
+    again = ("release", country.flows, "--areas", country.areas, *BUDGET, "--out", released)
+    refused = cli(*again)
+    assert refused.code == 2
+    assert "exists already" in refused.err
+    assert (released / "manifest.json").read_bytes() == before
+    assert cli(*again, "--force").code == 0
+
+
+def test_force_does_not_replace_what_is_not_a_release(country, cli, tmp_path):
+    keep = tmp_path / "precious"
+    keep.mkdir()
+    (keep / "thesis.txt").write_text("years of work")
+    done = cli(
+        "release", country.flows, "--areas", country.areas, *BUDGET, "--out", keep, "--force"
+    )
+    assert done.code == 2
+    assert (keep / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_configuration_file_gives_defaults_and_flags_win(country, cli, tmp_path):
+    config = tmp_path / "release.toml"
+    config.write_text(
+        f'flows = "{country.flows}"\nareas = "{country.areas}"\nepsilon = 2\ndelta = 1e-8\n'
+        f'out = "{tmp_path / "out"}"\nneighbours = "add-remove"\nsplit = [1, 1, 1, 1, 1, 1, 2]\n'
+    )
+    done = cli("release", "--config", config, "--epsilon", 3, "--json")
+    assert done.code == 0, done.err
+    stated = json.loads(done.out)["guarantee"]
+    assert (stated["epsilon"], stated["neighbours"], len(stated["levels"])) == (3, "add-remove", 7)
+
+
+def test_a_misspelt_key_in_the_configuration_is_named(cli, tmp_path):
+    config = tmp_path / "release.toml"
+    config.write_text("epsilonn = 2\n")
+    done = cli("release", "--config", config)
+    assert done.code == 2
+    assert "epsilonn" in done.err
+    assert "did you mean 'epsilon'" in done.err
+
+
+def test_a_seeded_release_is_repeatable_and_says_that_it_is_not_private(country, cli, tmp_path):
+    outs = [tmp_path / "a", tmp_path / "b"]
+    for out, threads in zip(outs, (1, 2), strict=True):
+        done = cli(
+            "release", country.flows, "--areas", country.areas, *BUDGET, "--out", out,
+            "--not-private-seed", 7, "--threads", threads,
+        )  # fmt: skip
+        assert "NOT PRIVATE" in done.out
+    first, second = (pq.read_table(out / "flows.parquet").to_pylist() for out in outs)
+    assert first == second
+    assert json.loads((outs[0] / "manifest.json").read_text())["private"] is False
+    assert cli("verify", outs[0]).code == 2
+
+
+@pytest.mark.parametrize("mechanism", ["tda-l2", "tda-linf", "vanilla-gauss", "stability-histogram"])
+def test_every_mechanism_releases_and_verifies(country, cli, tmp_path, mechanism):
+    out = tmp_path / "out"
+    done = cli(
+        "release", country.flows, "--areas", country.areas, *BUDGET, "--out", out,
+        "--mechanism", mechanism,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert cli("verify", out).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--epsilon", 0, "--delta", 1e-8), "epsilon"),
+        (("--epsilon", "nan", "--delta", 1e-8), "epsilon"),
+        (("--epsilon", 1), "delta"),
+        (("--epsilon", 1, "--delta", 1), "delta"),
+        ((*BUDGET, "--trips", 0), "trips"),
+        ((*BUDGET, "--neighbours", "friends"), "neighbours"),
+        ((*BUDGET, "--tree", "oak"), "tree"),
+        ((*BUDGET, "--mechanism", "magic"), "magic"),
+        ((*BUDGET, "--noise", "white"), "noise"),
+        ((*BUDGET, "--split", "1,x"), "split"),
+        ((*BUDGET, "--unplaceable", "drop"), "substitute"),
+        ((*BUDGET, "--axis", "mode"), "NAME=VALUE"),
+        ((*BUDGET, "--threads", 0), "threads"),
+        ((*BUDGET, "--frobnicate"), "frobnicate"),
+    ],
+)
+def test_wrong_use_is_one_clear_line_and_leaves_nothing(country, cli, tmp_path, arguments, said):
+    out = tmp_path / "out"
+    done = cli("release", country.flows, "--areas", country.areas, "--out", out, *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_output_folder_is_asked_for(country, cli):
+    done = cli("release", country.flows, "--areas", country.areas, *BUDGET)
+    assert done.code == 2
+    assert "--out" in done.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_release_leaves_nothing_and_says_so(country, tmp_path, number):
+    """The signal comes while the (large) vanilla release is being drawn."""
+    out = tmp_path / "out"
+    areas = tmp_path / "areas.csv"
+    areas.write_text("town\n" + "\n".join(f"{i:06d}" for i in range(40_000)) + "\n")
+    flows = tmp_path / "flows.csv"
+    flows.write_text("origin,destination\n000001,000002\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "inftda", "release", flows, "--areas", areas, "--epsilon", "1",
+         "--delta", "1e-8", "--mechanism", "vanilla-gauss", "--out", out, "--quiet"],
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".out.partial-*")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "interrupted; nothing was published" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["areas.csv", "flows.csv"]

@@ -1,0 +1,102 @@
+"""The top-down loop on random trees, counts and units."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_trees import dense, random_counts, random_trees
+
+from inftda.counts import Counts
+from inftda.engines.local import LocalEngine
+from inftda.mechanisms.base import Setting
+from inftda.mechanisms.catalogue import mechanism_named
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.plan import make_plan
+from inftda.privacy.unit import PrivacyUnit
+
+TOP_DOWN = ["inftda", "inftda-descending", "tda-l2", "tda-linf"]
+UNITS = st.builds(
+    PrivacyUnit,
+    st.sampled_from(["substitute", "add-remove"]),
+    st.integers(1, 3),
+    exactly=st.sampled_from([None, False]),
+    distinct=st.booleans(),
+)
+
+
+def run(counts, unit, rho, *, mechanism="inftda", seed=0, threads=1):
+    setting = Setting(
+        spending=make_plan(counts.tree, unit, rho=rho).spending(),
+        make_sampler=DiscreteGaussian,
+        source=SeededSource(seed),
+        engine=LocalEngine(threads),
+    )
+    blocks = list(mechanism_named(mechanism).run(counts, setting))
+    areas = tuple(
+        np.concatenate([block.areas[axis] for block in blocks])
+        for axis in range(len(counts.tree.axes))
+    )
+    return areas, np.concatenate([block.value for block in blocks])
+
+
+@pytest.mark.parametrize("mechanism", TOP_DOWN)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_release_is_positive_whole_and_has_the_public_total(mechanism, data):
+    tree = data.draw(random_trees())
+    counts = data.draw(random_counts(tree))
+    rho = data.draw(st.sampled_from([Fraction(1, 100), Fraction(1), Fraction(100)]))
+    areas, value = run(
+        counts, PrivacyUnit(), rho, mechanism=mechanism, seed=data.draw(st.integers(0, 99))
+    )
+    assert value.dtype == np.int64
+    assert (value > 0).all()
+    assert value.sum() == counts.total
+    for axis, numbers in zip(tree.axes, areas, strict=True):
+        assert ((numbers >= 0) & (numbers < axis.hierarchy.n_areas(axis.hierarchy.depth))).all()
+    cells = set(zip(*(axis.tolist() for axis in areas), strict=True))
+    assert len(cells) == len(value), "no cell stands twice"
+
+
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_with_next_to_no_noise_the_release_is_the_truth(data):
+    tree = data.draw(random_trees())
+    counts = data.draw(random_counts(tree))
+    unit = data.draw(UNITS)
+    areas, value = run(counts, unit, Fraction(10**6))
+    assert dense(tree, areas, value) == dense(tree, *counts.leaves)
+
+
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_the_number_of_threads_changes_nothing(data):
+    tree = data.draw(random_trees())
+    counts = data.draw(random_counts(tree))
+    one = run(counts, PrivacyUnit(), Fraction(1), threads=1)
+    two = run(counts, PrivacyUnit(), Fraction(1), threads=3)
+    assert dense(tree, *one) == dense(tree, *two)
+
+
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_noised_total_is_never_negative_and_leaves_sum_to_it(data):
+    tree = data.draw(random_trees())
+    counts = data.draw(random_counts(tree, most=3))
+    _, value = run(
+        counts, PrivacyUnit("add-remove"), Fraction(1, 50), seed=data.draw(st.integers(0, 99))
+    )
+    assert (value > 0).all()
+
+
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_released_leaves_come_in_tree_order(data):
+    tree = data.draw(random_trees())
+    counts = data.draw(random_counts(tree))
+    areas, value = run(counts, PrivacyUnit(), Fraction(1))
+    again = Counts.from_leaves(tree, areas, value)
+    assert all((a == b).all() for a, b in zip(again.leaves[0], areas, strict=True))

@@ -1,0 +1,31 @@
+"""A small country and a way to read a table back as codes and counts."""
+
+import pytest
+
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import read_leaves
+
+TOWNS = {"region": ["N", "N", "S"], "town": ["001", "002", "003"]}
+
+
+@pytest.fixture
+def towns():
+    return Hierarchy.read(TOWNS)
+
+
+@pytest.fixture
+def read(towns):
+    """Read a table and give {(origin, destination): count}."""
+
+    def read(source, *, axes=None, **options):
+        axes = axes or [("origin", towns), ("destination", towns)]
+        leaves = read_leaves(source, axes, **options)
+        codes = [
+            hierarchy.codes(hierarchy.depth).take(numbers).to_pylist()
+            for (_, hierarchy), numbers in zip(axes, leaves.areas, strict=True)
+        ]
+        keys = list(zip(*codes, strict=True))
+        assert len(set(keys)) == len(keys), "a leaf stands twice"
+        return dict(zip(keys, leaves.counts.tolist(), strict=True))
+
+    return read

@@ -1,0 +1,199 @@
+"""Contribution bounding: how many, of whom, chosen how."""
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import chi2
+
+from inftda.errors import IngestError, PrivacyError
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import bounding, read_leaves
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.unit import PrivacyUnit
+
+#: Odds of a false alarm, were the seed not fixed.
+P_THRESHOLD = 1e-7
+
+
+def trips(*rows):
+    """A table from (person, origin, destination[, count])."""
+    names = ["who", "origin", "destination", "count"]
+    columns = list(zip(*rows, strict=True))
+    return dict(zip(names, map(list, columns), strict=False))
+
+
+def at_most(m, **options):
+    return PrivacyUnit("add-remove", trips=m, **options)
+
+
+def stream(columns):
+    return pa.table(columns).to_reader()
+
+
+@pytest.mark.parametrize("make", [dict, stream])
+@pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
+def test_at_most_m_trips_of_a_person_are_kept(read, make, neighbours):
+    table = trips(*[(1, "001", "002")] * 5, *[(2, "001", "003")] * 2, (3, "002", "002"))
+    unit = PrivacyUnit(neighbours, trips=3, exactly=False)
+    counts = read(make(table), person="who", unit=unit)
+    assert counts == {("001", "002"): 3, ("001", "003"): 2, ("002", "002"): 1}
+
+
+@pytest.mark.parametrize("make", [dict, stream])
+def test_a_row_with_a_count_stands_for_so_many_trips(read, make):
+    table = trips((1, "001", "002", 5), (1, "001", "003", 0), (2, "001", "003", 2))
+    counts = read(make(table), person="who", unit=at_most(3))
+    assert counts == {("001", "002"): 3, ("001", "003"): 2}
+
+
+def test_distinct_units_keep_each_pair_of_a_person_once(read):
+    table = trips(*[(1, "001", "002")] * 5, (1, "001", "003"), (2, "001", "002"))
+    counts = read(table, person="who", unit=at_most(3, distinct=True))
+    assert counts == {("001", "002"): 2, ("001", "003"): 1}
+    counts = read(table, person="who", unit=at_most(1, distinct=True))
+    assert sum(counts.values()) == 2
+
+
+def test_persons_may_be_text_or_numbers_and_blank_text_is_nobody(read):
+    table = trips(("a", "001", "002"), ("a", "001", "002"), ("b", "001", "002"))
+    assert read(table, person="who", unit=at_most(1)) == {("001", "002"): 2}
+    table["who"] = ["a", None, ""]
+    with pytest.raises(IngestError, match="2 rows of the table name no person"):
+        read(table, person="who", unit=at_most(1))
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.int8())])
+def test_persons_of_types_that_cannot_tell_them_apart_are_refused(read, kind):
+    table = trips(("a", "001", "002"))
+    table["who"] = pa.nulls(1, kind)
+    with pytest.raises(IngestError, match=r"'who' .*persons are"):
+        read(table, person="who", unit=at_most(1))
+
+
+def test_exactly_m_trips_pass_and_any_other_number_is_an_error_without_ids(read):
+    unit = PrivacyUnit(trips=2)
+    fits = [("id77", "001", "002"), ("id77", "001", "003"), *[("id88", "002", "002")] * 2]
+    counts = read(trips(*fits), person="who", unit=unit)
+    assert counts == {("001", "002"): 1, ("001", "003"): 1, ("002", "002"): 2}
+    for rows in (fits[1:], [*fits, fits[0]]):
+        with pytest.raises(IngestError, match="exactly 2 trips a person") as error:
+            read(trips(*rows), person="who", unit=unit)
+        assert "id" not in str(error.value).replace("said", "")
+
+
+def test_exactly_counts_a_person_whose_rows_all_stand_for_no_trip(read):
+    table = trips(("a", "001", "002", 1), ("b", "001", "002", 0))
+    with pytest.raises(IngestError, match="exactly 1 trips"):
+        read(table, person="who", unit=PrivacyUnit())
+
+
+def test_exactly_m_distinct_trips_means_different_ones(read):
+    unit = PrivacyUnit(trips=2, distinct=True)
+    table = trips(("a", "001", "002"), ("a", "001", "003"))
+    assert sum(read(table, person="who", unit=unit).values()) == 2
+    with pytest.raises(IngestError, match="exactly 2 different trips"):
+        read(trips(("a", "001", "002"), ("a", "001", "002")), person="who", unit=unit)
+
+
+def test_dropped_rows_do_not_push_out_trips_that_can_be_counted(read):
+    table = trips(*[("a", "X", "002")] * 50, ("a", "001", "002"))
+    counts = read(table, person="who", unit=at_most(1), unplaceable="drop")
+    assert counts == {("001", "002"): 1}
+
+
+def test_outside_trips_are_trips_of_their_person(read, towns):
+    outside = towns.with_outside()
+    axes = [("origin", outside), ("destination", outside)]
+    table = trips(*[("a", "X", "002")] * 3, ("a", "Y", "002"), ("b", "X", "002"))
+    counts = read(table, axes=axes, person="who", unit=at_most(2), unplaceable="outside")
+    assert counts == {("outside", "002"): 3}
+
+
+@pytest.mark.parametrize("make", [dict, stream])
+def test_flaws_are_reported_as_without_persons(read, make):
+    with pytest.raises(IngestError, match="1 row of the table have a negative count"):
+        read(make(trips(("a", "001", "002", -1))), person="who", unit=at_most(1))
+    with pytest.raises(IngestError, match="2 rows .*unknown origin 'X'"):
+        read(make(trips(*[("a", "X", "002", 1)] * 2)), person="who", unit=at_most(1))
+
+
+def test_a_person_with_absurdly_many_equal_trips_is_an_error_not_a_wait(read):
+    table = trips(("a", "001", "002", bounding.MAX_COPIES + 1))
+    with pytest.raises(IngestError, match="one person .*more than 1,000,000 trips"):
+        read(table, person="who", unit=at_most(1))
+
+
+def test_a_person_column_needs_a_unit(read):
+    with pytest.raises(PrivacyError, match="no privacy unit"):
+        read(trips(("a", "001", "002")), person="who")
+
+
+def choices(table, m, *, n_persons, seed, distinct=False):
+    """How often each set of areas was kept for one of `n_persons` persons with equal trips."""
+    hierarchy = Hierarchy.read({"town": sorted(set(table))})
+    # The first axis gives the person away, so that the choice of each can be read off.
+    people = [str(i) for i in range(n_persons)]
+    persons = Hierarchy.read({"person": people})
+    rows = {"who": np.repeat(people, len(table)), "town": table * n_persons}
+    leaves = read_leaves(
+        {**rows, "copy": rows["who"]},
+        [("copy", persons), ("town", hierarchy)],
+        person="who",
+        unit=at_most(m, distinct=distinct),
+        random_source=SeededSource(seed),
+    )
+    kept = [[] for _ in people]
+    for person, town, n in zip(*leaves.areas, leaves.counts, strict=True):
+        kept[person] += [int(town)] * int(n)
+    return Counter(tuple(sorted(towns)) for towns in kept)
+
+
+def p_value(observed, expected):
+    total = sum(observed.values())
+    statistic = sum(
+        (observed[key] - total * share) ** 2 / (total * share) for key, share in expected.items()
+    )
+    return chi2.sf(statistic, len(expected) - 1)
+
+
+def test_every_set_of_m_trips_is_equally_likely():
+    observed = choices(["a", "b", "c", "d"], 2, n_persons=6000, seed=3)
+    expected = {pair: 1 / 6 for pair in combinations(range(4), 2)}
+    assert set(observed) == set(expected)
+    assert p_value(observed, expected) > P_THRESHOLD
+    # The test has power: a choice that prefers one pair by a tenth is noticed.
+    biased = expected | {(0, 1): 1.3 / 6, (2, 3): 0.7 / 6}
+    assert p_value(observed, biased) < P_THRESHOLD
+
+
+def test_equal_trips_are_chosen_as_often_as_there_are_copies():
+    observed = choices(["a", "a", "a", "b"], 1, n_persons=6000, seed=4)
+    assert p_value(observed, {(0,): 3 / 4, (1,): 1 / 4}) > P_THRESHOLD
+    assert p_value(observed, {(0,): 0.7, (1,): 0.3}) < P_THRESHOLD
+
+
+def test_distinct_choices_do_not_prefer_frequent_pairs():
+    observed = choices(["a", "a", "a", "b"], 1, n_persons=6000, seed=5, distinct=True)
+    assert p_value(observed, {(0,): 1 / 2, (1,): 1 / 2}) > P_THRESHOLD
+    assert p_value(observed, {(0,): 0.55, (1,): 0.45}) < P_THRESHOLD
+
+
+def test_the_choice_follows_the_seed_and_not_the_order_of_rows(read):
+    rows = [(i % 40, f"00{1 + i % 3}", f"00{1 + i // 40 % 3}") for i in range(400)]
+
+    def chosen(rows, seed):
+        source = SeededSource(seed)
+        return read(trips(*rows), person="who", unit=at_most(2), random_source=source)
+
+    assert chosen(rows, 1) == chosen(rows[::-1], 1)
+    assert chosen(rows, 1) != chosen(rows, 2)
+
+
+def test_without_a_seed_no_two_readings_choose_alike(read):
+    rows = [(i, f"00{1 + j}", "001") for i in range(300) for j in range(3)]
+    first, second = (read(trips(*rows), person="who", unit=at_most(1)) for _ in range(2))
+    assert sum(first.values()) == sum(second.values()) == 300
+    assert first != second

@@ -1,0 +1,314 @@
+"""What is read: trips and flows, unplaceable rows, bad counts, options that break promises."""
+
+import traceback
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from inftda.errors import IngestError, PrivacyError
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import read_leaves
+from inftda.privacy.unit import PrivacyUnit
+
+TRIPS = {"origin": ["001", "001", "003"], "destination": ["002", "002", "001"]}
+FLOWS = {**TRIPS, "count": [3, 4, 5]}
+ADD_REMOVE = PrivacyUnit("add-remove", trips=1)
+
+
+def stream(columns):
+    return pa.table(columns).to_reader()
+
+
+@pytest.mark.parametrize("make", [dict, pa.table, stream])
+def test_every_row_is_one_trip_without_a_count_column(read, make):
+    assert read(make(TRIPS)) == {("001", "002"): 2, ("003", "001"): 1}
+
+
+@pytest.mark.parametrize("make", [dict, pa.table, stream])
+def test_a_count_column_is_found_and_summed(read, make):
+    assert read(make(FLOWS)) == {("001", "002"): 7, ("003", "001"): 5}
+
+
+def test_the_count_column_can_be_named_or_ignored(read):
+    table = {**TRIPS, "n": [1, 0, 9], "count": [3, 4, 5]}
+    assert read(table, count="n") == {("001", "002"): 1, ("003", "001"): 9}
+    assert read(table, count=None) == {("001", "002"): 2, ("003", "001"): 1}
+
+
+def test_an_axis_called_count_is_not_taken_for_the_counts(read, towns):
+    assert read({"count": ["001", "003", "001"]}, axes=[("count", towns)]) == {
+        ("001",): 2,
+        ("003",): 1,
+    }
+
+
+def test_leaves_have_the_dtypes_the_engine_expects_and_no_zeros(towns):
+    table = {**TRIPS, "count": [0, 0, 5]}
+    leaves = read_leaves(table, [("origin", towns), ("destination", towns)])
+    assert [axis.dtype for axis in leaves.areas] == [np.int32, np.int32]
+    assert leaves.counts.dtype == np.int64
+    assert leaves.counts.tolist() == [5]
+    assert [axis.tolist() for axis in leaves.areas] == [[2], [0]]
+
+
+def test_leaves_do_not_print_what_they_hold(towns):
+    leaves = read_leaves(FLOWS, [("origin", towns), ("destination", towns)])
+    assert repr(leaves) == "Leaves(2 axes, confidential)"
+
+
+def test_axes_may_have_different_hierarchies_and_there_may_be_three(read, towns):
+    modes = Hierarchy.read({"mode": ["bus", "car"]})
+    table = {**TRIPS, "mode": ["car", "car", "bus"]}
+    axes = [("origin", towns), ("mode", modes), ("destination", towns)]
+    assert read(table, axes=axes) == {("001", "car", "002"): 2, ("003", "bus", "001"): 1}
+
+
+def test_more_axes_than_fit_into_one_64_bit_key_are_read(read):
+    wide = Hierarchy.read({"area": [str(i) for i in range(100_000)]})
+    axes = [(f"a{i}", wide) for i in range(5)]
+    table = {f"a{i}": [str(99_999 - i), str(i), str(i)] for i in range(5)}
+    first = tuple(str(99_999 - i) for i in range(5))
+    assert read(table, axes=axes) == {first: 1, tuple("01234"): 2}
+
+
+def test_whole_numbers_are_taken_as_codes_without_leading_zeros(read):
+    numbers = Hierarchy.read({"town": ["1", "20"]})
+    table = {"origin": [1, 20, 1]}
+    assert read(table, axes=[("origin", numbers)]) == {("1",): 2, ("20",): 1}
+
+
+def test_codes_are_case_sensitive_and_keep_blanks(read):
+    exact = Hierarchy.read({"town": ["a", "A", " a"]})
+    table = {"origin": ["a", "A", " a", "A"]}
+    assert read(table, axes=[("origin", exact)]) == {("a",): 1, ("A",): 2, (" a",): 1}
+
+
+# --- rows that cannot be placed
+
+LOST = {
+    "origin": ["001", "X9", None, "001", "X9"],
+    "destination": ["002", "002", "003", "", "Y1"],
+}
+
+
+@pytest.mark.parametrize("make", [dict, stream])
+@pytest.mark.parametrize("extra", [{}, {"count": [7, 1, 1, 1, 0]}])
+def test_unplaceable_rows_are_an_error_with_their_number_and_codes(read, make, extra):
+    with pytest.raises(IngestError) as error:
+        read(make(LOST | extra))
+    message = str(error.value)
+    assert "4 rows of the table cannot be placed" in message
+    assert "unknown origin 'X9'; missing origin" in message
+    assert "unknown destination 'Y1'; missing destination" in message
+    assert "unplaceable" in message
+
+
+def test_only_the_first_few_unknown_codes_are_shown(read):
+    codes = [f"U{i}" for i in range(9)]
+    with pytest.raises(IngestError, match=r"9 rows.*'U0', 'U1', 'U2', 'U3', 'U4', \.\.\.") as error:
+        read({"origin": codes, "destination": ["001"] * 9})
+    assert "U5" not in str(error.value)
+
+
+def test_a_long_unknown_code_is_cut(read):
+    with pytest.raises(IngestError) as error:
+        read({"origin": ["x" * 5000], "destination": ["001"]})
+    assert len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize("make", [dict, stream])
+def test_unplaceable_rows_go_to_the_outside_area_of_their_axis(read, towns, make):
+    outside = towns.with_outside()
+    axes = [("origin", outside), ("destination", outside)]
+    assert read(make(LOST), axes=axes, unplaceable="outside") == {
+        ("001", "002"): 1,
+        ("outside", "002"): 1,
+        ("outside", "003"): 1,
+        ("001", "outside"): 1,
+        ("outside", "outside"): 1,
+    }
+
+
+def test_different_unknown_codes_are_one_outside_area(read, towns):
+    outside = towns.with_outside("elsewhere")
+    axes = [("origin", outside), ("destination", outside)]
+    table = {"origin": ["X", "Y", None], "destination": ["001"] * 3}
+    counts = read(table, axes=axes, unplaceable="outside", outside="elsewhere")
+    assert counts == {("elsewhere", "001"): 3}
+
+
+def test_outside_needs_a_hierarchy_with_an_outside_area(read):
+    with pytest.raises(IngestError, match=r"axis 'origin' has no area 'outside'.*with_outside"):
+        read(LOST, unplaceable="outside")
+
+
+@pytest.mark.parametrize("make", [dict, stream])
+@pytest.mark.parametrize("extra", [{}, {"count": [7, 1, 1, 1, 1]}])
+def test_unplaceable_rows_are_dropped_under_add_remove(read, make, extra):
+    counts = read(make(LOST | extra), unplaceable="drop", unit=ADD_REMOVE)
+    assert counts == {("001", "002"): extra.get("count", [1])[0]}
+
+
+@pytest.mark.parametrize("unit", [None, PrivacyUnit(), PrivacyUnit(trips=2, exactly=False)])
+def test_dropping_is_refused_where_the_number_of_trips_is_public_or_may_be(read, unit):
+    with pytest.raises(PrivacyError, match="number of trips, which is public"):
+        read(TRIPS, unplaceable="drop", unit=unit)
+
+
+def test_dropping_everything_is_an_error(read):
+    with pytest.raises(IngestError, match="no row that can be placed"):
+        read({"origin": ["X"], "destination": ["X"]}, unplaceable="drop", unit=ADD_REMOVE)
+
+
+def test_another_word_for_unplaceable_is_refused(read):
+    with pytest.raises(IngestError, match="one of error, outside, drop, got 'ignore'"):
+        read(TRIPS, unplaceable="ignore")
+
+
+# --- counts that are none
+
+
+def doubles(*values):
+    return pa.array(values, pa.float64())
+
+
+@pytest.mark.parametrize(
+    ("counts", "flaw"),
+    [
+        (pa.array([1, None, None]), "2 rows of the table have no count"),
+        (pa.array([1, -3, 4]), "1 row of the table have a negative count"),
+        (pa.array([2**63, 1, 1], pa.uint64()), "a count beyond"),
+        (doubles(1, 2.5, 3), "1 row of the table have a fractional count"),
+        (doubles(1, float("nan"), 3), "NaN or infinity"),
+        (doubles(1, float("inf"), 3), "NaN or infinity"),
+        (doubles(1, float("-inf"), 3), "NaN or infinity"),
+        (doubles(1, -0.5, 3), "a negative count"),
+        (doubles(1, 2.0**63, 3), "a count beyond"),
+        (doubles(1, None, 3), "no count"),
+        (pa.array([1, 2, 3], pa.decimal128(10, 2)).cast(pa.decimal128(10, 2)), None),
+        (pa.array(["1", "2", "3"]), None),
+        (pa.array([" 1 ", "+2", "3.00"]), None),
+        (pa.array(["1", "2.5", "3"]), "a fractional count"),
+        (pa.array(["1", ".5", "3"]), "a fractional count"),
+        (pa.array(["1", "-2", "3"]), "a negative count"),
+        (pa.array(["1", "-2.5", "3"]), "a negative count"),
+        (pa.array(["1", "nan", "3"]), "NaN or infinity"),
+        (pa.array(["1", "-Infinity", "3"]), "NaN or infinity"),
+        (pa.array(["1", "", "3"]), "no count"),
+        (pa.array(["1", "  ", "3"]), "no count"),
+        (pa.array(["1", "two", "3"]), "text that is not a number"),
+        (pa.array(["1", "0x1F", "3"]), "text that is not a number"),
+        (pa.array(["1", "1_000", "3"]), "text that is not a number"),
+        (pa.array(["1", "1e3", "3"]), "text that is not a number"),
+        (pa.array(["1", "9223372036854775808", "3"]), "a count beyond"),
+    ],
+)
+@pytest.mark.parametrize("make", [dict, stream])
+def test_counts_must_be_whole_numbers_from_zero_up(read, counts, flaw, make):
+    table = {"origin": ["001", "002", "003"], "destination": ["001"] * 3, "count": counts}
+    if flaw is None:
+        assert sorted(read(make(table)).values()) == [1, 2, 3]
+        return
+    with pytest.raises(IngestError) as error:
+        read(make(table))
+    assert flaw in str(error.value)
+    assert "'count'" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.date32(), pa.list_(pa.int64())])
+def test_columns_that_cannot_hold_counts_are_refused_by_their_type(read, kind):
+    table = {**TRIPS, "count": pa.nulls(3, kind)}
+    with pytest.raises(IngestError, match=r"column 'count' .* counts are whole numbers"):
+        read(table)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.string()), pa.struct([("a", "str")])])
+def test_columns_that_cannot_hold_codes_are_refused_by_their_type(read, kind):
+    table = {**TRIPS, "origin": pa.nulls(3, kind)}
+    with pytest.raises(IngestError, match=r"column 'origin' .*text"):
+        read(table)
+
+
+@pytest.mark.parametrize("make", [dict, stream])
+def test_totals_beyond_int64_are_an_error_within_one_leaf_and_over_all(read, make):
+    half = 2**62
+    same = {"origin": ["001"] * 2, "destination": ["002"] * 2, "count": [half, half]}
+    different = same | {"origin": ["001", "002"]}
+    for table in (same, different):
+        with pytest.raises(IngestError, match="beyond 2\\^63 - 1"):
+            read(make(table))
+    just_fits = different | {"count": [half, half - 1]}
+    assert sum(read(make(just_fits)).values()) == 2**63 - 1
+
+
+def test_an_empty_table_is_an_error(read):
+    empty = pa.table({"origin": pa.array([], pa.string()), "destination": pa.array([], "str")})
+    for table in (empty, empty.to_reader()):
+        with pytest.raises(IngestError, match="has no rows"):
+            read(table)
+
+
+def test_a_table_of_zeros_is_an_error(read):
+    with pytest.raises(IngestError, match="all counts of the table are 0"):
+        read({**TRIPS, "count": [0, 0, 0]})
+
+
+def test_no_message_or_traceback_quotes_a_count_or_a_person(read):
+    table = {**TRIPS, "count": ["31337", "-31337", "bogus31337"], "who": ["id31337"] * 3}
+    for options in ({}, {"person": "who", "unit": ADD_REMOVE}):
+        with pytest.raises(IngestError) as error:
+            read(table, **options)
+        assert "31337" not in "".join(traceback.format_exception(error.value))
+        assert error.value.__context__ is None
+
+
+# --- columns
+
+
+def test_a_missing_column_is_named_with_the_nearest_one(read):
+    table = {"Origin": ["001"], "destinazione": ["001"]}
+    with pytest.raises(IngestError, match=r"no column 'origin'.*did you mean 'Origin'\?"):
+        read(table)
+    with pytest.raises(IngestError, match=r"no column 'destination'.*'destinazione'\?"):
+        read({"origin": ["001"], "destinazione": ["001"]})
+    with pytest.raises(IngestError, match=r"no column 'zzz' for the count; say which"):
+        read(TRIPS, count="zzz")
+    with pytest.raises(IngestError, match=r"no column 'who' for the person"):
+        read(TRIPS, person="who", unit=ADD_REMOVE)
+
+
+def test_a_column_name_that_stands_twice_is_refused_only_if_it_is_used(read):
+    columns = [pa.array(["001"]), pa.array(["002"]), pa.array(["003"])]
+    with pytest.raises(IngestError, match="2 columns 'origin'"):
+        read(pa.table(columns, names=["origin", "origin", "destination"]))
+    table = pa.table([*columns, columns[0]], names=["x", "origin", "destination", "x"])
+    assert read(table) == {("002", "003"): 1}
+
+
+def test_columns_that_differ_in_case_only_are_two_columns(read):
+    table = pa.table(
+        [pa.array(["003"]), pa.array(["001"]), pa.array(["002"])],
+        names=["Origin", "origin", "destination"],
+    )
+    assert read(table) == {("001", "002"): 1}
+
+
+def test_one_column_cannot_have_two_roles(read, towns):
+    with pytest.raises(IngestError, match="'origin' .*given twice"):
+        read(TRIPS, axes=[("origin", towns), ("origin", towns)])
+    with pytest.raises(IngestError, match="for axis and count"):
+        read(TRIPS, count="origin")
+    with pytest.raises(IngestError, match="for axis and person"):
+        read(TRIPS, person="origin", unit=ADD_REMOVE)
+
+
+def test_there_must_be_an_axis(towns):
+    del towns
+    with pytest.raises(IngestError, match="no axis"):
+        read_leaves(TRIPS, [])
+
+
+def test_odd_column_names_need_no_escaping(read, towns):
+    table = {'a"b;--': ["001"], "c'd": ["002"]}
+    assert read(table, axes=[('a"b;--', towns), ("c'd", towns)]) == {("001", "002"): 1}

@@ -1,0 +1,87 @@
+"""What a user sees of the two samplers; their distributions are tested elsewhere."""
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from inftda.errors import PrivacyError
+from inftda.noise.blocks import Blocks
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.discrete_laplace import DiscreteLaplace
+from inftda.noise.entropy import SeededSource
+from inftda.noise.ladder import gaussian_ladder, laplace_ladder
+from inftda.noise.table import Table
+
+BOTH = pytest.mark.parametrize("make", [DiscreteGaussian, DiscreteLaplace])
+
+
+@BOTH
+def test_the_scale_is_taken_exactly(make):
+    name = "sigma2" if make is DiscreteGaussian else "scale"
+    for given, exact in (("81/4", Fraction(81, 4)), ("20.1", Fraction(201, 10)), (3, Fraction(3))):
+        assert getattr(make(given), name) == exact
+    assert getattr(make(0.1), name) == Fraction(0.1) != Fraction(1, 10)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "bad", [0, -1, "0", "-1/2", float("nan"), float("inf"), "x", "1/0", None, Fraction(1, 2**200)]
+)
+def test_scales_that_make_no_sense_are_refused(make, bad):
+    with pytest.raises(PrivacyError, match="must be"):
+        make(bad)
+
+
+@BOTH
+def test_draws_are_reproducible_from_a_seed_and_secure_otherwise(make):
+    sampler = make(400)
+    assert np.array_equal(
+        sampler.sample(100, SeededSource(1)), sampler.sample(100, SeededSource(1))
+    )
+    assert not np.array_equal(sampler.sample(100), sampler.sample(100))
+    assert sampler.sample(100).dtype == np.int64
+
+
+@BOTH
+@pytest.mark.parametrize("word_bits", [None, 16])
+def test_a_sampler_can_be_sent_to_another_process(make, word_bits):
+    sampler = make("7/3", word_bits=word_bits)
+    data = pickle.dumps(sampler)
+    assert len(data) < 300  # not its table
+    sent = pickle.loads(data)
+    assert repr(sent) == repr(sampler)
+    assert np.array_equal(sent.sample(1000, SeededSource(1)), sampler.sample(1000, SeededSource(1)))
+
+
+@BOTH
+def test_a_table_is_built_once_for_equal_scales(make):
+    assert make("1/2")._method is make(0.5)._method
+
+
+@pytest.mark.parametrize(
+    ("sampler", "method", "word_bytes"),
+    [
+        (DiscreteGaussian("1/10000"), Table, 4),
+        (DiscreteGaussian(1024**2), Table, 4),
+        (DiscreteGaussian(1024**2 + 1), Table, 8),
+        (DiscreteGaussian(10**8), Table, 8),
+        (DiscreteGaussian(10**8 + 1), Blocks, 20),
+        (DiscreteLaplace(512), Table, 4),
+        (DiscreteLaplace(513), Table, 8),
+        (DiscreteLaplace(2001), Blocks, 20),
+    ],
+)
+def test_the_method_and_its_random_bits_follow_from_the_scale(sampler, method, word_bytes):
+    assert isinstance(sampler._method, method)
+    assert sampler.word_bytes == word_bytes
+
+
+@pytest.mark.parametrize("scale", ["1/10000", "1/4", "1", "400", "90000"])
+def test_max_abs_is_exceeded_with_probability_below_2_to_the_minus_128(scale):
+    for make, ladder_of in ((DiscreteGaussian, gaussian_ladder), (DiscreteLaplace, laplace_ladder)):
+        if make is DiscreteLaplace and Fraction(scale) > 400:
+            continue  # the ladder would have millions of rungs
+        enough = len(ladder_of(Fraction(scale), 128).lower) - 1
+        assert enough <= make(scale).max_abs <= 1.1 * enough + 2

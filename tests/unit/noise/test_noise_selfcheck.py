@@ -1,0 +1,82 @@
+"""The self-check passes a sound build and catches noise that is slightly wrong."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from inftda.noise import selfcheck
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.discrete_laplace import DiscreteLaplace
+from inftda.noise.entropy import SeededSource
+from inftda.noise.selfcheck import check_gaussian, check_laplace, chi_square_p, self_check_samplers
+
+SIGMA = pytest.mark.parametrize("sigma", ["0.5", "2", "4.4721", "20", "300", "20000"])
+SEED = SeededSource(11)
+
+
+def test_a_sound_build_passes():
+    checks = self_check_samplers(source=SEED)
+    assert [check.name for check in checks if not check.ok] == []
+    assert len({check.name for check in checks}) == len(checks) == 13
+
+
+def test_fresh_secure_bits_are_used_by_default():
+    # Not the p-values, which may be anything, but that they are not the same twice.
+    first, second = (self_check_samplers() for _ in range(2))
+    assert first != second
+
+
+@SIGMA
+@pytest.mark.parametrize("factor", ["1.03", "0.97"])
+def test_a_gaussian_with_a_variance_three_percent_off_is_caught(sigma, factor):
+    sigma2 = Fraction(sigma) ** 2
+    wrong = DiscreteGaussian(sigma2 * Fraction(factor))
+    check = check_gaussian("wrong", wrong, sigma2, source=SEED)
+    assert not check.ok
+    assert "p = " in check.detail
+
+
+@pytest.mark.parametrize("scale", ["0.5", "3", "7.5", "5000"])
+@pytest.mark.parametrize("factor", ["1.015", "0.985"])
+def test_a_laplace_with_a_variance_three_percent_off_is_caught(scale, factor):
+    wrong = DiscreteLaplace(Fraction(scale) * Fraction(factor))
+    assert not check_laplace("wrong", wrong, Fraction(scale), source=SEED).ok
+
+
+def test_a_sampler_with_one_sign_missing_is_caught():
+    class Folded:
+        def sample(self, n, source):
+            return np.abs(DiscreteGaussian(400).sample(n, source))
+
+    assert not check_gaussian("folded", Folded(), Fraction(400), source=SEED).ok
+
+
+def test_a_draw_that_cannot_be_is_caught():
+    assert chi_square_p(np.array([0, 0, 4]), np.ones(7)) == 0
+
+
+def test_the_p_value_is_that_of_the_chi_square_distribution():
+    rng = np.random.default_rng(3)
+    draws = rng.integers(-2, 3, 1000)
+    observed = np.bincount(draws + 2)
+    statistic = np.sum((observed - 200) ** 2 / 200)
+    assert chi_square_p(draws, np.ones(5)) == pytest.approx(chi2.sf(statistic, 4), rel=1e-9)
+
+
+def test_a_broken_cipher_is_caught(monkeypatch):
+    class Zeros:
+        def __init__(self, *_, **__):
+            pass
+
+        def words(self, n):
+            return np.zeros(n, dtype=np.uint64)
+
+    monkeypatch.setattr(selfcheck, "Stream", Zeros)
+    assert not selfcheck.check_cipher().ok
+
+
+def test_streams_that_repeat_each_other_are_caught(monkeypatch):
+    monkeypatch.setattr(selfcheck, "SecureSource", lambda: SeededSource(1))
+    assert not selfcheck.check_streams_differ().ok

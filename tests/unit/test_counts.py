@@ -1,0 +1,291 @@
+"""Counts: leaves in tree order, run sums and child slices, against slow and obvious twins."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from reference_counts import (
+    child_ordinal,
+    collapse,
+    radix_pass,
+    read_nodes,
+    true_nodes,
+)
+
+from inftda.counts import DIGIT_BITS, Counts, collapse_kernel, radix_pass_kernel
+from inftda.errors import IngestError
+from inftda.hierarchy import Hierarchy
+from inftda.tree import Axis, Tree
+
+AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
+ONE = Hierarchy.read({"state": ["I"]})
+
+
+def comb(depth, fan, *, at=0):
+    """A hierarchy in which one area of each level (number `at` or the last) has `fan` children."""
+    paths = [()]
+    for _ in range(depth):
+        chosen = min(at, len(paths) - 1)
+        paths = [
+            (*path, f"{path[-1] if path else ''}.{child}")
+            for i, path in enumerate(paths)
+            for child in range(fan if i == chosen else 1)
+        ]
+    columns = zip(*paths, strict=True)
+    return Hierarchy.read({f"l{level}": list(codes) for level, codes in enumerate(columns)})
+
+
+TREES = {
+    "destination tree": Tree.destination_first(AREAS),
+    "different depths": Tree.origin_first(AREAS, comb(3, 3)),
+    "trivial steps": Tree.destination_first(
+        Hierarchy.read(
+            {"s": ["I"] * 3, "r": ["N", "N", "S"], "a": ["n", "n", "s"], "t": list("123")}
+        ),
+        AREAS,
+    ),
+    "one axis": Tree.build([Axis("x", comb(4, 5, at=2))], "xxxx"),
+    "many children": Tree.build([Axis("x", comb(1, 5000)), Axis("y", AREAS)], "yxy"),
+    "one word to the last bit": Tree.build([Axis(n, comb(2, 256)) for n in "abcd"], "abcdabcd"),
+    "two words": Tree.build([Axis(n, comb(3, 50, at=7)) for n in "abcd"], "abcdabcdabcd"),
+    "three words": Tree.build([Axis(n, comb(4, 300)) for n in "abcd"], "aabcdbcdabcdabcd"),
+}
+
+
+def random_leaves(tree, n, *, seed=0, spread=None):
+    """Random leaves with repeats and zero counts."""
+    rng = np.random.default_rng(seed)
+    sizes = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in tree.axes]
+    areas = [rng.integers(0, min(size, spread or size), n, dtype=np.int32) for size in sizes]
+    return areas, rng.integers(0, 4, n)
+
+
+def random_keys(n_words, n, *, seed=0):
+    """Keys that often agree in their upper bits, and counts."""
+    rng = np.random.default_rng(seed)
+    words = rng.integers(0, 2**64, (n_words, n), np.uint64, endpoint=False)
+    words &= rng.choice(np.array([0, 0xF000000000000FFF, 2**64 - 1], np.uint64), (n_words, 1))
+    return words, rng.integers(1, 100, n)
+
+
+def test_a_small_table_counted_by_hand():
+    # From town 0 to towns 0 and 2, from town 2 to town 1; tree order goes by destination first.
+    areas = [np.array([2, 0, 0], np.int32), np.array([1, 2, 0], np.int32)]
+    counts = Counts.from_leaves(TREES["destination tree"], areas, np.array([7, 2, 3]))
+    assert counts.total == 12
+    assert counts.n_leaves == 3
+    assert [level.level.name for level in counts.levels] == [
+        "all > region",
+        "region > region",
+        "region > town",
+        "town > town",
+    ]
+    assert [level.count.tolist() for level in counts.levels] == [
+        [10, 2],  # to N, to S
+        [3, 7, 2],  # N > N, S > N, N > S
+        [3, 7, 2],  # N > 1, S > 2, N > 3
+        [3, 7, 2],  # 1 > 1, 3 > 2, 1 > 3
+    ]
+    assert [level.start.tolist() for level in counts.levels] == [
+        [0, 2],
+        [0, 2, 3],
+        [0, 1, 2, 3],
+        [0, 1, 2, 3],
+    ]
+    assert [level.ordinal.tolist() for level in counts.levels] == [
+        [0, 1],
+        [0, 1, 0],
+        [0, 1, 0],
+        [0, 0, 0],
+    ]
+    (origins, destinations), value = counts.leaves
+    assert origins.tolist() == [0, 2, 0]
+    assert destinations.tolist() == [0, 1, 2]
+    assert value.tolist() == [3, 7, 2]
+
+
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("spread", [None, 3])
+def test_nodes_and_sums_of_every_level_are_those_of_the_twin(name, spread):
+    tree = TREES[name]
+    areas, value = random_leaves(tree, 60, spread=spread)
+    expected = true_nodes(tree, areas, value)
+    counts = Counts.from_leaves(tree, areas, value)
+    assert [level.level for level in counts.levels] == list(tree.splitting_levels)
+    assert read_nodes(tree, 0, counts.nodes(0)) == expected[0]
+    for place, level in enumerate(counts.levels, start=1):
+        assert (
+            read_nodes(tree, level.level.index, counts.nodes(place)) == expected[level.level.index]
+        )
+    assert read_nodes(tree, len(tree.steps), counts.leaves) == expected[-1]
+    assert counts.n_leaves == len(expected[-1])
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_ordinals_and_slices_of_every_level_are_those_of_the_twin(name):
+    tree = TREES[name]
+    areas, value = random_leaves(tree, 40, seed=1)
+    expected = true_nodes(tree, areas, value)
+    for level in Counts.from_leaves(tree, areas, value).levels:
+        index = level.level.index
+        paths = [path for path, _ in expected[index]]
+        parents = [path for path, _ in expected[index - 1]]
+        of_parent = [[p for p in paths if p[:-1] == parent] for parent in parents]
+        assert np.diff(level.start).tolist() == [len(children) for children in of_parent]
+        assert level.start[0] == 0
+        assert level.ordinal.tolist() == [child_ordinal(tree, index, path) for path in paths]
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_part_of_the_tree_has_the_nodes_of_its_top_level_as_roots(name):
+    tree = TREES[name]
+    areas, value = random_leaves(tree, 50, seed=2)
+    whole = Counts.from_leaves(tree, areas, value)
+    expected = true_nodes(tree, areas, value)
+    for top in range(len(tree.levels)):
+        part = Counts.from_leaves(tree, areas, value, top=top)
+        assert part.top == tree.levels[top]
+        assert read_nodes(tree, top, (part.roots, part.root_count)) == expected[top]
+        below = [level for level in whole.levels if level.level.index > top]
+        assert len(part.levels) == len(below)
+        for mine, theirs in zip(part.levels, below, strict=True):
+            assert mine.level == theirs.level
+            np.testing.assert_array_equal(mine.start, theirs.start)
+            np.testing.assert_array_equal(mine.ordinal, theirs.ordinal)
+            np.testing.assert_array_equal(mine.count, theirs.count)
+        assert read_nodes(tree, len(tree.steps), part.leaves) == expected[-1]
+        assert part.total == value.sum()
+
+
+def test_arrays_have_the_promised_types():
+    tree = TREES["two words"]
+    counts = Counts.from_leaves(tree, *random_leaves(tree, 20), top=2)
+    assert counts.root_count.dtype == np.int64
+    assert {axis.dtype for axis in counts.roots} == {np.dtype(np.int32)}
+    for level in counts.levels:
+        types = (level.start.dtype, level.ordinal.dtype, level.count.dtype)
+        assert types == (np.int64, np.int32, np.int64)
+
+
+def test_what_the_caller_gave_is_not_changed():
+    tree = TREES["destination tree"]
+    areas, value = random_leaves(tree, 100)
+    before = [array.copy() for array in (*areas, value)]
+    Counts.from_leaves(tree, areas, value)
+    for array, old in zip((*areas, value), before, strict=True):
+        np.testing.assert_array_equal(array, old)
+
+
+def test_positive_counts_are_not_changed_either():
+    tree = TREES["destination tree"]
+    areas, value = random_leaves(tree, 100)
+    value += 1
+    before = value.copy()
+    Counts.from_leaves(tree, areas, value)
+    np.testing.assert_array_equal(value, before)
+
+
+def test_nothing_travelled_is_no_node_at_all():
+    tree = TREES["two words"]
+    for n in (0, 3):
+        areas = [np.zeros(n, np.int32) for _ in tree.axes]
+        counts = Counts.from_leaves(tree, areas, np.zeros(n, np.int64))
+        assert (counts.total, counts.n_leaves) == (0, 0)
+        assert len(counts.levels) == tree.depth
+        assert [level.start.tolist() for level in counts.levels] == [[0]] * tree.depth
+
+
+def test_a_tree_that_never_splits_has_its_root_only():
+    areas = [np.zeros(3, np.int32)] * 2
+    counts = Counts.from_leaves(Tree.destination_first(ONE), areas, np.array([1, 0, 4]))
+    assert counts.levels == ()
+    assert (counts.total, counts.n_leaves, counts.root_count.tolist()) == (5, 1, [5])
+    assert [axis.tolist() for axis in counts.leaves[0]] == [[0], [0]]
+
+
+def test_the_largest_total_is_counted_exactly():
+    tree = TREES["destination tree"]
+    areas = [np.array([0, 1, 2], np.int32)] * 2
+    value = np.array([2**59, 2**59 - 1, 1])
+    counts = Counts.from_leaves(tree, areas, value)
+    assert counts.total == 2**60
+    assert counts.levels[0].count.tolist() == [2**60 - 1, 1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param([2**60, 1, 0, 0], id="just beyond"),
+        pytest.param([2**62] * 4, id="wraps around to zero in 64 bits"),
+        pytest.param([2**63 - 1] * 4, id="wraps around to a negative sum"),
+    ],
+)
+def test_a_total_beyond_the_limit_is_refused_without_showing_it(value):
+    areas = [np.zeros(4, np.int32)] * 2
+    with pytest.raises(IngestError, match=r"beyond 2\^60; split") as caught:
+        Counts.from_leaves(TREES["destination tree"], areas, np.array(value))
+    assert not any(str(count) in str(caught.value) for count in [*value, sum(value)] if count > 99)
+
+
+def test_memory_follows_the_leaves_and_not_the_pairs_of_areas():
+    areas = Hierarchy.read({"town": np.arange(100_000).astype(str)})
+    tree = Tree.destination_first(areas)  # 10^10 pairs, 80 GB as a dense table
+    leaves = [np.arange(100_000, dtype=np.int32)] * 2
+    tracemalloc.start()
+    counts = Counts.from_leaves(tree, leaves, np.ones(100_000, np.int64))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert counts.n_leaves == 100_000
+    assert peak < 100 * 10**6
+
+
+@pytest.mark.parametrize("n_words", [1, 2, 3])
+@pytest.mark.parametrize("n", [1, 2, 500])
+def test_one_pass_of_the_radix_sort_does_what_its_twin_does(n_words, n):
+    for seed in range(5):
+        words, counts = random_keys(n_words, n, seed=seed)
+        for word in range(n_words):
+            for shift in (0, 11, 33, 60):
+                out_words, out_counts = np.zeros_like(words), np.zeros_like(counts)
+                before = words.copy()
+                moved = radix_pass_kernel(words, counts, word, shift, out_words, out_counts)
+                keys, sums = radix_pass(words, counts, word, shift, DIGIT_BITS)
+                np.testing.assert_array_equal(words, before)
+                if not moved:  # all digits are equal: the input is the answer
+                    out_words, out_counts = words, counts
+                assert [tuple(key) for key in out_words.T.tolist()] == keys
+                assert out_counts.tolist() == sums
+
+
+def test_a_radix_pass_says_whether_it_moved_anything():
+    words, counts = np.array([[5, 3, 5]], np.uint64), np.array([1, 2, 3])
+    spare_words, spare_counts = np.zeros_like(words), np.zeros_like(counts)
+    assert radix_pass_kernel(words, counts, 0, 0, spare_words, spare_counts)
+    assert spare_words.tolist() == [[3, 5, 5]]
+    assert spare_counts.tolist() == [2, 1, 3]
+    assert not radix_pass_kernel(words, counts, 0, DIGIT_BITS, spare_words, spare_counts)
+
+
+@pytest.mark.parametrize("n_words", [1, 2, 3])
+@pytest.mark.parametrize("n", [0, 1, 300])
+def test_merging_runs_does_what_its_twin_does(n_words, n):
+    for seed in range(5):
+        words, counts = random_keys(n_words, n, seed=seed)
+        words = words[:, np.lexsort(words[::-1])].copy()
+        for word in range(n_words):
+            for above in (0, 4, 40, 62, 64):
+                first, sums, starts = collapse(words, counts, word, above)
+                out_words, out_counts = words.copy(), counts.copy()
+                start = np.full(n + 1, -1, np.int64)
+                runs = collapse_kernel(out_words, out_counts, n, word, above, start)
+                assert runs == len(first)
+                assert start[: runs + 1].tolist() == starts
+                assert out_counts[:runs].tolist() == sums
+                keys = out_words[: word + 1, :runs].T.tolist()
+                assert [tuple(key) for key in keys] == [key[: word + 1] for key in first]
+
+
+def test_merging_runs_can_do_without_their_starts():
+    words, counts = np.array([[1, 1, 2, 9]], np.uint64), np.array([1, 2, 3, 4])
+    assert collapse_kernel(words, counts, 3, 0, 0, np.empty(0, np.int64)) == 2
+    assert counts[:2].tolist() == [3, 3]

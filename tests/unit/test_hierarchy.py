@@ -1,0 +1,317 @@
+"""Hierarchies: levels, numbering, child ranges, and errors that name the culprit."""
+
+import random
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from inftda.errors import HierarchyError
+from inftda.hierarchy import Hierarchy, read_hierarchy
+
+# Two regions, three provinces, six towns; the rows are out of order on purpose.
+COUNTRY = {
+    "region": ["S", "N", "N", "S", "N", "N"],
+    "province": ["30", "10", "20", "30", "10", "10"],
+    "town": ["30002", "10003", "20001", "30001", "10001", "10002"],
+}
+
+
+@pytest.fixture
+def country():
+    return Hierarchy.read(COUNTRY)
+
+
+def random_rows(seed):
+    """Paths of a random hierarchy of four levels; nothing in them is sorted."""
+    rng = random.Random(seed)
+    rows = [()]
+    for level in range(4):
+        rows = [
+            (*row, f"{'/'.join(row)}{level}{child}")
+            for row in rows
+            for child in rng.sample(range(100), rng.randint(1, 4))
+        ]
+    rng.shuffle(rows)
+    return rows
+
+
+def read_rows(rows):
+    return Hierarchy.read(
+        {f"l{level}": list(codes) for level, codes in enumerate(zip(*rows, strict=True))}
+    )
+
+
+def test_levels_keep_their_names_and_order(country):
+    assert country.level_names == ("region", "province", "town")
+    assert country.depth == 3
+    assert [country.level_name(level) for level in range(4)] == ["all", *COUNTRY]
+    assert [country.level_of(name) for name in ["all", *COUNTRY]] == [0, 1, 2, 3]
+
+
+def test_areas_are_numbered_depth_first(country):
+    assert country.codes(1).to_pylist() == ["N", "S"]
+    assert country.codes(2).to_pylist() == ["10", "20", "30"]
+    assert country.codes(3).to_pylist() == ["10001", "10002", "10003", "20001", "30001", "30002"]
+    assert [country.n_areas(level) for level in range(4)] == [1, 2, 3, 6]
+    assert len(country.codes(0)) == 1
+
+
+def test_children_are_one_range_of_the_next_level(country):
+    assert country.child_start(0).tolist() == [0, 2]
+    assert country.child_start(1).tolist() == [0, 2, 3]
+    assert country.child_start(2).tolist() == [0, 3, 4, 6]
+    assert {country.child_start(level).dtype for level in range(3)} == {np.dtype(np.int32)}
+
+
+def test_ancestors_and_descendants_skip_levels(country):
+    assert country.descend(1, 3).tolist() == [0, 4, 6]
+    assert country.ancestor(3, 1).tolist() == [0, 0, 0, 0, 1, 1]
+    assert country.ancestor(3, 0).tolist() == [0] * 6
+    assert country.ancestor(2, 2).tolist() == [0, 1, 2]
+
+
+def test_leaves_are_counted_under_every_area(country):
+    assert country.leaves_under(0).tolist() == [6]
+    assert country.leaves_under(1).tolist() == [4, 2]
+    assert country.leaves_under(2).tolist() == [3, 1, 2]
+    assert country.leaves_under(3).tolist() == [1] * 6
+    assert country.leaves_under(1).dtype == np.int64
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_child_ranges_nest_the_areas_as_the_rows_do(seed):
+    rows = random_rows(seed)
+    hierarchy = read_rows(rows)
+    for level in range(1, 5):
+        paths = sorted({row[:level] for row in rows})
+        assert hierarchy.codes(level).to_pylist() == [path[-1] for path in paths]
+        above = sorted({row[: level - 1] for row in rows})
+        start = hierarchy.child_start(level - 1)
+        assert len(start) == len(above) + 1
+        for parent, first, behind in zip(above, start, start[1:], strict=False):
+            assert paths[first:behind] == [path for path in paths if path[:-1] == parent]
+        leaves = [sum(row[:level] == path for row in rows) for path in paths]
+        assert hierarchy.leaves_under(level).tolist() == leaves
+
+
+def test_codes_keep_their_zeros_and_spelling():
+    codes = ["001001", "1001", "01001", "A-1", " x"]
+    assert set(Hierarchy.read({"town": codes}).codes(1).to_pylist()) == set(codes)
+
+
+def test_codes_that_differ_in_zeros_are_different_areas():
+    assert Hierarchy.read({"town": ["1", "01", "001"]}).n_areas(1) == 3
+
+
+def test_the_table_lists_every_finest_area_in_depth_first_order(country):
+    table = country.to_table()
+    assert table.column_names == ["region", "province", "town"]
+    assert table.column("province").to_pylist() == ["10", "10", "10", "20", "30", "30"]
+    assert Hierarchy.read(table) == country
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_tables_of_every_library_give_the_same_hierarchy(country, make):
+    assert Hierarchy.read(make(COUNTRY)) == country
+
+
+def test_files_of_every_kind_give_the_same_hierarchy(country, tmp_path):
+    frame = pd.DataFrame(COUNTRY)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "a.csv.gz", index=False)
+    frame.to_csv(tmp_path / "bom.csv", index=False, encoding="utf-8-sig", quoting=1)
+    pq.write_table(pa.table(COUNTRY), tmp_path / "a.parquet")
+    for name in ["a.csv", "a.csv.gz", "bom.csv", "a.parquet"]:
+        assert Hierarchy.read(tmp_path / name) == country
+        assert Hierarchy.read(str(tmp_path / name)) == country
+
+
+def test_level_columns_can_be_chosen_among_others():
+    table = {"town": ["1", "2"], "population": [10.5, 20.5], "region": ["N", "N"]}
+    hierarchy = Hierarchy.read(table, columns=["region", "town"])
+    assert hierarchy.level_names == ("region", "town")
+    assert hierarchy.codes(2).to_pylist() == ["1", "2"]
+
+
+def test_one_column_is_a_hierarchy_of_one_level():
+    assert Hierarchy.read({"sex": ["f", "m"]}).depth == 1
+
+
+def test_one_code_may_stand_at_two_levels():
+    hierarchy = Hierarchy.read({"province": ["Roma", "Rieti"], "town": ["Roma", "Rieti"]})
+    assert hierarchy.codes(1).to_pylist() == hierarchy.codes(2).to_pylist() == ["Rieti", "Roma"]
+
+
+def test_one_code_may_stand_at_two_levels_in_different_areas():
+    assert Hierarchy.read({"region": ["N", "S"], "town": ["S", "N"]}).n_areas(2) == 2
+
+
+def test_a_level_splits_if_any_area_of_the_one_above_does():
+    hierarchy = Hierarchy.read(
+        {
+            "state": ["I", "I", "I"],
+            "region": ["N", "N", "S"],
+            "again": ["n", "n", "s"],
+            "t": list("123"),
+        }
+    )
+    assert [hierarchy.splits(level) for level in range(1, 5)] == [False, True, False, True]
+
+
+def test_an_area_with_two_parents_is_named_with_both():
+    table = {"region": ["N", "N", "S"], "province": ["1", "2", "2"], "town": ["a", "b", "c"]}
+    with pytest.raises(
+        HierarchyError, match="province '2' lies in two areas of level 'region': 'N' and 'S'; give"
+    ):
+        Hierarchy.read(table)
+
+
+def test_a_finest_area_with_two_parents_is_named_with_both():
+    with pytest.raises(HierarchyError, match=r"town 'a' .* 'province': '1' and '2'.*one parent"):
+        Hierarchy.read({"region": ["N", "N"], "province": ["1", "2"], "town": ["a", "a"]})
+
+
+def test_the_same_code_far_apart_in_the_table_is_still_found():
+    towns = [f"t{i:03}" for i in range(100)]
+    provinces = [f"p{i // 10}" for i in range(100)]
+    regions = [f"r{i // 50}" for i in range(100)]
+    provinces[95] = "p0"
+    with pytest.raises(HierarchyError, match=r"province 'p0' .* 'r0' and 'r1'"):
+        Hierarchy.read({"region": regions, "province": provinces, "town": towns})
+
+
+def test_a_finest_code_in_two_rows_is_named():
+    with pytest.raises(HierarchyError, match=r"town 'b' stands in more than one row.*keep one row"):
+        Hierarchy.read({"region": ["N", "N", "N"], "town": ["a", "b", "b"]})
+
+
+@pytest.mark.parametrize("blank", [None, "", "  ", "\t", "\u00a0"])
+def test_a_blank_cell_is_named_by_column_and_row(blank):
+    with pytest.raises(HierarchyError, match=r"'region' .*blank in row 3; every area needs a code"):
+        Hierarchy.read({"region": ["N", "N", blank], "town": ["1", "2", "3"]})
+
+
+def test_a_blank_cell_of_a_text_file_is_named_by_column_and_row(tmp_path):
+    path = tmp_path / "areas.csv"
+    path.write_text("region,town\nN,1\nN,\n")
+    with pytest.raises(HierarchyError, match=r"'town' .*blank in row 2"):
+        Hierarchy.read(path)
+
+
+def test_no_levels_is_an_error_that_says_so():
+    with pytest.raises(HierarchyError, match="no levels; give at least one column"):
+        Hierarchy.read({})
+    with pytest.raises(HierarchyError, match="no levels; give at least one column"):
+        Hierarchy.read(COUNTRY, columns=[])
+
+
+def test_no_rows_is_an_error_that_says_so(tmp_path):
+    path = tmp_path / "areas.csv"
+    path.write_text("region,town\n")
+    with pytest.raises(HierarchyError, match="no rows; give one row per finest area"):
+        Hierarchy.read(path)
+
+
+def test_a_column_without_a_name_is_refused():
+    with pytest.raises(HierarchyError, match="no name; give it one"):
+        Hierarchy.read({" ": ["1"]})
+
+
+def test_the_name_of_the_whole_is_reserved():
+    with pytest.raises(HierarchyError, match=r"'all'.*rename that column"):
+        Hierarchy.read({"all": ["1"]})
+
+
+def test_an_unknown_level_is_named_with_the_known_ones(country):
+    with pytest.raises(HierarchyError, match=r"no level 'city'.*region, province, town"):
+        country.level_of("city")
+
+
+def test_areas_are_found_by_code(country):
+    assert country.find(3, ["30001", "10001", "30001"]).tolist() == [4, 0, 4]
+    assert country.find(2, []).tolist() == []
+    assert country.find(1, ["S"]).dtype == np.int32
+
+
+def test_an_unknown_area_is_named_with_its_level(country):
+    with pytest.raises(HierarchyError, match="no area '99' at level 'town'"):
+        country.find(3, ["10001", "99"])
+
+
+def test_the_outside_area_is_one_more_path_and_changes_nothing_else(country):
+    wider = country.with_outside()
+    assert [wider.n_areas(level) for level in range(4)] == [1, 3, 4, 7]
+    paths = list(zip(*wider.to_table().to_pydict().values(), strict=True))
+    assert ("outside",) * 3 in paths
+    assert len(set(paths) - {("outside",) * 3}) == 6
+    assert country.n_areas(3) == 6
+
+
+def test_the_outside_area_can_have_another_code(country):
+    assert "abroad" in country.with_outside("abroad").codes(3).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("code", "level"), [("S", "region"), ("20", "province"), ("30001", "town")]
+)
+def test_an_outside_code_that_is_taken_is_refused(country, code, level):
+    with pytest.raises(HierarchyError, match=f"'{code}' is taken at level '{level}'; choose"):
+        country.with_outside(code)
+
+
+def test_the_order_of_rows_does_not_matter(country):
+    order = [3, 1, 5, 0, 2, 4]
+    shuffled = {name: [codes[i] for i in order] for name, codes in COUNTRY.items()}
+    again = Hierarchy.read(shuffled)
+    assert again == country
+    assert hash(again) == hash(country)
+    assert again.fingerprint == country.fingerprint
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param({**COUNTRY, "town": [f"{c}0" for c in COUNTRY["town"]]}, id="other codes"),
+        pytest.param({"state": ["I"] * 6, **COUNTRY}, id="another level"),
+        pytest.param(
+            {"r": COUNTRY["region"], "p": COUNTRY["province"], "t": COUNTRY["town"]}, id="names"
+        ),
+        pytest.param({k: v[:5] for k, v in COUNTRY.items()}, id="an area less"),
+        pytest.param(
+            {**COUNTRY, "province": ["30", "10", "10", "30", "20", "20"]}, id="other nesting"
+        ),
+    ],
+)
+def test_any_difference_changes_the_fingerprint(country, table):
+    other = Hierarchy.read(table)
+    assert other != country
+    assert other.fingerprint != country.fingerprint
+
+
+def test_code_boundaries_are_part_of_the_fingerprint():
+    first, second = ({"t": ["ab", "c"]}, {"t": ["a", "bc"]})
+    assert Hierarchy.read(first).fingerprint != Hierarchy.read(second).fingerprint
+
+
+def test_a_hierarchy_equals_nothing_but_hierarchies(country):
+    assert country != "country"
+
+
+def test_a_hierarchy_is_shown_by_its_levels(country):
+    assert repr(country) == "Hierarchy(2 region, 3 province, 6 town)"
+
+
+def test_a_hierarchy_may_stand_where_a_table_is_read(country):
+    assert read_hierarchy(country) is country
+    assert read_hierarchy(COUNTRY) == country
+
+
+def test_errors_are_found_in_the_largest_tables_too():
+    towns = np.arange(200_000).astype(str)
+    towns[123_456] = "7"
+    with pytest.raises(HierarchyError, match="town '7' stands in more than one row"):
+        Hierarchy.read({"town": towns})

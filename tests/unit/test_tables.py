@@ -1,0 +1,262 @@
+"""Reading small public tables: whatever kind comes in, codes come out as written."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from inftda.errors import HierarchyError, IngestError
+from inftda.tables import read_strings
+
+CODES = {"region": ["01", "01", "02"], "town": ["001001", "001002", "002001"]}
+TEXT = "region,town\n01,001001\n01,001002\n02,002001\n"
+
+
+def read(source, **options):
+    return read_strings(source, what="areas table", error=HierarchyError, **options)
+
+
+def read_text(folder, text, name="areas.csv"):
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read(path).to_pydict()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(dict, id="mapping"),
+        pytest.param(lambda codes: {k: np.array(v) for k, v in codes.items()}, id="numpy"),
+        pytest.param(pd.DataFrame, id="pandas"),
+        pytest.param(lambda codes: pd.DataFrame(codes, dtype=object), id="pandas objects"),
+        pytest.param(lambda codes: pd.DataFrame(codes).astype("category"), id="pandas categories"),
+        pytest.param(pl.DataFrame, id="polars"),
+        pytest.param(lambda codes: pl.DataFrame(codes).cast(pl.Categorical), id="categories"),
+        pytest.param(pa.table, id="pyarrow"),
+        pytest.param(lambda codes: pa.table(codes).to_batches()[0], id="pyarrow batch"),
+        pytest.param(lambda codes: pa.table(codes).to_reader(1), id="pyarrow stream"),
+        pytest.param(
+            lambda codes: pa.table({k: pa.array(v, pa.large_string()) for k, v in codes.items()}),
+            id="large strings",
+        ),
+        pytest.param(
+            lambda codes: pa.table({k: pa.array(v, pa.string_view()) for k, v in codes.items()}),
+            id="string views",
+        ),
+        pytest.param(
+            lambda codes: pa.table({k: pa.array(v).dictionary_encode() for k, v in codes.items()}),
+            id="dictionaries",
+        ),
+    ],
+)
+def test_tables_of_every_library_give_the_same_strings(make):
+    table = read(make(CODES))
+    assert table.to_pydict() == CODES
+    assert table.schema.types == [pa.string(), pa.string()]
+
+
+def test_whole_numbers_become_their_digits():
+    assert read({"town": [7, 12]}).to_pydict() == {"town": ["7", "12"]}
+
+
+def test_rows_filtered_with_pandas_do_not_bring_their_index():
+    frame = pd.DataFrame({"region": list("aabb"), "town": list("1234")})
+    filtered = frame[[True, True, False, True]]
+    assert read(filtered).to_pydict() == {"region": ["a", "a", "b"], "town": ["1", "2", "4"]}
+
+
+def test_an_index_with_a_name_is_a_column():
+    assert read(pd.DataFrame(CODES).set_index("town")).to_pydict() == CODES
+
+
+def test_parquet_keeps_codes(tmp_path):
+    path = tmp_path / "areas.parquet"
+    pq.write_table(pa.table(CODES), path)
+    assert read(path).to_pydict() == CODES
+    assert read(str(path)).to_pydict() == CODES
+
+
+def test_a_folder_named_like_a_partition_adds_no_column(tmp_path):
+    folder = tmp_path / "year=2024"
+    folder.mkdir()
+    pq.write_table(pa.table(CODES), folder / "areas.parquet")
+    assert read(folder / "areas.parquet").column_names == ["region", "town"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param("areas.csv", TEXT, id="plain"),
+        pytest.param("AREAS.CSV", TEXT, id="upper case ending"),
+        pytest.param("areas.csv.gz", gzip.compress(TEXT.encode()), id="gzip"),
+        pytest.param("areas.csv", "\ufeff" + TEXT, id="byte order mark"),
+        pytest.param("areas.csv", '\ufeff"region"' + TEXT[6:], id="byte order mark and quotes"),
+        pytest.param(
+            "areas.csv.gz", gzip.compress(("\ufeff" + TEXT).encode()), id="byte order mark in gzip"
+        ),
+        pytest.param("areas.csv", TEXT.replace("\n", "\r\n"), id="windows line ends"),
+        pytest.param("areas.csv", TEXT.rstrip(), id="no line end at the end"),
+        pytest.param("areas.csv", TEXT + "\n\n", id="blank lines at the end"),
+        pytest.param("areas.csv", TEXT.replace(",", ";"), id="semicolons"),
+        pytest.param("areas.txt", TEXT.replace(",", "|"), id="bars"),
+        pytest.param("areas.tsv", TEXT.replace(",", "\t"), id="tabs"),
+        pytest.param("areas.csv", TEXT.replace("region,town", "region, town"), id="spaced header"),
+        pytest.param(
+            "areas.csv",
+            "\n".join(",".join(f'"{c}"' for c in line.split(",")) for line in TEXT.split()),
+            id="all quoted",
+        ),
+        pytest.param("a[1]*?'.csv", TEXT, id="pattern characters in the file name"),
+    ],
+)
+def test_text_files_of_every_kind_give_the_same_strings(tmp_path, name, content):
+    assert read_text(tmp_path, content, name) == CODES
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "001",
+        "1e5",
+        "1.50",
+        "+7",
+        "NA",
+        "NULL",
+        "nan",
+        "true",
+        "2020-01-01",
+        " 1",
+        "1 ",
+        "#1",
+        "0x1",
+    ],
+)
+def test_codes_in_text_files_stay_as_written(tmp_path, code):
+    assert read_text(tmp_path, f"region,town\nN,{code}\nN,x\n")["town"] == [code, "x"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [
+        ('"a,b"', "a,b"),
+        ('"a ""b"" c"', 'a "b" c'),
+        ('"a\nb"', "a\nb"),
+        ("'s-Gravenhage", "'s-Gravenhage"),
+        ("'001'", "'001'"),
+        ("a;b|c", "a;b|c"),
+        ("a\\b", "a\\b"),
+        ("Vallée d'Aoste", "Vallée d'Aoste"),
+    ],
+)
+def test_only_double_quotes_quote(tmp_path, cell, code):
+    assert read_text(tmp_path, f"region,town\nN,{cell}\nS,{cell}x\n")["town"][0] == code
+
+
+def test_one_column_is_not_split_at_what_its_codes_contain(tmp_path):
+    assert read_text(tmp_path, "town\na;b\nc;d\n") == {"town": ["a;b", "c;d"]}
+
+
+@pytest.mark.parametrize(
+    ("row", "number"), [("S\n", 3), ("S,003,x\n", 3), ("S,003\n" * 5000 + "S\n", 5003)]
+)
+def test_a_row_with_too_few_or_too_many_cells_is_named(tmp_path, row, number):
+    with pytest.raises(HierarchyError, match=rf"areas\.csv.*Row #{number}: Expected 2 columns"):
+        read_text(tmp_path, f"region,town\nN,001\n{row}S,004\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("", "first line is blank; start it with the names", id="empty"),
+        pytest.param("\n" + TEXT, "first line is blank", id="blank first line"),
+        pytest.param('region,town\nN,"001\nS,002\n', "is not closed; close it", id="open quote"),
+        pytest.param("region,town\nÉ,1\n".encode("latin-1"), "save it as UTF-8", id="latin-1"),
+        pytest.param(TEXT.encode("utf-16"), "save it as UTF-8", id="utf-16"),
+    ],
+)
+def test_text_that_cannot_be_read_gets_a_reason(tmp_path, content, message):
+    with pytest.raises(HierarchyError, match=rf"areas\.csv.*areas table.*{message}"):
+        read_text(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("plain.csv.gz", TEXT.encode()),
+        ("cut.csv.gz", gzip.compress(TEXT.encode() * 50)[:40]),
+        ("text.parquet", TEXT.encode()),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path, name, content):
+    with pytest.raises(HierarchyError, match=rf"cannot read .*{name}.*areas table"):
+        read_text(tmp_path, content, name)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(HierarchyError, match=r"no file .*nowhere\.csv.*areas table.*check"):
+        read(tmp_path / "nowhere.csv")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(HierarchyError, match="no file"):
+        read(tmp_path)
+
+
+def test_an_unknown_ending_is_named_with_the_known_ones(tmp_path):
+    with pytest.raises(HierarchyError, match=r"areas\.xlsx.*use \.csv.*\.parquet"):
+        read_text(tmp_path, TEXT, "areas.xlsx")
+
+
+@pytest.mark.parametrize("source", [None, 7, [{"town": "1"}]])
+def test_what_is_no_table_is_refused_with_what_would_be_one(source):
+    with pytest.raises(HierarchyError, match=r"areas table is a .*CSV or Parquet.*pandas"):
+        read(source)
+
+
+def test_decimal_numbers_are_refused_because_they_lose_codes():
+    with pytest.raises(HierarchyError, match=r"'town' of the areas table.*read it as text"):
+        read(pd.DataFrame({"town": [1, None]}))
+
+
+@pytest.mark.parametrize(
+    "values", [[[1], [2]], [{"a": 1}, {"a": 2}], [b"\xff", b"a"]], ids=["list", "struct", "bytes"]
+)
+def test_cells_that_are_no_codes_are_refused_with_their_column(values):
+    with pytest.raises(HierarchyError, match=r"'town' of the areas table.*text or whole numbers"):
+        read(pa.table({"town": values}))
+
+
+@pytest.mark.parametrize("columns", [{"a": ["1"], "b": ["1", "2"]}, {"a": ["1", 2]}])
+def test_a_mapping_that_makes_no_table_is_refused(columns):
+    with pytest.raises(HierarchyError, match="cannot read the areas table"):
+        read(columns)
+
+
+def test_only_the_chosen_columns_are_read_in_the_chosen_order():
+    table = read({**CODES, "population": [1.5, 2.5, 3.5]}, columns=["town", "region"])
+    assert table.column_names == ["town", "region"]
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are():
+    with pytest.raises(HierarchyError, match="no column 'regoin'; it has region, town"):
+        read(CODES, columns=["regoin"])
+
+
+def test_a_column_chosen_twice_is_named():
+    with pytest.raises(HierarchyError, match=r"'town'.*twice"):
+        read(CODES, columns=["town", "town"])
+
+
+@pytest.mark.parametrize("columns", [None, ["town"]])
+def test_a_column_that_stands_twice_in_the_table_is_named(columns):
+    with pytest.raises(HierarchyError, match=r"'town'.*twice"):
+        read(pa.table([["1"], ["2"]], names=["town", "town"]), columns=columns)
+
+
+def test_the_error_is_of_the_kind_asked_for():
+    with pytest.raises(IngestError, match="the modes"):
+        read_strings(None, what="modes", error=IngestError)

@@ -1,0 +1,264 @@
+"""Trees: axes, order of refinement, and the shape of every level."""
+
+import itertools
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from inftda.errors import TreeError
+from inftda.hierarchy import Hierarchy
+from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, default_order, interleave
+
+# Two regions (4 + 2 towns), three provinces (3 + 1 + 2).
+AREAS = Hierarchy.read(
+    {
+        "region": ["N", "N", "N", "N", "S", "S"],
+        "province": ["10", "10", "10", "20", "30", "30"],
+        "municipality": ["a", "b", "c", "d", "e", "f"],
+    }
+)
+TIMES = " \N{MULTIPLICATION SIGN} "
+
+ZONES = Hierarchy.read({"zone": ["1", "2", "3"]})
+MODES = Hierarchy.read({"mode": ["bike", "car"]})
+# One state, a level that repeats the one above, and two that split.
+WITH_TRIVIAL = Hierarchy.read(
+    {
+        "state": ["I", "I", "I"],
+        "region": ["N", "N", "S"],
+        "region again": ["n", "n", "s"],
+        "town": ["1", "2", "3"],
+    }
+)
+
+
+def flat(n, name="code"):
+    return Hierarchy.read({name: np.arange(n).astype(str)})
+
+
+def names(tree):
+    return [level.name for level in tree.levels]
+
+
+def leaf_paths(hierarchy):
+    return list(zip(*hierarchy.to_table().to_pydict().values(), strict=True))
+
+
+def capacities_by_brute_force(tree, index):
+    """How many nodes of a level have how many leaves, by listing every leaf of the tree."""
+    depths = tree.levels[index].depths
+    leaves = itertools.product(*(leaf_paths(axis.hierarchy) for axis in tree.axes))
+    nodes = Counter(
+        tuple(path[:depth] for path, depth in zip(leaf, depths, strict=True)) for leaf in leaves
+    )
+    return Counter(nodes.values())
+
+
+def test_the_destination_tree_refines_the_destination_first():
+    tree = Tree.destination_first(AREAS)
+    assert names(tree) == [
+        "all > all",
+        "all > region",
+        "region > region",
+        "region > province",
+        "province > province",
+        "province > municipality",
+        "municipality > municipality",
+    ]
+    assert tree.order == (DESTINATION, ORIGIN) * 3
+    assert tree.is_od
+
+
+def test_the_origin_tree_refines_the_origin_first():
+    tree = Tree.origin_first(AREAS)
+    assert names(tree)[1:3] == ["region > all", "region > region"]
+    assert tree.order == (ORIGIN, DESTINATION) * 3
+
+
+def test_when_one_end_is_used_up_the_other_goes_on():
+    tree = Tree.destination_first(origin=AREAS, destination=ZONES)
+    assert names(tree) == [
+        "all > all",
+        "all > zone",
+        "region > zone",
+        "province > zone",
+        "municipality > zone",
+    ]
+    tree = Tree.destination_first(origin=ZONES, destination=AREAS)
+    assert tree.order == (DESTINATION, ORIGIN, DESTINATION, DESTINATION)
+
+
+def test_levels_know_their_sizes():
+    tree = Tree.destination_first(AREAS)
+    assert [level.index for level in tree.levels] == list(range(7))
+    assert [level.n_nodes for level in tree.levels] == [1, 2, 4, 6, 9, 18, 36]
+    assert [level.max_children for level in tree.levels[1:]] == [2, 2, 2, 2, 3, 3]
+    assert tree.depth == 6
+
+
+def test_the_children_of_every_node_add_up_to_the_nodes_of_the_level():
+    tree = Tree.destination_first(AREAS, ZONES)
+    for above, level in itertools.pairwise(tree.levels):
+        per_area = np.diff(level.child_start)
+        others = above.n_nodes // len(per_area)
+        assert int(per_area.sum()) * others == level.n_nodes
+        assert level.max_children == per_area.max()
+
+
+def test_the_root_is_one_node_that_no_step_leads_to():
+    root = Tree.destination_first(AREAS).levels[0]
+    assert (root.n_nodes, root.step, root.is_trivial) == (1, None, False)
+    with pytest.raises(TreeError, match="root"):
+        _ = root.axis
+
+
+def test_sizes_far_beyond_64_bits_are_exact_and_instant():
+    tree = Tree.build([Axis(name, flat(10_000)) for name in "abcde"], "abcde")
+    started = time.perf_counter()
+    assert [level.n_nodes for level in tree.levels] == [10_000**k for k in range(6)]
+    assert all(type(level.n_nodes) is int for level in tree.levels)
+    assert all(type(level.max_children) is int for level in tree.levels)
+    assert next(tree.levels[1].leaf_capacities()) == (10**16, 10_000)
+    assert list(tree.levels[0].leaf_capacities()) == [(10**20, 1)]
+    assert list(tree.levels[5].leaf_capacities()) == [(1, 10**20)]
+    assert time.perf_counter() - started < 0.5
+
+
+def test_a_million_million_pairs_are_normal():
+    tree = Tree.destination_first(flat(1_000_000))
+    assert tree.levels[-1].n_nodes == 10**12
+    assert list(tree.levels[-1].leaf_capacities()) == [(1, 10**12)]
+
+
+def test_extra_axes_may_be_placed_anywhere():
+    axes = [Axis(ORIGIN, ZONES), Axis(DESTINATION, ZONES), Axis("mode", MODES)]
+    sizes = set()
+    for order in itertools.permutations([ORIGIN, DESTINATION, "mode"]):
+        tree = Tree.build(axes, order)
+        assert tree.order == order
+        assert tree.levels[-1].n_nodes == 18
+        sizes.add(tuple(level.n_nodes for level in tree.levels))
+    assert sizes == {(1, 3, 9, 18), (1, 3, 6, 18), (1, 2, 6, 18)}
+    assert not tree.is_od
+
+
+def test_levels_of_other_tables_name_every_axis_in_turn():
+    axes = [Axis("disease", AREAS), Axis("sex", MODES), Axis("age", ZONES)]
+    tree = Tree.build(axes, ["disease", "disease", "sex", "disease", "age"])
+    assert tree.levels[3].name.split(TIMES) == ["province", "mode", "all"]
+    assert tree.levels[-1].name.split(TIMES) == ["municipality", "mode", "zone"]
+
+
+def test_a_table_of_one_column_is_a_tree():
+    tree = Tree.build([Axis("area", AREAS)], ["area"] * 3)
+    assert [level.n_nodes for level in tree.levels] == [1, 2, 3, 6]
+    assert names(tree) == ["all", "region", "province", "municipality"]
+
+
+def test_a_step_in_which_no_area_splits_is_trivial_and_not_counted():
+    tree = Tree.destination_first(WITH_TRIVIAL)
+    trivial = [level.index for level in tree.levels if level.is_trivial]
+    assert trivial == [1, 2, 5, 6]
+    assert [level.index for level in tree.splitting_levels] == [3, 4, 7, 8]
+    assert tree.depth == 4
+    assert all(tree.levels[index].max_children == 1 for index in trivial)
+
+
+def test_a_step_is_not_trivial_if_a_single_area_splits():
+    hierarchy = Hierarchy.read({"region": ["N", "S", "S"], "town": ["1", "2", "3"]})
+    assert not any(level.is_trivial for level in Tree.destination_first(hierarchy).levels)
+
+
+def test_a_tree_of_one_leaf_measures_nothing():
+    one = Hierarchy.read({"state": ["I"], "region": ["N"]})
+    tree = Tree.destination_first(one)
+    assert (tree.depth, len(tree.levels), tree.levels[-1].n_nodes) == (0, 5, 1)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        pytest.param(Tree.destination_first(AREAS), id="destination tree"),
+        pytest.param(Tree.origin_first(AREAS, ZONES), id="different depths"),
+        pytest.param(Tree.destination_first(WITH_TRIVIAL, AREAS), id="trivial steps"),
+        pytest.param(
+            Tree.build([Axis("d", AREAS), Axis("m", MODES), Axis("z", ZONES)], "ddmzd"),
+            id="three axes",
+        ),
+    ],
+)
+def test_leaf_capacities_are_those_of_all_nodes_with_the_largest_first(tree):
+    for level in tree.levels:
+        found = list(level.leaf_capacities())
+        sizes = [leaves for leaves, _ in found]
+        assert sizes == sorted(sizes, reverse=True)
+        counted = Counter()
+        for leaves, nodes in found:
+            counted[leaves] += nodes
+        assert counted == capacities_by_brute_force(tree, level.index)
+
+
+def test_leaf_capacities_are_made_only_as_far_as_they_are_asked_for():
+    # 300 areas with 1 to 300 leaves on each of three axes: 27 million products.
+    areas = np.repeat(np.arange(300), np.arange(1, 301))
+    codes = {"area": areas.astype(str), "leaf": np.arange(len(areas)).astype(str)}
+    axes = [Axis(name, Hierarchy.read(codes)) for name in "xyz"]
+    level = Tree.build(axes, "xyzxyz").levels[3]
+    started = time.perf_counter()
+    first = list(itertools.islice(level.leaf_capacities(), 4))
+    assert time.perf_counter() - started < 0.2
+    assert first == [(300**3, 1), *[(299 * 300**2, 1)] * 3]
+
+
+def test_the_default_order_takes_the_ends_in_turn_and_then_the_others():
+    axes = [Axis("mode", MODES), Axis(ORIGIN, ZONES), Axis(DESTINATION, AREAS), Axis("z", AREAS)]
+    ends = [DESTINATION, ORIGIN, DESTINATION, DESTINATION]
+    assert default_order(axes) == [*ends, "mode", "z", "z", "z"]
+    ends = [ORIGIN, DESTINATION, DESTINATION, DESTINATION]
+    assert default_order(axes, first=ORIGIN) == [*ends, "mode", "z", "z", "z"]
+
+
+def test_the_default_order_of_the_two_ends_is_the_destination_tree():
+    tree = Tree.destination_first(AREAS, ZONES)
+    assert tuple(default_order(tree.axes)) == tree.order
+    tree = Tree.origin_first(AREAS, ZONES)
+    assert tuple(default_order(tree.axes, first=ORIGIN)) == tree.order
+
+
+def test_the_default_order_of_other_tables_is_one_axis_after_the_other():
+    axes = [Axis("disease", AREAS), Axis("sex", MODES)]
+    assert default_order(axes) == ["disease", "disease", "disease", "sex"]
+
+
+def test_interleaving_takes_one_level_of_each_axis_in_turn():
+    axes = [Axis("a", MODES), Axis("b", AREAS), Axis("c", WITH_TRIVIAL)]
+    assert interleave(axes) == ["a", "b", "c", "b", "c", "b", "c", "c"]
+
+
+def test_equal_trees_are_equal():
+    assert Tree.destination_first(AREAS) == Tree.destination_first(AREAS, AREAS)
+    assert Tree.destination_first(AREAS) != Tree.origin_first(AREAS)
+
+
+def test_an_order_that_names_an_unknown_axis_is_refused_with_the_known_ones():
+    with pytest.raises(TreeError, match="the axis 'mode'; the axes are area"):
+        Tree.build([Axis("area", AREAS)], ["area", "mode"])
+
+
+@pytest.mark.parametrize("mentions", [0, 2, 4])
+def test_an_axis_not_refined_just_to_its_finest_level_is_named(mentions):
+    message = f"'area' {mentions} times, but its hierarchy has 3 levels; name it once for each"
+    with pytest.raises(TreeError, match=message):
+        Tree.build([Axis("area", AREAS)], ["area"] * mentions)
+
+
+def test_an_axis_given_twice_is_named():
+    with pytest.raises(TreeError, match="'area' is given twice"):
+        Tree.build([Axis("area", ZONES), Axis("area", ZONES)], ["area", "area"])
+
+
+def test_a_tree_needs_an_axis():
+    with pytest.raises(TreeError, match="at least one axis"):
+        Tree.build([], [])
