@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from inftda.counts import Counts
@@ -15,7 +16,8 @@ def random_hierarchies(draw, max_depth=3, max_children=4):
     depth = draw(st.integers(1, max_depth))
     paths = [()]
     for _ in range(depth):
-        children = draw(st.lists(st.integers(1, max_children), min_size=len(paths), max_size=len(paths)))
+        n = len(paths)
+        children = draw(st.lists(st.integers(1, max_children), min_size=n, max_size=n))
         paths = [
             (*path, f"{'/'.join(path)}.{child}")
             for path, n in zip(paths, children, strict=True)
@@ -31,7 +33,9 @@ def random_trees(draw, max_axes=3):
     n_axes = draw(st.integers(1, max_axes))
     axes = [Axis(f"axis{i}", draw(random_hierarchies())) for i in range(n_axes)]
     order = [axis.name for axis in axes for _ in range(axis.hierarchy.depth)]
-    return Tree.build(axes, draw(st.permutations(order)))
+    tree = Tree.build(axes, draw(st.permutations(order)))
+    assume(tree.depth > 0)
+    return tree
 
 
 @st.composite

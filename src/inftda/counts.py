@@ -26,7 +26,7 @@ DIGIT_BITS = 11
 MAX_TOTAL = 2**60
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LevelCounts:
     """True non-zero nodes of one splitting level, in tree order.
 
@@ -42,8 +42,11 @@ class LevelCounts:
     ordinal: NDArray[np.int32]
     count: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        return f"LevelCounts({self.level.name}, confidential)"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Counts:
     """True counts of a tree (or of the part of it below some nodes of one level).
 
@@ -86,6 +89,9 @@ class Counts:
         words, counts = _sort(layout, layout.keys(areas), counts)
         levels, words, counts = _sum_up(layout, words, counts, top)
         return cls(tree, tree.levels[top], layout.areas(words, top), counts, tuple(levels))
+
+    def __repr__(self) -> str:
+        return f"Counts({len(self.tree.axes)} axes, confidential)"
 
     @property
     def total(self) -> int:

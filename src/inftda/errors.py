@@ -29,6 +29,10 @@ class BudgetError(PrivacyError):
     """What was drawn, or is about to be drawn, is not what was planned."""
 
 
+class LedgerError(PrivacyError):
+    """A ledger is missing or damaged, or its data set has not enough budget left."""
+
+
 class OptimizeError(InftdaError):
     """A vector cannot be optimised without overflow, or the total cannot be reached."""
 

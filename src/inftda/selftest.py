@@ -22,5 +22,5 @@ def self_test() -> Iterator[Check]:
     from inftda.privacy.selfcheck import self_check_accounting  # noqa: PLC0415
 
     for check in (self_check_samplers, self_check_optimizer, self_check_accounting):
-        for name, ok, detail in check():
-            yield Check(name, ok, detail)
+        for found in check():
+            yield Check(found.name, found.ok, found.detail)

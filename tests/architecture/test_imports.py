@@ -17,6 +17,7 @@ ROOT = Path(inftda.__file__).parent
 #: From inner to outer: a module imports its own layer and the ones before it, no other.
 LAYERS = (
     "errors",
+    "compiled",
     "tables",
     "hierarchy",
     "tree",
@@ -34,6 +35,7 @@ LAYERS = (
     "report",
     "experiments",
     "cli",
+    "__main__",
 )
 
 #: (layer, what it must not import although it comes before, why)

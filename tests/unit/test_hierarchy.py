@@ -282,7 +282,7 @@ def test_the_order_of_rows_does_not_matter(country):
         ),
         pytest.param({k: v[:5] for k, v in COUNTRY.items()}, id="an area less"),
         pytest.param(
-            {**COUNTRY, "province": ["30", "10", "10", "30", "20", "20"]}, id="other nesting"
+            {**COUNTRY, "region": ["S", "N", "S", "S", "N", "N"]}, id="same codes, other nesting"
         ),
     ],
 )

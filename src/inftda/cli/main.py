@@ -13,10 +13,12 @@ from typing import Annotated
 
 import typer
 
-from inftda.cli import demo, plan, query, release, selftest, verify
+from inftda.cli import demo, evaluate, make, plan, query, release, report, selftest, verify
 from inftda.errors import InftdaError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
+#: What newer argument parsers make of Ctrl-C.
+_PARSER_INTERRUPTED = 130
 
 app = typer.Typer(
     name="inftda",
@@ -29,6 +31,9 @@ app.command("release")(release.command)
 app.command("plan")(plan.command)
 app.command("query")(query.command)
 app.command("verify")(verify.command)
+app.command("evaluate")(evaluate.command)
+app.command("report")(report.command)
+app.add_typer(make.app, name="make")
 app.command("selftest")(selftest.command)
 app.command("demo")(demo.command)
 
@@ -71,6 +76,8 @@ def run(arguments: list[str]) -> int:
         return _complain("out of memory; nothing was published", FAILED)
     except Exception as problem:  # noqa: BLE001 - the last line of defence: no traceback, no data
         return _unexpected(problem)
+    if code == _PARSER_INTERRUPTED:
+        return _complain("interrupted; nothing was published", FAILED)
     return code if isinstance(code, int) else DONE
 
 

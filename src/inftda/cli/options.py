@@ -174,7 +174,11 @@ def exact_number(option: str, text: str | None) -> Fraction | None:
     """
     if text is None:
         return None
+    from inftda.privacy.levels import exact_number as parsed  # noqa: PLC0415 - help must be instant
+
     try:
-        return Fraction(text)
+        return parsed(text)
     except (ValueError, ZeroDivisionError):
-        raise InftdaError(f"{option} must be a number such as 0.1 or 1/10, got {text!r}") from None
+        raise InftdaError(
+            f"{option} must be a number such as 0.1 or 1/10, got {text[:40]!r}"
+        ) from None

@@ -95,12 +95,13 @@ def balanced_areas(sizes: str) -> Any:
         numbers = []
     if not numbers or numbers != sorted(numbers) or numbers[0] < 1:
         raise InftdaError(f"--sizes must be growing whole numbers such as 20,110,8092, got {sizes!r}")
-    finest = np.arange(numbers[-1], dtype=np.int64)
-    columns = {
-        f"level {level}": (finest * size // numbers[-1]).astype(str)
-        for level, size in enumerate(numbers, start=1)
-    }
-    return pa.table(columns)
+    area = np.arange(numbers[-1], dtype=np.int64)
+    columns = {}
+    for level in range(len(numbers), 0, -1):
+        columns[f"level {level}"] = area.astype(str)
+        if level > 1:
+            area = area * numbers[level - 2] // numbers[level - 1]
+    return pa.table(dict(reversed(columns.items())))
 
 
 def _as_object(plan: "Plan", errors: dict[int, int]) -> dict[str, Any]:

@@ -12,10 +12,9 @@ Must never look at the counts: these are guarantees, not measurements.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inftda.errors import BudgetError, PrivacyError
 from inftda.privacy.plan import LevelPlan, Plan, measured_levels
@@ -29,6 +28,9 @@ from inftda.privacy.sums import (
     rounding_of_sum,
 )
 from inftda.privacy.unit import Level, Levels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MIN_BETA: Final = 1e-9
 _SUMMED_SIGMA2: Final = 50.0**2  # up to here tails are sums, beyond it Gaussian integrals
@@ -64,7 +66,12 @@ class ErrorBound:
         return max(self.over, self.under)
 
 
-def guaranteed_errors(tree: Levels, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound, ...]:
+def guaranteed_errors(tree: Levels, plan: Plan, beta: float = 0.05) -> dict[int, int]:
+    """Largest absolute error of any cell, by number of the level; see `error_bounds`."""
+    return {bound.index: bound.max_error for bound in error_bounds(tree, plan, beta)}
+
+
+def error_bounds(tree: Levels, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound, ...]:
     """Largest errors at every level of a top-down release, root first.
 
     Args:

@@ -184,8 +184,9 @@ def _column(values: list[Any], kind: type, name: str) -> pa.Array:
     if str in members:
         return pa.array(values, pa.string())
     # Levels with 2^63 possible cells and more are known by their size only roughly.
-    is_large = any(isinstance(value, int) and value >= 2**63 for value in values)
-    return pa.array(values, pa.float64() if float in members or is_large else pa.int64())
+    if float in members or any(value is not None and value >= 2**63 for value in values):
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    return pa.array(values, pa.int64())
 
 
 def _with_notice(table: pa.Table) -> pa.Table:

@@ -269,7 +269,7 @@ class _Tally:
     ) -> None:
         self.depths = depths
         self.name = TreeLevel(0, None, tree.axes, depths).name
-        self._sums = _Sums(tree, depths)
+        self._sums = LevelSums(tree, depths)
         self._truth = self._sums.of(areas, flow)
         n_classes = len(CLASS_STARTS)
         self._released = np.bincount(_class_of(self._truth.value), minlength=n_classes)
@@ -281,7 +281,7 @@ class _Tally:
     def add(self, areas: Areas, flow: NDArray[np.int64]) -> None:
         """Count the errors of one simulated release."""
         simulated = self._sums.of(areas, flow)
-        truth, is_lost = _match(simulated, self._truth)
+        truth, is_lost = match_cells(simulated, self._truth)
         size = _class_of(simulated.value)
         bins = _bin_of(np.abs(simulated.value - truth))
         tally = np.bincount(size * _N_BINS + bins, minlength=self._errors.size)
@@ -317,17 +317,20 @@ class _Tally:
 
 
 @dataclass(frozen=True)
-class _Cells:
+class Cells:
     """Non-zero cells of one level: their numbers, ascending, and values."""
 
     number: NDArray[np.int64]
     value: NDArray[np.int64]
 
 
-class _Sums:
-    """Sums leaves up to one level on each axis."""
+class LevelSums:
+    """Sums leaves up to one level on each axis.
 
-    def __init__(self, tree: "Tree", depths: tuple[int, ...]) -> None:
+    Cells are numbered with the last axis running fastest; there must be fewer than 2^62.
+    """
+
+    def __init__(self, tree: "Tree", depths: Sequence[int]) -> None:
         self._sizes = [
             axis.hierarchy.n_areas(depth) for axis, depth in zip(tree.axes, depths, strict=True)
         ]
@@ -339,7 +342,8 @@ class _Sums:
             for axis, depth in zip(tree.axes, depths, strict=True)
         ]
 
-    def of(self, areas: Areas, flow: NDArray[np.int64]) -> _Cells:
+    def of(self, areas: Areas, flow: NDArray[np.int64]) -> Cells:
+        """Cells with a sum that is not zero."""
         number = np.zeros(len(flow), np.int64)
         for size, above, leaf in zip(self._sizes, self._above, areas, strict=True):
             number *= size
@@ -349,21 +353,31 @@ class _Sums:
             # Sums of integers below 2^53 are exact in floating point; totals are.
             dense = np.bincount(number, weights=flow, minlength=n_cells).astype(np.int64)
             used = np.flatnonzero(dense)
-            return _Cells(used, dense[used])
+            return Cells(used, dense[used])
         return _summed(number, flow)
 
+    def areas(self, number: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """Area number on each axis of cells given by their numbers."""
+        areas = []
+        for size in reversed(self._sizes):
+            areas.append(number % size)
+            number = number // size  # noqa: PLW2901 - peeled off axis by axis
+        return tuple(reversed(areas))
 
-def _summed(number: NDArray[np.int64], flow: NDArray[np.int64]) -> _Cells:
+
+def _summed(number: NDArray[np.int64], flow: NDArray[np.int64]) -> Cells:
     """Cells by sorting; equal numbers are added up."""
     order = np.argsort(number, kind="stable")
     number, flow = number[order], flow[order]
     if len(number) == 0:
-        return _Cells(number, flow)
+        return Cells(number, flow)
     first = np.flatnonzero(np.concatenate([[True], number[1:] != number[:-1]]))
-    return _Cells(number[first], np.add.reduceat(flow, first))
+    value = np.add.reduceat(flow, first)
+    used = np.flatnonzero(value)
+    return Cells(number[first][used], value[used])
 
 
-def _match(simulated: _Cells, truth: _Cells) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def match_cells(simulated: Cells, truth: Cells) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Truth of each simulated cell (0 if it has none), and which true cells are missing."""
     place = np.searchsorted(truth.number, simulated.number)
     is_there = place < len(truth.number)
@@ -405,5 +419,6 @@ def _joined(used: NDArray[np.intp], weight: NDArray[np.int64]) -> list[NDArray[n
         else:
             groups.append([index])
     if len(groups) > 1 and weight[groups[-1]].sum() < MIN_SIMULATED:
-        groups[-2] += groups.pop()
+        smallest = groups.pop()
+        groups[-1] += smallest
     return [np.array(sorted(group), np.intp) for group in reversed(groups)]

@@ -1,28 +1,43 @@
 """A made-up country of any size, for the demo, tests and benchmarks.
 
-A nested gravity model: each trip starts where people live, stays within the same area of
-some level (most trips are short), and inside it ends where there is most to go to. Sizes of
-areas and attractions are heavy-tailed, as real ones are. The cost is one look-up a trip,
-so census sections of a whole country take seconds.
+A nested gravity model with both margins given. People look for a job in their own finest area
+first, then in ever larger surroundings, up to the whole country; in each they take one of the
+free jobs at random, so that places attract in proportion to the jobs they have. Margins are
+heavy-tailed, as real ones are. The cost is a few steps a trip, so census sections of a whole
+country take seconds.
+
+What is exact and what is not:
+
+- the number of trips that start in each area is exactly its number of residents, and the
+  number that end there exactly its number of jobs, if the margins given are whole numbers;
+  relative weights are turned into whole numbers less than 1 away from their share;
+- the share of trips that stay within the same area of each level is `SURROUNDINGS` in
+  expectation, as far as there are jobs: who finds none nearby goes further, so where homes and
+  jobs are far apart trips are longer.
+
+Nothing here is anybody's data, and its random numbers are unfit for privacy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 
-#: Names of levels from coarse to fine; the finest so many are used.
+#: Names of levels from coarse to fine; the first so many are used.
 LEVEL_NAMES = ("region", "province", "municipality", "district", "section")
-#: Share of the trips that stay in an area of level 0 (the country), 1, 2, ... and spread out
-#: inside it; the finest level takes what is left.
-SURROUNDINGS = (0.03, 0.07, 0.27, 0.33, 0.20, 0.10)
+#: Share of the trips that stay in an area of level 0 (the country), 1, 2, ... but not in a finer
+#: one; the finest level takes what is left.
+SURROUNDINGS = (0.004, 0.02, 0.33, 0.31, 0.22, 0.116)
 #: Exponent of the heavy tail of sizes: the largest town holds a few per cent of the people.
 TAIL = 1.3
+
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -53,32 +68,68 @@ class Country:
         )
 
 
-def make_country(
+def make_country(  # noqa: PLR0913 - a country has many sides
     sizes: Sequence[int] = (5, 25, 300),
-    trips: int = 250_000,
+    trips: int | None = None,
     *,
     seed: int = 1,
-    residents: NDArray[np.float64] | None = None,
-    jobs: NDArray[np.float64] | None = None,
+    areas: Hierarchy | None = None,
+    residents: NDArray[np.integer | np.floating] | None = None,
+    jobs: NDArray[np.integer | np.floating] | None = None,
+    progress: Progress | None = None,
 ) -> Country:
     """Make a country.
 
     Args:
         sizes: number of areas of each level, coarse to fine.
-        trips: number of trips.
+        trips: number of trips; by default the number of residents if they are given as whole
+            numbers, else 250,000.
         seed: same seed, same country.
-        residents: relative number of trips that start in each finest area (depth-first).
-        jobs: relative attraction of each finest area.
+        areas: areas that exist already; `sizes` are not looked at then.
+        residents: trips that start in each finest area (depth-first): whole numbers that sum
+            up to `trips`, which are kept exactly, or anything else, which is taken as relative
+            weights. Made up if not given.
+        jobs: likewise, trips that end there.
+        progress: called with the name of the level, trips made so far and trips in all.
+
+    Raises:
+        InftdaError: sizes, trips or margins make no sense.
     """
     random = np.random.default_rng(seed)
-    areas = nested_areas(sizes, random)
+    areas = nested_areas(sizes, random) if areas is None else areas
     n = areas.n_areas(areas.depth)
-    people = _sizes(n, random) if residents is None else residents
-    attraction = people * _sizes(n, random) if jobs is None else jobs
-    origin = np.repeat(np.arange(n, dtype=np.int32), random.multinomial(trips, people / people.sum()))
-    destination = _destinations(areas, origin, attraction, random)
-    pair, count = np.unique(origin.astype(np.int64) * n + destination, return_counts=True)
-    return Country(areas, (pair // n).astype(np.int32), (pair % n).astype(np.int32), count)
+    people = _sizes(n, random) if residents is None else _checked("residents", residents, n)
+    attraction = people * _spread_of_jobs(n, random) if jobs is None else _checked("jobs", jobs, n)
+    if trips is None:
+        trips = int(people.sum()) if np.issubdtype(people.dtype, np.integer) else 250_000
+    if not 1 <= trips < 2**31:
+        raise InftdaError(f"trips must be from 1 up and below 2^31, got {trips}")
+    start, end = apportion(people, trips), apportion(attraction, trips)
+    pair = _match(areas, start, end, random, progress)
+    pair.sort()
+    distinct = int(np.count_nonzero(pair[1:] != pair[:-1])) + 1
+    origin, destination = np.empty((2, distinct), np.int32)
+    count = np.zeros(distinct, np.int64)
+    count_runs_kernel(pair, origin, destination, count)
+    return Country(areas, origin, destination, count)
+
+
+def apportion(weights: NDArray[np.integer | np.floating], total: int) -> NDArray[np.int64]:
+    """Whole numbers in proportion to the weights that sum up to `total`: largest remainders.
+
+    >>> apportion(np.array([1, 1, 2]), 10).tolist()
+    [3, 2, 5]
+    """
+    if np.issubdtype(weights.dtype, np.integer) and int(weights.sum()) == total:
+        return np.asarray(weights, np.int64)
+    share = np.asarray(weights * (total / weights.sum(dtype=np.float64)))
+    whole: NDArray[np.int64] = np.floor(share).astype(np.int64)
+    missing = total - int(whole.sum())
+    whole[np.argsort(whole - share, kind="stable")[: max(missing, 0)]] += 1
+    # A share that was rounded up to the next whole number can make one too many.
+    for _ in range(-missing):
+        whole[np.argmax(whole)] -= 1
+    return whole
 
 
 def nested_areas(sizes: Sequence[int], random: np.random.Generator) -> Hierarchy:
@@ -123,22 +174,116 @@ def _sizes(n: int, random: np.random.Generator) -> NDArray[np.float64]:
     return np.minimum(random.pareto(TAIL, n) + 0.3, 50.0)
 
 
-def _destinations(
+def _spread_of_jobs(n: int, random: np.random.Generator) -> NDArray[np.float64]:
+    """Jobs for each resident: about one, with few places that have many."""
+    return np.sqrt(_sizes(n, random))
+
+
+def _checked(
+    name: str, margin: NDArray[np.integer | np.floating], n: int
+) -> NDArray[np.integer | np.floating]:
+    if margin.shape != (n,):
+        raise InftdaError(
+            f"{name} must be one number for each of the {n:,} finest areas, got {margin.shape}"
+        )
+    if not (np.isfinite(margin).all() and (margin >= 0).all() and margin.any()):
+        raise InftdaError(f"{name} must be numbers from 0 up, not all of them 0")
+    return margin
+
+
+def _match(
     areas: Hierarchy,
-    origin: NDArray[np.int32],
-    attraction: NDArray[np.float64],
+    residents: NDArray[np.int64],
+    jobs: NDArray[np.int64],
     random: np.random.Generator,
-) -> NDArray[np.int32]:
-    """Where each trip ends: inside the origin's area of a random level, by attraction."""
-    shares = np.cumsum(SURROUNDINGS[: areas.depth])
-    level = np.searchsorted(shares, random.random(len(origin)), side="right").astype(np.int8)
-    ladder = np.concatenate([[0.0], np.cumsum(attraction)])
-    low, high = np.empty(len(origin)), np.empty(len(origin))
-    for depth in range(areas.depth + 1):
-        here = level == depth
-        around = areas.ancestor(areas.depth, depth)[origin[here]]
-        span = areas.descend(depth, areas.depth)
-        low[here], high[here] = ladder[span[around]], ladder[span[around + 1]]
-    point = low + random.random(len(origin)) * (high - low)
-    found = np.searchsorted(ladder, point, side="right") - 1
-    return np.clip(found, 0, len(attraction) - 1).astype(np.int32)
+    progress: Progress | None,
+) -> NDArray[np.int64]:
+    """One number origin * 2^32 + destination for each trip, in no order.
+
+    From the finest level up: in each area some of those who still look get a free job in it,
+    at the end, in the whole country, all that are left.
+    """
+    n, trips = len(residents), int(residents.sum())
+    people = np.repeat(np.arange(n, dtype=np.int32), residents)
+    places = np.repeat(np.arange(n, dtype=np.int32), jobs)
+    pair = np.empty(trips, np.int64)
+    state = random.integers(1, 2**63, 1, dtype=np.uint64)
+    looking, free, done = residents, jobs, 0
+    for level in range(areas.depth, -1, -1):
+        if level < areas.depth:
+            starts = areas.child_start(level)[:-1]
+            looking, free = np.add.reduceat(looking, starts), np.add.reduceat(free, starts)
+        found = np.minimum(random.binomial(looking, _stay(level, areas.depth)), free)
+        match_kernel(people, places, looking, free, found, state, pair[done:])
+        looking, free, done = looking - found, free - found, done + int(found.sum())
+        if progress is not None:
+            progress(areas.level_name(level), done, trips)
+    return pair
+
+
+def _stay(level: int, depth: int) -> float:
+    """Share of those who look for a job in an area of this level that take one there."""
+    shares = list(SURROUNDINGS[:depth]) + [0.0] * max(0, depth - len(SURROUNDINGS))
+    shares.append(1.0 - sum(shares))
+    return 1.0 if level == 0 else shares[level] / sum(shares[: level + 1])
+
+
+@njit(cache=True, nogil=True)
+def match_kernel(people, places, looking, free, found, state, pair):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, PLR0913, PLR0917 - compiled; dtypes below
+    """Give some of the people of each area one of the free places in it, at random.
+
+    Args:
+        people: int32, home of those who look, area by area; who is left moves to the front.
+        places: int32, where the free jobs are, area by area; likewise.
+        looking: int64[areas], how many look in each area.
+        free: int64[areas], how many jobs are free in it.
+        found: int64[areas], how many are to be matched; at most as many as either.
+        state: uint64[1], of the random numbers; changed.
+        pair: int64, written from the front: home * 2^32 + place.
+    """
+    at_people, at_places, left_people, left_places, done = 0, 0, 0, 0, 0
+    for area in range(looking.size):
+        for i in range(found[area]):
+            _draw_to_front(people, at_people, i, looking[area], state)
+            _draw_to_front(places, at_places, i, free[area], state)
+            pair[done] = (np.int64(people[at_people + i]) << 32) | places[at_places + i]
+            done += 1
+        for i in range(found[area], looking[area]):
+            people[left_people] = people[at_people + i]
+            left_people += 1
+        for i in range(found[area], free[area]):
+            places[left_places] = places[at_places + i]
+            left_places += 1
+        at_people += looking[area]
+        at_places += free[area]
+
+
+@njit(cache=True, nogil=True)
+def _draw_to_front(values, start, i, size, state):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - compiled; one step of a shuffle
+    """Swap a random one of values[start + i : start + size] into place i; splitmix64."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    # The high half times the room: off by less than 2^-32 a place, plenty for made-up data.
+    chosen = i + np.int64(((z >> np.uint64(32)) * np.uint64(size - i)) >> np.uint64(32))
+    values[start + i], values[start + chosen] = values[start + chosen], values[start + i]
+
+
+@njit(cache=True, nogil=True)
+def count_runs_kernel(pair, origin, destination, count):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201 - compiled; dtypes below
+    """Origin, destination and number of trips of each distinct pair.
+
+    Args:
+        pair: int64, sorted: origin * 2^32 + destination.
+        origin: int32, written, one for each distinct pair.
+        destination: int32, likewise.
+        count: int64, likewise; all 0 before.
+    """
+    run = -1
+    for i in range(pair.size):
+        if i == 0 or pair[i] != pair[i - 1]:
+            run += 1
+            origin[run], destination[run] = pair[i] >> 32, pair[i] & 0xFFFFFFFF
+        count[run] += 1

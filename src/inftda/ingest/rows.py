@@ -93,9 +93,9 @@ class Rows:
         selected = [f"{axis.text} AS {axis.code}" for axis in axes]
         n, flaw = "1", "0"
         if count is not None:
-            n, flaw = count_value(table.column(count, role="count"), table.label)
+            n, flaw = count_value(table.column(count, role="counts"), table.label)
         if person is not None:
-            group = person_group(table.column(person, role="person"), table.label)
+            group = person_group(table.column(person, role="persons"), table.label)
             selected.append(f"{group} AS person")
             flaw = f"CASE WHEN {group} IS NULL THEN {Flaw.NOBODY:d} ELSE {flaw} END"
         selected += [f"{n} AS n", f"{flaw} AS flaw", "1 AS r"]
@@ -194,7 +194,7 @@ def make_axes(
     lookups: dict[int, str] = {}
     made = []
     for i, (name, hierarchy) in enumerate(axes):
-        text = area_text(table.column(name, role=f"axis {name!r}"), table.label)
+        text = area_text(table.column(name, role="area codes"), table.label)
         if id(hierarchy) not in lookups:  # origin and destination often share one
             lookups[id(hierarchy)] = f"lookup_{i}"
             workspace.register(f"lookup_{i}", _lookup(hierarchy))

@@ -9,6 +9,7 @@ secrets blotted out. Driver errors are never chained, because a chain is printed
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -59,8 +60,8 @@ class SqlQuery:
         """The database without user, password and options: fit for logs and manifests."""
         if self.database.startswith("sqlite:"):
             return self.database
-        parts = _ADDRESS.fullmatch(self.database)
-        if parts is None:
+        parts = _parse(self.database)
+        if parts is None:  # any piece of it may be a piece of the password
             return "(database)"
         return f"postgresql://{parts['hosts']}/{parts['name'] or ''}"
 
@@ -118,8 +119,8 @@ def _driver(module: str) -> Any:
         ) from None
 
 
-def _check_address(address: str) -> tuple[str, ...]:
-    """Refuse what a driver would misread and then quote; gives the secrets in the address.
+def _parse(address: str) -> re.Match[str] | None:
+    """The parts of a PostgreSQL address; None if it can be read in more than one way.
 
     With a raw @, / or ? in the password, libpq takes a piece of the password for a port or
     a host and says so in its message.
@@ -131,6 +132,14 @@ def _check_address(address: str) -> tuple[str, ...]:
         or not all(_HOST.fullmatch(host) for host in parts["hosts"].split(","))
         or not all("=" in pair for pair in (parts["parameters"] or "=").split("&"))
     ):
+        return None
+    return parts
+
+
+def _check_address(address: str) -> tuple[str, ...]:
+    """Refuse what a driver would misread and then quote; gives the secrets in the address."""
+    parts = _parse(address)
+    if parts is None:
         raise IngestError(
             "the database address cannot be understood; write it as "
             "postgresql://user:password@host:port/name with special characters of the password "
@@ -164,17 +173,20 @@ def _stream(
             f"cannot open {source.public_address}: {_blot(_first_line(failure), secrets)}; "
             "check address, user and password, and that the server runs"
         )
-    reader, failure = _attempt(lambda: _execute(connection, setup, query))
+    resources = ExitStack()
+    resources.callback(connection.close)
+    cursor = connection.cursor()
+    resources.callback(cursor.close)
+    reader, failure = _attempt(lambda: _execute(cursor, setup, query))
     if failure is not None:
-        connection.close()
+        resources.close()
         raise IngestError(
             f"{source.public_address} refuses the query: {_blot(_cause(failure), secrets)}"
         )
-    return reader, connection.close
+    return reader, resources.close
 
 
-def _execute(connection: Any, setup: Iterable[str], query: str) -> pa.RecordBatchReader:
-    cursor = connection.cursor()
+def _execute(cursor: Any, setup: Iterable[str], query: str) -> pa.RecordBatchReader:
     for statement in setup:
         cursor.execute(statement)
     cursor.execute(query)

@@ -2,15 +2,30 @@
 
 from inftda.errors import InftdaError
 from inftda.mechanisms.base import Mechanism
+from inftda.mechanisms.stability_histogram import StabilityHistogram
 from inftda.mechanisms.topdown import TopDown
-from inftda.optimize.segments import optimize_intopt_descending
+from inftda.mechanisms.vanilla_gauss import VanillaGauss
+from inftda.optimize.segments import (
+    optimize_intopt,
+    optimize_intopt_descending,
+    optimize_l2,
+    optimize_linf,
+    optimize_one_by_one,
+)
+from inftda.optimize.solvers import solve_l2, solve_linf
 
-_MECHANISMS: dict[str, Mechanism] = {
-    "inftda": TopDown(),
-    "inftda-descending": TopDown(
-        "inftda-descending", "intopt-descending", optimize_intopt_descending
-    ),
-}
+_ALL: tuple[Mechanism, ...] = (
+    TopDown("inftda", "intopt", optimize_intopt),
+    TopDown("inftda-descending", "intopt-descending", optimize_intopt_descending),
+    TopDown("tda-l2", "l2", optimize_l2),
+    TopDown("tda-linf", "linf", optimize_linf),
+    TopDown("tda-l2-blackbox", "l2 by Clarabel", optimize_one_by_one(solve_l2)),
+    TopDown("tda-linf-blackbox", "linf by GLPK_MI or HiGHS", optimize_one_by_one(solve_linf)),
+    VanillaGauss("vanilla-gauss"),
+    VanillaGauss("vanilla-gauss-clamped", "clamped"),
+    StabilityHistogram("stability-histogram"),
+)
+MECHANISMS = {mechanism.name: mechanism for mechanism in _ALL}
 
 
 def mechanism_named(name: str) -> Mechanism:
@@ -19,6 +34,6 @@ def mechanism_named(name: str) -> Mechanism:
     Raises:
         InftdaError: there is none.
     """
-    if name not in _MECHANISMS:
-        raise InftdaError(f"there is no mechanism {name!r}; there are {', '.join(_MECHANISMS)}")
-    return _MECHANISMS[name]
+    if name not in MECHANISMS:
+        raise InftdaError(f"there is no mechanism {name!r}; there are {', '.join(MECHANISMS)}")
+    return MECHANISMS[name]

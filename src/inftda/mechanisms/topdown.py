@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from inftda.compiled import kernel
 from inftda.counts import Counts, LevelCounts
 from inftda.mechanisms.base import Flows, Setting
 from inftda.noise.sampler import Sampler
@@ -31,7 +31,7 @@ from inftda.tree import Tree
 
 #: Draws in a block: large enough that random bits are made without the GIL and that the
 #: cost of a block is its draws, small enough to stay in the second-level cache.
-BLOCK_DRAWS = 1 << 16
+BLOCK_DRAWS = 1 << 17
 
 @dataclass(frozen=True)
 class Nodes:
@@ -229,8 +229,15 @@ def _scratch(room: int) -> _Scratch:
     return held
 
 
-@njit(cache=True, nogil=True)
-def add_truth_kernel(x, start, truth, true_start, true_ordinal, true_count):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, PLR0913, PLR0917 - compiled; dtypes below
+@kernel
+def add_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    x: NDArray[np.int64],
+    start: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    true_start: NDArray[np.int64],
+    true_ordinal: NDArray[np.int32],
+    true_count: NDArray[np.int64],
+) -> None:
     """Add the true counts to the noise of the children, in place.
 
     Args:
@@ -248,20 +255,20 @@ def add_truth_kernel(x, start, truth, true_start, true_ordinal, true_count):  # 
                 x[start[parent] + true_ordinal[child]] += true_count[child]
 
 
-@njit(cache=True, nogil=True)
-def keep_positive_kernel(  # type: ignore[no-untyped-def] # noqa: ANN201, PLR0913, PLR0917 - compiled
-    x,  # noqa: ANN001 - dtypes are in the docstring
-    start,  # noqa: ANN001
-    first_area,  # noqa: ANN001
-    value,  # noqa: ANN001
-    truth,  # noqa: ANN001
-    true_start,  # noqa: ANN001
-    true_ordinal,  # noqa: ANN001
-    out_area,  # noqa: ANN001
-    out_value,  # noqa: ANN001
-    out_truth,  # noqa: ANN001
-    n_survivors,  # noqa: ANN001
-):
+@kernel
+def keep_positive_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    x: NDArray[np.int64],
+    start: NDArray[np.int64],
+    first_area: NDArray[np.int32],
+    value: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    true_start: NDArray[np.int64],
+    true_ordinal: NDArray[np.int32],
+    out_area: NDArray[np.int32],
+    out_value: NDArray[np.int64],
+    out_truth: NDArray[np.int64],
+    n_survivors: NDArray[np.int64],
+) -> int:
     """Children with a positive count, and where each stands among the true ones.
 
     Args:
@@ -280,27 +287,42 @@ def keep_positive_kernel(  # type: ignore[no-untyped-def] # noqa: ANN201, PLR091
     Returns:
         Number of surviving children.
     """
-    n = 0
-    for parent in range(truth.size):
+    n = np.uint64(0)
+    one = np.uint64(1)
+    for parent in range(np.uint64(truth.size)):
         place = truth[parent]
         child = end = 0
         if place >= 0:
             child, end = true_start[place], true_start[place + 1]
         before = n
-        low, high = start[parent], start[parent + 1]
+        low, high = np.uint64(start[parent]), np.uint64(start[parent + one])
         if low == high:
             out_area[n] = first_area[parent]
             out_value[n] = value[parent]
             out_truth[n] = child if child < end else -1
-            n += 1
-        for i in range(low, high):
-            if x[i] > 0:
-                ordinal = i - low
-                while child < end and true_ordinal[child] < ordinal:
-                    child += 1
-                out_area[n] = first_area[parent] + ordinal
-                out_value[n] = x[i]
-                out_truth[n] = child if child < end and true_ordinal[child] == ordinal else -1
-                n += 1
+            n += one
+        i = low
+        while i < high:
+            # Most children are zero: look at eight at a time. None is negative.
+            if i + np.uint64(8) <= high:
+                any_of_eight = np.int64(0)
+                for k in range(np.uint64(8)):
+                    any_of_eight |= x[i + k]
+                if any_of_eight == 0:
+                    i += np.uint64(8)
+                    continue
+                stop = i + np.uint64(8)
+            else:
+                stop = high
+            while i < stop:
+                if x[i] > 0:
+                    ordinal = np.int64(i - low)
+                    while child < end and true_ordinal[child] < ordinal:
+                        child += 1
+                    out_area[n] = first_area[parent] + ordinal
+                    out_value[n] = x[i]
+                    out_truth[n] = child if child < end and true_ordinal[child] == ordinal else -1
+                    n += one
+                i += one
         n_survivors[parent] = n - before
-    return n
+    return np.int64(n)

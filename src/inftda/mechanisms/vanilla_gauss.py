@@ -10,9 +10,9 @@ from math import prod
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from inftda.compiled import kernel
 from inftda.counts import Counts
 from inftda.errors import PrivacyError
 from inftda.mechanisms.base import Flows, Setting
@@ -40,9 +40,7 @@ class VanillaGauss:
 
     def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> Plan:
         """Only the leaves are measured; the total is whatever they sum to."""
-        if not tree.splitting_levels:
-            raise PrivacyError("vanilla-gauss needs a tree with at least two leaves")
-        return make_plan(tree, unit, measured=[tree.splitting_levels[-1].index], **budget)
+        return make_plan(tree, unit, scope="leaves", **budget)
 
     def run(self, counts: Counts, setting: Setting) -> Iterator[Flows]:
         """Released cells, in the order of origin and destination."""
@@ -97,8 +95,14 @@ class _Cells:
         return Flows(tuple(areas[::-1]), value)
 
 
-@njit(cache=True, nogil=True)
-def add_and_keep_kernel(noise, first, true_cell, true_count, is_clamped):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201 - compiled; dtypes below
+@kernel
+def add_and_keep_kernel(
+    noise: NDArray[np.int64],
+    first: int,
+    true_cell: NDArray[np.int64],
+    true_count: NDArray[np.int64],
+    is_clamped: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Add true counts to noise in place and keep what is not dropped.
 
     Args:

@@ -77,7 +77,16 @@ class Stream:
         self._take_key()
 
     def fill(self, words: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Overwrite a contiguous array of unsigned integers with fresh uniform bits."""
+        """Overwrite an array with fresh uniform bits.
+
+        Raises:
+            PrivacyError: if it is not one-dimensional and contiguous, or the stream is in use.
+        """
+        if words.ndim != 1 or not words.flags.c_contiguous:
+            raise PrivacyError(
+                f"words must be a contiguous one-dimensional array, got {words.ndim} dimensions "
+                "(fill a new array and copy it)"
+            )
         target = words.view(np.uint8)
         if self._forks != _Forks.count:
             self._part_from_parent()

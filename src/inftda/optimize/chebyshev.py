@@ -29,8 +29,8 @@ from inftda.optimize.selection import (
     above,
     ceil_div,
     describe,
-    is_too_large,
     inlined_kernel,
+    is_too_large,
     kernel,
     random_below,
     random_word,
@@ -87,7 +87,7 @@ def intopt(
 def chebyshev_kernel(
     x: Vector,
     total: int,
-    seed: int,
+    seed: np.uint64,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
     out: Vector,
 ) -> int:
@@ -115,7 +115,7 @@ def chebyshev_segment(  # noqa: PLR0913, PLR0917 - compiled code takes plain val
     start: int,
     stop: int,
     total: int,
-    seed: int,
+    seed: np.uint64,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
 ) -> int:
     """IntOpt of x[start:stop] in place, for loops over many stretches of one buffer.
@@ -137,15 +137,15 @@ def chebyshev_segment(  # noqa: PLR0913, PLR0917 - compiled code takes plain val
         status = NEGATIVE
     elif size < 1:
         status = OK if total == 0 else EMPTY
+    elif size == 1 or total == 0:
+        for i in range(np.uint64(start), np.uint64(stop)):
+            x[i] = total
     else:
         sum_of_x, smallest, largest = describe(x, start, stop)
         if is_too_large(size, smallest, largest, total):
             status = TOO_LARGE
         elif size == 2:
             _share_between_two(x, start, total, seed, descending)
-        elif size == 1 or total == 0:
-            for i in range(np.uint64(start), np.uint64(stop)):
-                x[i] = total
         else:
             _optimize(x, start, stop, total, sum_of_x, smallest, largest, seed, descending)
     # One way out, with x still in use: else x is reference-counted, which is atomic and slow.
@@ -161,13 +161,13 @@ def _optimize(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     sum_of_x: int,
     smallest: int,
     largest: int,
-    seed: int,
+    seed: np.uint64,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
 ) -> None:
     """IntOpt of three or more elements, with their sum, smallest and largest known."""
     # Algorithm 2, lines 1 and 2: z = max(lift, -x), drop = max |z|.
     lift = ceil_div(total - sum_of_x, stop - start)
-    drop = max(max(lift, -lift), -smallest)
+    drop = max(lift, -lift, -smallest)
     count, mass = above(x, start, stop, drop)
     if mass - drop * count > total:
         # Even the floors are too high. Rounds go on until drop is enough; the ceilings of
@@ -183,7 +183,7 @@ def _share_between_two(
     x: Vector,
     start: int,
     total: int,
-    seed: int,
+    seed: np.uint64,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
 ) -> None:
     """IntOpt of two elements: keep their difference as far as the total and 0 allow."""
@@ -209,7 +209,7 @@ def _raise_to_total(  # noqa: PLR0913, PLR0917 - compiled code takes plain value
     mass: int,
     largest: int,
     room: int,
-    seed: int,
+    seed: np.uint64,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
 ) -> None:
     """Place every element at its floor or its ceiling so that the sum fits.
@@ -257,12 +257,8 @@ def _raise_to_total(  # noqa: PLR0913, PLR0917 - compiled code takes plain value
             middle = (lower + upper) >> 1
         else:
             # True counts range over many orders of magnitude; their mean parts them better.
-            middle = min(
-                upper - 1,
-                np.int64(
-                    np.uint64(lower_mass - upper_mass) // np.uint64(lower_count - upper_count)
-                ),
-            )
+            mean = (lower_mass - upper_mass) // (lower_count - upper_count)
+            middle = min(upper - 1, mean)
         passes += 1
         count, mass = above(x, start, stop, middle)
         gaps = weight * count + (mass + shift if is_low else 0)
@@ -309,7 +305,7 @@ def _settle_ties(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     gap: int,
     ties: int,
     rest: int,
-    seed: int,
+    seed: np.uint64,
 ) -> None:
     """As `_settle`, with several elements at the threshold `tied`, of which some get more.
 

@@ -66,7 +66,7 @@ def project_l2(x: ArrayLike, total: int, *, source: "RandomSource | None" = None
 
 
 @inlined_kernel
-def euclidean_kernel(x: Vector, total: int, seed: int, out: Vector) -> int:
+def euclidean_kernel(x: Vector, total: int, seed: np.uint64, out: Vector) -> int:
     """Euclidean projection of a whole vector.
 
     Args:
@@ -85,7 +85,7 @@ def euclidean_kernel(x: Vector, total: int, seed: int, out: Vector) -> int:
 
 
 @kernel
-def euclidean_segment(x: Vector, start: int, stop: int, total: int, seed: int) -> int:
+def euclidean_segment(x: Vector, start: int, stop: int, total: int, seed: np.uint64) -> int:
     """Euclidean projection of x[start:stop] in place; arguments as `chebyshev_segment`."""
     size = stop - start
     status = OK
@@ -93,13 +93,13 @@ def euclidean_segment(x: Vector, start: int, stop: int, total: int, seed: int) -
         status = NEGATIVE
     elif size < 1:
         status = OK if total == 0 else EMPTY
+    elif size == 1 or total == 0:
+        for i in range(np.uint64(start), np.uint64(stop)):
+            x[i] = total
     else:
         sum_of_x, smallest, largest = describe(x, start, stop)
         if is_too_large(size, smallest, largest, total):
             status = TOO_LARGE
-        elif size == 1 or total == 0:
-            for i in range(np.uint64(start), np.uint64(stop)):
-                x[i] = total
         else:
             _project(x, start, stop, total, sum_of_x, seed)
     # One way out, with x still in use: else x is reference-counted, which is atomic and slow.
@@ -107,7 +107,9 @@ def euclidean_segment(x: Vector, start: int, stop: int, total: int, seed: int) -
 
 
 @inlined_kernel
-def _project(x: Vector, start: int, stop: int, total: int, sum_of_x: int, seed: int) -> None:
+def _project(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    x: Vector, start: int, stop: int, total: int, sum_of_x: int, seed: np.uint64
+) -> None:
     """Euclidean projection of two or more elements for a positive total."""
     # Lowering all by the mean excess, rounded down, leaves too much: the least t is no lower.
     level = -ceil_div(total - sum_of_x, stop - start)

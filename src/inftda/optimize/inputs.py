@@ -61,7 +61,7 @@ def draw_seed(source: "RandomSource | None") -> np.uint64:
         from inftda.noise.entropy import SecureSource  # noqa: PLC0415 - kernels do without it
 
         source = SecureSource()
-    return source.stream().words(1)[0]
+    return np.uint64(source.stream().words(1)[0])
 
 
 def check_status(status: int, size: int, total: int) -> None:

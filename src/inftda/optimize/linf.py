@@ -69,7 +69,7 @@ def project_linf(x: ArrayLike, total: int, *, source: "RandomSource | None" = No
 
 
 @inlined_kernel
-def linf_kernel(x: Vector, total: int, seed: int, out: Vector) -> int:
+def linf_kernel(x: Vector, total: int, seed: np.uint64, out: Vector) -> int:
     """A random vertex of the Chebyshev-nearest vectors.
 
     Args:
@@ -88,7 +88,7 @@ def linf_kernel(x: Vector, total: int, seed: int, out: Vector) -> int:
 
 
 @kernel
-def linf_segment(x: Vector, start: int, stop: int, total: int, seed: int) -> int:
+def linf_segment(x: Vector, start: int, stop: int, total: int, seed: np.uint64) -> int:
     """A random vertex for x[start:stop], in place; arguments as `chebyshev_segment`."""
     size = stop - start
     status = OK
@@ -96,13 +96,13 @@ def linf_segment(x: Vector, start: int, stop: int, total: int, seed: int) -> int
         status = NEGATIVE
     elif size < 1:
         status = OK if total == 0 else EMPTY
+    elif size == 1 or total == 0:
+        for i in range(np.uint64(start), np.uint64(stop)):
+            x[i] = total
     else:
         sum_of_x, smallest, largest = describe(x, start, stop)
         if is_too_large(size, smallest, largest, total):
             status = TOO_LARGE
-        elif size == 1 or total == 0:
-            for i in range(np.uint64(start), np.uint64(stop)):
-                x[i] = total
         else:
             _choose_vertex(x, start, stop, total, sum_of_x, smallest, seed)
     # One way out, with x still in use: else x is reference-counted, which is atomic and slow.
@@ -111,7 +111,7 @@ def linf_segment(x: Vector, start: int, stop: int, total: int, seed: int) -> int
 
 @inlined_kernel
 def _choose_vertex(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
-    x: Vector, start: int, stop: int, total: int, sum_of_x: int, smallest: int, seed: int
+    x: Vector, start: int, stop: int, total: int, sum_of_x: int, smallest: int, seed: np.uint64
 ) -> None:
     """A random vertex for two or more elements and a positive total."""
     # Enough to raise the sum to the total, to lift every element to 0, and, by `sink`, to
@@ -133,7 +133,7 @@ def _choose_vertex(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
         middle = (lower + upper) >> 1
         if passes % 3 != 0:  # now and then halve: never more than 3 * 62 passes
             ratio = (room - upper_gaps) / (lower_gaps - upper_gaps)
-            middle = upper - np.int64((upper - lower) * ratio)
+            middle = upper - int((upper - lower) * ratio)
             middle = min(upper - 1, max(lower + 1, middle))
         gaps, count = _gaps_above(x, start, stop, alpha, seed, middle)
         if gaps <= room:
@@ -156,14 +156,14 @@ def _choose_vertex(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
 
 
 @inlined_kernel
-def _key(seed: int, i: int) -> int:
+def _key(seed: np.uint64, i: int) -> int:
     """A pseudo-random place for element i in the order of raising."""
-    return np.int64(random_word(seed, i) >> np.uint64(2))
+    return int(np.int64(random_word(seed, i) >> np.uint64(2)))
 
 
 @inlined_kernel
-def _gaps_above(
-    x: Vector, start: int, stop: int, alpha: int, seed: int, level: int
+def _gaps_above(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    x: Vector, start: int, stop: int, alpha: int, seed: np.uint64, level: int
 ) -> tuple[int, int]:
     """How much the elements with keys above `level` can be raised in all, and their number."""
     gaps = 0

@@ -6,8 +6,10 @@ this module.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def algorithm_2(x: Sequence[int], c: int, *, is_descending: bool = False) -> list[int]:
@@ -114,7 +116,7 @@ def exhaustive(
         >>> exhaustive([0, -1, 1], 2)
         (1, [(0, 0, 2), (1, 0, 1)])
     """
-    candidates = np.array(list(_compositions(len(x), c)), dtype=np.int64)
+    candidates = _candidates(len(x), c)
     away = np.abs(candidates - np.array(x, dtype=np.int64))
     distances = (away**2).sum(axis=1) if is_euclidean else away.max(axis=1)
     least = distances.min()
@@ -135,6 +137,11 @@ def shares(x: Sequence[int], y: Sequence[int]) -> dict[int, list[int]]:
 
 def _ceil_div(number: int, divisor: int) -> int:
     return -(-number // divisor)
+
+
+@lru_cache(maxsize=256)
+def _candidates(size: int, total: int) -> NDArray[np.int64]:
+    return np.array(list(_compositions(size, total)), dtype=np.int64)
 
 
 def _compositions(size: int, total: int) -> Iterator[tuple[int, ...]]:

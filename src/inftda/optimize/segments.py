@@ -4,26 +4,26 @@ This is how the top-down loop uses them: one call for all parents of a block, in
 without the GIL. Each optimiser is compiled only when it is used.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from inftda.compiled import kernel
 from inftda.errors import OptimizeError
 from inftda.optimize.chebyshev import chebyshev_segment
+from inftda.optimize.euclidean import euclidean_segment
+from inftda.optimize.linf import linf_segment
+
+Vector = NDArray[np.int64]
+Seeds = NDArray[np.uint64]
 
 
 class Optimizer(Protocol):
     """From noisy vectors to non-negative integers with given sums, in place."""
 
-    def __call__(
-        self,
-        x: NDArray[np.int64],
-        start: NDArray[np.int64],
-        total: NDArray[np.int64],
-        seed: NDArray[np.uint64],
-    ) -> int:
+    def __call__(self, x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
         """Optimise x[start[i]:start[i+1]] to sum to total[i]; empty stretches are left out.
 
         Returns 0, or another number if a vector could not be optimised.
@@ -43,8 +43,8 @@ def check_status(status: int) -> None:
         )
 
 
-@njit(cache=True, nogil=True)
-def optimize_intopt(x, start, total, seed):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201 - compiled; see Optimizer
+@kernel
+def optimize_intopt(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
     """IntOpt, small elements give way first."""
     for i in range(total.size):
         if start[i + 1] > start[i]:
@@ -54,8 +54,8 @@ def optimize_intopt(x, start, total, seed):  # type: ignore[no-untyped-def] # no
     return 0
 
 
-@njit(cache=True, nogil=True)
-def optimize_intopt_descending(x, start, total, seed):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201 - compiled; see Optimizer
+@kernel
+def optimize_intopt_descending(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
     """IntOpt, large elements give way first."""
     for i in range(total.size):
         if start[i + 1] > start[i]:
@@ -63,3 +63,38 @@ def optimize_intopt_descending(x, start, total, seed):  # type: ignore[no-untype
             if status != 0:
                 return status
     return 0
+
+
+@kernel
+def optimize_l2(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
+    """The nearest integers in Euclidean distance."""
+    for i in range(total.size):
+        if start[i + 1] > start[i]:
+            status = euclidean_segment(x, start[i], start[i + 1], total[i], seed[i])
+            if status != 0:
+                return status
+    return 0
+
+
+@kernel
+def optimize_linf(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
+    """Any of the nearest integers in Chebyshev distance, as a black box would give."""
+    for i in range(total.size):
+        if start[i + 1] > start[i]:
+            status = linf_segment(x, start[i], start[i + 1], total[i], seed[i])
+            if status != 0:
+                return status
+    return 0
+
+
+def optimize_one_by_one(solve: Callable[[Vector, int], Vector]) -> Optimizer:
+    """An optimiser that hands each vector to a black box."""
+
+    def optimize(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
+        del seed  # a black box breaks ties as it likes
+        for low, high, amount in zip(start[:-1], start[1:], total, strict=True):
+            if high > low:
+                x[low:high] = solve(x[low:high], int(amount))
+        return 0
+
+    return optimize

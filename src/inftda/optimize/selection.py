@@ -41,8 +41,8 @@ def kernel(function: Kernel) -> Kernel:
 
 def inlined_kernel(function: Kernel) -> Kernel:
     """Compile to be copied into every caller, for functions shorter than a call to them."""
-    options = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True}
-    return cast("Kernel", njit(**options)(function))
+    compiled = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+    return cast("Kernel", compiled)
 
 
 @inlined_kernel
@@ -52,7 +52,7 @@ def ceil_div(number: int, divisor: int) -> int:
     # of the remainder, which is a coin flip here.
     size = np.uint64(max(number, -number))
     extra = np.uint64(divisor - 1 if number > 0 else 0)
-    quotient = np.int64((size + extra) // np.uint64(divisor))
+    quotient = int(np.int64((size + extra) // np.uint64(divisor)))
     return quotient if number > 0 else -quotient
 
 
@@ -99,7 +99,7 @@ def above(x: Vector, start: int, stop: int, level: int) -> tuple[int, int]:
 
 
 @inlined_kernel
-def sink(
+def sink(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     x: Vector, start: int, stop: int, total: int, level: int, count: int, mass: int
 ) -> tuple[int, int, int]:
     """Least integer t with sum max(0, x - t) <= total, and number and sum of elements above t.
@@ -122,20 +122,20 @@ def sink(
 
 
 @inlined_kernel
-def random_word(seed: int, counter: int) -> int:
+def random_word(seed: np.uint64, counter: int) -> np.uint64:
     """The counter-th word of a splitmix64 generator: a bijection of seed + counter * odd.
 
     Not cryptographic, and need not be: it only decides ties between noisy values, which is
     post-processing. The seed comes from the secure source and is used for one vector only.
     """
-    word = np.uint64(seed) + np.uint64(counter) * np.uint64(0x9E3779B97F4A7C15)
+    word = seed + np.uint64(counter) * np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
 
 
 @inlined_kernel
-def random_below(word: int, bound: int) -> int:
+def random_below(word: np.uint64, bound: int) -> int:
     """From a uniform word to a uniform integer in 0..bound-1, up to a bias of 2^-53."""
-    fraction = np.float64(np.int64(np.uint64(word) >> np.uint64(11))) * 2.0**-53
-    return min(bound - 1, np.int64(fraction * bound))
+    fraction = np.float64(np.int64(word >> np.uint64(11))) * 2.0**-53
+    return min(bound - 1, int(fraction * bound))

@@ -1,6 +1,7 @@
 """A measured level as accounting sees it, and the limits of what is accounted for."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
@@ -17,6 +18,9 @@ MAX_RHO: Final = 5000  # keeps every sigma at 0.01 or above
 #: Noise variances are rounded up to so many binary digits: by less than one in 10^9.
 SIGMA2_BITS: Final = 31
 _MAX_ODD_DENOMINATOR: Final = 1000
+#: Longer numbers, and exponents of more than four digits, are attacks or slips.
+_MAX_DIGITS: Final = 10_000
+_LONG_EXPONENT: Final = re.compile(r"[eE][+-]?\d{5}")
 
 
 class Measured(NamedTuple):
@@ -144,7 +148,7 @@ def checked_rho(rho: Fraction | float | str) -> Fraction:
         PrivacyError: it is no number, not positive, or beyond what means something.
     """
     _number("rho", rho)
-    value = Fraction(str(rho))
+    value = exact_number(rho)
     if not 0 < value <= MAX_RHO:
         raise PrivacyError(
             f"rho must be > 0 and at most {MAX_RHO}, got {rho}; common values lie below 10"
@@ -152,13 +156,33 @@ def checked_rho(rho: Fraction | float | str) -> Fraction:
     return value
 
 
+def exact_number(value: Fraction | float | str) -> Fraction:
+    """A number as it is written: 0.1 is one tenth, not the float nearest to it.
+
+    Raises:
+        ValueError: it is no finite number, or would take more memory than sense
+            (1e999999999 has a billion digits).
+        ZeroDivisionError: its denominator is 0.
+
+    >>> exact_number(0.1), exact_number("1e-8")
+    (Fraction(1, 10), Fraction(1, 100000000))
+    """
+    if isinstance(value, Fraction):
+        return value
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) > _MAX_DIGITS or "_" in text or _LONG_EXPONENT.search(text):
+        raise ValueError(f"{text[:40]!r} is no number of reasonable length")
+    return Fraction(text)
+
+
 def _number(name: str, value: Fraction | float | str) -> float:
     if isinstance(value, bool) or not isinstance(value, Fraction | int | float | str):
         raise PrivacyError(f"{name} must be a number, got {value!r}")
     try:
-        number = float(Fraction(value)) if isinstance(value, str) else float(value)
+        number = float(exact_number(value)) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError, ZeroDivisionError):
-        raise PrivacyError(f"{name} must be a number such as 0.1, got {value!r}") from None
+        shown = str(value)[:40]
+        raise PrivacyError(f"{name} must be a number such as 0.1, got {shown!r}") from None
     if not math.isfinite(number):
         raise PrivacyError(f"{name} must be a finite number, got {number}")
     return number

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 from inftda.errors import BudgetError, PrivacyError
 from inftda.privacy.accounting import (
@@ -29,11 +29,14 @@ from inftda.privacy.levels import (
     checked_delta,
     checked_epsilon,
     checked_rho,
+    exact_number,
     levels_at,
     total_rho,
 )
 from inftda.privacy.split import Split, weights_of
-from inftda.privacy.unit import Level, Levels, PrivacyUnit
+from inftda.privacy.unit import UNIT_KEYS, Level, Levels, PrivacyUnit
+
+Scope = Literal["levels", "leaves"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,8 @@ class LevelPlan:
                 name=str(data["name"]),
                 cells=_whole(data["cells"]),
                 squared_sensitivity=_whole(data["squared_sensitivity"]),
-                sigma2=Fraction(_text(data["sigma2"])),
-                rho=Fraction(_text(data["rho"])),
+                sigma2=exact_number(_text(data["sigma2"])),
+                rho=exact_number(_text(data["rho"])),
             )
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
             raise BudgetError(f"a level of the plan is not readable: {problem!r}") from None
@@ -105,6 +108,7 @@ class Plan:
         delta: likewise.
         rho: cost in zCDP, exact: the sum over levels.
         levels: the measured ones, root first (only if it is noised); trivial ones are absent.
+        scope: "levels" if every level that splits is measured, "leaves" if only the finest.
 
     Privacy:
         Built by hand it promises nothing before `verify` has passed.
@@ -116,6 +120,7 @@ class Plan:
     delta: float | None
     rho: Fraction
     levels: tuple[LevelPlan, ...]
+    scope: Scope = "levels"
 
     def spending(self) -> "Spending":
         """A fresh account of what has been drawn: use one for each release."""
@@ -138,7 +143,10 @@ class Plan:
         indices = [level.index for level in self.levels]
         if indices != sorted(set(indices)) or indices[0] < 0:
             raise BudgetError(f"levels must be in order and each named once, got {indices}")
-        if (indices[0] == 0) == self.unit.root_is_public:
+        if self.scope == "leaves":
+            if len(indices) != 1 or indices[0] == 0:
+                raise BudgetError(f"the plan measures only the leaves, but has levels {indices}")
+        elif (indices[0] == 0) == self.unit.root_is_public:
             state = "public" if self.unit.root_is_public else "not public"
             raise BudgetError(f"the total is {state} for this unit, but the plan has it otherwise")
         for level in self.levels:
@@ -166,7 +174,7 @@ class Plan:
         return least * sides <= level.squared_sensitivity <= most * sides
 
     def _verify_levels(self, tree: Levels) -> None:
-        expected = measured_levels(tree, self.unit)
+        expected = measured_levels(tree, self.unit, self.scope)
         if [level.index for level in expected] != [level.index for level in self.levels]:
             raise BudgetError(
                 "the plan does not measure the levels of this tree: it has "
@@ -221,11 +229,12 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: fractions as text, so nothing is rounded."""
         return {
-            "unit": self.unit.to_dict(),
-            "accountant": self.accountant,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "rho": str(self.rho),
+            "accountant": self.accountant,
+            **self.unit.to_dict(),
+            "scope": self.scope,
             "levels": [level.to_dict() for level in self.levels],
         }
 
@@ -238,8 +247,9 @@ class Plan:
             PrivacyError: a parameter is out of range.
         """
         if not isinstance(data, Mapping):
-            raise BudgetError("a plan must be an object with unit, accountant, rho and levels")
-        missing = {"unit", "accountant", "epsilon", "delta", "rho", "levels"} - set(data)
+            raise BudgetError("a plan must be an object with accountant, rho and levels")
+        needed = {*UNIT_KEYS, "accountant", "epsilon", "delta", "rho", "scope", "levels"}
+        missing = needed - set(data)
         if missing:
             raise BudgetError(f"the plan has no {', '.join(sorted(missing))}")
         if not isinstance(data["levels"], list):
@@ -249,12 +259,13 @@ class Plan:
             raise BudgetError("a plan must name the accountant it was made with, not 'auto'")
         try:
             plan = cls(
-                unit=PrivacyUnit.from_dict(data["unit"]),
+                unit=PrivacyUnit.from_dict({key: data[key] for key in UNIT_KEYS}),
                 accountant=accountant,
                 epsilon=_optional(data["epsilon"]),
                 delta=_optional(data["delta"]),
-                rho=Fraction(_text(data["rho"])),
+                rho=exact_number(_text(data["rho"])),
                 levels=tuple(LevelPlan.from_dict(level) for level in data["levels"]),
+                scope=checked_scope(data["scope"]),
             )
         except (TypeError, ValueError, ZeroDivisionError) as problem:
             raise BudgetError(f"the plan is not readable: {problem}") from None
@@ -271,6 +282,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
     rho: Fraction | float | str | None = None,
     accountant: str = "auto",
     split: Split = "uniform",
+    scope: Scope = "levels",
 ) -> Plan:
     """Noise for every level of a tree that keeps a promise.
 
@@ -283,6 +295,8 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         accountant: "auto" for the tightest that is valid.
         split: of the budget over measured levels: "uniform", "geometric:RATIO" (each level
             RATIO times the one above), weights in order, or weights by level name or index.
+        scope: "levels" to measure every level that splits, and the root unless it is
+            public; "leaves" to measure the finest level only.
 
     Returns:
         The plan, verified.
@@ -295,7 +309,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         All levels, measured with this noise, are (epsilon, delta)-differentially private
         for the unit. See docs/proofs/accounting.md.
     """
-    measured = measured_levels(tree, unit)
+    measured = measured_levels(tree, unit, checked_scope(scope))
     if not measured:
         raise PrivacyError(
             "there is nothing to measure: no level of the tree has two areas and the total "
@@ -329,15 +343,18 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
             )
             for level, noise in zip(measured, levels, strict=True)
         ),
+        scope=scope,
     )
     plan.verify(tree)
     return plan
 
 
-def measured_levels(tree: Levels, unit: PrivacyUnit) -> list[Level]:
+def measured_levels(tree: Levels, unit: PrivacyUnit, scope: Scope = "levels") -> list[Level]:
     """Levels that get noise: those that split something, and the root unless it is public."""
     root, *others = tree.levels
     below = [level for level in others if not level.is_trivial]
+    if scope == "leaves":
+        return below[-1:]
     return below if unit.root_is_public else [root, *below]
 
 
@@ -379,6 +396,17 @@ class Spending:
                 f"levels {sorted(self._left)} were planned but not drawn; "
                 "the release is not the one that was accounted for"
             )
+
+
+def checked_scope(scope: Any) -> Scope:
+    """`scope` itself.
+
+    Raises:
+        PrivacyError: it is not a scope.
+    """
+    if scope not in get_args(Scope):
+        raise PrivacyError(f"scope must be 'levels' or 'leaves', got {scope!r}")
+    return cast("Scope", scope)
 
 
 def _both(

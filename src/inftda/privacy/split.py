@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from inftda.errors import PrivacyError
+from inftda.privacy.levels import exact_number
 from inftda.privacy.unit import Level, Levels
 
 #: "uniform", "geometric:RATIO", weights in order of levels, or weights by name or index.
@@ -49,7 +50,7 @@ def _ratio(split: str) -> Fraction:
             f"split must be 'uniform', 'geometric:RATIO' or weights by level, got {split!r}"
         )
     try:
-        ratio = Fraction(text)
+        ratio = exact_number(text)
     except (ValueError, ZeroDivisionError):
         raise PrivacyError(f"split must be like 'geometric:1.3', got {split!r}") from None
     if not Fraction(1, _STEEPEST) <= ratio <= _STEEPEST:

@@ -14,8 +14,8 @@ from math import ceil, expm1, log, log1p
 from typing import Any
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.privacy.levels import checked_delta, checked_epsilon
-from inftda.privacy.unit import Levels, PrivacyUnit
+from inftda.privacy.levels import checked_delta, checked_epsilon, exact_number
+from inftda.privacy.unit import UNIT_KEYS, Levels, PrivacyUnit
 
 ACCOUNTANT = "stability"
 #: Logarithms and products below are a few roundings long; this slack covers them.
@@ -76,10 +76,10 @@ class StabilityPlan:
     def to_dict(self) -> dict[str, Any]:
         """As it is written to a manifest."""
         return {
-            "accountant": ACCOUNTANT,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "rho": None,
+            "accountant": ACCOUNTANT,
             **self.unit.to_dict(),
             "levels": [
                 {
@@ -102,16 +102,14 @@ class StabilityPlan:
             BudgetError: scale or threshold are too small for what is promised.
         """
         try:
-            unit = PrivacyUnit.from_dict(
-                {key: data[key] for key in ("neighbours", "trips", "exactly", "distinct")}
-            )
+            unit = PrivacyUnit.from_dict({key: data[key] for key in UNIT_KEYS})
             epsilon, delta = checked_epsilon(data["epsilon"]), checked_delta(data["delta"])
             levels = tuple(
                 StabilityLevel(
                     int(level["index"]),
                     str(level["name"]),
                     int(level["cells"]),
-                    Fraction(level["scale"]),
+                    exact_number(str(level["scale"])),
                     int(level["threshold"]),
                 )
                 for level in data["levels"]

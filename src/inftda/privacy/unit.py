@@ -15,6 +15,8 @@ from typing import Any, Final, Protocol
 from inftda.errors import PrivacyError
 
 NEIGHBOURS: Final = ("substitute", "add-remove")
+#: What a manifest says of the unit.
+UNIT_KEYS: Final = ("neighbours", "trips", "exactly", "distinct")
 
 
 class Level(Protocol):
@@ -123,8 +125,8 @@ class PrivacyUnit:
         """Number of cells of a level that change by one; 0 if changes are not of that kind.
 
         Privacy:
-            For one-trip units the worst pair of neighbours changes exactly so many cells
-            of the level by exactly one, and all other pairs change a subset of them.
+            For one-trip units no pair of neighbours changes more cells of the level, none of
+            them by more than one, and below the root some pair changes so many at every level.
         """
         return self.squared_sensitivity(level) if self.is_single_trip else 0
 
@@ -189,7 +191,6 @@ class PrivacyUnit:
         Raises:
             PrivacyError: something is missing or of another kind.
         """
-        keys = {"neighbours", "trips", "exactly", "distinct"}
-        if not isinstance(data, Mapping) or set(data) != keys:
-            raise PrivacyError(f"a unit of privacy must have {', '.join(sorted(keys))}")
+        if not isinstance(data, Mapping) or set(data) != set(UNIT_KEYS):
+            raise PrivacyError(f"a unit of privacy must have {', '.join(UNIT_KEYS)}")
         return cls(**dict(data))

@@ -272,9 +272,9 @@ def test_a_missing_column_is_named_with_the_nearest_one(read):
         read(table)
     with pytest.raises(IngestError, match=r"no column 'destination'.*'destinazione'\?"):
         read({"origin": ["001"], "destinazione": ["001"]})
-    with pytest.raises(IngestError, match=r"no column 'zzz' for the count; say which"):
+    with pytest.raises(IngestError, match=r"no column 'zzz' for the counts; say which"):
         read(TRIPS, count="zzz")
-    with pytest.raises(IngestError, match=r"no column 'who' for the person"):
+    with pytest.raises(IngestError, match=r"no column 'who' for the persons"):
         read(TRIPS, person="who", unit=ADD_REMOVE)
 
 
@@ -295,7 +295,7 @@ def test_columns_that_differ_in_case_only_are_two_columns(read):
 
 
 def test_one_column_cannot_have_two_roles(read, towns):
-    with pytest.raises(IngestError, match="'origin' .*given twice"):
+    with pytest.raises(IngestError, match=r"'origin' .*given twice"):
         read(TRIPS, axes=[("origin", towns), ("origin", towns)])
     with pytest.raises(IngestError, match="for axis and count"):
         read(TRIPS, count="origin")

@@ -46,6 +46,13 @@ def test_fill_overwrites_arrays_of_short_words_too():
     assert short.tobytes() == SeededSource(1).stream().words(4).tobytes()[:28]
 
 
+@pytest.mark.parametrize("shape", [(4, 4), (8, 1)])
+def test_arrays_that_would_be_filled_in_part_are_refused(shape):
+    for words in (np.zeros(shape, dtype=np.uint64), np.zeros(8, dtype=np.uint64)[::2]):
+        with pytest.raises(PrivacyError, match="contiguous one-dimensional"):
+            SeededSource(1).stream().fill(words)
+
+
 def test_equal_seeds_and_labels_give_equal_streams():
     assert np.array_equal(
         SeededSource(5).stream(1, 2).words(9), SeededSource(5).stream(1, 2).words(9)

@@ -1,11 +1,14 @@
 """The table: each word to its draw, undecided words settled exactly."""
 
+import sys
 import threading
+import time
 from bisect import bisect_left
 from collections import Counter
 from fractions import Fraction
 from functools import partial
 
+import numba
 import numpy as np
 import pytest
 from scripted_stream import ScriptedStream
@@ -217,3 +220,38 @@ def test_a_table_can_be_as_long_as_sigma_100000():
     table.fill(draws, SeededSource(1).stream())
     assert 900_000 < table.max_abs < 930_000
     assert abs(draws.std() / 1e5 - 1) < 0.004  # 5.6 standard deviations
+
+
+@pytest.fixture
+def no_forced_switches():
+    """Threads then only alternate where one of them gives up the interpreter lock."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="only compiled kernels release the lock")
+@pytest.mark.usefixtures("no_forced_switches")
+@pytest.mark.parametrize("what", ["words", "kernel"])
+def test_other_threads_run_while_noise_is_drawn(what):
+    table = make_gaussian(400, 32)
+    stream = SeededSource(1).stream()
+    out = np.empty(1 << 23, dtype=np.int64)
+    words = np.zeros(out.size, dtype=np.uint32)
+    table._map(words[:1], out[:1], 0)  # compile
+    run = partial(stream.fill, words) if what == "words" else partial(table._map, words, out, 0)
+    is_running, wakes = threading.Event(), 0
+
+    def work():
+        is_running.set()
+        for _ in range(20):
+            run()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    is_running.wait()
+    while worker.is_alive():
+        time.sleep(0.001)
+        wakes += 1
+    assert wakes > 3  # none if it kept the lock

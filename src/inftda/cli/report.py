@@ -1,0 +1,41 @@
+"""`inftda report`: a page that anyone can open."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(  # noqa: PLR0913 - one option for each file that helps people to read it
+    folder: Annotated[Path, typer.Argument(metavar="RELEASE", help="Folder of a release.")],
+    *,
+    out: Annotated[Path, typer.Option(help="HTML file to write.")],
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    names: Annotated[
+        Path | None, typer.Option(help="Names of areas: columns level, code, name.")
+    ] = None,
+    centroids: Annotated[
+        Path | None,
+        typer.Option(help="Places of areas, for a map: a column called like a level, lon, lat."),
+    ] = None,
+    geojson: Annotated[
+        Path | None, typer.Option(help="Outlines of areas, for a map, in degrees.")
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Simulations for typical errors, at most.")
+    ] = 20,
+    seconds: Annotated[
+        float, typer.Option(min=0.0, help="Time for these simulations.")
+    ] = 20.0,
+) -> None:
+    """Write a page with the guarantee, the errors to expect, and the flows to explore."""
+    from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant
+    from inftda.report.page import Files, write_page  # noqa: PLC0415
+
+    release = open_release(folder)
+    files = Files(names, centroids, geojson)
+    write_page(release, out, title=title, files=files, runs=runs, seconds=seconds)
+    size = out.stat().st_size / 1e6
+    typer.echo(f"Page:       {out} ({size:.1f} MB, needs no network)")
+    if not release.manifest.private:
+        typer.echo("NOT PRIVATE: made with a seed, must not be published.", err=True)

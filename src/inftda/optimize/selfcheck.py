@@ -1,0 +1,123 @@
+"""Checks that the installed build optimises as it should, in well under two seconds.
+
+Compiled integer code can be wrong on one machine and right on another. So every optimiser
+is run on some thousand vectors, of which many have ties, negative values or tight totals,
+and compared with the slow, obvious twin of `reference`. The vectors are the same each time.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from inftda.optimize.chebyshev import chebyshev_kernel
+from inftda.optimize.euclidean import euclidean_kernel
+from inftda.optimize.linf import linf_kernel
+from inftda.optimize.reference import (
+    algorithm_3,
+    chebyshev_optimum,
+    euclidean_optimum,
+    shares,
+)
+from inftda.optimize.selection import OK, TOO_LARGE, Vector
+
+N_VECTORS = 1000
+
+Solve = Callable[[Vector, int, np.uint64], tuple[int, Vector]]
+IsRight = Callable[[list[int], int, list[int]], bool]
+
+
+class Check(NamedTuple):
+    """What one check found."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def self_check_optimizer() -> list[Check]:
+    """Compare every optimiser with its reference on random vectors.
+
+    Example:
+        >>> all(check.ok for check in self_check_optimizer())
+        True
+    """
+    return [
+        _compare(
+            "IntOpt, ascending", _intopt(is_descending=False), _is_intopt(is_descending=False)
+        ),
+        _compare("IntOpt, descending", _intopt(is_descending=True), _is_intopt(is_descending=True)),
+        _compare("Euclidean projection", _solve_l2, _is_nearest_l2),
+        _compare("Chebyshev projection", _solve_linf, _is_nearest_linf),
+        _refuses_overflow(),
+    ]
+
+
+def _compare(name: str, solve: Solve, is_right: IsRight) -> Check:
+    for number, (vector, total) in enumerate(_vectors()):
+        status, result = solve(vector, total, np.uint64(number))
+        y = result.tolist()
+        is_valid = status == OK and sum(y) == total and min(y) >= 0
+        if not (is_valid and is_right(vector.tolist(), total, y)):
+            return Check(name, ok=False, detail=f"wrong on vector {number} of {N_VECTORS}")
+    return Check(name, ok=True, detail=f"{N_VECTORS} vectors as the reference")
+
+
+def _vectors() -> Iterator[tuple[Vector, int]]:
+    """Vectors as the mechanism makes them: mostly noise, a few large, some of them tied."""
+    generator = np.random.default_rng(20)
+    for _ in range(N_VECTORS):
+        size = int(generator.integers(1, 20))
+        noise = np.rint(generator.normal(0, generator.choice([0.5, 2, 20]), size))
+        truth = np.where(generator.random(size) < 0.2, generator.integers(0, 60, size), 0)
+        vector = noise.astype(np.int64) + truth
+        slack = int(generator.integers(-10, 11))
+        yield vector, int(max(0, generator.choice([0, 1, truth.sum() + slack, vector.sum()])))
+
+
+def _intopt(*, is_descending: bool) -> Solve:
+    def solve(vector: Vector, total: int, seed: np.uint64) -> tuple[int, Vector]:
+        out = np.empty_like(vector)
+        return chebyshev_kernel(vector, total, seed, is_descending, out), out
+
+    return solve
+
+
+def _is_intopt(*, is_descending: bool) -> IsRight:
+    def is_right(x: list[int], total: int, y: list[int]) -> bool:
+        expected = algorithm_3(x, total, is_descending=is_descending)
+        return shares(x, y) == shares(x, expected)
+
+    return is_right
+
+
+def _solve_l2(vector: Vector, total: int, seed: np.uint64) -> tuple[int, Vector]:
+    out = np.empty_like(vector)
+    return euclidean_kernel(vector, total, seed, out), out
+
+
+def _is_nearest_l2(x: list[int], total: int, y: list[int]) -> bool:
+    distance = sum((y_i - x_i) ** 2 for x_i, y_i in zip(x, y, strict=True))
+    return distance == euclidean_optimum(x, total)
+
+
+def _solve_linf(vector: Vector, total: int, seed: np.uint64) -> tuple[int, Vector]:
+    out = np.empty_like(vector)
+    return linf_kernel(vector, total, seed, out), out
+
+
+def _is_nearest_linf(x: list[int], total: int, y: list[int]) -> bool:
+    distance = max(abs(y_i - x_i) for x_i, y_i in zip(x, y, strict=True))
+    return distance == chebyshev_optimum(x, total)
+
+
+def _refuses_overflow() -> Check:
+    vector = np.full(3, 1 << 60, np.int64)
+    statuses = [
+        _intopt(is_descending=False)(vector, 1, np.uint64(0))[0],
+        _solve_l2(vector, 1, np.uint64(0))[0],
+        _solve_linf(vector, 1, np.uint64(0))[0],
+    ]
+    is_refused = all(status == TOO_LARGE for status in statuses)
+    detail = "sums beyond 64 bits are refused" if is_refused else f"statuses {statuses}"
+    return Check("overflow", ok=is_refused, detail=detail)

@@ -1,0 +1,196 @@
+/* The released table: axes with their areas, flows in typed arrays, sums on the fly. */
+
+class Axis {
+  constructor(entry, shared) {
+    this.name = entry.name;
+    this.title = entry.title;
+    const levels = entry.levels ?? shared;
+    this.levels = [{ name: 'all', codes: ['all'], names: [entry.whole], starts: null }, ...levels];
+    this.depth = levels.length;
+    /* spans[level][i] .. spans[level][i + 1] are the finest areas inside area i of the level. */
+    this.spans = new Array(this.depth + 1);
+    const n = this.size(this.depth);
+    this.spans[this.depth] = Int32Array.from({ length: n + 1 }, (_, i) => i);
+    for (let level = this.depth - 1; level >= 0; level -= 1) {
+      const below = this.spans[level + 1];
+      const starts = this.starts(level);
+      this.spans[level] = starts.map((start) => below[start]);
+    }
+    /* above[level][leaf] is the area of the level that holds the finest area. */
+    this.above = this.spans.map((span) => {
+      const above = new Int32Array(n);
+      for (let i = 0; i + 1 < span.length; i += 1) above.fill(i, span[i], span[i + 1]);
+      return above;
+    });
+  }
+
+  size(level) { return this.levels[level].codes.length; }
+
+  /* Where the children of each area start on the next level. */
+  starts(level) {
+    const cached = this.levels[level].starts;
+    if (cached) return cached;
+    const children = this.levels[level + 1].children;
+    const starts = new Int32Array(children.length + 1);
+    for (let i = 0; i < children.length; i += 1) starts[i + 1] = starts[i] + children[i];
+    this.levels[level].starts = starts;
+    return starts;
+  }
+
+  code(level, index) { return this.levels[level].codes[index]; }
+
+  label(level, index) {
+    const { names, codes } = this.levels[level];
+    return (names && names[index]) || codes[index];
+  }
+
+  parent(level, index) { return this.above[level - 1][this.spans[level][index]]; }
+
+  /* The area and those it lies in, coarse to fine. */
+  path(level, index) {
+    const leaf = this.spans[level][index];
+    return Array.from({ length: level + 1 }, (_, at) => ({ level: at, index: this.above[at][leaf] }));
+  }
+
+  /* Areas of `level` inside a focus: [first, behind the last]. */
+  inside(focus, level) {
+    const first = this.above[level][this.spans[focus.level][focus.index]];
+    const last = this.above[level][this.spans[focus.level][focus.index + 1] - 1];
+    return [first, last + 1];
+  }
+
+  /* The next level at which a focus has more than one area; the finest if there is none. */
+  nextLevel(focus) {
+    for (let level = focus.level + 1; level <= this.depth; level += 1) {
+      const [first, last] = this.inside(focus, level);
+      if (last - first > 1) return level;
+    }
+    return this.depth;
+  }
+
+  search(text, limit) {
+    const wanted = folded(text.trim());
+    if (!wanted) return [];
+    this.folded ??= this.levels.map(({ names, codes }) =>
+      codes.map((code, i) => folded(names && names[i] ? names[i] + '\n' + code : code)));
+    const exact = [];
+    const starting = [];
+    const containing = [];
+    for (let level = 1; level <= this.depth; level += 1) {
+      const texts = this.folded[level];
+      for (let index = 0; index < texts.length; index += 1) {
+        const place = texts[index].indexOf(wanted);
+        if (place < 0) continue;
+        const isStart = place === 0 || texts[index][place - 1] === '\n';
+        const end = texts[index][place + wanted.length];
+        const isWhole = isStart && (end === undefined || end === '\n');
+        (isWhole ? exact : isStart ? starting : containing).push({ level, index });
+      }
+    }
+    return [...exact, ...starting, ...containing].slice(0, limit);
+  }
+}
+
+class Model {
+  constructor(header, section) {
+    this.header = header;
+    this.axes = header.axes.map((entry) => new Axis(entry, header.axes[0].levels));
+    this.isConfidential = Boolean(header.confidential);
+    if (header.flows) this.readFlows(header.flows, section);
+    if (header.places) this.readPlaces(header.places, section);
+    if (header.shapes) this.shapes = new Shapes(header.shapes, section);
+  }
+
+  readFlows({ n, signed }, section) {
+    const rows = readNumbers(section('rows'), this.axes[0].size(this.axes[0].depth));
+    this.rowStart = new Int32Array(rows.length + 1);
+    for (let i = 0; i < rows.length; i += 1) this.rowStart[i + 1] = this.rowStart[i] + rows[i];
+    this.column = readNumbers(section('gaps'), n, new Int32Array(n));
+    for (let row = 0; row < rows.length; row += 1) {
+      for (let i = this.rowStart[row] + 1; i < this.rowStart[row + 1]; i += 1) {
+        this.column[i] += this.column[i - 1] + 1;
+      }
+    }
+    this.value = (signed ? readSigned : readNumbers)(section('values'), n);
+    if (this.isConfidential) this.truth = readNumbers(section('truth'), n);
+  }
+
+  readPlaces(places, section) {
+    this.places = places.map((name, axis) => {
+      if (!name) return null;
+      const bytes = section(name).slice();
+      const both = new Float32Array(bytes.buffer);
+      const n = this.axes[axis].size(this.axes[axis].depth);
+      return { lon: both.subarray(0, n), lat: both.subarray(n) };
+    });
+    if (!this.places.some(Boolean)) this.places = null;
+  }
+
+  /* All flows of a view: row area, column area, value (and truth), in order of rows. */
+  flows(view) {
+    const [rowAxis, columnAxis] = this.axes;
+    const [firstRow, lastRow] = rowAxis.inside(view.row, view.rowLevel);
+    const [firstColumn, lastColumn] = columnAxis.inside(view.column, view.columnLevel);
+    const [low, high] = columnAxis.inside(view.column, columnAxis.depth);
+    const above = columnAxis.above[view.columnLevel];
+    const span = rowAxis.spans[view.rowLevel];
+    const room = this.rowStart[span[lastRow]] - this.rowStart[span[firstRow]];
+    const out = {
+      row: new Int32Array(room), column: new Int32Array(room), value: new Float64Array(room),
+      truth: this.truth ? new Float64Array(room) : null, n: 0,
+    };
+    const width = lastColumn - firstColumn;
+    const sum = new Float64Array(width);
+    const trueSum = new Float64Array(width);
+    const isSeen = new Uint8Array(width);
+    const seen = new Int32Array(width);
+    for (let row = firstRow; row < lastRow; row += 1) {
+      let n = 0;
+      for (let i = this.rowStart[span[row]]; i < this.rowStart[span[row + 1]]; i += 1) {
+        const leaf = this.column[i];
+        if (leaf < low || leaf >= high) continue;
+        const at = above[leaf] - firstColumn;
+        if (!isSeen[at]) { isSeen[at] = 1; seen[n++] = at; }
+        sum[at] += this.value[i];
+        if (this.truth) trueSum[at] += this.truth[i];
+      }
+      for (let k = 0; k < n; k += 1) {
+        const at = seen[k];
+        out.row[out.n] = row;
+        out.column[out.n] = at + firstColumn;
+        out.value[out.n] = sum[at];
+        if (this.truth) out.truth[out.n] = trueSum[at];
+        out.n += 1;
+        sum[at] = 0; trueSum[at] = 0; isSeen[at] = 0;
+      }
+    }
+    return out;
+  }
+
+  /* [median, 95 % point, share of false ones] typical for a number of this size; null if unknown. */
+  typical(levels, value) {
+    const classes = this.header.errors && this.header.errors[levels.join()];
+    if (!classes || !classes.length) return null;
+    const size = Math.abs(value);
+    let found = classes[0];
+    for (const entry of classes) if (size >= entry[0]) found = entry;
+    return { median: found[1], p95: found[2], isFalse: found[3] };
+  }
+
+  /* 1 (trust it) to 5 (do not): the typical 95 % error relative to the number. */
+  grade(levels, value) {
+    const typical = this.typical(levels, value);
+    if (!typical) return null;
+    return gradeOf(value === 0 ? Infinity : typical.p95 / Math.abs(value));
+  }
+}
+
+const GRADES = [
+  { upTo: 0.1, label: 'within ±10 %' },
+  { upTo: 0.25, label: '±10 to 25 %' },
+  { upTo: 0.5, label: '±25 to 50 %' },
+  { upTo: 1, label: '±50 to 100 %' },
+  { upTo: Infinity, label: 'beyond ±100 %: may be zero' },
+];
+
+const gradeOf = (relative) => 1 + GRADES.findIndex(({ upTo }) => relative <= upTo);

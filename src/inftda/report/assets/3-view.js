@@ -1,0 +1,54 @@
+/* What is looked at: an area on each axis, the level it is shown by, and how. In the address. */
+
+class View {
+  constructor(model, { row, column, rowLevel, columnLevel, mode }) {
+    const [rows, columns] = model.axes;
+    this.model = model;
+    this.row = row ?? { level: 0, index: 0 };
+    this.column = column ?? { level: 0, index: 0 };
+    this.rowLevel = rowLevel ?? rows.nextLevel(this.row);
+    this.columnLevel = columnLevel ?? columns.nextLevel(this.column);
+    this.mode = mode ?? 'matrix';
+  }
+
+  /* The same view but for some changes; a new focus brings its own level to show. */
+  with(changes) {
+    const kept = { row: this.row, column: this.column, mode: this.mode };
+    if (!('row' in changes)) kept.rowLevel = this.rowLevel;
+    if (!('column' in changes)) kept.columnLevel = this.columnLevel;
+    return new View(this.model, { ...kept, ...changes });
+  }
+
+  get levels() { return [this.rowLevel, this.columnLevel]; }
+
+  get isWhole() { return this.row.level === 0 && this.column.level === 0; }
+
+  /* One level up: the end that is deeper in, or both. */
+  out() {
+    const deepest = Math.max(this.row.level, this.column.level);
+    const up = (axis, focus) => ({ level: focus.level - 1, index: axis.parent(focus.level, focus.index) });
+    const changes = {};
+    if (this.row.level === deepest) changes.row = up(this.model.axes[0], this.row);
+    if (this.column.level === deepest) changes.column = up(this.model.axes[1], this.column);
+    return this.with(changes);
+  }
+
+  get address() {
+    const end = (focus, level) => [focus.level, focus.index, level].join('.');
+    return '#/' + [end(this.row, this.rowLevel), end(this.column, this.columnLevel), this.mode].join('/');
+  }
+
+  static at(model, address, modes) {
+    const match = /^#\/(\d+)\.(\d+)\.(\d+)\/(\d+)\.(\d+)\.(\d+)\/(\w+)$/.exec(address);
+    if (!match) return null;
+    const [a, b, c, d, e, f] = match.slice(1, 7).map(Number);
+    const fits = (axis, level, index, shown) =>
+      level <= axis.depth && index < axis.size(level) && shown >= level && shown <= axis.depth;
+    if (!fits(model.axes[0], a, b, c) || !fits(model.axes[1], d, e, f)) return null;
+    if (!modes.includes(match[7])) return null;
+    return new View(model, {
+      row: { level: a, index: b }, column: { level: d, index: e }, rowLevel: c, columnLevel: f,
+      mode: match[7],
+    });
+  }
+}

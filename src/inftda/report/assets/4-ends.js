@@ -1,0 +1,128 @@
+/* One panel for each axis: where we are (breadcrumb), find an area, and the level shown. */
+
+class End {
+  constructor(explorer, number) {
+    this.explorer = explorer;
+    this.number = number;
+    this.axis = explorer.model.axes[number];
+    this.focusKey = number === 0 ? 'row' : 'column';
+    this.levelKey = number === 0 ? 'rowLevel' : 'columnLevel';
+    this.crumbs = h('ol', { class: 'crumbs' });
+    this.select = h('select', { class: 'field', onchange: () => {
+      explorer.go({ [this.levelKey]: Number(this.select.value) });
+    } });
+    this.finder = new Finder(this.axis, (area) => explorer.go({ [this.focusKey]: area }));
+    this.node = h('section', { class: 'end', 'aria-label': this.axis.title },
+      h('h3', {}, this.axis.title),
+      h('nav', { 'aria-label': this.axis.title + ': where you are' }, this.crumbs),
+      h('div', { class: 'row' }, this.finder.node,
+        h('label', {}, h('span', {}, 'Shown by'), this.select)));
+  }
+
+  show(view) {
+    const focus = view[this.focusKey];
+    const path = this.axis.path(focus.level, focus.index);
+    this.crumbs.replaceChildren(...path.map(({ level, index }) => {
+      const label = this.axis.label(level, index);
+      if (level === focus.level) return h('li', {}, h('span', { 'aria-current': 'location' }, label));
+      return h('li', {}, h('button', { class: 'link', type: 'button', onclick: () => {
+        this.explorer.go({ [this.focusKey]: { level, index } });
+      } }, label));
+    }));
+    const options = [];
+    for (let level = focus.level; level <= this.axis.depth; level += 1) {
+      const [first, last] = this.axis.inside(focus, level);
+      if (level === focus.level && this.axis.depth > level) {
+        options.push(h('option', { value: level }, level === 0 ? 'all together' : 'itself'));
+      } else {
+        options.push(h('option', { value: level }, `${this.axis.levels[level].name} (${whole(last - first)})`));
+      }
+    }
+    this.select.replaceChildren(...options);
+    this.select.value = String(view[this.levelKey]);
+    this.select.disabled = options.length < 2;
+    this.finder.clear();
+  }
+}
+
+/* Search an area by code or name: a combobox that arrow keys, Enter and Escape work on. */
+class Finder {
+  constructor(axis, choose) {
+    this.axis = axis;
+    this.choose = choose;
+    this.active = -1;
+    this.results = [];
+    const id = 'found-' + axis.name.replace(/\W/g, '') + '-' + Finder.made++;
+    this.list = h('ul', { class: 'found hidden', role: 'listbox', id, 'aria-label': 'Areas found' });
+    this.input = h('input', {
+      class: 'field', type: 'search', role: 'combobox', autocomplete: 'off', spellcheck: 'false',
+      'aria-autocomplete': 'list', 'aria-expanded': 'false', 'aria-controls': id,
+      placeholder: 'Code or name',
+      oninput: () => this.find(), onkeydown: (event) => this.key(event),
+      onblur: () => this.close(), onfocus: () => this.find(),
+    });
+    this.node = h('label', { class: 'finder' }, h('span', {}, 'Find an area'), this.input, this.list);
+  }
+
+  clear() { this.input.value = ''; this.close(); }
+
+  close() {
+    this.list.classList.add('hidden');
+    this.input.setAttribute('aria-expanded', 'false');
+    this.input.removeAttribute('aria-activedescendant');
+    this.active = -1;
+  }
+
+  find() {
+    if (!this.input.value.trim()) { this.close(); return; }
+    this.results = this.axis.search(this.input.value, 30);
+    const items = this.results.map((area, i) => this.item(area, i));
+    if (!items.length) items.push(h('li', { class: 'none' }, 'No area has this in its code or name'));
+    this.list.replaceChildren(...items);
+    this.list.classList.remove('hidden');
+    this.input.setAttribute('aria-expanded', 'true');
+    this.mark(this.results.length ? 0 : -1);
+  }
+
+  item({ level, index }, i) {
+    const label = this.axis.label(level, index);
+    const code = this.axis.code(level, index);
+    const above = this.axis.path(level, index).slice(1, -1).reverse()
+      .map((area) => this.axis.label(area.level, area.index));
+    const facts = [this.axis.levels[level].name, label === code ? null : code, ...above].filter(Boolean);
+    return h('li', {
+      role: 'option', id: this.list.id + '-' + i, 'aria-selected': 'false',
+      onmousedown: (event) => { event.preventDefault(); this.take(i); },
+    }, label, h('small', {}, facts.join(' · ')));
+  }
+
+  mark(active) {
+    this.active = active;
+    [...this.list.children].forEach((item, i) => {
+      if (item.role === 'option') item.setAttribute('aria-selected', String(i === active));
+    });
+    if (active < 0) { this.input.removeAttribute('aria-activedescendant'); return; }
+    this.input.setAttribute('aria-activedescendant', this.list.children[active].id);
+    this.list.children[active].scrollIntoView({ block: 'nearest' });
+  }
+
+  key(event) {
+    const n = this.results.length;
+    if (event.key === 'Escape' && this.input.value) { event.stopPropagation(); this.clear(); return; }
+    if (this.list.classList.contains('hidden') || !n) return;
+    if (event.key === 'ArrowDown') this.mark((this.active + 1) % n);
+    else if (event.key === 'ArrowUp') this.mark((this.active + n - 1) % n);
+    else if (event.key === 'Enter') this.take(this.active);
+    else return;
+    event.preventDefault();
+  }
+
+  take(i) {
+    if (i < 0) return;
+    const area = this.results[i];
+    this.clear();
+    this.choose(area);
+  }
+}
+
+Finder.made = 0;

@@ -1,0 +1,221 @@
+/* The explorer of a table with two axes: panels, tabs, what is said of a number, download. */
+
+class Explorer {
+  constructor(model, root) {
+    this.model = model;
+    this.root = root;
+    this.modes = { matrix: new Matrix(this), list: new List(this) };
+    this.titles = { matrix: 'Matrix', list: 'Largest', map: 'Map' };
+    if (model.places) this.modes.map = new Chart(this);
+    this.shading = model.isConfidential ? 'error' : 'reliability';
+    if (!model.isConfidential && !model.header.errors) this.shading = 'size';
+    this.filter = 'all';
+    this.isBetween = false;
+    this.build();
+    window.addEventListener('hashchange', () => this.follow());
+    const start = View.at(model, location.hash, Object.keys(this.modes));
+    this.show(start ?? new View(model, { mode: 'matrix' }));
+  }
+
+  build() {
+    this.ends = [new End(this, 0), new End(this, 1)];
+    this.tabs = Object.keys(this.modes).map((mode) => h('button', {
+      type: 'button', role: 'tab', id: 'tab-' + mode, 'aria-controls': 'seen', 'data-mode': mode,
+      onclick: () => this.go({ mode }), onkeydown: (event) => this.tabKey(event),
+    }, this.titles[mode]));
+    this.up = h('button', { class: 'action', type: 'button', id: 'zoom-out', onclick: () => this.goOut() }, '↑ Zoom out');
+    this.save = h('button', { class: 'action', type: 'button', id: 'download', onclick: () => this.csv() }, 'Download CSV');
+    this.says = h('p', { class: 'says', role: 'status', 'aria-live': 'polite' });
+    this.seen = h('div', { id: 'seen', role: 'tabpanel' });
+    this.legend = h('ul', { class: 'legend', 'aria-label': 'What the shades mean' });
+    const bar = h('div', { class: 'bar' },
+      h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How to show it' }, this.tabs),
+      this.up, this.choices(), h('span', { class: 'push' }), this.save);
+    this.root.replaceChildren(h('div', { class: 'ends' }, this.ends.map(({ node }) => node)), bar,
+      this.says, this.seen, this.legend,
+      h('p', { class: 'note more' }, 'Keys: Tab to the matrix, arrows to move, Enter to zoom in, Escape to zoom out. The address of this page remembers what you look at.'));
+    this.root.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape' && !this.view.isWhole) { this.goOut({ focus: true }); event.preventDefault(); }
+    });
+  }
+
+  /* What shades mean, and on the confidential page which pairs are shown. */
+  choices() {
+    const option = ([value, text]) => h('option', { value }, text);
+    const shades = [];
+    if (this.model.isConfidential) shades.push(['error', 'true error']);
+    if (this.model.header.errors) shades.push(['reliability', 'reliability']);
+    shades.push(['size', 'size']);
+    const shade = h('select', { class: 'field', id: 'shade', onchange: () => {
+      this.shading = shade.value;
+      this.show(this.view);
+    } }, shades.map(option));
+    const out = [h('label', {}, h('span', {}, 'Shade by'), shade)];
+    /* Flows within an area are the largest ones, and often not what is looked for. */
+    this.between = h('label', {}, h('input', { type: 'checkbox', id: 'between', onchange: (event) => {
+      this.isBetween = event.target.checked;
+      this.show(this.view);
+    } }), h('span', {}, 'Only between areas'));
+    if (this.model.header.shared) out.push(this.between);
+    if (this.model.isConfidential) {
+      const filter = h('select', { class: 'field', id: 'filter', onchange: () => {
+        this.filter = filter.value;
+        this.show(this.view);
+      } }, [['all', 'largest flows'], ['error', 'largest errors'],
+        ['positive', 'false positives'], ['negative', 'false negatives']].map(option));
+      out.push(h('label', {}, h('span', {}, 'List'), filter));
+    }
+    return out;
+  }
+
+  tabKey(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = this.tabs.indexOf(event.currentTarget);
+    const next = this.tabs[(at + step + this.tabs.length) % this.tabs.length];
+    this.go({ mode: next.dataset.mode });
+    next.focus();
+    event.preventDefault();
+  }
+
+  /* Change what is looked at; the address changes with it, so the browser's Back works. */
+  go(changes, { focus = false } = {}) {
+    const next = this.view.with(changes);
+    if (next.address === this.view.address) return;
+    this.show(next);
+    location.hash = next.address;
+    if (focus) this.modes[next.mode].focus?.();
+  }
+
+  goOut(options) {
+    if (this.view.isWhole) return;
+    const up = this.view.out();
+    this.go({ row: up.row, column: up.column }, options);
+  }
+
+  follow() {
+    const next = View.at(this.model, location.hash, Object.keys(this.modes));
+    const isStart = location.hash === '' || location.hash === '#';
+    if (next && next.address !== this.view.address) this.show(next);
+    else if (isStart) this.show(new View(this.model, { mode: this.view.mode }));
+  }
+
+  show(view) {
+    this.view = view;
+    this.flows = this.model.flows(view);
+    this.ends.forEach((end) => end.show(view));
+    this.tabs.forEach((tab) => {
+      const isOn = tab.dataset.mode === view.mode;
+      tab.setAttribute('aria-selected', String(isOn));
+      tab.setAttribute('tabindex', isOn ? '0' : '-1');
+    });
+    this.up.disabled = view.isWhole;
+    const canBeWithin = view.mode !== 'matrix' && view.rowLevel === view.columnLevel;
+    this.between.classList.toggle('hidden', !canBeWithin);
+    this.leavesOutWithin = canBeWithin && this.isBetween && this.model.header.shared;
+    this.seen.setAttribute('aria-labelledby', 'tab-' + view.mode);
+    const mode = this.modes[view.mode];
+    this.seen.replaceChildren(mode.node);
+    mode.show(view, this.flows);
+    this.sayWhole();
+    this.explain();
+  }
+
+  /* Numbers of flows from the largest down (or as the confidential page filters them). */
+  order(flows) {
+    const { filter } = this;
+    const kept = [];
+    for (let i = 0; i < flows.n; i += 1) {
+      const value = flows.value[i];
+      if (this.leavesOutWithin && flows.row[i] === flows.column[i]) continue;
+      if (!flows.truth ? value !== 0
+        : filter === 'positive' ? value > 0 && flows.truth[i] === 0
+          : filter === 'negative' ? value === 0 && flows.truth[i] > 0
+            : value !== 0 || flows.truth[i] !== 0) kept.push(i);
+    }
+    const key = !flows.truth || filter === 'all' || filter === 'positive' ? (i) => Math.abs(flows.value[i])
+      : filter === 'negative' ? (i) => flows.truth[i] : (i) => Math.abs(flows.value[i] - flows.truth[i]);
+    const keys = new Float64Array(flows.n);
+    for (const i of kept) keys[i] = key(i);
+    return kept.sort((a, b) => keys[b] - keys[a] || a - b);
+  }
+
+  shade(view, value, truth, largest) {
+    if (this.shading === 'size') return 5 - Math.min(4, Math.floor(4.999 * Math.sqrt(Math.abs(value) / largest)));
+    if (this.shading === 'error') return gradeOf(Math.abs(value - truth) / Math.max(truth, 1));
+    return this.model.grade(view.levels, value);
+  }
+
+  explain() {
+    const { shading } = this;
+    const texts = shading === 'size'
+      ? ['largest', '', 'size', '', 'smallest'] : GRADES.map(({ label }) => label);
+    const title = { reliability: 'Typical error (95 % of such numbers):', error: 'True error:', size: 'Shade:' }[shading];
+    this.legend.replaceChildren(h('li', {}, title), ...texts.map((text, i) =>
+      h('li', {}, h('span', { class: 'swatch r' + (i + 1) }), text)));
+  }
+
+  sayWhole() {
+    let value = 0;
+    let truth = 0;
+    for (let i = 0; i < this.flows.n; i += 1) {
+      value += this.flows.value[i];
+      if (this.flows.truth) truth += this.flows.truth[i];
+    }
+    this.say(this.view.row, this.view.column, { value, truth });
+  }
+
+  /* One number in words: what, how much, how far off it typically is. */
+  say(row, column, { value, truth }) {
+    const { model } = this;
+    const label = (number, { level, index }) =>
+      index < 0 ? 'other areas' : model.axes[number].label(level, index);
+    const { words } = model.header;
+    const parts = [`${words.from} `, h('strong', {}, label(0, row)), ` ${words.to} `, h('strong', {}, label(1, column)), ': '];
+    if (model.isConfidential) {
+      parts.push(h('strong', {}, whole(value)), ' released, ', h('strong', {}, whole(truth)), ` true (${value >= truth ? '+' : ''}${whole(value - truth)}).`);
+    } else {
+      parts.push(h('strong', {}, whole(value)), `${words.units}. `, this.worth(row, column, value));
+    }
+    this.says.replaceChildren(...parts);
+  }
+
+  worth(row, column, value) {
+    if (row.index < 0 || column.index < 0) return 'A sum of several areas.';
+    const levels = [row.level, column.level];
+    if (value === 0) return 'Nothing was published here; the true number may be small and not zero.';
+    const typical = this.model.typical(levels, value);
+    if (!typical) return '';
+    if (typical.p95 === 0 && levels.join() === '0,0') return 'The overall total is exact.';
+    const chance = typical.isFalse >= 0.05 ? ' Some numbers of this size stand where the truth is zero.' : '';
+    return `95 % of numbers like this are within ±${whole(typical.p95)} (${percent(typical.p95 / Math.abs(value))}).${chance}`;
+  }
+
+  /* Everything in view, not only the rows on the screen. */
+  csv() {
+    const { model, view, flows } = this;
+    const [rows, columns] = model.axes;
+    const named = [rows, columns].map((axis, number) => Boolean(axis.levels[view.levels[number]].names));
+    const head = [];
+    [rows, columns].forEach((axis, number) => {
+      head.push(`${axis.name}_level`, axis.name);
+      if (named[number]) head.push(`${axis.name}_name`);
+    });
+    head.push('flow');
+    head.push(...(model.isConfidential ? ['true', 'notice'] : ['typical_error_95']));
+    const lines = [csvRow(head)];
+    for (const i of this.order(flows)) {
+      const cells = [];
+      [[rows, view.rowLevel, flows.row[i]], [columns, view.columnLevel, flows.column[i]]].forEach(([axis, level, index], number) => {
+        cells.push(axis.levels[level].name, axis.code(level, index));
+        if (named[number]) cells.push(axis.label(level, index));
+      });
+      cells.push(flows.value[i]);
+      if (model.isConfidential) cells.push(flows.truth[i], 'CONFIDENTIAL');
+      else cells.push(model.typical(view.levels, flows.value[i])?.p95 ?? '');
+      lines.push(csvRow(cells));
+    }
+    const prefix = model.isConfidential ? 'CONFIDENTIAL-' : '';
+    download(`${prefix}flows-${view.address.slice(2).replace(/\/\w+$/, '').replaceAll('/', '-')}.csv`, lines);
+  }
+}

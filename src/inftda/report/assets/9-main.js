@@ -1,0 +1,99 @@
+/* Tables with one axis or more than two get a plain table for each level; then: start. */
+
+class Plain {
+  constructor(model, root) {
+    this.model = model;
+    this.root = root;
+    this.limit = PAGE_ROWS;
+    const { levels } = model.header;
+    this.select = h('select', { class: 'field', id: 'level', onchange: () => { this.limit = PAGE_ROWS; this.show(); } },
+      levels.map((level, i) => h('option', { value: i }, level.name)));
+    this.input = h('input', { class: 'field', type: 'search', id: 'search', placeholder: 'Code or name',
+      oninput: () => { this.limit = PAGE_ROWS; this.show(); } });
+    this.table = h('div', {});
+    root.replaceChildren(h('div', { class: 'bar' },
+      h('label', {}, h('span', {}, 'Level'), this.select), h('label', {}, h('span', {}, 'Find'), this.input),
+      h('span', { class: 'push' }),
+      h('button', { class: 'action', type: 'button', id: 'download', onclick: () => this.csv() }, 'Download CSV')),
+    this.table);
+    this.show();
+  }
+
+  get level() { return this.model.header.levels[Number(this.select.value)]; }
+
+  label(axis, area) {
+    return this.model.axes[axis].label(this.level.depths[axis], area);
+  }
+
+  /* Rows of the level that hold the text looked for, as [areas..., value, truth]. */
+  get rows() {
+    const { axes, rows } = this.level;
+    const wanted = folded(this.input.value.trim());
+    if (!wanted) return rows;
+    return rows.filter((row) => axes.some((axis, i) => {
+      const code = this.model.axes[axis].code(this.level.depths[axis], row[i]);
+      return folded(this.label(axis, row[i])).includes(wanted) || folded(code).includes(wanted);
+    }));
+  }
+
+  show() {
+    const { axes, depths, n } = this.level;
+    const { header, isConfidential } = this.model;
+    const found = this.rows;
+    const largest = Math.max(1, ...found.slice(0, this.limit).map((row) => Math.abs(row[axes.length])));
+    const head = [...axes.map((axis) => h('th', { scope: 'col', class: 'text' }, this.model.axes[axis].title)),
+      h('th', { scope: 'col' }, isConfidential ? 'Released' : header.words.unit),
+      h('th', { scope: 'col' }, isConfidential ? 'True' : 'Typical error (95 %)'),
+      h('th', { scope: 'col', class: 'wide' }, h('span', { class: 'unseen' }, 'Bar'))];
+    const body = found.slice(0, this.limit).map((row) => {
+      const value = row[axes.length];
+      const typical = this.model.typical(depths, value);
+      const last = isConfidential ? whole(row[axes.length + 1])
+        : typical ? h('span', { class: 'chip r' + this.model.grade(depths, value) }, '±' + whole(typical.p95)) : '';
+      return h('tr', {}, axes.map((axis, i) => h('td', { class: 'text' }, this.label(axis, row[i]))),
+        h('td', {}, whole(value)), h('td', {}, last),
+        h('td', { class: 'wide' }, s('svg', { 'aria-hidden': 'true' },
+          s('rect', { width: (100 * Math.abs(value) / largest).toFixed(2) + '%', height: '100%', rx: 2 }))));
+    });
+    const left = found.length - body.length;
+    const kept = this.level.rows.length < n ? ` This page holds the largest ${whole(this.level.rows.length)} of ${whole(n)}; the release has all.` : '';
+    this.table.replaceChildren(...[
+      h('p', { class: 'note' }, `${whole(found.length)} cells.${kept}`),
+      h('div', { class: 'scroll' }, h('table', { class: 'flows' }, h('thead', {}, h('tr', {}, head)), h('tbody', {}, body))),
+      left > 0 ? h('button', { class: 'action more', type: 'button', onclick: () => { this.limit += 2 * PAGE_ROWS; this.show(); } },
+        `Show ${whole(Math.min(left, 2 * PAGE_ROWS))} more of ${whole(left)}`) : null,
+    ].filter(Boolean));
+  }
+
+  csv() {
+    const { axes, depths } = this.level;
+    const { model } = this;
+    const head = axes.map((axis) => model.axes[axis].name);
+    head.push('flow', ...(model.isConfidential ? ['true', 'notice'] : ['typical_error_95']));
+    const lines = [csvRow(head)];
+    for (const row of this.rows) {
+      const value = row[axes.length];
+      lines.push(csvRow([...axes.map((axis, i) => model.axes[axis].code(depths[axis], row[i])), value,
+        ...(model.isConfidential ? [row[axes.length + 1], 'CONFIDENTIAL'] : [model.typical(depths, value)?.p95 ?? ''])]));
+    }
+    download((model.isConfidential ? 'CONFIDENTIAL-' : '') + 'cells.csv', lines);
+  }
+}
+
+async function start() {
+  const root = document.getElementById('explorer');
+  const began = performance.now();
+  try {
+    const { header, section } = await unpack(document.getElementById('packed').textContent);
+    const model = new Model(header, section);
+    if (header.flows) new Explorer(model, root);
+    else new Plain(model, root);
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+    document.documentElement.dataset.unpacked = String(Math.round(performance.now() - began));
+  } catch (problem) {
+    root.replaceChildren(h('p', { class: 'note' }, 'The numbers cannot be shown: ' + problem.message));
+    throw problem;
+  }
+}
+
+start();

@@ -1,0 +1,240 @@
+"""What the explorer of a page holds: areas, flows, typical errors, places.
+
+A table with two axes is embedded whole and summed up in the browser. If that would make the
+page too heavy, the finest level is left out (the page says so) until it fits. Tables with one
+axis or more than two get their largest cells, level by level.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.evaluate.typical import MAX_CELLS, Areas, Cells, LevelSums, TypicalErrors
+from inftda.report.labels import Labels
+from inftda.report.packing import Pack, varints, zigzag
+from inftda.report.shapes import Shapes
+from inftda.tree import Axis, Tree
+
+#: Letters of packed data a page may have; with all else it stays below 15 MB.
+MAX_LETTERS = 13_000_000
+#: Cells of a table with other than two axes: all of them up to here, else the largest of each level.
+MAX_PLAIN_CELLS, LARGEST_CELLS = 60_000, 2_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to explore: its leaves, and beside it the true ones on confidential pages only.
+
+    Attributes:
+        tree: axes of the table.
+        areas: numbers of finest areas on each axis.
+        value: the released flows.
+        truth: areas and counts of the true leaves; None on public pages.
+    """
+
+    tree: Tree
+    areas: Areas
+    value: NDArray[np.int64]
+    truth: tuple[Areas, NDArray[np.int64]] | None = None
+
+    def cells(
+        self, depths: Sequence[int]
+    ) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64], NDArray[np.int64] | None]:
+        """Areas, released and true sums of all cells of a level that are not empty."""
+        sums = LevelSums(self.tree, depths)
+        released = sums.of(self.areas, self.value)
+        if self.truth is None:
+            return sums.areas(released.number), released.value, None
+        true = sums.of(*self.truth)
+        number = np.union1d(released.number, true.number)
+        return sums.areas(number), _at(released, number), _at(true, number)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Packed data of a page.
+
+    Attributes:
+        packed: as it stands in the page.
+        depths: the finest level on each axis that the page holds.
+    """
+
+    packed: str
+    depths: tuple[int, ...]
+
+
+def pack_contents(
+    table: Table, labels: Labels, shapes: Shapes | None, errors: TypicalErrors | None
+) -> Contents:
+    """Pack what the explorer needs, at the finest level that fits."""
+    finest = tuple(axis.hierarchy.depth for axis in table.tree.axes)
+    if len(finest) != 2:
+        return Contents(_plain(table, labels, errors), finest)
+    depths = finest
+    while True:
+        packed = _explorer(table, labels, shapes, errors, depths)
+        coarser = _coarser(depths)
+        if len(packed) <= MAX_LETTERS or coarser is None:
+            return Contents(packed, depths)
+        depths = coarser
+
+
+def _coarser(depths: tuple[int, ...]) -> tuple[int, ...] | None:
+    """One level less on the axis that has most of them; None if there is none to spare."""
+    deepest = max(depths)
+    if deepest == 1:
+        return None
+    return tuple(depth - 1 if depth == deepest else depth for depth in depths)
+
+
+def _explorer(
+    table: Table,
+    labels: Labels,
+    shapes: Shapes | None,
+    errors: TypicalErrors | None,
+    depths: tuple[int, ...],
+) -> str:
+    pack = Pack(_header(table, labels, errors, depths))
+    areas, value, truth = table.cells(depths)
+    n_rows = table.tree.axes[0].hierarchy.n_areas(depths[0])
+    pack.add_flows(n_rows, areas[0], areas[1], value, truth)
+    if labels.places:
+        _add_places(pack, table.tree, labels, depths)
+    if shapes is not None and shapes.level <= depths[shapes.axis]:
+        numbers = shapes.numbers()
+        pack.header["shapes"] = {
+            "axis": shapes.axis,
+            "level": shapes.level,
+            "areas": shapes.areas,
+            "n": len(numbers),
+            "scale": shapes.scale,
+        }
+        pack.add("shapes", varints(zigzag(numbers)))
+    return pack.text()
+
+
+def _plain(table: Table, labels: Labels, errors: TypicalErrors | None) -> str:
+    depths = tuple(axis.hierarchy.depth for axis in table.tree.axes)
+    header = _header(table, labels, errors, depths)
+    levels = [level for level in table.tree.levels[1:] if level.n_nodes <= MAX_CELLS]
+    held = [(level, table.cells(level.depths)) for level in levels]
+    most = LARGEST_CELLS
+    if sum(len(value) for _, (_, value, _) in held) <= MAX_PLAIN_CELLS:
+        most = MAX_PLAIN_CELLS
+    header["levels"] = []
+    for level, (areas, value, truth) in held:
+        axes = [number for number, depth in enumerate(level.depths) if depth]
+        top = np.argsort(-np.abs(value), kind="stable")[:most]
+        columns = [areas[number][top] for number in axes] + [value[top]]
+        columns += [] if truth is None else [truth[top]]
+        header["levels"].append(
+            {
+                "name": level.name,
+                "depths": level.depths,
+                "axes": axes,
+                "n": len(value),
+                "rows": np.stack(columns, axis=1).tolist(),
+            }
+        )
+    return Pack(header).text()
+
+
+def _header(
+    table: Table, labels: Labels, errors: TypicalErrors | None, depths: tuple[int, ...]
+) -> dict[str, Any]:
+    axes = table.tree.axes
+    is_shared = len(axes) == 2 and axes[0].hierarchy == axes[1].hierarchy
+    return {
+        "confidential": table.truth is not None,
+        "shared": is_shared,
+        "words": _words(table.tree),
+        "axes": [
+            _axis(table.tree, number, axis, labels, depths[number], is_same=is_shared and number > 0)
+            for number, axis in enumerate(axes)
+        ],
+        "errors": None if errors is None else _errors(errors, depths),
+    }
+
+
+def _words(tree: Tree) -> dict[str, str]:
+    """How the explorer speaks of this kind of table."""
+    if tree.is_od:
+        return {
+            "row": "From",
+            "column": "To",
+            "from": "From",
+            "to": "to",
+            "unit": "Trips",
+            "units": " trips",
+        }
+    first, second = (tree.axes[i].name if i < len(tree.axes) else "" for i in range(2))
+    return {
+        "row": first,
+        "column": second,
+        "from": f"{first}:",
+        "to": f"· {second}:",
+        "unit": "Count",
+        "units": "",
+    }
+
+
+def _axis(
+    tree: Tree, number: int, axis: Axis, labels: Labels, depth: int, *, is_same: bool
+) -> dict[str, Any]:
+    hierarchy = axis.hierarchy
+    title = {"origin": "From (origin)", "destination": "To (destination)"}.get(axis.name, axis.name)
+    wholes = {"origin": "All origins", "destination": "All destinations"}
+    entry = {
+        "name": axis.name,
+        "title": title if tree.is_od else axis.name,
+        "whole": wholes[axis.name] if tree.is_od else "All",
+        "levels": None,
+    }
+    # Both ends of a trip usually share their areas; they stand in the page once.
+    if not is_same:
+        entry["levels"] = [
+            {
+                "name": hierarchy.level_name(level),
+                "codes": hierarchy.codes(level).to_pylist(),
+                "names": labels.names.get((number, level)),
+                "children": np.diff(hierarchy.child_start(level - 1)).tolist(),
+            }
+            for level in range(1, depth + 1)
+        ]
+    return entry
+
+
+def _errors(errors: TypicalErrors, depths: tuple[int, ...]) -> dict[str, list[list[float]]]:
+    """Level to its size classes: smallest number, median, 95 % point, share of false ones."""
+    return {
+        ",".join(map(str, level.depths)): [
+            [entry.low, entry.median, entry.p95, round(entry.false, 3)] for entry in level.classes
+        ]
+        for level in errors.levels
+        if all(at <= most for at, most in zip(level.depths, depths, strict=True))
+    }
+
+
+def _add_places(pack: Pack, tree: Tree, labels: Labels, depths: tuple[int, ...]) -> None:
+    """Places of the finest areas the page holds: the mean of what lies in them."""
+    pack.header["places"] = [None, None]
+    for number, (lon, lat) in labels.places.items():
+        hierarchy = tree.axes[number].hierarchy
+        above = hierarchy.ancestor(hierarchy.depth, depths[number])
+        known = ~np.isnan(lon)
+        n = hierarchy.n_areas(depths[number])
+        weight = np.bincount(above[known], minlength=n)
+        with np.errstate(invalid="ignore"):
+            means = [np.bincount(above[known], at[known], n) / weight for at in (lon, lat)]
+        pack.header["places"][number] = f"places{number}"
+        pack.add(f"places{number}", np.concatenate(means).astype("<f4").tobytes())
+
+
+def _at(cells: Cells, number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Values of cells by number, 0 for those that are not there; `number` holds all of them."""
+    value = np.zeros(len(number), np.int64)
+    value[np.searchsorted(number, cells.number)] = cells.value
+    return value

@@ -1,0 +1,165 @@
+"""Names and places of areas, from files the custodian gives: for people, never for sums.
+
+Everything here is public. A names file has the columns level, code, name; a centroids file
+has one column called like a level, lon, lat, and may have name.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from inftda.errors import InftdaError
+from inftda.hierarchy import Hierarchy
+from inftda.tables import read_strings
+from inftda.tree import Tree
+
+Places = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+_LON, _LAT = ("lon", "longitude", "lng", "long"), ("lat", "latitude")
+
+
+@dataclass
+class Labels:
+    """What is known of the areas of a tree beside their codes.
+
+    Attributes:
+        names: (axis, level) to a name for each area, None where there is none.
+        places: axis to longitudes and latitudes of its finest areas, not-a-number where
+            there is none.
+    """
+
+    names: dict[tuple[int, int], list[str | None]] = field(default_factory=dict)
+    places: dict[int, Places] = field(default_factory=dict)
+
+    def add_names(self, tree: Tree, path: Path) -> None:
+        """Read a names file.
+
+        Raises:
+            InftdaError: it has other columns, or none of its areas is in the release.
+        """
+        table = read_strings(
+            path, what="names file", error=InftdaError, columns=("level", "code", "name")
+        )
+        found = 0
+        for axis, level, name in _levels(tree):
+            rows = table.filter(pc.equal(table.column("level"), name))
+            found += self._name(tree, axis, level, rows.column("code"), rows.column("name"))
+        if not found:
+            levels = ", ".join(dict.fromkeys(name for _, _, name in _levels(tree)))
+            raise InftdaError(
+                f"no area of {path.name!r} (the names file) is in this release, whose levels "
+                f"are {levels}; check its level and code columns"
+            )
+
+    def add_centroids(self, tree: Tree, path: Path) -> None:
+        """Read a centroids file; its names are taken where the names file has none.
+
+        Raises:
+            InftdaError: a column is missing, a coordinate is no number of degrees, or none
+                of its areas is in the release.
+        """
+        table = read_strings(path, what="centroids file", error=InftdaError)
+        lon, lat = (
+            _degrees(table, path, wanted, most)
+            for wanted, most in ((_LON, 180.0), (_LAT, 90.0))
+        )
+        found = 0
+        for axis, level, name in _levels(tree):
+            if name not in table.column_names:
+                continue
+            codes = table.column(name)
+            found += self._place(tree, axis, level, codes, (lon, lat))
+            if "name" in table.column_names:
+                self._name(tree, axis, level, codes, table.column("name"))
+        if not found:
+            levels = ", ".join(dict.fromkeys(name for _, _, name in _levels(tree)))
+            raise InftdaError(
+                f"no area of {path.name!r} (the centroids file) is in this release; it must have "
+                f"a column called like one of the levels ({levels}) with their codes"
+            )
+
+    def _name(
+        self, tree: Tree, axis: int, level: int, codes: pa.ChunkedArray, names: pa.ChunkedArray
+    ) -> int:
+        """Give names to areas that have none; how many areas were found."""
+        hierarchy = tree.axes[axis].hierarchy
+        area = _find(hierarchy, level, codes)
+        known = self.names.get((axis, level)) or [None] * hierarchy.n_areas(level)
+        for number, name in zip(area.tolist(), names.to_pylist(), strict=True):
+            if number >= 0 and name and name.strip() and known[number] is None:
+                known[number] = name.strip()
+        if any(known):
+            self.names[axis, level] = known
+        return int((area >= 0).sum())
+
+    def _place(
+        self, tree: Tree, axis: int, level: int, codes: pa.ChunkedArray, at: Places
+    ) -> int:
+        """Put areas on the map; a coarse area's place is that of all finest areas in it."""
+        hierarchy = tree.axes[axis].hierarchy
+        area = _find(hierarchy, level, codes)
+        self.place_areas(hierarchy, axis, level, area, at)
+        return int((area >= 0).sum())
+
+    def place_areas(
+        self,
+        hierarchy: Hierarchy,
+        axis: int,
+        level: int,
+        area: NDArray[np.int64],
+        at: Places,
+    ) -> None:
+        """Put areas (by number, -1 for none) on the map where nothing finer is known."""
+        n = hierarchy.n_areas(level)
+        lon, lat = (np.full(n, np.nan, np.float32) for _ in range(2))
+        is_known = area >= 0
+        lon[area[is_known]], lat[area[is_known]] = at[0][is_known], at[1][is_known]
+        above = hierarchy.ancestor(hierarchy.depth, level)
+        old = self.places.get(axis, (np.full(len(above), np.nan, np.float32),) * 2)
+        is_open = np.isnan(old[0])
+        self.places[axis] = (
+            np.where(is_open, lon[above], old[0]),
+            np.where(is_open, lat[above], old[1]),
+        )
+
+
+def _levels(tree: Tree) -> Iterator[tuple[int, int, str]]:
+    """Axis number, level and level name, the finest first."""
+    for number, axis in enumerate(tree.axes):
+        for level in range(axis.hierarchy.depth, 0, -1):
+            yield number, level, axis.hierarchy.level_name(level)
+
+
+def _find(hierarchy: Hierarchy, level: int, codes: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Area number of each code, -1 for codes that are not of this level."""
+    found = pc.index_in(codes, value_set=hierarchy.codes(level))
+    return np.asarray(pc.fill_null(found, -1), dtype=np.int64)
+
+
+def _degrees(
+    table: pa.Table, path: Path, wanted: tuple[str, ...], most: float
+) -> NDArray[np.float32]:
+    """A column of degrees; blank cells are not-a-number."""
+    name = next((name for name in table.column_names if name.lower() in wanted), None)
+    if name is None:
+        raise InftdaError(
+            f"{path.name!r} (the centroids file) has no column {wanted[0]!r}; "
+            f"it has {', '.join(table.column_names)}"
+        )
+    degrees = np.empty(table.num_rows, np.float32)
+    for row, cell in enumerate(table.column(name).to_pylist()):
+        try:
+            degrees[row] = float(cell) if (cell or "").strip() else np.nan
+        except ValueError:
+            degrees[row] = np.inf
+        if abs(degrees[row]) > most:
+            raise InftdaError(
+                f"column {name!r} of {path.name!r} (the centroids file) must be degrees between "
+                f"-{most:g} and {most:g}, got {cell!r} in row {row + 1}"
+            )
+    return degrees

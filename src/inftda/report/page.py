@@ -1,0 +1,227 @@
+"""The public page of a release: one file that opens from disk and needs no network.
+
+It shows the release, its manifest, and what follows from them; it never sees the truth.
+"""
+
+import os
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from inftda.errors import InftdaError, ReleaseError
+from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_errors
+from inftda.publication.release import Release
+from inftda.report.accuracy import accuracy_section
+from inftda.report.contents import Contents, Table, pack_contents
+from inftda.report.labels import Labels
+from inftda.report.markup import Html, asset, fill, join, policy, script, tag, text
+from inftda.report.promise import promise_section
+from inftda.report.shapes import Shapes, read_shapes
+from inftda.report.technical import technical_section
+
+
+@dataclass(frozen=True)
+class Files:
+    """What helps people to read a page; all of it public, all optional.
+
+    Attributes:
+        names: names of areas (columns level, code, name).
+        centroids: places of areas (a column called like a level, lon, lat, perhaps name).
+        geojson: outlines of areas, in degrees.
+    """
+
+    names: Path | None = None
+    centroids: Path | None = None
+    geojson: Path | None = None
+
+    def read(self, release: Release) -> tuple[Labels, Shapes | None]:
+        """Names and places, and outlines.
+
+        Raises:
+            InftdaError: a file cannot be read or does not fit the release.
+        """
+        labels = Labels()
+        if self.names is not None:
+            labels.add_names(release.tree, self.names)
+        if self.centroids is not None:
+            labels.add_centroids(release.tree, self.centroids)
+        shapes = None
+        if self.geojson is not None:
+            shapes = read_shapes(release.tree, self.geojson, labels)
+        return labels, shapes
+
+
+def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
+    release: Release,
+    out: str | Path,
+    *,
+    title: str | None = None,
+    files: Files | None = None,
+    runs: int = 20,
+    seconds: float = 20.0,
+) -> Path:
+    """Write the public page of a release.
+
+    Args:
+        release: the release.
+        out: the HTML file to write; replaced if it is there.
+        title: heading of the page.
+        files: names, places and outlines of areas.
+        runs: simulations for typical errors, at most.
+        seconds: time for them.
+
+    Returns:
+        The file.
+
+    Raises:
+        InftdaError: a file cannot be read, written, or does not fit the release.
+
+    Privacy:
+        Post-processing of the release: no cost.
+    """
+    check_file(Path(out))
+    labels, shapes = (files or Files()).read(release)
+    errors = _typical(release, runs, seconds)
+    table = Table(release.tree, *released_leaves(release))
+    contents = pack_contents(table, labels, shapes, errors)
+    heading = title or _default_title(release)
+    page = render(
+        {
+            "kind": "public",
+            "title": text(heading),
+            "robots": "",
+            "banner": _banner(release),
+            "banner_again": "",
+            "masthead": join(
+                [
+                    tag("p", "Released with differential privacy", class_="kicker"),
+                    tag("h1", heading),
+                    tag("p", summary(release), class_="sub"),
+                ]
+            ),
+            "contents": links(
+                promise="Promise", accuracy="Accuracy", explore="Explore", technical="Small print"
+            ),
+            "sections": join([promise_section(release), accuracy_section(release, errors)]),
+            "explore_title": "Explore the numbers",
+            "explore_lead": explore_lead(release, contents),
+            "technical": technical_section(release),
+            "footer": footer(),
+            "packed": contents.packed,
+        }
+    )
+    return write_file(Path(out), page)
+
+
+def render(parts: dict[str, str]) -> str:
+    """A page from its parts: everything but style, script and policy."""
+    style, code = asset("style.css"), script()
+    values = {**parts, "style": style, "script": code, "policy": policy(style, code)}
+    return fill(asset("page.html"), values)
+
+
+def links(**titles: str) -> Html:
+    """Links to sections by their ids."""
+    return join([tag("a", title, href=f"#{name}") for name, title in titles.items()])
+
+
+def summary(release: Release) -> str:
+    """One line of sizes."""
+    what = "flows between" if release.tree.is_od else "cells of"
+    finest = dict.fromkeys(
+        f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} areas "
+        f"({axis.hierarchy.level_name(axis.hierarchy.depth)})"
+        for axis in release.tree.axes
+    )
+    counted = "trips" if release.tree.is_od else "counted"
+    return (
+        f"{release.manifest.n_flows:,} {what} {' and '.join(finest)}, "
+        f"{release.total:,} {counted} in all"
+    )
+
+
+def explore_lead(release: Release, contents: Contents) -> str:
+    """How to use the explorer, and what it does not hold."""
+    words = "Choose a level and look for an area; what you see can be downloaded."
+    if len(release.tree.axes) == 2:
+        words = (
+            "Click a number to zoom into both ends, a heading to zoom into one. "
+            "The fainter the shade, the less a number is to be trusted."
+        )
+    finest = tuple(axis.hierarchy.depth for axis in release.tree.axes)
+    if contents.depths != finest:
+        held = " and ".join(
+            dict.fromkeys(
+                axis.hierarchy.level_name(depth)
+                for axis, depth in zip(release.tree.axes, contents.depths, strict=True)
+            )
+        )
+        words += f" To keep this page light it goes down to {held}; the release goes further."
+    return text(words)
+
+
+def footer() -> Html:
+    """What made the page, and that it is self-contained."""
+    return tag(
+        "p",
+        f"Made with inftda {_version()}. This page holds all its data, loads nothing from the "
+        "network and sends nothing anywhere.",
+    )
+
+
+def check_file(out: Path) -> None:
+    """Complain about the file to write before any work is done.
+
+    Raises:
+        InftdaError: it is a folder, or its folder is not there.
+    """
+    if out.is_dir():
+        raise InftdaError(f"{str(out)!r} is a folder; give the name of an HTML file")
+    if not out.absolute().parent.is_dir():
+        raise InftdaError(f"there is no folder {str(out.absolute().parent)!r} to write into")
+
+
+def write_file(out: Path, page: str, *, mode: int = 0o644) -> Path:
+    """Write a page as a whole or not at all."""
+    partial = out.absolute().parent / f".{out.name}.partial-{os.getpid()}"
+    try:
+        descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(page)
+        partial.replace(out)
+    except OSError as problem:
+        raise InftdaError(f"cannot write {str(out)!r}: {problem.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return out
+
+
+def _typical(release: Release, runs: int, seconds: float) -> TypicalErrors | None:
+    """Typical errors, or None for releases that cannot stand for a truth."""
+    try:
+        return typical_errors(release, runs=runs, seconds=seconds)
+    except ReleaseError:
+        return None
+
+
+def _default_title(release: Release) -> str:
+    if release.tree.is_od:
+        return "Origin–destination flows"
+    return " by ".join(axis.name for axis in release.tree.axes)
+
+
+def _banner(release: Release) -> Html:
+    if release.manifest.private:
+        return Html("")
+    words = (
+        "NOT PRIVATE: this release was made with a seed, for testing. It promises nothing and "
+        "must not be published."
+    )
+    return tag("div", tag("div", tag("p", words), class_="wrap"), class_="banner", role="alert")
+
+
+def _version() -> str:
+    try:
+        return version("inftda")
+    except PackageNotFoundError:
+        return "(not installed)"

@@ -1,0 +1,142 @@
+"""The guarantee of a release, in words for people and in numbers for experts.
+
+Every figure follows from the manifest; nothing is claimed that the plan does not give.
+"""
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from inftda.publication.release import Release
+from inftda.report.markup import Html, join, tag, text
+
+if TYPE_CHECKING:
+    from inftda.privacy.plan import Plan
+    from inftda.privacy.stability import StabilityPlan
+
+#: From here on an observer who knows everything else is nearly sure: the page says so.
+WEAK_GUESS = 0.95
+
+
+def promise_section(release: Release) -> Html:
+    """What is promised to the people in the table."""
+    plan = release.manifest.plan
+    trips = "trip" if plan.unit.trips == 1 else "trips"
+    if not release.tree.is_od:
+        trips = "entry" if plan.unit.trips == 1 else "entries"
+    parts = [
+        tag("h2", "What is promised", id="promise-title"),
+        tag(
+            "p",
+            "Before anything was published, random noise of a measured size was added to the "
+            f"numbers, so that no one’s {trips} can be read out of them. This is called "
+            "differential privacy: the page you see would look much the same if any one person’s "
+            f"{trips} had been different. The promise holds whatever else an observer knows, "
+            "and cannot be undone by computing on the numbers.",
+        ),
+        _guess_words(plan, trips),
+        _figures(release, plan),
+        tag(
+            "p",
+            tag("strong", "Who is protected: "),
+            f"{plan.unit.describe()}. ",
+            _total_words(plan),
+        ),
+        tag(
+            "p",
+            "Anyone can recompute this guarantee from the published files: ",
+            tag("code", "inftda verify RELEASE"),
+            ".",
+            class_="note",
+        ),
+    ]
+    return tag("section", *parts, id="promise", aria_labelledby="promise-title")
+
+
+def guess_bound(epsilon: float | None, delta: float | None, rho: Fraction | None) -> float:
+    """Odds of telling two neighbouring tables apart, against 1/2 by tossing a coin; rounded up.
+
+    From (epsilon, delta): (e^epsilon + delta) / (1 + e^epsilon). From rho (zCDP): divergence is
+    at most rho, so total variation is at most sqrt(rho / 2) (Pinsker) and at most
+    sqrt(1 - e^-rho) (Bretagnolle and Huber). The least of these holds.
+    """
+    variation = 1.0
+    if epsilon is not None and delta is not None:
+        variation = min(variation, math.tanh(epsilon / 2) + delta)
+    if rho is not None:
+        cost = float(rho)
+        variation = min(variation, math.sqrt(cost / 2), math.sqrt(-math.expm1(-cost)))
+    return min(1.0, math.ceil((1 + variation) / 2 * 1000 + 1e-9) / 1000)
+
+
+def scientific(value: float) -> Html:
+    """A small number as people write it: 10 to the power of -8."""
+    mantissa, _, exponent = f"{value:.2e}".partition("e")
+    power = join(["10", tag("sup", f"\N{MINUS SIGN}{-int(exponent)}")])
+    if value >= 0.001 or value <= 0:
+        return text(f"{value:g}")
+    digits = mantissa.rstrip("0").rstrip(".")
+    return power if digits == "1" else join([f"{digits} × ", power])
+
+
+def _guess_words(plan: "Plan | StabilityPlan", trips: str) -> Html:
+    guess = guess_bound(plan.epsilon, plan.delta, getattr(plan, "rho", None))
+    odds = Html("")
+    if plan.epsilon is not None and plan.delta is not None:
+        factor = math.exp(plan.epsilon)
+        size = f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"
+        odds = join(
+            [
+                " Whatever someone concludes about one person, the odds of that conclusion change "
+                f"by a factor of at most {size} (that is e to the power of epsilon), except with "
+                "a probability of ",
+                scientific(plan.delta),
+                ".",
+            ]
+        )
+    weak = ""
+    if guess >= WEAK_GUESS:
+        weak = (
+            " At this setting the formal promise against so well-informed an observer is weak; "
+            "a smaller epsilon makes it stronger."
+        )
+    return tag(
+        "p",
+        f"In numbers: imagine someone who knows the {trips} of everybody else, and for one last "
+        "person has to tell which of two possibilities is true. Tossing a coin, they are right in "
+        "50 % of cases. With all the numbers on this page, they are right in at most ",
+        tag("strong", f"{100 * guess:.1f} %"),
+        " of cases.",
+        odds,
+        weak,
+    )
+
+
+def _total_words(plan: "Plan | StabilityPlan") -> str:
+    if plan.unit.root_is_public:
+        return "The overall total is the true one; every other number carries noise."
+    return "All numbers carry noise, the overall total too."
+
+
+def _figures(release: Release, plan: "Plan | StabilityPlan") -> Html:
+    rho = getattr(plan, "rho", None)
+    figures: list[tuple[str, object, str]] = []
+    if plan.epsilon is not None and plan.delta is not None:
+        figures += [
+            ("Epsilon (ε)", f"{plan.epsilon:g}", "smaller is more private"),
+            ("Delta (δ)", scientific(plan.delta), "odds that the bound on ε fails"),
+        ]
+    if rho is not None:
+        figures.append(("Rho (ρ)", f"{float(rho):.4g}", "the same as zero-concentrated DP"))
+    sigmas = [level.sigma for level in plan.levels if hasattr(level, "sigma")]
+    if sigmas:
+        low, high = min(sigmas), max(sigmas)
+        spread = f"{low:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g}–{high:.3g}"
+        figures.append(("Noise (σ)", spread, "standard deviation, in trips, at each level"))
+    if not release.tree.is_od and sigmas:
+        figures[-1] = (*figures[-1][:2], "standard deviation at each level")
+    items = [
+        tag("div", tag("dt", name), tag("dd", value, tag("small", meaning)))
+        for name, value, meaning in figures
+    ]
+    return tag("dl", *items, class_="figures")

@@ -1,0 +1,74 @@
+"""`inftda evaluate` as it is typed."""
+
+import json
+
+import pytest
+
+from inftda.cli.main import run
+
+AREAS = "region,town\nN,001\nN,002\nS,003\n"
+FLOWS = "from,to,n\n001,002,700\n001,003,80\n003,003,400\n"
+COLUMNS = ["--origin", "from", "--destination", "to", "--count", "n"]
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """A folder with a truth and a release of it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "areas.csv").write_text(AREAS)
+    (tmp_path / "flows.csv").write_text(FLOWS)
+    release = ["release", "flows.csv", "--areas", "areas.csv", "--out", "release", "--quiet"]
+    assert run([*release, *COLUMNS, "--epsilon", "1", "--delta", "1e-6"]) == 0
+    return tmp_path
+
+
+def evaluate(*arguments):
+    return run(["evaluate", "release", "--truth", "flows.csv", *COLUMNS, *arguments])
+
+
+def test_measures_are_written_and_shown_as_confidential(work, capsys):
+    assert evaluate("--out", "measures") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("CONFIDENTIAL")
+    assert "region > region" in shown
+    names = {path.name for path in (work / "measures").iterdir()}
+    assert names == {
+        "CONFIDENTIAL-evaluation.json",
+        "CONFIDENTIAL-levels.csv",
+        "CONFIDENTIAL-levels.parquet",
+        "CONFIDENTIAL-sizes.csv",
+        "CONFIDENTIAL-sizes.parquet",
+    }
+    summary = json.loads((work / "measures" / "CONFIDENTIAL-evaluation.json").read_text())
+    assert summary["levels"][0]["total_true"] == 1180
+    assert summary["levels"][0]["max_abs_error"] == 0
+    assert summary["release"]["epsilon"] == 1
+
+
+@pytest.mark.usefixtures("work")
+def test_json_goes_to_standard_output_alone(capsys):
+    assert evaluate("--out", "measures", "--json") == 0
+    output = capsys.readouterr()
+    assert json.loads(output.out)["confidential"] is True
+    assert output.err == ""
+
+
+@pytest.mark.usefixtures("work")
+def test_quiet_says_nothing(capsys):
+    assert evaluate("--out", "measures", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("out", ["release", "release/measures", "./x/../release/measures"])
+def test_measures_do_not_get_into_the_release(work, out, capsys):
+    before = sorted(work.rglob("*"))
+    assert evaluate("--out", out) == 2
+    assert "confidential" in capsys.readouterr().err
+    assert sorted(work.rglob("*")) == before
+
+
+def test_a_truth_that_does_not_fit_the_areas_is_an_error(work, capsys):
+    (work / "flows.csv").write_text("from,to,n\n001,999,700\n")
+    assert evaluate("--out", "measures") == 2
+    assert "cannot be placed" in capsys.readouterr().err
+    assert not (work / "measures").exists()

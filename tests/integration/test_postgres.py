@@ -1,0 +1,228 @@
+"""Trips from a real PostgreSQL server on loopback, streamed through ADBC."""
+
+import logging
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import traceback
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from inftda.errors import IngestError
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import SqlQuery, read_leaves
+from inftda.privacy.unit import PrivacyUnit
+
+pg = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra `sql` is not installed")
+
+TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
+AXES = [("origin", TOWNS), ("destination", TOWNS)]
+#: With everything in it that an address may trip over.
+PASSWORD = "hüsh/Xw7@q?9#k %zz"
+N_ROWS = 30_000
+
+
+def binaries():
+    """The folder with initdb and pg_ctl, or a skip that says what is missing."""
+    found = shutil.which("pg_ctl")
+    folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    for folder in reversed(folders):
+        if (folder / "initdb").exists() and (folder / "pg_ctl").exists():
+            return folder
+    pytest.skip("NO POSTGRESQL SERVER HERE: install the package `postgresql` to run these tests")
+    return None
+
+
+def as_user():
+    """How to start the server: it refuses to run as root."""
+    if os.geteuid() != 0:
+        return None, []
+    for name in ("postgres", "nobody"):
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        if shutil.which("setpriv"):
+            ids = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+            return user, ["setpriv", *ids]
+    pytest.skip("NO POSTGRESQL TESTS: running as root, and there is no other user to run it as")
+    return None
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def server():
+    """Address of a fresh server without a password in it, started once."""
+    folder, (user, prefix) = binaries(), as_user()
+    # Not below pytest's own directory, which another user may not enter.
+    home = Path(tempfile.mkdtemp(prefix="inftda-pg-"))
+    port = free_port()
+    (home / "password").write_text(PASSWORD + "\n")
+    if user is not None:
+        for path in (home, home / "password"):
+            os.chown(path, user.pw_uid, user.pw_gid)
+
+    def run(*command):
+        command = [*prefix, str(folder / command[0]), "-D", str(home / "data"), *command[1:]]
+        subprocess.run(command, check=True, cwd=home, capture_output=True, timeout=60)
+
+    options = (
+        f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -c fsync=off"
+    )
+    try:
+        password = ("-A", "scram-sha-256", f"--pwfile={home / 'password'}")
+        run("initdb", "-U", "me", *password, "--no-sync", "-E", "UTF8", "--locale=C")
+        run("pg_ctl", "-w", "-o", options, "-l", str(home / "log"), "start")
+        try:
+            yield f"127.0.0.1:{port}/postgres"
+        finally:
+            run("pg_ctl", "-w", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def database(server):
+    """Address of a server with a table of trips."""
+    address = f"postgresql://me:{quote(PASSWORD, safe='')}@{server}"
+    with pg.connect(address, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE trips AS SELECT i % 1000 AS person, "
+            "'00' || (1 + i % 3) AS origin, ('00' || (1 + i % 2))::char(3) AS destination, "
+            f"(i % 5)::numeric AS n FROM generate_series(0, {N_ROWS - 1}) AS i"
+        )
+    return address
+
+
+def test_trips_are_counted(database):
+    leaves = read_leaves(SqlQuery("SELECT origin, destination FROM trips;", database), AXES)
+    assert len(leaves.counts) == 6
+    assert leaves.counts.tolist() == [N_ROWS // 6] * 6
+
+
+@pytest.mark.parametrize("kind", ["numeric", "bigint", "int", "smallint", "float8", "text"])
+def test_counts_of_any_type_are_summed(database, kind):
+    query = f"SELECT origin, destination, n::{kind} AS count FROM trips"
+    leaves = read_leaves(SqlQuery(query, database), AXES)
+    assert leaves.counts.sum() == sum(i % 5 for i in range(N_ROWS))
+
+
+def test_sums_made_by_the_database_are_read(database):
+    query = "SELECT origin, destination, sum(n) AS count FROM trips GROUP BY 1, 2"
+    leaves = read_leaves(SqlQuery(query, database), AXES)
+    assert leaves.counts.sum() == sum(i % 5 for i in range(N_ROWS))
+
+
+def test_a_fractional_count_is_an_error(database):
+    query = "SELECT origin, destination, n + 0.25 AS count FROM trips"
+    with pytest.raises(IngestError, match="30,000 rows of the SQL query have a fractional count"):
+        read_leaves(SqlQuery(query, database), AXES)
+
+
+def test_contributions_are_bounded(database):
+    query = SqlQuery("SELECT * FROM trips", database)
+    unit = PrivacyUnit("add-remove", trips=3)
+    leaves = read_leaves(query, AXES, person="person", unit=unit)
+    assert leaves.counts.sum() == 3000
+
+
+def test_unknown_areas_are_named_although_the_stream_is_gone(database):
+    query = "SELECT 'X' || origin AS origin, destination FROM trips"
+    with pytest.raises(IngestError, match=r"30,000 rows of the SQL query .*'X001', 'X002'"):
+        read_leaves(SqlQuery(query, database), AXES)
+
+
+def test_columns_with_one_name_are_two_columns(database):
+    query = "SELECT a.origin, b.origin FROM trips a, trips b LIMIT 5"
+    with pytest.raises(IngestError, match="the SQL query has 2 columns 'origin'"):
+        read_leaves(SqlQuery(query, database), AXES)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT * FROM nowhere", 'relation "nowhere" does not exist'),
+        ("SELEC", "syntax error"),
+        ("DELETE FROM trips", "read-only"),
+        ("SELECT 1; SELECT 2", "multiple commands"),
+        ("SELECT 'secret'::text, 1/0", "failed while running (SQLSTATE 22012)"),
+        ("SELECT origin, destination, ('secret' || n)::int AS count FROM trips", "failed while"),
+    ],
+)
+def test_a_query_that_fails_is_one_clear_error_that_quotes_no_row(database, query, message):
+    with pytest.raises(IngestError) as error:
+        read_leaves(SqlQuery(query, database), AXES)
+    assert message in str(error.value)
+    assert "secret" not in str(error.value)
+    assert error.value.__context__ is None
+
+
+def leaks(text):
+    """Pieces of the password, as it is or percent-encoded, that turn up in a text."""
+    forms = (PASSWORD, quote(PASSWORD, safe=""), quote(PASSWORD))
+    return {f[i : i + 4] for f in forms for i in range(len(f) - 3) if f[i : i + 4] in text}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda address: address.replace("me:", "nobody:"), "password authentication failed"),
+        (lambda address: address.replace("/postgres", "/nowhere"), "does not exist"),
+        (lambda address: address.replace("127.0.0.1", "127.0.0.1:1,127.0.0.1"), None),
+        (lambda address: address + "?bogus=1", "bogus"),
+        (lambda address: address + "?port=none", "none"),
+        (lambda address: address.replace(quote(PASSWORD, safe=""), PASSWORD), "percent-encoded"),
+        (lambda address: address.replace("%2F", "/"), "percent-encoded"),
+        (lambda address: address.replace("%40", "@"), "percent-encoded"),
+        (lambda address: address.replace("%25", "%"), "percent-encoded"),
+    ],
+)
+def test_a_password_never_turns_up_in_errors_tracebacks_logs_or_output(
+    database, change, message, capfd, caplog
+):
+    caplog.set_level(logging.DEBUG)
+    query = SqlQuery("SELECT * FROM nowhere", change(database))
+    with pytest.raises(IngestError) as error:
+        read_leaves(query, AXES)
+    if message is not None:
+        assert message in str(error.value)
+    printed = "".join(traceback.format_exception(error.value))
+    output = capfd.readouterr()
+    for text in (str(error.value), repr(error.value), printed, repr(query), caplog.text, *output):
+        assert not leaks(text)
+    assert error.value.__context__ is None
+    assert error.value.__cause__ is None
+
+
+def test_a_server_that_does_not_answer_is_one_clear_error(server):
+    address = f"postgresql://me:hush7@127.0.0.1:{free_port()}/postgres"
+    assert str(server) not in address
+    with pytest.raises(
+        IngestError, match=r"cannot open postgresql://127\.0\.0\.1.*refused"
+    ) as error:
+        read_leaves(SqlQuery("SELECT 1", address), AXES)
+    assert "hush7" not in str(error.value)
+
+
+def test_no_connection_is_left_open(database):
+    for query in ("SELECT origin, destination FROM trips", "SELECT * FROM nowhere"):
+        try:
+            read_leaves(SqlQuery(query, database), AXES)
+        except IngestError:
+            continue
+    with pg.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        assert cursor.fetchone() == (0,)

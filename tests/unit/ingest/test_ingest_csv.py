@@ -1,0 +1,163 @@
+"""CSV files as they come: separators, quotes, encodings, compression, and broken ones."""
+
+import gzip
+import traceback
+
+import pytest
+
+from inftda.errors import IngestError
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import CsvFile
+
+EXPECTED = {("001", "002"): 3, ("003", "001"): 5}
+TEXT = "origin,destination,count\n001,002,3\n003,001,5\n"
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_usual_separators_and_line_ends_are_recognised(read, tmp_path, separator, line_end):
+    text = TEXT.replace(",", separator).replace("\n", line_end)
+    assert read(write(tmp_path / "a.csv", text)) == EXPECTED
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.txt", "a.tsv"])
+def test_usual_endings_are_recognised(read, tmp_path, name):
+    assert read(write(tmp_path / name, TEXT)) == EXPECTED
+
+
+def test_gzip_is_unpacked(read, tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+    assert read(path) == EXPECTED
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(read, tmp_path):
+    assert read(write(tmp_path / "a.csv", TEXT, "utf-8-sig")) == EXPECTED
+
+
+def test_a_last_line_without_end_and_blank_lines_are_fine(read, tmp_path):
+    assert read(write(tmp_path / "a.csv", TEXT.replace("\n", "\n\n").rstrip())) == EXPECTED
+
+
+def test_quoted_separators_quotes_and_line_ends_are_part_of_the_code(read, tmp_path):
+    odd = Hierarchy.read({"town": ["a,b", 'say "c"', "d\ne"]})
+    text = '"origin","n, of trips"\n"a,b",1\n"say ""c""",2\n"d\ne",3\n'
+    counts = read(write(tmp_path / "a.csv", text), axes=[("origin", odd)], count="n, of trips")
+    assert counts == {("a,b",): 1, ('say "c"',): 2, ("d\ne",): 3}
+
+
+def test_quotes_that_first_appear_far_down_are_understood(read, tmp_path):
+    text = "origin,destination\n" + "001,002\n" * 50_000 + '"003","001"\n'
+    assert read(write(tmp_path / "a.csv", text)) == {("001", "002"): 50_000, ("003", "001"): 1}
+
+
+def test_nothing_is_guessed_from_the_first_rows(read, tmp_path):
+    numbers = Hierarchy.read({"town": ["1", "01", "2020-01-01", "true", "x"]})
+    codes = ["1"] * 30_000 + ["01", "2020-01-01", "true", "x"]
+    text = "origin\n" + "\n".join(codes)
+    counts = read(write(tmp_path / "a.csv", text), axes=[("origin", numbers)])
+    assert counts == {("1",): 30_000, ("01",): 1, ("2020-01-01",): 1, ("true",): 1, ("x",): 1}
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_other_encodings_can_be_said(read, tmp_path, encoding):
+    accents = Hierarchy.read({"town": ["Forlì", "Agliè"]})
+    path = write(tmp_path / "a.csv", "città;n\nForlì;1\nAgliè;2\n", encoding)
+    source = CsvFile(path, encoding=encoding)
+    assert read(source, axes=[("città", accents)], count="n") == {("Forlì",): 1, ("Agliè",): 2}
+
+
+def test_the_wrong_encoding_is_one_clear_error_near_the_top_and_far_down(read, tmp_path):
+    for n in (0, 100_000):
+        text = "origin,destination\n" + "001,002\n" * n + "Forlì,002\n"
+        path = write(tmp_path / "a.csv", text, "latin-1")
+        with pytest.raises(IngestError, match=r"'a.csv' is not utf-8 text; say which") as error:
+            read(path)
+        assert error.value.__cause__ is None
+
+
+def test_an_encoding_nobody_knows_is_refused_before_reading(tmp_path):
+    with pytest.raises(IngestError, match="one of utf-8, utf-16, latin-1, got 'cp1252'"):
+        CsvFile(tmp_path / "a.csv", encoding="cp1252")
+    with pytest.raises(IngestError, match="one character"):
+        CsvFile(tmp_path / "a.csv", delimiter="::")
+
+
+def test_a_separator_can_be_said(read, tmp_path):
+    text = TEXT.replace(",", ":")
+    assert read(CsvFile(write(tmp_path / "a.csv", text), delimiter=":")) == EXPECTED
+
+
+def test_cells_that_are_blank_are_missing(read, tmp_path):
+    path = write(tmp_path / "a.csv", 'origin,destination,count\n,002,1\n"",002,1\n')
+    with pytest.raises(IngestError, match=r"2 rows of 'a.csv' cannot be placed: missing origin"):
+        read(path)
+    path = write(tmp_path / "b.csv", "origin,destination,count\n001,002,\n")
+    with pytest.raises(IngestError, match=r"1 row of 'b.csv' have no count in column 'count'"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("id777,3", "line 3 of 'a.csv' has another number of cells"),
+        ("001,id777,3,4", "line 3 of 'a.csv' has another number of cells"),
+        ('"id777,002,3', "line 3 of 'a.csv' opens a quote"),
+        ('"001"id777,002,3', "line 3 of 'a.csv'"),
+    ],
+)
+def test_a_broken_line_is_named_by_number_and_never_quoted(read, tmp_path, row, message):
+    path = write(tmp_path / "a.csv", f"origin,destination,count\n001,002,3\n{row}\n001,002,3\n")
+    with pytest.raises(IngestError) as error:
+        read(path)
+    assert message in str(error.value)
+    assert "id777" not in "".join(traceback.format_exception(error.value))
+    assert error.value.__context__ is None
+
+
+def test_empty_files_are_errors(read, tmp_path):
+    with pytest.raises(IngestError, match=r"'a.csv' is empty"):
+        read(write(tmp_path / "a.csv", ""))
+    with pytest.raises(IngestError, match=r"'b.csv' has no rows"):
+        read(write(tmp_path / "b.csv", "origin,destination\n"))
+
+
+def test_damaged_gzip_is_one_clear_error_in_the_header_and_further_down(read, tmp_path):
+    lines = "\n".join(f"00{1 + i % 3},00{1 + i * i % 3}" for i in range(200_000))
+    whole = gzip.compress(("origin,destination\n" + lines).encode())
+    path = tmp_path / "a.csv.gz"
+    for damaged in (whole[: len(whole) // 2], whole[:12], b"not gzip", b""):
+        path.write_bytes(damaged)
+        with pytest.raises(IngestError, match=r"'a.csv.gz'"):
+            read(path)
+
+
+def test_a_line_without_end_is_no_header(read, tmp_path):
+    with pytest.raises(IngestError, match="has no end"):
+        read(write(tmp_path / "a.csv", "x" * 2_000_000))
+
+
+def test_a_missing_column_of_a_csv_is_named_with_the_nearest(read, tmp_path):
+    path = write(tmp_path / "a.csv", "orgin,destination\n001,002\n")
+    with pytest.raises(IngestError, match=r"'a.csv' has no column 'origin'.*mean 'orgin'\?"):
+        read(path)
+
+
+def test_a_column_name_that_stands_twice_is_seen(read, tmp_path):
+    path = write(tmp_path / "a.csv", "origin,destination,origin\n001,002,003\n")
+    with pytest.raises(IngestError, match="2 columns 'origin'"):
+        read(path)
+
+
+def test_files_of_a_folder_need_the_same_header(read, tmp_path):
+    write(tmp_path / "a.csv", TEXT)
+    write(tmp_path / "b.csv", TEXT)
+    assert read(tmp_path) == {key: 2 * n for key, n in EXPECTED.items()}
+    write(tmp_path / "c.csv", "destination,origin,count\n001,002,3\n")
+    with pytest.raises(IngestError, match=r"'c.csv' has another header than 'a.csv'"):
+        read(tmp_path)

@@ -1,0 +1,208 @@
+"""Where tables come from: files, folders, globs, tables of other libraries, and none at all."""
+
+import os
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from inftda.errors import IngestError
+
+FLOWS = {"origin": ["001", "003"], "destination": ["002", "001"], "count": [3, 5]}
+EXPECTED = {("001", "002"): 3, ("003", "001"): 5}
+
+
+def write(path, columns=FLOWS):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+class OnlyStream:
+    """A table of a library that is known by its Arrow stream alone."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pd.DataFrame,
+        pl.DataFrame,
+        pa.table,
+        lambda columns: OnlyStream(pa.table(columns)),
+        lambda columns: pa.table(columns).to_reader(),
+        pa.RecordBatch.from_pydict,
+        lambda columns: pl.DataFrame(columns).with_columns(pl.col("origin").cast(pl.Categorical)),
+        lambda columns: pd.DataFrame(columns).astype({"origin": "category"}),
+        lambda columns: pd.DataFrame(columns).astype({"origin": object, "count": float}),
+    ],
+)
+def test_tables_of_any_library_are_read(read, make):
+    assert read(make(FLOWS)) == EXPECTED
+
+
+def test_a_missing_end_in_a_dataframe_is_unplaceable_and_a_missing_count_is_missing(read):
+    frame = pd.DataFrame(FLOWS | {"origin": ["001", None]})
+    with pytest.raises(IngestError, match="1 row of the table cannot be placed: missing origin"):
+        read(frame)
+    with pytest.raises(IngestError, match="no count"):
+        read(pd.DataFrame(FLOWS | {"count": [3, None]}))
+
+
+def test_a_dataframe_that_arrow_cannot_hold_is_an_error_without_its_cells(read):
+    frame = pd.DataFrame(FLOWS | {"count": pd.Series([1, "secret"], dtype=object)})
+    with pytest.raises(IngestError, match="cannot be turned into Arrow") as error:
+        read(frame)
+    assert "secret" not in str(error.value)
+    assert error.value.__context__ is None
+
+
+def test_something_that_is_no_table_is_refused(read):
+    with pytest.raises(IngestError, match="cannot read trips from a int"):
+        read(42)
+    with pytest.raises(IngestError, match="has no columns"):
+        read(pa.table({}))
+
+
+def test_a_parquet_file_is_read(read, tmp_path):
+    path = write(tmp_path / "flows.parquet")
+    assert read(path) == EXPECTED
+    assert read(str(path)) == EXPECTED
+
+
+def test_the_working_directory_is_where_relative_paths_start(read, tmp_path, monkeypatch):
+    write(tmp_path / "flows.parquet")
+    monkeypatch.chdir(tmp_path)
+    assert read("flows.parquet") == EXPECTED
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_parquet_codes_may_be_large_or_dictionary_strings(read, tmp_path, kind):
+    columns = FLOWS | {"origin": pa.array(FLOWS["origin"]).cast(kind)}
+    assert read(write(tmp_path / "a.parquet", columns)) == EXPECTED
+
+
+def test_parquet_codes_may_be_bytes_that_are_utf8(read, tmp_path):
+    columns = FLOWS | {"origin": pa.array([b"001", b"003"])}
+    assert read(write(tmp_path / "a.parquet", columns)) == EXPECTED
+
+
+def test_a_folder_is_read_as_one_table_without_hidden_and_other_files(read, tmp_path):
+    write(tmp_path / "part-0.parquet")
+    write(tmp_path / "deep" / "part-1.parquet")
+    write(tmp_path / "_temporary" / "part-2.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".part-0.parquet.crc").write_bytes(b"x")
+    (tmp_path / "readme.md").write_text("not data")
+    assert read(tmp_path) == {key: 2 * n for key, n in EXPECTED.items()}
+
+
+def test_a_glob_is_read_as_one_table(read, tmp_path):
+    for name in ("a1", "a2", "b1"):
+        write(tmp_path / f"{name}.parquet")
+    assert read(str(tmp_path / "a*.parquet")) == {key: 2 * n for key, n in EXPECTED.items()}
+    assert read(str(tmp_path / "**" / "b?.parquet")) == EXPECTED
+
+
+def test_a_path_with_wildcards_and_quotes_in_its_name_stands_for_itself(read, tmp_path):
+    path = write(tmp_path / "l'anno [20*1?]" / "f'[ab].parquet")
+    write(tmp_path / "l'anno [20*1?]" / "f'a.parquet", FLOWS | {"count": [100, 100]})
+    assert read(path) == EXPECTED
+
+
+def test_codes_in_folder_names_keep_their_zeros(read, tmp_path):
+    columns = {name: FLOWS[name][:1] for name in ("destination", "count")}
+    write(tmp_path / "origin=001" / "x.parquet", columns)
+    assert read(tmp_path) == {("001", "002"): 3}
+
+
+def test_parquet_columns_are_found_by_exact_name_beside_nested_ones(read, tmp_path):
+    nested = pa.array([{"origin": "003", "x": [1]}] * 2)
+    columns = {"trip": nested, "Origin": ["002", "002"], **FLOWS}
+    assert read(write(tmp_path / "a.parquet", columns)) == EXPECTED
+
+
+def test_parquet_with_a_column_twice_is_refused(read, tmp_path):
+    table = pa.table([["001"], ["002"], ["003"]], names=["origin", "origin", "destination"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(IngestError, match="2 columns 'origin'"):
+        read(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("damage", ["cut", b"hello", b""])
+def test_a_damaged_parquet_file_is_one_clear_error(read, tmp_path, damage):
+    path = write(tmp_path / "a.parquet")
+    path.write_bytes(path.read_bytes()[:-20] if damage == "cut" else damage)
+    with pytest.raises(IngestError, match=r"cannot read 'a.parquet' as Parquet.*damaged") as error:
+        read(path)
+    assert error.value.__context__ is None
+
+
+def test_parquet_files_with_different_columns_are_one_clear_error(read, tmp_path):
+    write(tmp_path / "a.parquet")
+    write(tmp_path / "b.parquet", {"origin": ["001"]})
+    with pytest.raises(IngestError, match="differ in their columns"):
+        read(tmp_path)
+
+
+def test_missing_files_and_unknown_endings_are_named(read, tmp_path):
+    with pytest.raises(IngestError, match=r"there is no file .*nowhere\.parquet"):
+        read(tmp_path / "nowhere.parquet")
+    with pytest.raises(IngestError, match=r"no file .*x"):
+        read(str(tmp_path / "x*.parquet"))
+    with pytest.raises(IngestError, match="no CSV or Parquet file in the folder"):
+        read(tmp_path)
+    (tmp_path / "a.xlsx").touch()
+    with pytest.raises(IngestError, match=r"'a.xlsx' has an unknown ending"):
+        read(tmp_path / "a.xlsx")
+
+
+def test_a_folder_of_two_kinds_is_refused(read, tmp_path):
+    write(tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("origin,destination\n001,002\n")
+    with pytest.raises(IngestError, match="both CSV and Parquet"):
+        read(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_one_clear_error(read, tmp_path):
+    path = write(tmp_path / "a.parquet")
+    path.chmod(0)
+    with pytest.raises(IngestError, match="may not be"):
+        read(path)
+
+
+def test_a_python_variable_is_never_taken_for_a_table(read):
+    flows = pa.table(FLOWS)
+    assert flows.num_rows
+    with pytest.raises(IngestError, match="there is no file 'flows'"):
+        read("flows")
+
+
+def test_a_stream_that_breaks_off_is_one_clear_error_without_what_it_says(read):
+    schema = pa.table(FLOWS).schema
+
+    def batches():
+        yield from pa.table(FLOWS).to_batches()
+        raise ValueError("secret 12345")
+
+    with pytest.raises(IngestError, match="cannot read the table") as error:
+        read(pa.RecordBatchReader.from_batches(schema, batches()))
+    assert "secret" not in str(error.value)
+
+
+def test_many_batches_and_files_are_one_table(read, tmp_path):
+    table = pa.table({"origin": ["001", "002", "003"] * 50, "destination": ["001"] * 150})
+    expected = {(code, "001"): 50 for code in ("001", "002", "003")}
+    batches = table.to_batches(max_chunksize=7)
+    assert read(pa.RecordBatchReader.from_batches(table.schema, batches)) == expected
+    for i, batch in enumerate(batches):
+        pq.write_table(pa.Table.from_batches([batch]), tmp_path / f"{i}.parquet")
+    assert read(tmp_path) == expected

@@ -1,0 +1,103 @@
+"""The workspace: private, bounded, gone afterwards, offline."""
+
+import stat
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from inftda.errors import IngestError
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import read_leaves
+from inftda.ingest.workspace import Workspace, quote
+
+TRIPS = {"origin": ["001"], "destination": ["002"]}
+
+
+def test_the_spill_directory_is_private_and_removed(tmp_path):
+    with Workspace(spill_directory=tmp_path):
+        (directory,) = tmp_path.iterdir()
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_spill_directory_is_removed_after_an_error(read, tmp_path):
+    with pytest.raises(IngestError):
+        read({"origin": ["X"], "destination": ["002"]}, spill_directory=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_where_duckdb_refuses_its_settings(tmp_path):
+    with (
+        pytest.raises(IngestError, match="memory_limit is a size such as '4GB'"),
+        Workspace(memory_limit="lots", spill_directory=tmp_path),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spill_directory_that_is_not_there_is_named(read, tmp_path):
+    with pytest.raises(IngestError, match=r"cannot make a temporary directory in .*nowhere"):
+        read(TRIPS, spill_directory=tmp_path / "nowhere")
+
+
+def test_duckdb_neither_loads_nor_downloads_extensions():
+    with Workspace() as workspace:
+        settings = dict(
+            zip(
+                *workspace.fetch(
+                    "SELECT name, value FROM duckdb_settings() WHERE name LIKE 'auto%extensions'"
+                )
+                .to_pydict()
+                .values(),
+                strict=True,
+            )
+        )
+    assert settings == {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+    }
+
+
+def test_quotes_are_doubled():
+    with Workspace() as workspace:
+        text = "a'b''c"
+        assert workspace.fetch(f"SELECT {quote(text)}").column(0).to_pylist() == [text]
+
+
+def test_more_rows_than_memory_holds_are_counted_by_spilling(tmp_path, monkeypatch):
+    n_areas, n_rows = 20_000, 800_000
+    codes = np.array([f"{i:012d}" for i in range(n_areas)])
+    draw = np.random.default_rng(1).integers(n_areas, size=(2, n_rows))
+    table = pa.table({"origin": codes[draw[0]], "destination": codes[draw[1]]})
+    pq.write_table(table, tmp_path / "trips.parquet", row_group_size=100_000)
+    areas = Hierarchy.read({"area": codes})
+
+    def read():
+        axes = [("origin", areas), ("destination", areas)]
+        return read_leaves(tmp_path / "trips.parquet", axes, memory_limit="40MB", threads=2)
+
+    leaves = read()
+    found = leaves.areas[0].astype(np.int64) * n_areas + leaves.areas[1]
+    expected, n = np.unique(draw[0] * n_areas + draw[1], return_counts=True)
+    order = np.argsort(found)
+    assert np.array_equal(found[order], expected)
+    assert np.array_equal(leaves.counts[order], n)
+
+    connect = duckdb.connect
+    no_disk = {"temp_directory": ""}
+    monkeypatch.setattr(
+        duckdb, "connect", lambda name, config: connect(name, config=config | no_disk)
+    )
+    with pytest.raises(IngestError, match="memory or disk space ran out"):
+        read()  # so it did spill before
+
+
+def test_memory_that_cannot_suffice_is_one_clear_error(tmp_path):
+    codes = [f"{i:06d}" for i in range(100_000)]
+    pq.write_table(pa.table({"origin": codes * 2}), tmp_path / "trips.parquet")
+    areas = Hierarchy.read({"area": codes})
+    with pytest.raises(IngestError, match="memory or disk space ran out"):
+        read_leaves(tmp_path / "trips.parquet", [("origin", areas)], memory_limit="2MB")

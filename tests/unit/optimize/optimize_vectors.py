@@ -1,0 +1,51 @@
+"""Vectors to try optimisers on, and small helpers, shared by the tests of this folder."""
+
+import numpy as np
+
+from inftda.noise.entropy import SeededSource
+
+
+def words(n, label=0):
+    """Reproducible uniform words, one a vector."""
+    return SeededSource(2024).stream(label).words(n)
+
+
+def vectors(n, size, seed):
+    """Vectors and totals as the mechanism meets them, and worse: ties, all negative, c = 0."""
+    generator = np.random.default_rng([seed, size])
+    for _ in range(n):
+        width = generator.choice([1, 3, 12])
+        x = generator.integers(-width, width + 1, size)
+        x += np.where(generator.random(size) < 0.15, generator.integers(0, 25, size), 0)
+        kind = generator.integers(6)
+        if kind == 0:
+            x = -np.abs(x)
+        total = (0, 1, generator.integers(0, 12), x.sum(), x.sum() + 3, x.clip(0).sum())
+        yield x.astype(np.int64), int(np.clip(total[generator.integers(6)], 0, 14))
+
+
+def sparse_vectors(n, size, sigma, seed):
+    """Longer vectors: noise of the given scale around counts that are mostly zero."""
+    generator = np.random.default_rng([seed, size])
+    for _ in range(n):
+        truth = np.where(
+            generator.random(size) < 0.1, (generator.pareto(0.8, size) * 3).astype(np.int64), 0
+        ).clip(0, 10**6)
+        noisy = truth + np.rint(generator.normal(0, sigma, size)).astype(np.int64)
+        total = truth.sum() + int(np.rint(generator.normal(0, sigma)))
+        yield noisy, int(max(1, total))
+
+
+def run(kernel, x, total, seed, *flags):
+    """Status and result of a kernel that leaves its input alone."""
+    out = np.empty_like(x)
+    status = kernel(x, total, np.uint64(seed), *flags, out)
+    return status, out
+
+
+def chebyshev(x, y):
+    return max(abs(int(a) - int(b)) for a, b in zip(x, y, strict=True))
+
+
+def squared(x, y):
+    return sum((int(a) - int(b)) ** 2 for a, b in zip(x, y, strict=True))

@@ -1,0 +1,52 @@
+"""The self-check passes on this build and sees a broken one."""
+
+import time
+
+import numpy as np
+import pytest
+
+from inftda.optimize import selfcheck
+from inftda.optimize.selection import OK
+from inftda.optimize.selfcheck import self_check_optimizer
+
+
+def test_all_checks_pass_in_under_two_seconds():
+    self_check_optimizer()
+    start = time.perf_counter()
+    checks = self_check_optimizer()
+    assert time.perf_counter() - start < 2
+    assert [check for check in checks if not check.ok] == []
+    assert len({check.name for check in checks}) == 5
+
+
+def off_by_one(_x, total, _seed, *rest):
+    """A kernel that moves one unit between the first and the last element."""
+    out = rest[-1]
+    out[:] = 0
+    out[0] = total
+    if total and len(out) > 1:
+        out[0] -= 1
+        out[-1] += 1
+    return OK
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n_broken"),
+    [("chebyshev_kernel", 3), ("euclidean_kernel", 2), ("linf_kernel", 2)],
+)
+def test_a_broken_kernel_is_seen(kernel, n_broken, monkeypatch):
+    monkeypatch.setattr(selfcheck, kernel, off_by_one)
+    broken = [check for check in self_check_optimizer() if not check.ok]
+    assert len(broken) == n_broken
+    assert any("wrong on vector" in check.detail for check in broken)
+
+
+def test_a_wrong_order_is_seen(monkeypatch):
+    right = selfcheck.chebyshev_kernel
+
+    def turned(x, total, seed, is_descending, out):
+        return right(x, total, np.uint64(seed), not is_descending, out)
+
+    monkeypatch.setattr(selfcheck, "chebyshev_kernel", turned)
+    broken = [check.name for check in self_check_optimizer() if not check.ok]
+    assert broken == ["IntOpt, ascending", "IntOpt, descending"]

@@ -1,0 +1,170 @@
+"""Sensitivities against every pair of neighbours of small trees."""
+
+import itertools
+
+import numpy as np
+import pytest
+from handmade import (
+    BINARY_TREE,
+    DESTINATION_TREE,
+    LOPSIDED_TREE,
+    UNEVEN_TREE,
+    HandmadeTree,
+    changes,
+)
+
+from inftda.errors import PrivacyError
+from inftda.hierarchy import Hierarchy
+from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import Tree
+
+UNITS = [
+    PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    for neighbours, trips, exactly, distinct in itertools.product(
+        ("substitute", "add-remove"), (1, 2, 3), (True, False), (True, False)
+    )
+    if neighbours == "substitute" or not exactly
+]
+TREES = {
+    "destination": DESTINATION_TREE,
+    "binary": BINARY_TREE,
+    "uneven": UNEVEN_TREE,
+    "lopsided": LOPSIDED_TREE,
+}
+
+
+def largest_squared_changes(tree, unit):
+    return [int((change**2).sum(axis=1).max()) for change in changes(tree, unit)]
+
+
+def sensitivities(tree, unit):
+    return [unit.squared_sensitivity(level) for level in tree.levels]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+def test_no_pair_of_neighbours_is_further_apart_than_the_sensitivity(tree, unit):
+    found = largest_squared_changes(tree, unit)
+    assert all(f <= s for f, s in zip(found, sensitivities(tree, unit), strict=True))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_some_pair_of_neighbours_is_as_far_apart_as_the_sensitivity(unit):
+    assert largest_squared_changes(BINARY_TREE, unit) == sensitivities(BINARY_TREE, unit)
+
+
+@pytest.mark.parametrize("unit", [u for u in UNITS if u.trips < 3], ids=str)
+def test_the_sensitivity_is_reached_on_the_smallest_destination_tree(unit):
+    assert largest_squared_changes(DESTINATION_TREE, unit) == sensitivities(DESTINATION_TREE, unit)
+
+
+@pytest.mark.parametrize("trips", [2, 3])
+def test_the_paper_understates_the_sensitivity_of_distinct_trips(trips):
+    unit = PrivacyUnit("substitute", trips, distinct=True)
+    _root, *found = largest_squared_changes(BINARY_TREE, unit)
+    paper = 2 * trips
+    assert found[-1] == paper, "at the leaves the paper is right"
+    assert found[0] == 2 * trips**2 > paper, "at the top it is not"
+    unit = PrivacyUnit("add-remove", trips, distinct=True)
+    assert largest_squared_changes(BINARY_TREE, unit)[1] == trips**2 > trips
+
+
+def test_the_rule_for_distinct_trips_fills_the_largest_nodes_first():
+    # Nodes of 4, 3, 3 and 1 leaves, 9 trips: 16 + 9 + 2^2.
+    tree = HandmadeTree.of((0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3), range(11))
+    root, nodes, leaves = tree.levels
+    unit = PrivacyUnit("add-remove", 9, distinct=True)
+    assert unit.squared_sensitivity(nodes) == 16 + 9 + 4
+    assert unit.squared_sensitivity(leaves) == 9
+    assert unit.squared_sensitivity(root) == 81
+
+
+def test_more_distinct_trips_than_leaves_count_as_the_leaves():
+    unit = PrivacyUnit("substitute", 100, exactly=False, distinct=True)
+    assert sensitivities(LOPSIDED_TREE, unit) == [16, 2 * (9 + 1), 2 * 4]
+
+
+def test_the_bound_is_not_reached_where_two_disjoint_choices_do_not_fit():
+    # Exactly 3 of 4 leaves: any two choices share two of them.
+    unit = PrivacyUnit("substitute", 3, distinct=True)
+    assert largest_squared_changes(LOPSIDED_TREE, unit) == [0, 2, 2]
+    assert sensitivities(LOPSIDED_TREE, unit) == [0, 18, 6]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_the_root_is_public_exactly_when_no_neighbour_changes_the_total(unit):
+    assert unit.root_is_public == (largest_squared_changes(BINARY_TREE, unit)[0] == 0)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_leaf_figures_are_reached_and_not_exceeded(unit):
+    leaves = changes(BINARY_TREE, unit)[-1]
+    assert np.abs(leaves).sum(axis=1).max() == unit.l1_sensitivity
+    assert np.abs(leaves).max() == unit.max_cell_change
+    # Before the change the cells that grow may be empty, so each of them can be a new one.
+    assert (leaves > 0).sum(axis=1).max() == unit.max_new_cells
+
+
+@pytest.mark.parametrize("unit", [u for u in UNITS if u.trips == 1], ids=str)
+def test_a_single_trip_changes_so_many_cells_by_one(unit):
+    for level, change in zip(BINARY_TREE.levels, changes(BINARY_TREE, unit), strict=True):
+        assert np.abs(change).max(initial=0) <= 1
+        assert np.abs(change).sum(axis=1).max() == unit.n_shifts(level)
+
+
+def test_several_trips_are_no_unit_shifts():
+    assert PrivacyUnit(trips=2).n_shifts(BINARY_TREE.levels[1]) == 0
+
+
+def test_real_trees_tell_their_capacities_as_handmade_ones_do():
+    areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
+    tree = Tree.destination_first(areas)
+    pairs = list(itertools.product(range(3), range(3)))  # (destination, origin)
+    region = (0, 0, 1)
+    handmade = HandmadeTree.of(
+        [region[d] for d, _ in pairs],
+        [2 * region[d] + region[o] for d, o in pairs],
+        [2 * d + region[o] for d, o in pairs],
+        range(9),
+    )
+    for trips in range(1, 11):
+        unit = PrivacyUnit("substitute", trips, exactly=False, distinct=True)
+        assert sensitivities(tree, unit) == sensitivities(handmade, unit)
+
+
+def test_exactly_is_assumed_for_substitute_and_dropped_for_add_remove():
+    assert PrivacyUnit().exactly is True
+    assert PrivacyUnit("add-remove", exactly=True) == PrivacyUnit("add-remove", exactly=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"neighbours": "swap"}, "neighbours"),
+        ({"trips": 0}, "trips"),
+        ({"trips": -1}, "trips"),
+        ({"trips": 1.5}, "trips"),
+        ({"trips": True}, "trips"),
+        ({"exactly": "yes"}, "exactly"),
+        ({"distinct": None}, "distinct"),
+    ],
+)
+def test_a_unit_that_means_nothing_is_refused(arguments, message):
+    with pytest.raises(PrivacyError, match=message):
+        PrivacyUnit(**arguments)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_a_unit_survives_writing_and_reading(unit):
+    assert PrivacyUnit.from_dict(unit.to_dict()) == unit
+
+
+@pytest.mark.parametrize("data", [None, {}, {"neighbours": "substitute"}, []])
+def test_a_damaged_unit_is_refused(data):
+    with pytest.raises(PrivacyError):
+        PrivacyUnit.from_dict(data)
+
+
+def test_units_describe_themselves_in_plain_words():
+    assert "exactly 1 trip may be replaced" in PrivacyUnit().describe()
+    assert "total is noised" in PrivacyUnit(exactly=False).describe()
