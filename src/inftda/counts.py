@@ -209,8 +209,8 @@ def _sort(
     """Keys and counts sorted by key: least significant digit first, so every pass is stable."""
     counts = counts.copy()  # the caller's array is not ours to sort
     if (counts == 0).any():
-        positive = counts > 0
-        words, counts = words[:, positive], counts[positive]
+        is_kept = counts != 0
+        words, counts = words[:, is_kept], counts[is_kept]
     spare_words, spare_counts = np.empty_like(words), np.empty_like(counts)
     for word in reversed(range(layout.n_words)):
         for shift in range(0, layout.used_bits(word), DIGIT_BITS):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from inftda.errors import InftdaError, TreeError
 from inftda.hierarchy import Hierarchy, read_hierarchy
-from inftda.privacy.plan import Plan, make_plan
+from inftda.privacy.ledger import Charge, Ledger
+from inftda.privacy.plan import Plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.folder import (
     FLOWS_FILE,
@@ -65,6 +66,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     threads: int | None = None,
     source: "RandomSource | None" = None,
     progress: "Progress | None" = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
 ) -> Release:
     """Publish a confidential table under differential privacy.
 
@@ -101,6 +104,9 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         source: random bits; secure by default. A seeded source makes a release that
             promises nothing and says so.
         progress: called with level name, work done and work in all.
+        ledger: charge the release to a data set of this ledger before its noise is drawn;
+            it stays charged whatever happens then.
+        dataset: name of that data set.
 
     Returns:
         The release, opened.
@@ -128,7 +134,15 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     plan = chosen.plan(
         shape, unit, epsilon=epsilon, delta=delta, rho=rho, accountant=accountant, split=split
     )
-    job = _Job(shape, plan, chosen, noise, _engine(threads), source, progress)
+    charge = Charge.to(
+        ledger,
+        dataset,
+        plan,
+        is_private=source is None or source.is_secure,
+        mechanism=chosen.name,
+        note="" if out is None else str(out),
+    )
+    job = _Job(shape, plan, chosen, noise, _engine(threads), source, progress, charge)
     columns = {ORIGIN: origin, DESTINATION: destination}
     counts = job.read(
         flows, columns, count=count, person=person, unit=unit, unplaceable=unplaceable
@@ -195,6 +209,7 @@ class _Job:
     engine: "Engine"
     source: "RandomSource | None"
     progress: "Progress | None"
+    charge: Charge | None
 
     def read(self, flows: Any, columns: Mapping[str, str], **options: Any) -> "Counts":
         from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
@@ -205,6 +220,12 @@ class _Job:
         return Counts.from_leaves(self.tree, leaves.areas, leaves.counts)
 
     def publish(self, counts: "Counts", out: str | Path | None, *, force: bool) -> Release:
+        published = self._publish(counts, out, force=force)
+        if self.charge is not None:
+            self.charge.note_published()
+        return published
+
+    def _publish(self, counts: "Counts", out: str | Path | None, *, force: bool) -> Release:
         if out is None:
             blocks = list(self.run(counts))
             table = as_table(self.tree, [(block.areas, block.value) for block in blocks])
@@ -229,6 +250,9 @@ class _Job:
             engine=self.engine,
             progress=self.progress or no_progress,
         )
+        if self.charge is not None:
+            # Now, and not when all is done: whoever sees a part of the noise has seen it.
+            self.charge.pay()
         yield from self.mechanism.run(counts, setting)
         # Checked here too, so that no mechanism can publish what it did not pay for.
         setting.spending.finish()

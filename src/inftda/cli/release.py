@@ -12,7 +12,7 @@ from inftda.cli.progress import LevelProgress
 if TYPE_CHECKING:
     from inftda.publication.release import Release
 
-_TABLE, _RUN = "The table", "Running"
+_TABLE, _RUN, _PAYS = "The table", "Running", "What it is charged to"
 
 
 def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
@@ -91,6 +91,18 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             rich_help_panel=_RUN,
         ),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Charge the release to a ledger (see inftda ledger).",
+            rich_help_panel=_PAYS,
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Its data set.", rich_help_panel=_PAYS),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a release.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
     as_json: options.Json = False,
@@ -138,6 +150,8 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             threads=threads,
             source=_source(not_private_seed),
             progress=progress,
+            ledger=ledger,
+            dataset=dataset,
         )
     if as_json:
         typer.echo(json.dumps({"out": str(out), **made.manifest.to_dict()}))

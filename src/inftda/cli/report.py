@@ -21,12 +21,8 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     geojson: Annotated[
         Path | None, typer.Option(help="Outlines of areas, for a map, in degrees.")
     ] = None,
-    runs: Annotated[
-        int, typer.Option(min=1, help="Simulations for typical errors, at most.")
-    ] = 20,
-    seconds: Annotated[
-        float, typer.Option(min=0.0, help="Time for these simulations.")
-    ] = 20.0,
+    runs: Annotated[int, typer.Option(min=1, help="Simulations for typical errors, at most.")] = 20,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Time for these simulations.")] = 20.0,
 ) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""
     from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant

@@ -19,10 +19,10 @@ lost. What is guaranteed is in `inftda.evaluate.bounds`. This module never sees 
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -245,9 +245,11 @@ class _Simulation:
         from inftda.mechanisms.catalogue import mechanism_named  # noqa: PLC0415
         from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
 
+        # A mechanism is given the spending of the kind of plan it makes.
+        spending: Any = self.release.manifest.plan.spending()
         setting = Setting(
+            spending=spending,
             # The library's own sampler whatever drew the release: the same law, and fast.
-            spending=self.release.manifest.plan.spending(),
             make_sampler=DiscreteGaussian,
             source=self.source,
             engine=LocalEngine(),
@@ -361,7 +363,7 @@ class LevelSums:
         areas = []
         for size in reversed(self._sizes):
             areas.append(number % size)
-            number = number // size  # noqa: PLW2901 - peeled off axis by axis
+            number = number // size
         return tuple(reversed(areas))
 
 

@@ -120,17 +120,27 @@ def _chosen(leaf: str, areas: list[str], most: int) -> str:
 
 def _check_copies(table: Input, workspace: Workspace) -> None:
     if workspace.fetch(f"FROM personal WHERE n > {MAX_COPIES} LIMIT 1").num_rows:
-        raise IngestError(
-            f"one person of {table.label} has more than {MAX_COPIES:,} trips between the same "
-            "areas; check the person column and the count column"
-        )
+        raise IngestError(copies_message(table.label))
 
 
 def _check_exactly(unit: PrivacyUnit, table: Input, workspace: Workspace) -> None:
     others = f"SELECT 1 FROM personal GROUP BY person HAVING sum(n) <> {unit.trips:d} LIMIT 1"
     if workspace.fetch(others).num_rows:
-        trips = "different trips" if unit.distinct else "trips"
-        raise IngestError(
-            f"the unit says exactly {unit.trips} {trips} a person, but {table.label} has persons "
-            "with another number; mend the table, or choose a unit with at most so many trips"
-        )
+        raise IngestError(exactly_message(unit, table.label))
+
+
+def copies_message(label: str) -> str:
+    """For a person with so many equal trips that it must be a mistake."""
+    return (
+        f"one person of {label} has more than {MAX_COPIES:,} trips between the same "
+        "areas; check the person column and the count column"
+    )
+
+
+def exactly_message(unit: PrivacyUnit, label: str) -> str:
+    """For persons with another number of trips than the unit says exactly."""
+    trips = "different trips" if unit.distinct else "trips"
+    return (
+        f"the unit says exactly {unit.trips} {trips} a person, but {label} has persons "
+        "with another number; mend the table, or choose a unit with at most so many trips"
+    )

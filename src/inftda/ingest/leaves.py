@@ -100,7 +100,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         Under `substitute` the number of trips is public, and dropping rows would change it,
         so "drop" is refused.
     """
-    _check_policy(axes, person=person, unit=unit, unplaceable=unplaceable)
+    check_policy(axes, person=person, unit=unit, unplaceable=unplaceable)
     with Workspace(
         memory_limit=memory_limit, threads=threads, spill_directory=spill_directory
     ) as workspace:
@@ -129,13 +129,19 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     return _make_leaves(areas, counts, table.label, is_dropping=unplaceable == "drop")
 
 
-def _check_policy(
+def check_policy(
     axes: Sequence[tuple[str, Hierarchy]],
     *,
     person: str | None,
     unit: PrivacyUnit | None,
     unplaceable: str,
 ) -> None:
+    """Refuse options that do not fit together, before anything is read.
+
+    Raises:
+        IngestError: there is no axis, or no such way to treat unplaceable rows.
+        PrivacyError: the options would break the privacy promise.
+    """
     if not axes:
         raise IngestError("there is no axis to count by; give at least one column and hierarchy")
     if unplaceable not in get_args(Unplaceable):
@@ -165,41 +171,68 @@ def _check_flaws(
     tally = np.zeros(len(Flaw) + 1, np.int64)
     np.add.at(tally, -first[flawed], counts[flawed])
     flaw = Flaw(int(np.flatnonzero(tally)[0]))
-    n_rows = _rows(int(tally[flaw]))
-    label = rows.table.label
-    if flaw is Flaw.UNPLACEABLE:
-        raise IngestError(
-            f"{n_rows} of {label} cannot be placed: {rows.describe_lost(workspace)}. Add the "
-            "areas to the hierarchy, mend the rows, or choose what to do with them (unplaceable)"
-        )
-    if flaw is Flaw.NOBODY:
-        raise IngestError(
-            f"{n_rows} of {label} name no person; give every row a person, or leave out the "
-            "person column"
-        )
+    lost = rows.describe_lost(workspace) if flaw is Flaw.UNPLACEABLE else ""
     raise IngestError(
-        f"{n_rows} of {label} have {COUNT_FLAWS[flaw]} in column {rows.count_name!r}; counts "
-        "must be whole numbers from 0 up (or choose another count column)"
+        flaw_message(
+            flaw, int(tally[flaw]), label=rows.table.label, count_name=rows.count_name, lost=lost
+        )
     )
 
 
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n:,} rows"
+def flaw_message(
+    flaw: Flaw, n_rows: int, *, label: str, count_name: str | None, lost: str = ""
+) -> str:
+    """What is wrong with rows that cannot be counted, and what to do.
+
+    Args:
+        flaw: what they have in common.
+        n_rows: how many there are.
+        label: what the table is called.
+        count_name: its count column.
+        lost: for rows that cannot be placed, the codes that are unknown.
+    """
+    found = f"{'1 row' if n_rows == 1 else f'{n_rows:,} rows'} of {label}"
+    if flaw is Flaw.UNPLACEABLE:
+        return (
+            f"{found} cannot be placed: {lost}. Add the "
+            "areas to the hierarchy, mend the rows, or choose what to do with them (unplaceable)"
+        )
+    if flaw is Flaw.NOBODY:
+        return f"{found} name no person; give every row a person, or leave out the person column"
+    return (
+        f"{found} have {COUNT_FLAWS[flaw]} in column {count_name!r}; counts "
+        "must be whole numbers from 0 up (or choose another count column)"
+    )
 
 
 def _make_leaves(
     areas: list[NDArray[np.int32]], counts: NDArray[np.int64], label: str, *, is_dropping: bool
 ) -> Leaves:
     if len(counts) == 0:
-        rest = "no row that can be placed" if is_dropping else "no rows"
-        raise IngestError(f"{label} has {rest}; there is nothing to count")
+        raise IngestError(no_rows_message(label, is_dropping=is_dropping))
     # Summed in halves: each half is exact in int64 whatever the counts are.
     high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
     if counts.min() < 0 or (high << 32) + low > MAX_INT64:
-        raise IngestError(f"the counts of {label} sum up beyond 2^63 - 1; check the count column")
+        raise IngestError(too_many_message(label))
     if counts.min() == 0:
         positive = counts > 0
         areas, counts = [axis[positive] for axis in areas], counts[positive]
     if len(counts) == 0:
-        raise IngestError(f"all counts of {label} are 0; there is nothing to count")
+        raise IngestError(all_zero_message(label))
     return Leaves(tuple(areas), counts)
+
+
+def no_rows_message(label: str, *, is_dropping: bool) -> str:
+    """For a table in which nothing is left to count."""
+    rest = "no row that can be placed" if is_dropping else "no rows"
+    return f"{label} has {rest}; there is nothing to count"
+
+
+def all_zero_message(label: str) -> str:
+    """For a table in which every count is 0."""
+    return f"all counts of {label} are 0; there is nothing to count"
+
+
+def too_many_message(label: str) -> str:
+    """For counts that 64 bits cannot hold."""
+    return f"the counts of {label} sum up beyond 2^63 - 1; check the count column"

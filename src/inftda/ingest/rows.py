@@ -89,7 +89,7 @@ class Rows:
         names = [axis.name for axis in axes]
         if count == AUTO:
             count = COUNT if COUNT in table.names and COUNT not in (*names, person) else None
-        _check_roles(table, names, count=count, person=person)
+        check_roles(table, names, count=count, person=person)
         selected = [f"{axis.text} AS {axis.code}" for axis in axes]
         n, flaw = "1", "0"
         if count is not None:
@@ -173,14 +173,26 @@ class Rows:
                 f"WHERE {axis.number} IS NULL ORDER BY code NULLS FIRST LIMIT {SHOWN_CODES + 2}"
             )
             codes = self.table.attempt(partial(workspace.fetch, sql)).column(0).to_pylist()
-            unknown = [code for code in codes if code]
-            if unknown:
-                shown = ", ".join(repr(code[:SHOWN_CHARACTERS]) for code in unknown[:SHOWN_CODES])
-                more = ", ..." if len(unknown) > SHOWN_CODES else ""
-                found.append(f"unknown {axis.name} {shown}{more}")
-            if len(unknown) < len(codes):
-                found.append(f"missing {axis.name}")
+            found += lost_codes(axis.name, codes)
         return "; ".join(found)
+
+
+def lost_codes(name: str, codes: Sequence[str | None]) -> list[str]:
+    """The first few unknown codes of an axis for people, and whether any is missing.
+
+    Args:
+        name: of the axis.
+        codes: different codes in order, some more than are shown.
+    """
+    found = []
+    unknown = [code for code in codes if code]
+    if unknown:
+        shown = ", ".join(repr(code[:SHOWN_CHARACTERS]) for code in unknown[:SHOWN_CODES])
+        more = ", ..." if len(unknown) > SHOWN_CODES else ""
+        found.append(f"unknown {name} {shown}{more}")
+    if len(unknown) < len(codes):
+        found.append(f"missing {name}")
+    return found
 
 
 def make_axes(
@@ -197,7 +209,7 @@ def make_axes(
         text = area_text(table.column(name, role="area codes"), table.label)
         if id(hierarchy) not in lookups:  # origin and destination often share one
             lookups[id(hierarchy)] = f"lookup_{i}"
-            workspace.register(f"lookup_{i}", _lookup(hierarchy))
+            workspace.register(f"lookup_{i}", area_lookup(hierarchy))
         made.append(
             Axis(
                 name=name,
@@ -206,18 +218,24 @@ def make_axes(
                 code=f"code_{i}",
                 number=f"area_{i}",
                 lookup=lookups[id(hierarchy)],
-                fallback=None if outside is None else _find_outside(name, hierarchy, outside),
+                fallback=None if outside is None else find_outside(name, hierarchy, outside),
             )
         )
     return tuple(made)
 
 
-def _lookup(hierarchy: Hierarchy) -> pa.Table:
+def area_lookup(hierarchy: Hierarchy) -> pa.Table:
+    """`code` and `number` of every finest area."""
     codes = hierarchy.codes(hierarchy.depth)
     return pa.table({"code": codes, "number": np.arange(len(codes), dtype=np.int32)})
 
 
-def _find_outside(name: str, hierarchy: Hierarchy, outside: str) -> int:
+def find_outside(name: str, hierarchy: Hierarchy, outside: str) -> int:
+    """Number of the area for rows that cannot be placed.
+
+    Raises:
+        IngestError: there is none.
+    """
     number = int(pc.index(hierarchy.codes(hierarchy.depth), outside).as_py())
     if number < 0:
         raise IngestError(
@@ -227,7 +245,12 @@ def _find_outside(name: str, hierarchy: Hierarchy, outside: str) -> int:
     return number
 
 
-def _check_roles(table: Input, names: list[str], *, count: str | None, person: str | None) -> None:
+def check_roles(table: Input, names: list[str], *, count: str | None, person: str | None) -> None:
+    """Refuse a column that is given two roles.
+
+    Raises:
+        IngestError: there is one.
+    """
     taken: dict[str, str] = {}
     roles = [(name, "axis") for name in names]
     roles += [(name, role) for name, role in ((count, "count"), (person, "person")) if name]

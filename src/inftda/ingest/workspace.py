@@ -7,18 +7,18 @@ on: a failure is reported by its kind.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import duckdb
 
 from inftda.errors import IngestError
+from inftda.scratch import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from types import TracebackType
 
     import pyarrow as pa
@@ -48,9 +48,8 @@ class Workspace:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            directory = self._make_directory()
-            stack.callback(shutil.rmtree, directory, ignore_errors=True)
-            self._connection = self._connect(directory)
+            directory = self._make_directory(stack)
+            self._connection = self._connect(str(directory))
             stack.callback(self._connection.close)
             self._stack = stack.pop_all()
         return self
@@ -63,12 +62,13 @@ class Workspace:
     ) -> None:
         self._stack.close()
 
-    def _make_directory(self) -> str:
+    def _make_directory(self, stack: ExitStack) -> Path:
+        parent = Path(self._spill_parent or tempfile.gettempdir())
         try:
-            return tempfile.mkdtemp(prefix="inftda-", dir=self._spill_parent)
+            return stack.enter_context(private_folder(parent, "inftda-"))
         except OSError as problem:
             raise IngestError(
-                f"cannot make a temporary directory in {str(self._spill_parent)!r}: "
+                f"cannot make a temporary directory in {str(parent)!r}: "
                 f"{problem.strerror}; give a directory that exists and can be written to"
             ) from None
 

@@ -42,6 +42,7 @@ _MARGIN: Final = {"paper": 1e-12, "zcdp": 1e-12, "exact": 1e-9, "pld": 1e-5}
 #: Calibration stops when rho is known so well.
 _TOLERANCE: Final = {"paper": 1e-12, "zcdp": 1e-12, "exact": 1e-9, "pld": 1e-6}
 _GROWTH: Final = 1.25
+_RETREATS: Final = 30
 
 
 def privacy_curve(accountant: str, levels: Iterable[tuple[Fraction, int, int]]) -> Curve:
@@ -252,8 +253,15 @@ def _largest_rho(
         safe = paper_rho(epsilon, delta)
     else:
         safe = float(_largest_rho("zcdp", epsilon, delta, shares))
-    while excess(safe) > 0:  # only by rounding, or where transforms blur a tiny delta
-        safe *= 1 - max(2.0**-40, _MARGIN[accountant])
+    for _ in range(_RETREATS):
+        if excess(safe) <= 0:
+            break
+        safe *= 0.97  # it was too large by rounding, or transforms blur a tiny delta
+    else:
+        raise PrivacyError(
+            f"delta = {delta:g} is below what the accountant {accountant!r} can tell; "
+            "use 'zcdp' or a larger delta"
+        )
     return Fraction(_last_safe(excess, safe, tolerance=_TOLERANCE[accountant]))
 
 

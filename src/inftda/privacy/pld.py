@@ -11,7 +11,7 @@ Proofs: `docs/proofs/accounting.md`, section 6.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -23,9 +23,11 @@ from inftda.privacy.levels import Curve, Measured, total_rho
 MIN_PLD_DELTA: Final = 1e-11
 #: Above this sigma the library's tables take seconds a level.
 MAX_PLD_SIGMA2: Final = Fraction(20_000**2)
-#: Step of the loss grid: the library's default, unless the whole loss is hardly wider.
+#: Step of the loss grid: the library's default, but within these numbers of steps in one
+#: standard deviation of the loss.
 _STEP: Final = 1e-4
-_STEPS: Final = 200  # at least so many in one standard deviation of the loss
+_FEWEST_STEPS: Final = 200
+_MOST_STEPS: Final = 2000
 #: The library cuts noise off at 11.6 sigma, leaving out less than 1e-29.
 _CUT: Final = 11.6
 
@@ -37,15 +39,14 @@ def pld_curve(levels: Sequence[Measured]) -> Curve:
     # One variance: the library's defaults, for figures that can be compared with published
     # ones (the exact accountant is tighter there anyway). Several: its finer method.
     is_fine = len(groups) > 1
-    step = width / (2 * _STEPS) if is_fine else min(_STEP, width / _STEPS)
+    step = min(max(_STEP, width / _MOST_STEPS), width / _FEWEST_STEPS)
+    if is_fine:
+        step = width / (2 * _FEWEST_STEPS)
     composed: Any = None
-    size, n_shifts = 0.0, 0
     for sigma2, repeats in groups.items():
         distribution = _single(sigma2, step, is_fine=is_fine).self_compose(repeats)
         composed = distribution if composed is None else composed.compose(distribution)
-        size += repeats * (2 * _CUT / math.sqrt(sigma2) + 2 / float(sigma2)) / step
-        n_shifts += repeats
-    slack = transform_error(size, n_shifts)
+    slack = transform_error(groups, step)
 
     def delta(epsilon: float) -> float:
         with np.errstate(all="ignore"):
@@ -55,15 +56,19 @@ def pld_curve(levels: Sequence[Measured]) -> Curve:
     return delta
 
 
-def transform_error(size: float, n_shifts: int) -> float:
-    """What the transforms of composing may add to or take from delta.
+def transform_error(groups: Mapping[Fraction, int], step: float) -> float:
+    """What the transforms of composing may add to or take from delta, at most.
 
-    A transform of n entries is right to log2(n) units in the last place of its norm, which
-    is at most 1; powers multiply that by the number of factors, and a sum over n entries
-    by sqrt(n).
+    A transform of n entries is right to log2(n) units in the last place of the norm of the
+    vector; powers multiply that by the number of factors, and a sum over n entries by
+    sqrt(n). The squared norm of probabilities is at most the largest of them: that of the
+    few draws whose losses fall into one step.
     """
-    entries = max(size, 2.0)
-    return 2.0**-53 * (n_shifts + 2) * math.log2(entries) * math.sqrt(entries)
+    n_shifts = sum(groups.values())
+    entries = sum(n * (2 * _CUT / math.sqrt(s) + 2 / float(s)) / step for s, n in groups.items())
+    largest = max((step * float(s) + 2) / math.sqrt(2 * math.pi * s) for s in groups)
+    norm = math.sqrt(min(1.0, largest))
+    return 2.0**-53 * (n_shifts + 2) * math.log2(entries + 2) * math.sqrt(entries + 2) * norm
 
 
 def _grouped(levels: Sequence[Measured]) -> dict[Fraction, int]:

@@ -10,7 +10,7 @@ m cells with one trip each, or (repeated trips) one cell with m. Proof:
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, expm1, log, log1p
+from math import expm1, floor, log, log1p
 from typing import Any
 
 from inftda.errors import BudgetError, PrivacyError
@@ -191,4 +191,5 @@ def needed(unit: PrivacyUnit, epsilon: float, delta: float) -> tuple[Fraction, i
         )
     single = 1 + float(scale) * log(2 * unit.max_new_cells / delta)
     piled = unit.max_cell_change + float(scale) * log(2 / delta)
-    return scale, ceil(max(single, piled) * (1 + SLACK))
+    # Whole counts above t are those above its whole part.
+    return scale, floor(max(single, piled) * (1 + SLACK))

@@ -1,10 +1,11 @@
 """The folder of a release: written as a whole or not at all."""
 
+import errno
 import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from inftda.errors import ReleaseError
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW
+from inftda.scratch import private_folder
 from inftda.tree import Tree
 
 FLOWS_FILE, MANIFEST_FILE = "flows.parquet", "manifest.json"
@@ -28,16 +30,24 @@ def check_writable(out: Path, *, force: bool) -> None:
     Raises:
         ReleaseError: it exists and `force` is not given, or it cannot be made.
     """
+    _restore(out)
     if out.exists() and not force:
         raise ReleaseError(
             f"{str(out)!r} exists already; choose another folder or say --force to replace it"
         )
-    if out.exists() and not (out / MANIFEST_FILE).exists() and any(out.iterdir()):
+    if out.exists() and not _is_replaceable(out):
         raise ReleaseError(
             f"{str(out)!r} holds something that is not a release; it is not replaced"
         )
-    if not out.absolute().parent.is_dir():
-        raise ReleaseError(f"there is no folder {str(out.absolute().parent)!r} to write into")
+    parent = out.absolute().parent
+    if not parent.is_dir():
+        raise ReleaseError(f"there is no folder {str(parent)!r} to write into; make it first")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise ReleaseError(f"the folder {str(parent)!r} may not be written to; choose another")
+
+
+def _is_replaceable(out: Path) -> bool:
+    return out.is_dir() and ((out / MANIFEST_FILE).exists() or not any(out.iterdir()))
 
 
 @contextmanager
@@ -48,13 +58,15 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
     """
     check_writable(out, force=force)
     out = out.absolute()
-    _remove_stale(out)
-    partial = out.parent / f".{out.name}.partial-{os.getpid()}"
-    try:
-        partial.mkdir(mode=0o700)
-    except OSError as problem:
-        raise ReleaseError(f"cannot write to {str(out.parent)!r}: {problem.strerror}") from None
-    try:
+    with ExitStack() as stack:
+        try:
+            partial = stack.enter_context(private_folder(out.parent, f".{out.name}.partial-"))
+        except OSError as problem:
+            if problem.errno == errno.ENOSPC:  # the machine's fault, not the user's
+                raise
+            raise ReleaseError(
+                f"cannot write to {str(out.parent)!r}: {problem.strerror}; choose another folder"
+            ) from None
         yield partial
         for file in partial.rglob("*"):
             if file.is_file():
@@ -62,13 +74,11 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
                 _sync(file)
         _sync(partial)
         _put_in_place(partial, out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _put_in_place(partial: Path, out: Path) -> None:
     if out.exists():
-        replaced = out.parent / f".{out.name}.replaced-{os.getpid()}"
+        replaced = _replaced(out)
         out.rename(replaced)
         partial.rename(out)
         shutil.rmtree(replaced, ignore_errors=True)
@@ -77,20 +87,28 @@ def _put_in_place(partial: Path, out: Path) -> None:
     _sync(out.parent)
 
 
+def _replaced(out: Path) -> Path:
+    """Where the old release waits until the new one is in place."""
+    return out.absolute().parent / f".{out.absolute().name}.replaced"
+
+
+def _restore(out: Path) -> None:
+    """Bring back, or clear away, an old release whose replacement was cut off."""
+    replaced = _replaced(out)
+    if not (replaced / MANIFEST_FILE).exists():
+        return
+    if out.exists():
+        shutil.rmtree(replaced, ignore_errors=True)
+    else:
+        replaced.rename(out)
+
+
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _remove_stale(out: Path) -> None:
-    """Take away what a killed process left of an earlier try at the same folder."""
-    for left in out.parent.glob(f".{out.name}.partial-*"):
-        owner = left.name.rpartition("-")[2]
-        if not owner.isdigit() or not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def areas_files(tree: Tree) -> dict[str, str]:

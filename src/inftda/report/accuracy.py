@@ -4,6 +4,8 @@ Only bounds that follow from the noise, and errors simulated from the release: n
 sees the truth.
 """
 
+# ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +62,7 @@ def level_rows(release: Release, errors: TypicalErrors | None) -> list[LevelRow]
     if not plan.unit.root_is_public:
         shown.add(0)
     return [
-        LevelRow(level, errors and errors.at(level.depths), bounds.get(level.index))
+        LevelRow(level, errors.at(level.depths) if errors else None, bounds.get(level.index))
         for level in release.tree.levels
         if level.index in shown
     ]
@@ -87,15 +89,18 @@ def arrowed(level: TreeLevel) -> Html:
 
 
 def _key() -> Html:
-    marks = [
-        ('<circle class="median" cx="50%" cy="50%" r="4.5"/>', "half of the published numbers err "
-         "by no more (typical)"),
-        ('<circle class="p95" cx="50%" cy="50%" r="5.5"/>', "95 % err by no more (typical)"),
-        ('<line class="bound" x1="50%" x2="50%" y1="0" y2="100%"/>', "no number errs by more "
-         "(guaranteed)"),
-    ]  # fmt: skip
+    marks = {
+        "half of the published numbers err by no more (typical)": (
+            '<circle class="median" cx="50%" cy="50%" r="4.5"/>'
+        ),
+        "95 % err by no more (typical)": '<circle class="p95" cx="50%" cy="50%" r="5.5"/>',
+        "no number errs by more (guaranteed)": (
+            '<line class="bound" x1="50%" x2="50%" y1="0" y2="100%"/>'
+        ),
+    }
     items = [
-        tag("li", tag("svg", Html(mark), aria_hidden="true"), words) for mark, words in marks
+        tag("li", tag("svg", Html(mark), aria_hidden="true"), words)
+        for words, mark in marks.items()
     ]
     return tag("ul", *items, class_="key")
 
@@ -107,10 +112,13 @@ def _errors_table(rows: Sequence[LevelRow]) -> Html:
         + [10]
     )
     scale = _Scale(largest)
-    names = ("Level", "Published numbers", "Half within", "95 % within", "Guaranteed")
+    names = ("Level", "Published", "Half within", "95 % within", "Guaranteed")
     head = tag(
         "tr",
-        *(tag("th", name, scope="col", class_=None if i else "text") for i, name in enumerate(names)),
+        *(
+            tag("th", name, scope="col", class_=None if i else "text")
+            for i, name in enumerate(names)
+        ),
         tag("th", scale.axis(), class_="plot", aria_label="Chart of the same errors"),
     )
     body = [tag("tr", *_cells(row, names, scale)) for row in rows]
@@ -216,17 +224,16 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Htm
 
 def _zeros(rows: Sequence[LevelRow]) -> list[object]:
     """What may be behind a pair that is not published, and behind a small one that is."""
-    words: list[object] = [
-        tag("strong", "Zeros"),
+    general = (
         " need care. A pair that is missing from the table is not known to be empty, and some "
-        "small published numbers stand where the truth is zero.",
-    ]
+        "small published numbers stand where the truth is zero."
+    )
+    words: list[object] = [tag("strong", "Zeros"), general]
     finest = rows[-1].typical if rows else None
     lost = [e for e in finest.classes if e.lost > OFTEN_LOST] if finest else []
     if finest and lost and lost[-1].high is not None:
         words.append(
-            f" At the finest level ({finest.name}) true numbers up to about "
-            f"{lost[-1].high:,} often vanish."
+            f" At the finest level, true numbers up to about {lost[-1].high:,} often vanish."
         )
     return words
 

@@ -4,6 +4,8 @@ It holds true counts. The banner cannot be scrolled away, the title and every do
 and the file is readable by its owner only.
 """
 
+# ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +48,7 @@ _MAIN = {
 _RATES = {"false_discovery_rate", "false_negative_rate"}
 
 
-def write_confidential_page(
+def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to show
     release: Release,
     truth: pa.Table,
     measures: Sequence[Mapping[str, Any]],

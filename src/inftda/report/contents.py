@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.evaluate.typical import MAX_CELLS, Areas, Cells, LevelSums, TypicalErrors
+from inftda.hierarchy import Hierarchy
 from inftda.report.labels import Labels
 from inftda.report.packing import Pack, varints, zigzag
 from inftda.report.shapes import Shapes
@@ -20,7 +21,7 @@ from inftda.tree import Axis, Tree
 
 #: Letters of packed data a page may have; with all else it stays below 15 MB.
 MAX_LETTERS = 13_000_000
-#: Cells of a table with other than two axes: all of them up to here, else the largest of each level.
+#: Cells of a table with one axis or more than two: all up to here, else the largest of a level.
 MAX_PLAIN_CELLS, LARGEST_CELLS = 60_000, 2_000
 
 
@@ -73,7 +74,7 @@ def pack_contents(
     finest = tuple(axis.hierarchy.depth for axis in table.tree.axes)
     if len(finest) != 2:
         return Contents(_plain(table, labels, errors), finest)
-    depths = finest
+    depths: tuple[int, ...] = finest
     while True:
         packed = _explorer(table, labels, shapes, errors, depths)
         coarser = _coarser(depths)
@@ -152,7 +153,13 @@ def _header(
         "shared": is_shared,
         "words": _words(table.tree),
         "axes": [
-            _axis(table.tree, number, axis, labels, depths[number], is_same=is_shared and number > 0)
+            # Both ends of a trip usually share their areas; they stand in the page once.
+            {
+                **_titles(table.tree, axis),
+                "levels": None
+                if is_shared and number > 0
+                else _levels(axis.hierarchy, number, labels, depths[number]),
+            }
             for number, axis in enumerate(axes)
         ],
         "errors": None if errors is None else _errors(errors, depths),
@@ -181,30 +188,26 @@ def _words(tree: Tree) -> dict[str, str]:
     }
 
 
-def _axis(
-    tree: Tree, number: int, axis: Axis, labels: Labels, depth: int, *, is_same: bool
-) -> dict[str, Any]:
-    hierarchy = axis.hierarchy
-    title = {"origin": "From (origin)", "destination": "To (destination)"}.get(axis.name, axis.name)
-    wholes = {"origin": "All origins", "destination": "All destinations"}
-    entry = {
-        "name": axis.name,
-        "title": title if tree.is_od else axis.name,
-        "whole": wholes[axis.name] if tree.is_od else "All",
-        "levels": None,
+def _titles(tree: Tree, axis: Axis) -> dict[str, str]:
+    ends = {
+        "origin": ("From (origin)", "All origins"),
+        "destination": ("To (destination)", "All destinations"),
     }
-    # Both ends of a trip usually share their areas; they stand in the page once.
-    if not is_same:
-        entry["levels"] = [
-            {
-                "name": hierarchy.level_name(level),
-                "codes": hierarchy.codes(level).to_pylist(),
-                "names": labels.names.get((number, level)),
-                "children": np.diff(hierarchy.child_start(level - 1)).tolist(),
-            }
-            for level in range(1, depth + 1)
-        ]
-    return entry
+    title, whole = ends[axis.name] if tree.is_od else (axis.name, "All")
+    return {"name": axis.name, "title": title, "whole": whole}
+
+
+def _levels(hierarchy: Hierarchy, number: int, labels: Labels, depth: int) -> list[dict[str, Any]]:
+    """Levels of an axis down to the finest that the page holds."""
+    return [
+        {
+            "name": hierarchy.level_name(level),
+            "codes": hierarchy.codes(level).to_pylist(),
+            "names": labels.names.get((number, level)),
+            "children": np.diff(hierarchy.child_start(level - 1)).tolist(),
+        }
+        for level in range(1, depth + 1)
+    ]
 
 
 def _errors(errors: TypicalErrors, depths: tuple[int, ...]) -> dict[str, list[list[float]]]:

@@ -65,8 +65,7 @@ class Labels:
         """
         table = read_strings(path, what="centroids file", error=InftdaError)
         lon, lat = (
-            _degrees(table, path, wanted, most)
-            for wanted, most in ((_LON, 180.0), (_LAT, 90.0))
+            _degrees(table, path, wanted, most) for wanted, most in ((_LON, 180.0), (_LAT, 90.0))
         )
         found = 0
         for axis, level, name in _levels(tree):
@@ -97,9 +96,7 @@ class Labels:
             self.names[axis, level] = known
         return int((area >= 0).sum())
 
-    def _place(
-        self, tree: Tree, axis: int, level: int, codes: pa.ChunkedArray, at: Places
-    ) -> int:
+    def _place(self, tree: Tree, axis: int, level: int, codes: pa.ChunkedArray, at: Places) -> int:
         """Put areas on the map; a coarse area's place is that of all finest areas in it."""
         hierarchy = tree.axes[axis].hierarchy
         area = _find(hierarchy, level, codes)

@@ -3,6 +3,8 @@
 It shows the release, its manifest, and what follows from them; it never sees the truth.
 """
 
+# ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
+
 import os
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version

@@ -3,6 +3,8 @@
 Every figure follows from the manifest; nothing is claimed that the plan does not give.
 """
 
+# ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
+
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -85,15 +87,12 @@ def _guess_words(plan: "Plan | StabilityPlan", trips: str) -> Html:
     if plan.epsilon is not None and plan.delta is not None:
         factor = math.exp(plan.epsilon)
         size = f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"
-        odds = join(
-            [
-                " Whatever someone concludes about one person, the odds of that conclusion change "
-                f"by a factor of at most {size} (that is e to the power of epsilon), except with "
-                "a probability of ",
-                scientific(plan.delta),
-                ".",
-            ]
+        change = (
+            " Whatever someone concludes about one person, the odds of that conclusion change "
+            f"by a factor of at most {size} (that is e to the power of epsilon), except with "
+            "a probability of "
         )
+        odds = join([change, scientific(plan.delta), "."])
     weak = ""
     if guess >= WEAK_GUESS:
         weak = (
@@ -132,9 +131,8 @@ def _figures(release: Release, plan: "Plan | StabilityPlan") -> Html:
     if sigmas:
         low, high = min(sigmas), max(sigmas)
         spread = f"{low:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g}–{high:.3g}"
-        figures.append(("Noise (σ)", spread, "standard deviation, in trips, at each level"))
-    if not release.tree.is_od and sigmas:
-        figures[-1] = (*figures[-1][:2], "standard deviation at each level")
+        counted = " in trips," if release.tree.is_od else ""
+        figures.append(("Noise (σ)", spread, f"standard deviation,{counted} at each level"))
     items = [
         tag("div", tag("dt", name), tag("dd", value, tag("small", meaning)))
         for name, value, meaning in figures

@@ -88,9 +88,7 @@ def _features(path: Path) -> list[Mapping[str, Any]]:
         ) from None
 
 
-def _match(
-    tree: Tree, path: Path, features: list[Mapping[str, Any]]
-) -> tuple[int, int, list[int]]:
+def _match(tree: Tree, path: Path, features: list[Mapping[str, Any]]) -> tuple[int, int, list[int]]:
     """Axis, level, and the area of each feature, by the property that names most areas."""
     columns: dict[str, list[str]] = defaultdict(lambda: [""] * len(features))
     for row, feature in enumerate(features):

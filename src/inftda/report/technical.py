@@ -1,5 +1,7 @@
 """The small print of a page: noise of each level, how it was accounted for, what made it."""
 
+# ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
+
 import math
 from pathlib import PurePath
 

@@ -45,7 +45,7 @@ def intopt(x, total, *, is_descending=False):
 
 def project(x, total):
     """Integer l2 projection: lower all by the same amount, give or take one, but not below 0."""
-    k = min(min(x), (sum(x) - total) // len(x)) - 1
+    k = min(*x, (sum(x) - total) // len(x)) - 1
     while sum(max(0, value - k - 1) for value in x) >= total:
         k += 1
     y = [max(0, value - k) for value in x]

@@ -23,7 +23,7 @@ class List {
       h('th', { scope: 'col', class: 'text' }, words.row), h('th', { scope: 'col', class: 'text' }, words.column),
       h('th', { scope: 'col' }, isSecret ? 'Released' : words.unit),
       isSecret ? [h('th', { scope: 'col' }, 'True'), h('th', { scope: 'col' }, 'Error')]
-        : h('th', { scope: 'col' }, 'Typical error (95 %)'),
+        : h('th', { scope: 'col' }, 'Typical error (95\u00a0%)'),
       h('th', { scope: 'col' }, h('span', { class: 'unseen' }, 'Zoom')),
       h('th', { scope: 'col', class: 'wide' }, h('span', { class: 'unseen' }, 'Bar')));
     const body = shown.map((i, rank) => this.row(view, flows, i, rank, largest));
@@ -60,7 +60,7 @@ class List {
       h('td', { class: 'rank muted' }, whole(rank + 1)), ends.map(name),
       h('td', {}, whole(value)),
       model.isConfidential ? this.truth(value, flows.truth[i]) : h('td', {}, this.chip(view, value)),
-      h('td', {}, h('button', {
+      h('td', { class: 'zoom' }, h('button', {
         class: 'link', type: 'button', 'aria-label': `Zoom in on both ends of number ${rank + 1}`,
         onclick: () => explorer.go({ row: ends[0].area, column: ends[1].area }),
       }, 'zoom')),

@@ -1,6 +1,7 @@
 /* Flows on a map: curves between places (right-hand side of the way), circles for flows within. */
 
 const MAP_FLOWS = 150;
+const MAP_CIRCLES = 60;
 const MAP_LABELS = 14;
 
 /* Outlines of areas, as published by the custodian, coarse enough for a page. */
@@ -70,16 +71,24 @@ class Chart {
     this.view = view;
     this.project(view);
     const wanted = this.explorer.order(flows);
-    const order = wanted.filter((i) => this.ends(view, flows, i));
-    const top = order.slice(0, MAP_FLOWS);
-    const missing = wanted.length - order.length;
     /* Flows within areas are far larger than those between: each kind has its own scale. */
     const isWithin = (i) => {
       const [from, to] = this.ends(view, flows, i);
       return Math.hypot(from[0] - to[0], from[1] - to[1]) < 1;
     };
-    const largest = [false, true].map((kind) =>
-      Math.max(1, ...top.filter((i) => isWithin(i) === kind).map((i) => Math.abs(flows.value[i]))));
+    const top = [];
+    const largest = [1, 1];
+    const left = [MAP_FLOWS, MAP_CIRCLES];
+    let missing = 0;
+    for (const i of wanted) {
+      if (!left[0] && !left[1]) break;
+      if (!this.ends(view, flows, i)) { missing += 1; continue; }
+      const kind = Number(isWithin(i));
+      if (!left[kind]) continue;
+      left[kind] -= 1;
+      top.push(i);
+      largest[kind] = Math.max(largest[kind], Math.abs(flows.value[i]));
+    }
     const lines = [];
     const places = [];
     /* Small ones first, so that large ones lie on top. */
@@ -93,7 +102,7 @@ class Chart {
     }, ...this.ground(view), ...places, ...lines, ...this.labels(view, flows, top));
     this.node.replaceChildren(h('div', { class: 'map' }, svg), h('p', { class: 'note' },
       `The ${whole(top.length)} largest of ${whole(wanted.length)} flows. A circle is a flow within an area, a curve bends to the right of its direction; each kind has its own scale.`
-      + (missing ? ` ${whole(missing)} have an end without a place on the map.` : '')));
+      + (missing ? ` ${whole(missing)} larger ones have an end without a place on the map.` : '')));
   }
 
   /* Fit the areas in view into the drawing; degrees of longitude shrink with latitude. */
@@ -198,7 +207,7 @@ class Chart {
         dots[isNear ? 1 : 0] += `M${x.toFixed(1)} ${y.toFixed(1)}h0`;
       }
     });
-    return [s('path', { class: 'dots', d: dots[0] }), s('path', { class: 'dots', d: dots[1] })];
+    return [s('path', { class: 'dots', d: dots[0] }), s('path', { class: 'dots within', d: dots[1] })];
   }
 
   /* A ring in the drawing; nothing if it lies outside, and no points closer than a pixel. */

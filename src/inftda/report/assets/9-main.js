@@ -43,7 +43,7 @@ class Plain {
     const largest = Math.max(1, ...found.slice(0, this.limit).map((row) => Math.abs(row[axes.length])));
     const head = [...axes.map((axis) => h('th', { scope: 'col', class: 'text' }, this.model.axes[axis].title)),
       h('th', { scope: 'col' }, isConfidential ? 'Released' : header.words.unit),
-      h('th', { scope: 'col' }, isConfidential ? 'True' : 'Typical error (95 %)'),
+      h('th', { scope: 'col' }, isConfidential ? 'True' : 'Typical error (95\u00a0%)'),
       h('th', { scope: 'col', class: 'wide' }, h('span', { class: 'unseen' }, 'Bar'))];
     const body = found.slice(0, this.limit).map((row) => {
       const value = row[axes.length];

@@ -1,0 +1,224 @@
+"""`inftda ledger`: give data sets a budget and see what is left of it."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inftda.cli import options
+
+if TYPE_CHECKING:
+    from inftda.privacy.ledger import Account
+
+app = typer.Typer(
+    help="Budgets of data sets, and what releases have spent of them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file.")]
+DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set.")]
+ExactEpsilon = Annotated[
+    str | None, typer.Option("--epsilon", metavar="NUMBER", help="Strength; goes with --delta.")
+]
+ExactDelta = Annotated[
+    str | None, typer.Option("--delta", metavar="NUMBER", help="Odds of failure.")
+]
+_COLUMNS = (
+    "dataset", "number", "charged", "published", "pool", "rho", "epsilon", "delta",
+    "mechanism", "note",
+)  # fmt: skip
+
+
+class Format(StrEnum):
+    """How a ledger is exported."""
+
+    CSV = "csv"
+    JSON = "json"
+
+
+@app.command("create")
+def create(  # noqa: PLR0913 - a budget and a unit
+    path: LedgerFile,
+    dataset: DatasetName,
+    *,
+    rho: options.Rho = None,
+    epsilon: ExactEpsilon = None,
+    delta: ExactDelta = None,
+    approximate_epsilon: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", help="Part of it for releases that are not zCDP."),
+    ] = None,
+    approximate_delta: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Goes with --approximate-epsilon.")
+    ] = None,
+    neighbours: options.Neighbours = "substitute",
+    trips: options.Trips = 1,
+    exactly: options.Exactly = None,
+    distinct: options.Distinct = False,
+) -> None:
+    """Give a data set a budget for one unit of privacy; both are fixed from then on."""
+    from inftda.privacy.budget import Budget  # noqa: PLC0415 - help must be instant
+    from inftda.privacy.ledger import Ledger  # noqa: PLC0415
+    from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
+
+    budget = Budget.make(
+        rho=options.exact_number("--rho", rho),
+        epsilon=options.exact_number("--epsilon", epsilon),
+        delta=options.exact_number("--delta", delta),
+        approximate_epsilon=options.exact_number("--approximate-epsilon", approximate_epsilon),
+        approximate_delta=options.exact_number("--approximate-delta", approximate_delta),
+    )
+    unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    # An empty file is what is left of a creation that was cut off.
+    is_new = not path.exists() or path.stat().st_size == 0
+    ledger = Ledger.create(path) if is_new else Ledger(path)
+    account = ledger.add(dataset, unit, budget)
+    typer.echo(f"Data set:   {account.name}")
+    typer.echo(f"Protected:  {account.unit.describe()}")
+    typer.echo(f"Budget:     {account.budget.describe()}")
+    typer.echo(f"Next:       inftda release ... --ledger {path} --dataset {dataset!r}")
+
+
+@app.command("list")
+def list_(path: LedgerFile, *, as_json: options.Json = False) -> None:
+    """All data sets with what is spent and what is left."""
+    from inftda.privacy.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
+
+    accounts = Ledger(path).accounts()
+    if as_json:
+        shown = [account.to_dict() for account in accounts]
+        for account in shown:
+            del account["entries"]
+        typer.echo(json.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}))
+        return
+    rows: list[tuple[str, ...]] = [
+        ("data set", "releases", "rho", "spent", "left", "epsilon spent", "of")
+    ]
+    rows += [_row(account) for account in accounts]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        typer.echo("  ".join(cells).rstrip())
+
+
+@app.command("show")
+def show(path: LedgerFile, dataset: DatasetName, *, as_json: options.Json = False) -> None:
+    """One data set: its unit, its budget, and every release it was charged for."""
+    from inftda.privacy.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
+
+    account = Ledger(path).account(dataset)
+    if as_json:
+        typer.echo(json.dumps({**account.to_dict(), "cannot_know": CANNOT_KNOW}))
+        return
+    typer.echo(f"Data set:   {account.name}, since {account.created}")
+    typer.echo(f"Protected:  {account.unit.describe()}")
+    typer.echo(f"Budget:     {account.budget.describe()}")
+    typer.echo(f"Spent:      {_spent(account)}")
+    for entry in account.entries:
+        state = "published" if entry.published else "charged, not known to be published"
+        note = f": {entry.note}" if entry.note else ""
+        typer.echo(
+            f"  {entry.number}  {entry.charged}  {entry.mechanism}  {entry.cost.describe()}  "
+            f"({state}){note}"
+        )
+    typer.echo(f"\n{CANNOT_KNOW}")
+
+
+@app.command("export")
+def export(
+    path: LedgerFile,
+    *,
+    format_: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.CSV,
+    out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
+) -> None:
+    """Every entry of the ledger, amounts as exact fractions."""
+    from inftda.privacy.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
+
+    accounts = Ledger(path).accounts()
+    if format_ is Format.JSON:
+        whole = {
+            "datasets": [account.to_dict() for account in accounts],
+            "cannot_know": CANNOT_KNOW,
+        }
+        text = json.dumps(whole, indent=2) + "\n"
+    else:
+        text = _as_csv(accounts)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+@app.command("charge")
+def charge(  # noqa: PLR0913 - a cost and a unit
+    path: LedgerFile,
+    dataset: DatasetName,
+    *,
+    note: Annotated[str, typer.Option(help="What was released, when and by whom.")],
+    rho: options.Rho = None,
+    epsilon: ExactEpsilon = None,
+    delta: ExactDelta = None,
+) -> None:
+    """Charge what was released by other means, for the data set's own unit of privacy."""
+    from inftda.privacy.budget import Cost  # noqa: PLC0415 - help must be instant
+    from inftda.privacy.ledger import Ledger  # noqa: PLC0415
+
+    cost = Cost.stated(
+        rho=options.exact_number("--rho", rho),
+        epsilon=options.exact_number("--epsilon", epsilon),
+        delta=options.exact_number("--delta", delta),
+    )
+    ledger = Ledger(path)
+    number = ledger.charge(
+        dataset, cost, ledger.account(dataset).unit, mechanism="stated by hand", note=note
+    )
+    ledger.note_published(number)
+    typer.echo(f"Entry:      {number}, {cost.describe()}")
+    typer.echo(f"Spent:      {_spent(ledger.account(dataset))}")
+
+
+def _row(account: "Account") -> tuple[str, ...]:
+    spent, budget = account.spent, account.budget
+    epsilon = budget.epsilon_at_delta(spent)
+    whole = "" if budget.epsilon is None else f"{float(budget.epsilon):.6g}"
+    left = max(budget.rho - spent.rho, budget.rho * 0)
+    return (
+        account.name,
+        str(spent.releases),
+        f"{float(budget.rho):.6g}",
+        f"{float(spent.rho):.6g}",
+        f"{float(left):.6g}",
+        "" if epsilon is None else f"{epsilon:.6g}",
+        whole if budget.delta is None else f"{whole} at delta {float(budget.delta):.6g}".strip(),
+    )
+
+
+def _spent(account: "Account") -> str:
+    spent, budget = account.spent, account.budget
+    text = f"rho = {float(spent.rho):.6g} by {spent.releases} releases"
+    if spent.epsilon:
+        text += (
+            f"; not zCDP: epsilon = {float(spent.epsilon):.6g}, delta = {float(spent.delta):.6g}"
+        )
+    epsilon = budget.epsilon_at_delta(spent)
+    if epsilon is not None and budget.delta is not None:
+        text += f"; all together epsilon = {epsilon:.6g} at delta = {float(budget.delta):.6g}"
+    return text
+
+
+def _as_csv(accounts: "list[Account]") -> str:
+    import csv  # noqa: PLC0415 - only here
+    import io  # noqa: PLC0415
+
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for account in accounts:
+        for entry in account.entries:
+            row: dict[str, Any] = {"dataset": account.name, **entry.to_dict()}
+            writer.writerow(["" if row[column] is None else row[column] for column in _COLUMNS])
+    return sink.getvalue()

@@ -1,0 +1,23 @@
+"""Many machines: the same release as Apache Spark jobs, for tables that outgrow one machine.
+
+Rows are read, bounded and counted as Spark operations; the first levels are divided on the
+driver; then every executor takes a batch of released subtrees and the true leaves below them
+through Arrow into the same compiled kernels as on one machine, and writes its flows to
+Parquet. The driver never holds the leaves.
+
+Nothing of the truth leaves but through a mechanism. What Spark itself keeps of it on the way
+(shuffle files, spills, logs) is the subject of docs/how-to/spark.md.
+"""
+
+from importlib.util import find_spec
+
+from inftda.errors import MissingExtraError
+
+if find_spec("pyspark") is None:
+    raise MissingExtraError(
+        "the Spark engine needs pyspark, which is not installed; pip install 'inftda[spark]'"
+    )
+
+from inftda.engines.spark.engine import SparkEngine
+
+__all__ = ["SparkEngine"]

@@ -1,0 +1,88 @@
+"""Private folders for work in progress, gone when it is done.
+
+What is in them may be confidential, so only their owner can read them. A process that is
+killed cannot clear up after itself, so whoever makes the next folder of the same kind does:
+each folder in use is locked by its process, and the system takes the lock back from the dead.
+"""
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    HAS_LOCKS = False  # leave all other folders alone
+else:
+    HAS_LOCKS = True
+
+
+@contextmanager
+def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new folder (0700) in `parent`, removed at the end unless it was moved away.
+
+    Args:
+        parent: an existing folder.
+        prefix: of its name; folders with this prefix that no process holds are removed first.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    _clear_abandoned(parent, prefix)
+    path, lock = _make(parent, prefix)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def _make(parent: Path, prefix: str) -> tuple[Path, int]:
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        # Between making and locking it, another process may have taken it for abandoned.
+        with suppress(FileNotFoundError):
+            lock = os.open(path, os.O_RDONLY)
+            try:
+                is_taken = _take(lock)
+            except OSError:  # no locks on this file system, so nothing here is ever cleared
+                is_taken = True
+            if is_taken and path.exists():
+                return path, lock
+            os.close(lock)
+
+
+def _clear_abandoned(parent: Path, prefix: str) -> None:
+    if not HAS_LOCKS:
+        return
+    for name in os.listdir(parent):  # noqa: PTH208 - names with wildcards are names, too
+        if name.startswith(prefix):
+            with suppress(OSError):
+                _remove_if_abandoned(parent / name)
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    # In a temporary directory anybody can put a link where we look: never follow one.
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        found = os.fstat(descriptor)
+        is_ours = found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077
+        if is_ours and _take(descriptor):
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    """Lock a folder; False if another process holds it."""
+    if not HAS_LOCKS:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
