@@ -21,7 +21,7 @@ def _root() -> None:
 
 
 @app.command("istat")
-def istat_command(  # noqa: PLR0913 - what to take from the file, and where to
+def istat_command(
     path: Annotated[Path, typer.Argument(metavar="ZIP", help="The file as downloaded.")],
     *,
     out: Annotated[Path, typer.Option(help="Folder to write; it must not be there yet.")],

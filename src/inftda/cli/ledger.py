@@ -199,7 +199,8 @@ def _row(account: "Account") -> tuple[str, ...]:
 
 def _spent(account: "Account") -> str:
     spent, budget = account.spent, account.budget
-    text = f"rho = {float(spent.rho):.6g} by {spent.releases} releases"
+    releases = "1 release" if spent.releases == 1 else f"{spent.releases} releases"
+    text = f"rho = {float(spent.rho):.6g} by {releases}"
     if spent.epsilon:
         text += (
             f"; not zCDP: epsilon = {float(spent.epsilon):.6g}, delta = {float(spent.delta):.6g}"

@@ -13,7 +13,19 @@ from typing import Annotated
 
 import typer
 
-from inftda.cli import demo, evaluate, make, plan, query, release, report, selftest, verify
+from inftda.cli import (
+    demo,
+    evaluate,
+    experiment,
+    ledger,
+    make,
+    plan,
+    query,
+    release,
+    report,
+    selftest,
+    verify,
+)
 from inftda.errors import InftdaError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
@@ -33,7 +45,9 @@ app.command("query")(query.command)
 app.command("verify")(verify.command)
 app.command("evaluate")(evaluate.command)
 app.command("report")(report.command)
+app.command("experiment")(experiment.command)
 app.add_typer(make.app, name="make")
+app.add_typer(ledger.app, name="ledger")
 app.command("selftest")(selftest.command)
 app.command("demo")(demo.command)
 

@@ -204,8 +204,8 @@ def _write_flows(source: Matrix, path: Path, *, is_dropping: bool) -> tuple[int,
             is_outside = pc.is_null(batch["destination"])
             n_outside += pc.sum(batch["count"].filter(is_outside)).as_py() or 0
             ends = pc.fill_null(batch["destination"], OUTSIDE)
-            batch = batch.set_column(1, "destination", ends)
-            kept = batch.filter(pc.invert(is_outside)) if is_dropping else batch
+            kept = batch.set_column(1, "destination", ends)
+            kept = kept.filter(pc.invert(is_outside)) if is_dropping else kept
             n_flows += kept.num_rows
             n_trips += pc.sum(kept["count"]).as_py() or 0
             writer.write_table(kept.select([*columns, "count"]).cast(schema))

@@ -149,12 +149,13 @@ class Municipalities:
             for batch in reader:
                 rows = pc.ascii_trim_whitespace(batch.column(0))
                 cells = pc.ascii_split_whitespace(rows.filter(pc.starts_with(rows, self._kind)))
+                if len(cells) == 0:
+                    continue
                 if not pc.all(pc.equal(pc.list_value_length(cells), N_CELLS)).as_py():
                     raise IngestError(
                         f"a row of {name!r} has not {N_CELLS} cells; download the matrix again"
                     )
-                if len(cells):
-                    yield cells
+                yield cells
 
     def _flows(self, cells: pa.Array) -> pa.Table:
         home, away = (_town(cells, places) for places in (HOME, AWAY))

@@ -2,61 +2,84 @@
 
 The code behind the paper divides its budget over twice the number of levels, so its
 top-down mechanisms spend half of it; and it ran the stability histogram with an l1
-sensitivity of sqrt(2) instead of 2, which costs 1.41 epsilon. These settings live here,
-where no release can reach them: they make a `Spending`, never a plan with a promise.
+sensitivity of sqrt(2) instead of 2, which costs 1.41 epsilon, with continuous noise and the
+threshold of the library it calls. These settings live here, where no release can reach them:
+nothing here makes a plan with a promise.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, log, sqrt
+from math import log, sqrt
+from typing import Any
 
+import numpy as np
+
+from inftda.counts import Counts
 from inftda.errors import InftdaError
-from inftda.mechanisms.base import Mechanism
-from inftda.mechanisms.stability_histogram import StabilityHistogram
-from inftda.mechanisms.topdown import TopDown
+from inftda.mechanisms.base import Flows, Mechanism, Setting
+from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy.accounting import max_rho
 from inftda.privacy.levels import Share
-from inftda.privacy.plan import Spending, make_plan
-from inftda.privacy.stability import StabilityLevel, StabilityPlan, StabilitySpending
+from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
+#: The l1 sensitivity that was used, where 2 is right.
+SENSITIVITY = sqrt(2)
+#: Continuous noise is drawn on a grid so fine that nothing published could tell.
+GRID = 1 << 20
+
+
+def published_run(
+    mechanism: Mechanism, counts: Counts, setting: Setting, *, epsilon: float, delta: float
+) -> Iterator[Flows]:
+    """A run of the mechanism as the paper's code had it; `setting` brings no spending.
+
+    Raises:
+        InftdaError: nothing was published for the mechanism.
+    """
+    if mechanism.name == "stability-histogram":
+        return _stability_run(counts, setting, epsilon=epsilon, delta=delta)
+    spending = _spending(mechanism, counts.tree, epsilon=epsilon, delta=delta)
+    return mechanism.run(counts, _with_spending(setting, spending))
+
+
+def _spending(mechanism: Mechanism, tree: Tree, *, epsilon: float, delta: float) -> Any:
+    whole = max_rho("paper", epsilon=epsilon, delta=delta, parts=[Share(Fraction(1), 2, 2)])
+    if mechanism.name == "vanilla-gauss":
+        return make_plan(tree, PrivacyUnit(), rho=whole, scope="leaves").spending()
+    if mechanism.name in {"inftda", "tda-l2", "tda-linf", "tda-l2-blackbox", "tda-linf-blackbox"}:
+        return make_plan(tree, PrivacyUnit(), rho=whole / 2).spending()
+    raise InftdaError(f"nothing was published for the mechanism {mechanism.name!r}")
+
+
+def _with_spending(setting: Setting, spending: Any) -> Setting:
+    return Setting(
+        spending, setting.make_sampler, setting.source, setting.engine, setting.progress
+    )
+
 
 @dataclass(frozen=True)
-class Published:
-    """The published settings for one tree and strength."""
+class _Threshold:
+    """Scale and threshold as the library the paper's code calls found them."""
 
-    tree: Tree
-    epsilon: float
-    delta: float
+    scale: float
+    threshold: float
 
-    def spending(self, mechanism: Mechanism) -> Spending | StabilitySpending:
-        """Scales as the paper's code took them.
+    @classmethod
+    def of(cls, epsilon: float, delta: float) -> "_Threshold":
+        scale = SENSITIVITY / epsilon
+        return cls(scale, SENSITIVITY + scale * log(1 / (2 * delta)))
 
-        Raises:
-            InftdaError: the paper has no such mechanism.
-        """
-        if isinstance(mechanism, StabilityHistogram):
-            return self._stability()
-        unit = PrivacyUnit()
-        whole = max_rho(
-            "paper", epsilon=self.epsilon, delta=self.delta, parts=[Share(Fraction(1), 2, 2)]
-        )
-        if isinstance(mechanism, TopDown):
-            return make_plan(self.tree, unit, rho=whole / 2).spending()
-        if mechanism.name.startswith("vanilla-gauss"):
-            return make_plan(self.tree, unit, rho=whole, scope="leaves").spending()
-        raise InftdaError(f"nothing was published for the mechanism {mechanism.name!r}")
 
-    def _stability(self) -> StabilitySpending:
-        sensitivity = sqrt(2)
-        leaves = self.tree.levels[-1]
-        level = StabilityLevel(
-            leaves.index,
-            leaves.name,
-            leaves.n_nodes,
-            Fraction(sensitivity / self.epsilon),
-            floor(1 + sensitivity * log(2 / self.delta) / self.epsilon),
-        )
-        plan = StabilityPlan(PrivacyUnit(), self.epsilon, self.delta, (level,))
-        return plan.spending()
+def _stability_run(
+    counts: Counts, setting: Setting, *, epsilon: float, delta: float
+) -> Iterator[Flows]:
+    used = _Threshold.of(epsilon, delta)
+    areas, count = counts.leaves
+    noise = np.empty(len(count), np.int64)
+    DiscreteLaplace(Fraction(used.scale * GRID)).fill(noise, setting.source.stream())
+    noisy = count + noise / GRID
+    kept = noisy >= used.threshold
+    yield Flows(tuple(axis[kept] for axis in areas), np.rint(noisy[kept]).astype(np.int64))

@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.evaluate.metrics import measure
-from inftda.experiments.reproduction import Published
+from inftda.experiments.reproduction import published_run
 from inftda.experiments.spec import DataSet, Spec
 from inftda.experiments.synthetic import make_synthetic
 from inftda.hierarchy import Hierarchy
 from inftda.ingest import read_leaves
-from inftda.mechanisms.base import Mechanism, Setting
+from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
@@ -144,9 +144,7 @@ class _OutOfTimeError(Exception):
     """A mechanism took longer than the experiment allows."""
 
 
-def run_once(
-    cell: Cell, spec: Spec, truth: Counts, seed: int
-) -> tuple[Counts | None, float]:
+def run_once(cell: Cell, spec: Spec, truth: Counts, seed: int) -> tuple[Counts | None, float]:
     """One release, summed up like the truth, and the seconds it took; None if given up."""
     mechanism = mechanism_named(cell.mechanism)
     started = time.perf_counter()
@@ -156,15 +154,20 @@ def run_once(
         if time.perf_counter() - started > spec.time_limit:
             raise _OutOfTimeError
 
+    plan = mechanism.plan(truth.tree, PrivacyUnit(), epsilon=cell.epsilon, delta=spec.delta)
     setting = Setting(
-        spending=_spending(cell, spec, truth.tree, mechanism),
+        spending=plan.spending(),
         make_sampler=DiscreteGaussian,
         source=SeededSource(seed),
         engine=LocalEngine(),
         progress=watch,
     )
     try:
-        blocks = list(mechanism.run(truth, setting))
+        if cell.setting == "published":
+            budget = {"epsilon": cell.epsilon, "delta": spec.delta}
+            blocks = list(published_run(mechanism, truth, setting, **budget))
+        else:
+            blocks = list(mechanism.run(truth, setting))
     except _OutOfTimeError:
         return None, time.perf_counter() - started
     seconds = time.perf_counter() - started
@@ -174,13 +177,6 @@ def run_once(
     ]
     value = np.concatenate([block.value for block in blocks])
     return Counts.from_leaves(truth.tree, areas, value), seconds
-
-
-def _spending(cell: Cell, spec: Spec, tree: Tree, mechanism: Mechanism) -> Any:
-    if cell.setting == "published":
-        return Published(tree, cell.epsilon, spec.delta).spending(mechanism)
-    plan = mechanism.plan(tree, PrivacyUnit(), epsilon=cell.epsilon, delta=spec.delta)
-    return plan.spending()
 
 
 def _write(table: pa.Table, path: Path) -> None:

@@ -6,16 +6,18 @@ dropped must not push out one that could be counted, and one that is put into th
 is a trip like any other.
 
 A person's trips are chosen uniformly at random. DuckDB's own random numbers are not secure,
-and fetching every person's rows into Python would not scale; so each trip is given the place
+and fetching every person's rows into Python would not scale; so each trip of a person with
+more than m is given the place
 
-    SHA-256(secret, areas, copy, person)
+    first 128 bits of SHA-256(secret, areas, copy, person)
 
-and a person's m trips that come first are kept. The secret is 256 fresh bits from the secure
-source and is gone after the query. To anyone who does not know it, SHA-256 with a secret in
-front is a pseudorandom function, its values at different inputs are independent uniform
-numbers, and so every set of m trips of a person is equally likely (two trips share a place
-with odds below 2^-100). Numbering the copies of equal trips makes all inputs different. No
-value of the hash ever leaves the query, so its extension property does no harm.
+and the m trips that come first are kept. The secret is 128 fresh bits from the secure source
+and is gone after the query. To anyone who does not know it, SHA-256 with a secret in front is
+a pseudorandom function: its values at different inputs are as good as independent uniform
+numbers, so every set of m trips of a person is equally likely (two trips of a person share a
+place with odds below 2^-80). Numbering the copies of equal trips makes all inputs different.
+No value of the hash ever leaves the query, so its extension property does no harm. The choice
+does not depend on the order of rows, so a seeded source repeats it.
 """
 
 from __future__ import annotations
@@ -48,8 +50,8 @@ class Bounding:
     random_source: RandomSource
 
     def secret(self) -> str:
-        """256 fresh random bits as text."""
-        return self.random_source.stream(STREAM_LABEL).words(4).tobytes().hex()
+        """128 fresh random bits as text."""
+        return self.random_source.stream(STREAM_LABEL).words(2).tobytes().hex()
 
 
 def fetch_bounded(
@@ -83,38 +85,44 @@ def fetch_bounded(
     """
     unit = bounding.unit
     leaf = ", ".join(areas)
-    copies = "CAST(sum(n) > 0 AS BIGINT)" if unit.distinct else "sum(n)"
-    nobody = f"CASE WHEN {areas[0]} < 0 THEN NULL ELSE person END"
-    table.attempt(
-        lambda: workspace.run(
-            "CREATE TEMP TABLE personal AS "
-            f"SELECT person, {leaf}, CASE WHEN {areas[0]} < 0 THEN sum(n) ELSE {copies} END AS n "
-            f"FROM (SELECT {nobody} AS person, {leaf}, n FROM ({placed})) GROUP BY person, {leaf}"
-        )
-    )
-    flawed = f"SELECT {leaf}, CAST(n AS BIGINT) AS n FROM personal WHERE {areas[0]} < 0"
-    flaws = workspace.fetch(flawed)
+    table.attempt(lambda: workspace.run(_gathered(placed, leaf, areas[0], unit)))
+    flaws = workspace.fetch(f"SELECT {leaf}, n FROM personal WHERE {areas[0]} < 0")
     if flaws.num_rows:
         return flaws
     _check_copies(table, workspace)
     if unit.root_is_public:
         _check_exactly(unit, table, workspace)
-        kept, secret = f"SELECT {leaf}, n FROM personal", None
+        kept, parameters = f"SELECT {leaf}, n FROM personal", []
     else:
-        kept, secret = _chosen(leaf, areas, unit.trips), bounding.secret()
+        kept, parameters = _chosen(leaf, areas, unit.trips), [bounding.secret()]
     sql = f"SELECT {leaf}, CAST(sum(n) AS BIGINT) AS n FROM ({kept}) GROUP BY {leaf}"
-    return table.attempt(lambda: workspace.fetch(sql, None if secret is None else [secret]))
+    return table.attempt(lambda: workspace.fetch(sql, parameters))
+
+
+def _gathered(placed: str, leaf: str, first: str, unit: PrivacyUnit) -> str:
+    """SQL that gathers each person's equal trips in the table `personal`."""
+    most = 1 if unit.distinct else MAX_COPIES + 1
+    trips = f"CASE WHEN {first} < 0 THEN sum(n) ELSE least(sum(n), {most}) END"
+    nobody = f"CASE WHEN {first} < 0 THEN NULL ELSE person END"
+    return (
+        f"CREATE TEMP TABLE personal AS SELECT person, {leaf}, CAST({trips} AS BIGINT) AS n "
+        f"FROM (SELECT {nobody} AS person, {leaf}, n FROM ({placed})) GROUP BY person, {leaf}"
+    )
 
 
 def _chosen(leaf: str, areas: list[str], most: int) -> str:
     """SQL for the trips that are kept; its one parameter is the secret."""
     # The person comes last and all before it are numbers: different trips, different text.
-    text = " || ',' || ".join([*areas, "copy", "CAST(person AS VARCHAR)"])
+    text = ", ',', ".join(["?", *areas, "copy", "person"])
+    place = f"CAST('0x' || left(sha256(concat({text})), 32) AS UHUGEINT)"
     return (
-        f"SELECT {leaf}, 1 AS n FROM "
-        f"(SELECT person, {leaf}, unnest(range(CAST(n AS BIGINT))) AS copy FROM personal) "
-        "QUALIFY row_number() OVER "
-        f"(PARTITION BY person ORDER BY left(sha256(? || ',' || {text}), 32)) <= {most:d}"
+        "WITH busy AS MATERIALIZED "
+        f"(SELECT person FROM personal GROUP BY person HAVING sum(n) > {most:d}) "
+        f"SELECT {leaf}, n FROM personal ANTI JOIN busy USING (person) "
+        "UNION ALL "
+        f"SELECT {leaf}, 1 AS n FROM (SELECT person, {leaf}, unnest(range(n)) AS copy "
+        "FROM personal SEMI JOIN busy USING (person)) "
+        f"QUALIFY row_number() OVER (PARTITION BY person ORDER BY {place}) <= {most:d}"
     )
 
 

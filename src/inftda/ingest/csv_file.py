@@ -66,6 +66,14 @@ def read_header(path: Path, *, delimiter: str | None, encoding: str) -> tuple[li
     line = _first_line(path, ENCODINGS[encoding][0], encoding)
     if not line.strip():
         raise IngestError(f"{path.name!r} is empty; give a table with a header and rows")
+    return split_header(line, delimiter)
+
+
+def split_header(line: str, delimiter: str | None) -> tuple[list[str], str]:
+    """Column names in the first line of a CSV file, and the separator.
+
+    Without a delimiter it is the one that splits the line most.
+    """
     splits = {
         separator: next(csv.reader([line], delimiter=separator))
         for separator in ([delimiter] if delimiter else SEPARATORS)

@@ -18,7 +18,7 @@ from inftda.errors import IngestError
 from inftda.scratch import private_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     import pyarrow as pa
@@ -109,9 +109,9 @@ class Workspace:
         """Run a statement that gives nothing back."""
         self._connection.execute(sql)
 
-    def fetch(self, sql: str, parameters: list[str] | None = None) -> pa.Table:
-        """The rows of a query."""
-        return self._connection.sql(sql, params=parameters).to_arrow_table()
+    def fetch(self, sql: str, parameters: Sequence[str] = ()) -> pa.Table:
+        """The rows of a query; `parameters` replace its question marks."""
+        return self._connection.sql(sql, params=list(parameters) or None).to_arrow_table()
 
 
 def quote(text: str) -> str:

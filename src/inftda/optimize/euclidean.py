@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from inftda.compiled import inlined_kernel, kernel
 from inftda.optimize.inputs import as_total, as_vector, check_status, draw_seed
 from inftda.optimize.selection import (
     EMPTY,
@@ -25,9 +26,7 @@ from inftda.optimize.selection import (
     above,
     ceil_div,
     describe,
-    inlined_kernel,
     is_too_large,
-    kernel,
     random_below,
     random_word,
     sink,

@@ -8,15 +8,14 @@ The kernels validate nothing and never wrap: `is_too_large` is asked first, once
 vector, and bounds every sum formed later (docs/proofs/intopt.md, "No overflow").
 """
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from inftda.compiled import inlined_kernel
+
 Vector = NDArray[np.int64]
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 OK: Final = 0
 """Status: the result is in place."""
@@ -32,17 +31,6 @@ LIMIT: Final = 1 << 61
 
 _SAFE_VALUE: Final = 1 << 40
 _SAFE_SIZE: Final = 1 << 20  # _SAFE_VALUE * _SAFE_SIZE < LIMIT, so most vectors need no division
-
-
-def kernel(function: Kernel) -> Kernel:
-    """Compile for use without the interpreter lock; integer division is never by zero here."""
-    return cast("Kernel", njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-def inlined_kernel(function: Kernel) -> Kernel:
-    """Compile to be copied into every caller, for functions shorter than a call to them."""
-    compiled = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
-    return cast("Kernel", compiled)
 
 
 @inlined_kernel

@@ -251,6 +251,8 @@ class Budget:
         """The budget in one line."""
         if self.epsilon is None:
             text = f"rho = {float(self.rho):.6g} (zCDP)"
+            if self.delta is not None:
+                text += f", stated as epsilon at delta = {_shown(self.delta)}"
         else:
             text = (
                 f"epsilon = {_shown(self.epsilon)} at delta = {_shown(self.delta)}, "

@@ -153,7 +153,7 @@ class FlowsWriter:
         self.n_flows += len(flow)
         self._waiting.append((areas, flow))
         self._n_waiting += len(flow)
-        if self._n_waiting >= ROW_GROUP:
+        while self._n_waiting >= ROW_GROUP:
             self._flush()
 
     def close(self) -> None:
@@ -163,15 +163,29 @@ class FlowsWriter:
         self._writer.close()
 
     def _flush(self) -> None:
-        if self._waiting:
-            columns = [
-                _in_use(np.concatenate([areas[axis] for areas, _ in self._waiting]), codes)
-                for axis, codes in enumerate(self._finest)
-            ]
-            columns.append(pa.array(np.concatenate([flow for _, flow in self._waiting])))
-            batch = pa.record_batch(columns, schema=self._schema)
-            self._writer.write_batch(batch, row_group_size=len(batch))
-        self._waiting, self._n_waiting = [], 0
+        """Write a row group.
+
+        Privacy:
+            Of a fixed number of rows, so that the file follows from the released rows alone:
+            where a mechanism's blocks end may follow from the truth.
+        """
+        if not self._waiting:
+            return
+        areas = [
+            np.concatenate([axes[axis] for axes, _ in self._waiting])
+            for axis in range(len(self._finest))
+        ]
+        flow = np.concatenate([flow for _, flow in self._waiting])
+        columns = [
+            _in_use(numbers[:ROW_GROUP], codes)
+            for numbers, codes in zip(areas, self._finest, strict=True)
+        ]
+        columns.append(pa.array(flow[:ROW_GROUP]))
+        batch = pa.record_batch(columns, schema=self._schema)
+        self._writer.write_batch(batch, row_group_size=ROW_GROUP)
+        rest = flow[ROW_GROUP:]
+        self._waiting = [(tuple(axis[ROW_GROUP:] for axis in areas), rest)] if len(rest) else []
+        self._n_waiting = len(rest)
 
 
 def _in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:

@@ -3,7 +3,9 @@
 Every coarser number is the sum of the finest ones, so all answers are consistent.
 """
 
-from collections.abc import Mapping, Sequence
+import glob
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +33,7 @@ def sum_flows(
         levels: axis name to level name; an axis that is not named is summed up altogether.
         where: axis name to the area or areas to keep to.
     """
-    import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
-
-    with duckdb.connect() as connection:
+    with open_database() as connection:
         open_flows(connection, table).create_view("flows")
         shown, joins, kept = [], [], ["true"]
         for number, axis in enumerate(tree.axes):
@@ -55,11 +55,33 @@ def sum_flows(
         return connection.sql(query).to_arrow_table()
 
 
+@contextmanager
+def open_database() -> Iterator[Any]:
+    """A DuckDB in memory that downloads nothing, whatever a release folder holds.
+
+    Raises:
+        ReleaseError: the flows are not a table that can be read.
+    """
+    import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
+
+    names = "autoinstall_known_extensions", "autoload_known_extensions"
+    try:
+        with duckdb.connect(config=dict.fromkeys(names, "false")) as connection:
+            yield connection
+    except duckdb.Error:
+        raise ReleaseError(
+            "flows.parquet cannot be read as flows between these areas; it was edited or "
+            "damaged: get the release again from its publisher"
+        ) from None
+
+
 def open_flows(connection: Any, table: pa.Table | Path) -> Any:
     """The leaf flows as a DuckDB relation."""
     if isinstance(table, pa.Table):
         return connection.from_arrow(table)
-    return connection.read_parquet(str(table / "*.parquet") if table.is_dir() else str(table))
+    # A folder may be called release[1]: that is a name, not a pattern.
+    pattern = glob.escape(str(table))
+    return connection.read_parquet(f"{pattern}/*.parquet" if table.is_dir() else pattern)
 
 
 def _level(axis: Axis, levels: Mapping[str, str]) -> int:

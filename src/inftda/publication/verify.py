@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
-from inftda.publication.query import FLOW, open_flows, quoted
+from inftda.publication.query import FLOW, open_database, open_flows, quoted
 from inftda.publication.release import Release, open_release
 
 
@@ -38,47 +38,40 @@ def _check_guarantee(release: Release) -> str:
 
 def _check_flows(release: Release) -> Iterator[str]:
     """Known areas, positive integers, no cell twice, total and number of rows as stated."""
-    import duckdb  # noqa: PLC0415 - only here
-
-    with duckdb.connect() as connection:
-        try:
-            flows = open_flows(connection, release.table)
-            flows.create_view("flows")
-            names = [axis.name for axis in release.tree.axes]
-            if flows.columns != [*names, FLOW]:
-                raise ReleaseError(
-                    f"flows.parquet has the columns {', '.join(flows.columns)}; "
-                    f"the manifest says {', '.join([*names, FLOW])}"
-                )
-            if str(flows.types[-1]) != "BIGINT":
-                raise ReleaseError(f"flows must be 64-bit integers, got {flows.types[-1]}")
-            columns = ", ".join(quoted(name) for name in names)
-            yield _one(connection, "flows are integers above 0", _SIGNS[_sign(release)])
-            for axis in release.tree.axes:
-                connection.register("areas", _codes(axis.hierarchy))
-                column = quoted(axis.name)
-                yield _one(
-                    connection,
-                    f"every {axis.name} is a known area",
-                    f"SELECT count(*) = 0 FROM flows ANTI JOIN areas ON flows.{column} = areas.code",  # noqa: S608, E501 - quoted
-                )
-            yield _one(
-                connection,
-                "no cell stands twice",
-                f"SELECT (SELECT count(*) FROM (SELECT DISTINCT {columns} FROM flows)) "  # noqa: S608 - quoted
-                "= (SELECT count(*) FROM flows)",
-            )
-            manifest = release.manifest
-            yield _one(
-                connection,
-                f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated",
-                f"SELECT coalesce(sum({FLOW}), 0) = {manifest.total} "  # noqa: S608 - integers
-                f"AND count(*) = {manifest.n_flows} FROM flows",
-            )
-        except duckdb.Error as problem:
+    with open_database() as connection:
+        flows = open_flows(connection, release.table)
+        flows.create_view("flows")
+        names = [axis.name for axis in release.tree.axes]
+        if flows.columns != [*names, FLOW]:
             raise ReleaseError(
-                f"flows.parquet cannot be read: {str(problem).splitlines()[0]}"
-            ) from None
+                f"flows.parquet has the columns {', '.join(flows.columns)}; "
+                f"the manifest says {', '.join([*names, FLOW])}"
+            )
+        if str(flows.types[-1]) != "BIGINT":
+            raise ReleaseError(f"flows must be 64-bit integers, got {flows.types[-1]}")
+        columns = ", ".join(quoted(name) for name in names)
+        yield _one(connection, "flows are integers above 0", _SIGNS[_sign(release)])
+        for axis in release.tree.axes:
+            connection.register("areas", _codes(axis.hierarchy))
+            column = quoted(axis.name)
+            yield _one(
+                connection,
+                f"every {axis.name} is a known area",
+                f"SELECT count(*) = 0 FROM flows ANTI JOIN areas ON flows.{column} = areas.code",  # noqa: S608 - quoted
+            )
+        yield _one(
+            connection,
+            "no cell stands twice",
+            f"SELECT (SELECT count(*) FROM (SELECT DISTINCT {columns} FROM flows)) "  # noqa: S608 - quoted
+            "= (SELECT count(*) FROM flows)",
+        )
+        manifest = release.manifest
+        yield _one(
+            connection,
+            f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated",
+            f"SELECT coalesce(sum({FLOW}), 0) = {manifest.total} "  # noqa: S608 - integers
+            f"AND count(*) = {manifest.n_flows} FROM flows",
+        )
 
 
 _SIGNS = {

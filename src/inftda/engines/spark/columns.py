@@ -56,7 +56,7 @@ def count_value(column: Column, label: str) -> tuple[Expression, Expression]:
         IngestError: the column cannot hold counts.
     """
     count = F.col(column.sql)
-    cases = [(count.isNull(), Flaw.MISSING)]
+    cases: list[tuple[Expression, Flaw | None]] = [(count.isNull(), Flaw.MISSING)]
     value = count.try_cast("bigint")
     if column.type in _INTEGERS:
         cases += [(count < 0, Flaw.NEGATIVE)]

@@ -7,16 +7,20 @@ counts of the confidential table; a session that the caller brings is the caller
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from inftda.errors import InftdaError
+from inftda.errors import InftdaError, ReleaseError
 
+T = TypeVar("T")
+
+#: How Spark says that something went wrong; messages may quote rows.
+SPARK_ERRORS: Final = (PySparkException, Py4JError)
 #: For sessions that are started here.
 PRIVATE: Final = {
     "spark.ui.enabled": "false",
@@ -77,7 +81,7 @@ def _start(master: str | None) -> SparkSession:
     try:
         with _quietly():
             session = builder.getOrCreate()
-    except (PySparkException, Py4JError, OSError) as problem:
+    except (*SPARK_ERRORS, OSError) as problem:
         kind = type(problem).__name__
     else:
         session.sparkContext.setLogLevel(LOG_LEVEL)
@@ -112,3 +116,20 @@ def _quietly() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
         yield
+
+
+def carry_out(job: Callable[[], T]) -> T:
+    """Run a job on the cluster.
+
+    Raises:
+        ReleaseError: it failed. Spark's own error may hold what a task had in hand, so it is
+            neither passed on nor kept as the context of this one.
+    """
+    try:
+        return job()
+    except SPARK_ERRORS as problem:
+        kind = type(problem).__name__
+    raise ReleaseError(
+        f"Spark could not carry out the release ({kind}); nothing was published. The reason is in "
+        "the executors' logs, which are confidential"
+    )

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from inftda.engines.spark.files import list_files
+from inftda.engines.spark.session import SPARK_ERRORS
 from inftda.errors import IngestError
-from inftda.ingest.csv_file import SEPARATORS, CsvFile
+from inftda.ingest.csv_file import CsvFile, split_header
 from inftda.ingest.sources import Column, Input
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS
 
@@ -77,7 +77,7 @@ def attempt(label: str, action: Callable[[], T]) -> T:
         return action()
     except AnalysisException as problem:
         condition = str(problem.getCondition())
-    except (PySparkException, Py4JError):
+    except SPARK_ERRORS:
         condition = ""
     if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
         raise IngestError(f"there is no file or table {label}; check the path")
@@ -143,7 +143,7 @@ def _kind(name: str) -> str | None:
 
 def _is_table(session: SparkSession, name: str) -> bool:
     # A path is no table name, and Spark's parser says so with an error.
-    with suppress(PySparkException, Py4JError):
+    with suppress(*SPARK_ERRORS):
         return session.catalog.tableExists(name)
     return False
 
@@ -200,12 +200,14 @@ def _read_header(session: SparkSession, source: CsvFile, label: str) -> tuple[li
 
 def _from_arrow(session: SparkSession, source: Any) -> Table:
     # Arrow's and Spark's messages quote cells, so the error is raised outside of `except`.
-    with suppress(pa.ArrowException, PySparkException, Py4JError, TypeError, ValueError):
+    with suppress(pa.ArrowException, *SPARK_ERRORS, TypeError, ValueError):
         table = pa.table(dict(source) if isinstance(source, Mapping) else source)
         names = [f"c{i}" for i in range(table.num_columns)]
         frame = session.createDataFrame(table.rename_columns(names))
         opened = _positional(frame, label="the table")
-        described = Input("the table", "table", "", tuple(table.column_names), opened.described.types)
+        described = Input(
+            "the table", "table", "", tuple(table.column_names), opened.described.types
+        )
         return Table(described, opened.frame)
     raise IngestError(
         "the table cannot be turned into a Spark frame; each column needs one type for all its "

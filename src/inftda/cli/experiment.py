@@ -1,0 +1,41 @@
+"""`inftda experiment`: mechanisms x epsilons x repetitions x data sets."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    spec: Annotated[Path, typer.Argument(help="What to run: a TOML file.")],
+    out: Annotated[Path, typer.Option(help="Folder for results; goes on where it was.")],
+    *,
+    published: Annotated[
+        Path | None, typer.Option(help="CSV of published figures to put beside ours.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+) -> None:
+    """Run an experiment and write tidy results, figures and a Markdown summary."""
+    from inftda.cli.meter import Meter  # noqa: PLC0415 - help must be instant
+    from inftda.experiments.figures import draw_figures  # noqa: PLC0415
+    from inftda.experiments.runner import run_experiment  # noqa: PLC0415
+    from inftda.experiments.spec import Spec  # noqa: PLC0415
+    from inftda.experiments.summary import write_summary  # noqa: PLC0415
+
+    wanted = Spec.read(spec)
+    with Meter("cells", shown=not quiet) as progress:
+        results = run_experiment(wanted, out, progress=progress)
+    figures: list[Path] = []
+    for setting in wanted.settings:
+        figures += draw_figures(results, out / "figures", setting=setting)
+    write_summary(
+        results,
+        wanted,
+        out / "summary.md",
+        published=published,
+        figures=[figure.relative_to(out) for figure in figures],
+    )
+    if not quiet:
+        typer.echo(f"Results:  {out / 'results.parquet'}")
+        typer.echo(f"Summary:  {out / 'summary.md'}")
+        typer.echo(f"Figures:  {out / 'figures'}")

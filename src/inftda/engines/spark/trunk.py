@@ -1,0 +1,136 @@
+"""The trunk: the first levels, divided on the driver until what is left fits the executors.
+
+One rule covers the start and the skew: a subtree with more than one group's share of the
+work is divided here, the others are left whole for the executors. So the driver goes down
+everywhere until there are enough subtrees, and further where one subtree (a capital city)
+holds most of the trips. The level step is the one of `inftda.mechanisms.topdown`; the truth
+it needs comes from Spark as sums over nodes, of which the driver holds at most `MOST_NODES`.
+
+Shares are judged by released counts and the public tree, never by the truth.
+"""
+
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from inftda.counts import Counts
+from inftda.engines.spark import tasks
+from inftda.engines.spark.cost import levels_below, n_descendants, subtree_cost
+from inftda.engines.spark.frontier import Frontier
+from inftda.engines.spark.leaves import SparkLeaves
+from inftda.engines.spark.matching import Areas, Ascent, Matcher, first_leaves
+from inftda.engines.spark.session import carry_out
+from inftda.mechanisms.base import Setting
+from inftda.mechanisms.topdown import Nodes, TopDown, join, release_root
+from inftda.tree import Tree, TreeLevel
+
+#: True nodes that the driver takes from Spark at once: some 20 MB.
+MOST_NODES = 1 << 20
+#: Work of a group, in draws: a few seconds and less than 1 GB on an executor.
+GROUP_COST = float(1 << 25)
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """What the driver needs to divide the first levels.
+
+    Attributes:
+        tree: the public tree.
+        leaves: the truth, on the executors.
+        mechanism: how nodes are divided.
+        setting: noise for the driver's part; every level is charged at most once.
+        groups: the least number of groups to aim at.
+    """
+
+    tree: Tree
+    leaves: SparkLeaves
+    mechanism: TopDown
+    setting: Setting
+    groups: int
+
+    def grow(self) -> Frontier:
+        """Release the first levels; returns the subtrees that are left whole."""
+        at = self.tree.levels[0]
+        deepest = self._reach(at, tuple(np.zeros(1, np.int32) for _ in self.tree.axes))
+        counts = self._counts(at, None, deepest)
+        nodes = release_root(counts, self.setting)
+        whole: list[tuple[TreeLevel, Nodes]] = []
+        done = 0.0  # cost of the subtrees that are left whole
+        while len(nodes.value) and levels_below(self.tree, at):
+            for level in counts.levels:
+                if level.level.index > deepest.index:
+                    break
+                at = level.level
+                nodes = join(list(self.mechanism.divide(nodes, level, self.setting)))
+                cost = subtree_cost(self.tree, at, nodes.areas, nodes.value)
+                is_heavy = self._is_heavy(at, nodes, cost, done)
+                whole.append((at, _choose(nodes, ~is_heavy)))
+                done += cost[~is_heavy].sum()
+                nodes = _choose(nodes, is_heavy)
+            if len(nodes.value):
+                deepest = self._reach(at, nodes.areas)
+                counts = self._counts(at, nodes.areas, deepest)
+                found = Matcher(at, counts.roots).find(nodes.areas)
+                nodes = replace(nodes, truth=found)
+        whole.append((at, nodes))
+        return self._frontier(whole, done)
+
+    def _frontier(self, whole: list[tuple[TreeLevel, Nodes]], cost: float) -> Frontier:
+        """Only what is released goes on: the places among the true nodes stay behind."""
+        parts = [(at, nodes.areas, nodes.value) for at, nodes in whole]
+        return Frontier.of(self.tree, parts, groups=max(self.groups, ceil(cost / GROUP_COST)))
+
+    def _is_heavy(
+        self, at: TreeLevel, nodes: Nodes, cost: NDArray[np.float64], done: float
+    ) -> NDArray[np.bool_]:
+        """Which nodes to divide here: too large for a group, and within the driver's means."""
+        below = levels_below(self.tree, at)
+        if not below or not len(cost):
+            return np.zeros(len(cost), bool)
+        share = (done + cost.sum()) / self.groups
+        heavy = np.flatnonzero(cost > min(share, GROUP_COST))
+        heavy = heavy[np.argsort(-cost[heavy], kind="stable")]
+        areas = tuple(numbers[heavy] for numbers in nodes.areas)
+        fits = np.cumsum(n_descendants(at, below[0], areas)) <= MOST_NODES
+        is_heavy = np.zeros(len(cost), bool)
+        is_heavy[heavy[fits]] = True
+        return is_heavy
+
+    def _reach(self, at: TreeLevel, areas: Areas) -> TreeLevel:
+        """The deepest level with few enough nodes below the given ones to be taken at once."""
+        deepest = at
+        for level in levels_below(self.tree, at):
+            if deepest is not at and n_descendants(at, level, areas).sum() > MOST_NODES:
+                break
+            deepest = level
+        return deepest
+
+    def _counts(self, at: TreeLevel, areas: Areas | None, deepest: TreeLevel) -> Counts:
+        """The truth from level `at` to `deepest`, below the given nodes or everywhere.
+
+        A node of `deepest` is stood in for by its first leaf: levels further down are not true.
+        """
+        frame, names = self.leaves.frame, self.leaves.areas
+        within = None if areas is None else Matcher(at, areas)
+        sent = frame.sparkSession.sparkContext.broadcast((within, Ascent(deepest)))
+
+        def climb(batches):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - called by Spark
+            return tasks.climb(*sent.value, batches)
+
+        nodes = frame.mapInArrow(climb, frame.schema)
+        sums = carry_out(nodes.groupBy(*names).agg(F.sum("n").alias("n")).toArrow)
+        sent.destroy()
+        *numbers, n = (column.to_numpy() for column in sums.columns)
+        true_nodes = tuple(column.astype(np.int32) for column in numbers)
+        return Counts.from_leaves(
+            self.tree, first_leaves(deepest, true_nodes), n.astype(np.int64), top=at.index
+        )
+
+
+def _choose(nodes: Nodes, where: NDArray[np.bool_]) -> Nodes:
+    return Nodes(
+        tuple(numbers[where] for numbers in nodes.areas), nodes.value[where], nodes.truth[where]
+    )

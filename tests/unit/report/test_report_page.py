@@ -1,0 +1,148 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from inftda.cli.report import command
+from inftda.errors import InftdaError
+from inftda.report.page import Files, write_page
+
+VOID = {"meta", "link", "br", "img", "input", "circle", "line", "path", "rect"}
+
+
+class Strict(HTMLParser):
+    """Notes elements, and complains if they do not nest."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.texts = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append((self.open[-1] if self.open else None, data))
+
+
+def parsed(page):
+    parser = Strict()
+    parser.feed(page)
+    assert parser.open == []
+    return parser
+
+
+@pytest.fixture
+def page(tmp_path):
+    def make(release, **options):
+        out = write_page(release, tmp_path / "page.html", runs=1, **options)
+        return out.read_text(encoding="utf-8")
+
+    return make
+
+
+def test_a_page_is_one_well_formed_file_that_loads_nothing(page, od):
+    found = parsed(page(od)).seen
+    assert [tag for tag, _ in found].count("script") == 2
+    loads = [a.get("src") or a.get("href") for _, a in found if a.get("src") or a.get("href")]
+    assert all(link.startswith(("#", "data:,")) for link in loads)
+    assert not [a for _, a in found if any(name.startswith("on") for name in a)]
+
+
+def test_every_link_of_the_page_leads_somewhere(page, od):
+    found = parsed(page(od)).seen
+    ids = {a["id"] for _, a in found if "id" in a}
+    links = {a["href"][1:] for tag, a in found if tag == "a"}
+    assert links <= ids
+    assert len(links) == 4
+
+
+def test_a_release_made_with_a_seed_is_marked(page, od):
+    assert "NOT PRIVATE" in page(od)
+    private = replace(od, manifest=replace(od.manifest, private=True))
+    assert "NOT PRIVATE" not in page(private)
+
+
+def test_nothing_in_codes_or_titles_becomes_markup(page, hostile):
+    title = "</title><script>window.hacked=3</script>"
+    harmless = parsed(page(hostile, title="x"))
+    found = parsed(page(hostile, title=title))
+    # Simulated errors differ from run to run, the elements of the page do not.
+    assert {tag for tag, _ in found.seen} == {tag for tag, _ in harmless.seen}
+    assert [tag for tag, _ in found.seen].count("script") == 2
+    assert any(title in data for tag, data in found.texts if tag == "h1")
+
+
+@pytest.mark.parametrize("name", ["three_axes", "one_axis"])
+def test_tables_without_trips_get_a_page_too(page, unpacked, request, name):
+    release = request.getfixturevalue(name)
+    text = page(release)
+    parsed(text)
+    header, _ = unpacked(text)
+    assert header["levels"]
+    assert " trips" not in " ".join(data for _, data in parsed(text).texts if "=>" not in data)
+
+
+def test_an_empty_release_gets_a_page(page, od, unpacked):
+    empty = {"origin": pa.array([], pa.string()), "destination": pa.array([], pa.string())}
+    table = pa.table({**empty, "flow": pa.array([], pa.int64())})
+    manifest = replace(od.manifest, total=0, n_flows=0)
+    header, _ = unpacked(page(replace(od, manifest=manifest, table=table)))
+    assert header["flows"]["n"] == 0
+
+
+def test_negative_flows_get_a_page_without_typical_errors(page, od, unpacked):
+    flow = od.table.column("flow").to_numpy().copy()
+    flow[0] = -5
+    table = od.table.set_column(2, "flow", pa.array(flow))
+    header, _ = unpacked(page(replace(od, table=table)))
+    assert header["flows"]["signed"]
+    assert header["errors"] is None
+
+
+def test_names_and_places_get_into_the_page(page, od, unpacked, tmp_path):
+    finest = od.tree.axes[0].hierarchy
+    codes = finest.codes(finest.depth).to_pylist()
+    lines = [f"{code},Town {code},{7 + i / 10},45" for i, code in enumerate(codes)]
+    (tmp_path / "c.csv").write_text("\n".join(["municipality,name,lon,lat", *lines]))
+    (tmp_path / "n.csv").write_text("level,code,name\nregion,1,First\n")
+    text = page(od, files=Files(tmp_path / "n.csv", tmp_path / "c.csv"))
+    header, sections = unpacked(text)
+    assert header["axes"][0]["levels"][0]["names"][0] == "First"
+    assert header["axes"][0]["levels"][2]["names"][5] == f"Town {codes[5]}"
+    lon = np.frombuffer(sections["places0"], "<f4")[: len(codes)]
+    np.testing.assert_allclose(lon, 7 + np.arange(30) / 10, rtol=1e-6)
+
+
+def test_the_file_is_written_whole_or_not_at_all(od, tmp_path):
+    with pytest.raises(InftdaError, match="is a folder"):
+        write_page(od, tmp_path)
+    with pytest.raises(InftdaError, match="there is no folder"):
+        write_page(od, tmp_path / "none" / "page.html")
+    write_page(od, tmp_path / "page.html", runs=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_the_command_writes_a_page_from_a_folder(od, tmp_path):
+    app = typer.Typer()
+    app.command()(command)
+    od.save(tmp_path / "release")
+    out = tmp_path / "page.html"
+    ran = CliRunner().invoke(app, [str(tmp_path / "release"), "--out", str(out), "--runs", "1"])
+    assert ran.exit_code == 0, ran.output
+    assert re.search(r"page\.html \(0\.\d MB", ran.stdout)
+    assert "NOT PRIVATE" in ran.stderr
+    assert out.read_text().startswith("<!doctype html>")
