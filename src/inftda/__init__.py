@@ -46,7 +46,7 @@ _HOMES = {
     "open_release": "inftda.publication.release",
     "release": "inftda.publish",
 }
-__all__ = list(_HOMES)  # noqa: PLE0605 - one list of names is enough
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ before the data is touched, and the plan before any noise is drawn.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,7 @@ from inftda.errors import InftdaError, TreeError
 from inftda.hierarchy import Hierarchy, read_hierarchy
 from inftda.privacy.ledger import Charge, Ledger
 from inftda.privacy.plan import Plan
+from inftda.privacy.stability import StabilityPlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.folder import (
     FLOWS_FILE,
@@ -30,7 +32,15 @@ from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, default_order
 
 if TYPE_CHECKING:
     from inftda.counts import Counts
-    from inftda.mechanisms.base import Engine, Flows, Mechanism, Progress
+    from inftda.mechanisms.base import (
+        Cluster,
+        Engine,
+        Flows,
+        Mechanism,
+        Progress,
+        Setting,
+        StartedCluster,
+    )
     from inftda.noise.entropy import RandomSource
 
 NoiseSource = Literal["table", "opendp"]
@@ -64,6 +74,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
     threads: int | None = None,
+    engine: "str | Engine | Cluster" = "local",
     source: "RandomSource | None" = None,
     progress: "Progress | None" = None,
     ledger: str | Path | Ledger | None = None,
@@ -101,6 +112,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         mechanism: how to release; "inftda" unless you compare.
         noise: "table" (exact and fast) or "opendp".
         threads: how many; all cores by default.
+        engine: "local", "spark" (the active session, or all cores of this machine) or a
+            `SparkEngine`; Spark also takes its own frames and whatever it reads as `flows`.
         source: random bits; secure by default. A seeded source makes a release that
             promises nothing and says so.
         progress: called with level name, work done and work in all.
@@ -142,12 +155,18 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         mechanism=chosen.name,
         note="" if out is None else str(out),
     )
-    job = _Job(shape, plan, chosen, noise, _engine(threads), source, progress, charge)
-    columns = {ORIGIN: origin, DESTINATION: destination}
-    counts = job.read(
-        flows, columns, count=count, person=person, unit=unit, unplaceable=unplaceable
-    )
-    return job.publish(counts, out, force=force)
+    local, cluster = _engines(engine, threads)
+    if cluster is not None:
+        cluster.check(chosen)
+        if out is None:
+            raise InftdaError("a release by Spark does not fit into memory; give out, a folder")
+    with nullcontext() if cluster is None else cluster.started() as started:
+        job = _Job(shape, plan, chosen, noise, local, started, source, progress, charge)
+        columns = {ORIGIN: origin, DESTINATION: destination}
+        counts = job.read(
+            flows, columns, count=count, person=person, unit=unit, unplaceable=unplaceable
+        )
+        return job.publish(counts, out, force=force)
 
 
 def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
@@ -169,7 +188,10 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
         raise TreeError(f"tree must be 'destination' or 'origin', got {first!r}")
     given: dict[str, Any] = {}
     if areas is not None or origin_areas is not None or destination_areas is not None:
-        given = {ORIGIN: origin_areas or areas, DESTINATION: destination_areas or areas}
+        given = {
+            ORIGIN: areas if origin_areas is None else origin_areas,
+            DESTINATION: areas if destination_areas is None else destination_areas,
+        }
     given |= dict(axes or {})
     for name, source in given.items():
         if source is None:
@@ -192,10 +214,23 @@ def _mechanism(name: str) -> "Mechanism":
     return mechanism_named(name)
 
 
-def _engine(threads: int | None) -> "Engine":
+def _engines(
+    engine: "str | Engine | Cluster", threads: int | None
+) -> "tuple[Engine, Cluster | None]":
+    """Where blocks of work are carried out, and the cluster that does the rest if there is one."""
     from inftda.engines.local import LocalEngine  # noqa: PLC0415 - an engine is chosen late
+    from inftda.mechanisms.base import Cluster  # noqa: PLC0415 - compiled kernels
 
-    return LocalEngine() if threads is None else LocalEngine(threads)
+    local = LocalEngine() if threads is None else LocalEngine(threads)
+    if engine == "local":
+        return local, None
+    if engine == "spark":
+        from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - an optional library
+
+        return local, SparkEngine()
+    if isinstance(engine, str):
+        raise InftdaError(f"engine must be 'local' or 'spark', got {engine!r}")
+    return (local, engine) if isinstance(engine, Cluster) else (engine, None)
 
 
 @dataclass(frozen=True)
@@ -203,44 +238,72 @@ class _Job:
     """One release under way: everything is decided, nothing is drawn yet."""
 
     tree: Tree
-    plan: Plan
+    plan: Plan | StabilityPlan
     mechanism: "Mechanism"
     noise: NoiseSource
     engine: "Engine"
+    cluster: "StartedCluster | None"
     source: "RandomSource | None"
     progress: "Progress | None"
     charge: Charge | None
 
-    def read(self, flows: Any, columns: Mapping[str, str], **options: Any) -> "Counts":
+    def read(self, flows: Any, columns: Mapping[str, str], **options: Any) -> Any:
+        """The truth: counts, or what the cluster has instead."""
         from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
         from inftda.ingest import read_leaves  # noqa: PLC0415 - DuckDB
 
         axes = [(columns.get(axis.name, axis.name), axis.hierarchy) for axis in self.tree.axes]
-        leaves = read_leaves(flows, axes, random_source=self.random_source, **options)
+        options["random_source"] = self.random_source
+        if self.cluster is not None:
+            return self.cluster.read(flows, axes, **options)
+        leaves = read_leaves(flows, axes, **options)
         return Counts.from_leaves(self.tree, leaves.areas, leaves.counts)
 
-    def publish(self, counts: "Counts", out: str | Path | None, *, force: bool) -> Release:
+    def publish(self, counts: Any, out: str | Path | None, *, force: bool) -> Release:
         published = self._publish(counts, out, force=force)
         if self.charge is not None:
             self.charge.note_published()
         return published
 
-    def _publish(self, counts: "Counts", out: str | Path | None, *, force: bool) -> Release:
+    def _publish(self, counts: Any, out: str | Path | None, *, force: bool) -> Release:
         if out is None:
             blocks = list(self.run(counts))
             table = as_table(self.tree, [(block.areas, block.value) for block in blocks])
             total = sum(int(block.value.sum()) for block in blocks)
             return Release(self.manifest(total, table.num_rows), self.tree, table)
         with writing(Path(out), force=force) as folder:
-            writer = FlowsWriter(folder / FLOWS_FILE, self.tree)
-            for block in self.run(counts):
-                writer.write(block.areas, block.value)
-            writer.close()
-            manifest = self.manifest(writer.total, writer.n_flows)
-            write_public_files(folder, self.tree, manifest)
+            total, n_flows = self.write(counts, folder / FLOWS_FILE)
+            write_public_files(folder, self.tree, self.manifest(total, n_flows))
         return open_release(out)
 
+    def write(self, counts: Any, to: Path) -> tuple[int, int]:
+        """Draw and write the flows; returns their sum and number."""
+        if self.cluster is not None:
+            setting = self.setting()
+            written = self.cluster.write(
+                counts,
+                to,
+                tree=self.tree,
+                plan=self.plan,
+                mechanism=self.mechanism,
+                setting=setting,
+            )
+            setting.spending.finish()
+            return written
+        writer = FlowsWriter(to, self.tree)
+        for block in self.run(counts):
+            writer.write(block.areas, block.value)
+        writer.close()
+        return writer.total, writer.n_flows
+
     def run(self, counts: "Counts") -> "Iterator[Flows]":
+        setting = self.setting()
+        yield from self.mechanism.run(counts, setting)
+        # Checked here too, so that no mechanism can publish what it did not pay for.
+        setting.spending.finish()
+
+    def setting(self) -> "Setting":
+        """What the mechanism may draw on; from here on the release is paid for."""
         from inftda.mechanisms.base import Setting, no_progress  # noqa: PLC0415
 
         setting = Setting(
@@ -253,9 +316,7 @@ class _Job:
         if self.charge is not None:
             # Now, and not when all is done: whoever sees a part of the noise has seen it.
             self.charge.pay()
-        yield from self.mechanism.run(counts, setting)
-        # Checked here too, so that no mechanism can publish what it did not pay for.
-        setting.spending.finish()
+        return setting
 
     @property
     def random_source(self) -> "RandomSource":

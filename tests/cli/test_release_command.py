@@ -102,7 +102,9 @@ def test_a_seeded_release_is_repeatable_and_says_that_it_is_not_private(country,
     assert cli("verify", outs[0]).code == 2
 
 
-@pytest.mark.parametrize("mechanism", ["tda-l2", "tda-linf", "vanilla-gauss", "stability-histogram"])
+@pytest.mark.parametrize(
+    "mechanism", ["tda-l2", "tda-linf", "vanilla-gauss", "stability-histogram"]
+)
 def test_every_mechanism_releases_and_verifies(country, cli, tmp_path, mechanism):
     out = tmp_path / "out"
     done = cli(
@@ -148,7 +150,7 @@ def test_a_missing_output_folder_is_asked_for(country, cli):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_release_leaves_nothing_and_says_so(country, tmp_path, number):
+def test_an_interrupted_release_leaves_nothing_and_says_so(tmp_path, number):
     """The signal comes while the (large) vanilla release is being drawn."""
     out = tmp_path / "out"
     areas = tmp_path / "areas.csv"

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_trees import dense, random_counts, random_trees
 
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
@@ -16,6 +15,7 @@ from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
+from random_trees import dense, random_counts, random_trees
 
 TOP_DOWN = ["inftda", "inftda-descending", "tda-l2", "tda-linf"]
 UNITS = st.builds(

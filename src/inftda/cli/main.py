@@ -62,7 +62,8 @@ def _show_version(value: bool) -> None:  # noqa: FBT001 - the shape typer asks f
 
 @app.callback()
 def _root(
-    version: Annotated[  # noqa: ARG001 - handled by its callback
+    *,
+    version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show version.")
     ] = False,
 ) -> None:
@@ -75,7 +76,7 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each kind of end
     """Run one command; returns the exit code and never raises."""
     try:
         code = app(arguments, standalone_mode=False)

@@ -14,8 +14,10 @@ _TABLE, _AREAS, _PRIVACY = "The table", "Public areas", "What is promised"
 
 Areas = Annotated[
     Path | None,
-    typer.Option(help="Areas, one row per finest area, columns coarse to fine (CSV, Parquet).",
-                 rich_help_panel=_AREAS),
+    typer.Option(
+        help="Areas, one row per finest area, columns coarse to fine (CSV, Parquet).",
+        rich_help_panel=_AREAS,
+    ),
 ]
 OriginAreas = Annotated[
     Path | None, typer.Option(help="Areas of the origins, if different.", rich_help_panel=_AREAS)
@@ -43,8 +45,12 @@ Order = Annotated[
 ]
 TreeKind = Annotated[
     str,
-    typer.Option("--tree", metavar="destination|origin", help="Which end is refined first.",
-                 rich_help_panel=_AREAS),
+    typer.Option(
+        "--tree",
+        metavar="destination|origin",
+        help="Which end is refined first.",
+        rich_help_panel=_AREAS,
+    ),
 ]
 Epsilon = Annotated[
     float | None, typer.Option(help="Strength; goes with --delta.", rich_help_panel=_PRIVACY)
@@ -55,17 +61,19 @@ Delta = Annotated[
 ]
 Rho = Annotated[
     str | None,
-    typer.Option(metavar="NUMBER", help="Strength as zCDP, instead of epsilon.",
-                 rich_help_panel=_PRIVACY),
+    typer.Option(
+        metavar="NUMBER", help="Strength as zCDP, instead of epsilon.", rich_help_panel=_PRIVACY
+    ),
 ]
 Neighbours = Annotated[
     str,
-    typer.Option(metavar="substitute|add-remove", help="What one person may change.",
-                 rich_help_panel=_PRIVACY),
+    typer.Option(
+        metavar="substitute|add-remove",
+        help="What one person may change.",
+        rich_help_panel=_PRIVACY,
+    ),
 ]
-Trips = Annotated[
-    int, typer.Option(help="The most trips of one person.", rich_help_panel=_PRIVACY)
-]
+Trips = Annotated[int, typer.Option(help="The most trips of one person.", rich_help_panel=_PRIVACY)]
 Exactly = Annotated[
     bool | None,
     typer.Option(
@@ -80,8 +88,11 @@ Distinct = Annotated[
 ]
 Accountant = Annotated[
     str,
-    typer.Option(metavar="auto|exact|pld|zcdp|paper", help="How the guarantee is computed.",
-                 rich_help_panel=_PRIVACY),
+    typer.Option(
+        metavar="auto|exact|pld|zcdp|paper",
+        help="How the guarantee is computed.",
+        rich_help_panel=_PRIVACY,
+    ),
 ]
 Split = Annotated[
     str,
@@ -125,7 +136,7 @@ def split_of(text: str) -> Any:
     try:
         return [float(weight) for weight in text.split(",")]
     except ValueError:
-        raise InftdaError(f"--split must be a list of numbers such as 1,1,2, got {text!r}") from None
+        raise InftdaError(f"--split must be numbers such as 1,1,2, got {text!r}") from None
 
 
 def load_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -139,7 +150,8 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
-        raise InftdaError(f"cannot read the configuration {str(path)!r}: {problem.strerror}") from None
+        reason = problem.strerror
+        raise InftdaError(f"cannot read the configuration {str(path)!r}: {reason}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise InftdaError(f"the configuration {str(path)!r} is not TOML: {problem}") from None
     known = {str(option.name) for option in context.command.params} - {"config"}

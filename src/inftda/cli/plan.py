@@ -1,7 +1,6 @@
 """`inftda plan`: what a release would promise, before any data is touched."""
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -77,7 +76,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     typer.echo(f"Protected:  {unit.describe()}")
     typer.echo(f"Guarantee:  {plan.describe()}\n")
     typer.echo(_as_text(_rows(shape, plan, errors, total)))
-    typer.echo(f"\nWith probability {1 - beta:.0%} no cell of any level is further off than stated.")
+    typer.echo(f"\nWith probability {1 - beta:.0%} no cell is further off than stated.")
 
 
 def balanced_areas(sizes: str) -> Any:
@@ -94,7 +93,7 @@ def balanced_areas(sizes: str) -> Any:
     except ValueError:
         numbers = []
     if not numbers or numbers != sorted(numbers) or numbers[0] < 1:
-        raise InftdaError(f"--sizes must be growing whole numbers such as 20,110,8092, got {sizes!r}")
+        raise InftdaError(f"--sizes must be growing numbers such as 20,110,8092, got {sizes!r}")
     area = np.arange(numbers[-1], dtype=np.int64)
     columns = {}
     for level in range(len(numbers), 0, -1):
@@ -115,7 +114,7 @@ def _rows(
     shape: "Tree", plan: "Plan", errors: dict[int, int], total: int | None
 ) -> list[tuple[str, ...]]:
     noise = {level.index: level for level in plan.levels}
-    rows = [("level", "possible cells", "sigma", "max error", "")]
+    rows: list[tuple[str, ...]] = [("level", "possible cells", "sigma", "max error", "")]
     for level in shape.levels:
         if level.index not in errors:
             continue

@@ -84,6 +84,30 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     threads: Annotated[
         int | None, typer.Option(help="Threads [default: all cores].", rich_help_panel=_RUN)
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="local|spark",
+            help="Where to run: this machine, or Spark for tables beyond one machine.",
+            rich_help_panel=_RUN,
+        ),
+    ] = "local",
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Spark cluster [default: as Spark is configured, else this machine].",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    staging: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Private folder that all machines of the Spark cluster reach.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     not_private_seed: Annotated[
         int | None,
         typer.Option(
@@ -148,6 +172,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             mechanism=mechanism,
             noise=noise,  # type: ignore[arg-type] # checked there
             threads=threads,
+            engine=_engine(engine, master=master, staging=staging),
             source=_source(not_private_seed),
             progress=progress,
             ledger=ledger,
@@ -172,6 +197,18 @@ def _table(flows: str | None, sql: str | None, database: str | None) -> Any:
     return SqlQuery(sql, database)
 
 
+def _engine(name: str, **where: str | None) -> Any:
+    """Spark with what the options say, and other names as they are: they are checked later."""
+    if name == "spark":
+        from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - an optional library
+
+        return SparkEngine(**where)
+    for option, value in where.items():
+        if value is not None:
+            raise typer.BadParameter("goes with --engine spark", param_hint=f"--{option}")
+    return name
+
+
 def _source(seed: int | None) -> Any:
     if seed is None:
         return None
@@ -192,8 +229,11 @@ def summary(release: "Release", out: Path) -> str:
         promise = ["NOT PRIVATE: made with a seed, promises nothing, must not be published."]
     what = "flows between" if tree.is_od else "cells of"
     finest = " and ".join(
-        dict.fromkeys(f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
-                      f"{axis.hierarchy.level_name(axis.hierarchy.depth)}" for axis in tree.axes)
+        dict.fromkeys(
+            f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
+            f"{axis.hierarchy.level_name(axis.hierarchy.depth)}"
+            for axis in tree.axes
+        )
     )
     lines = [
         f"Released:   {release.manifest.n_flows:,} {what} {finest} areas, "

@@ -6,6 +6,7 @@ import typer
 
 
 def command(
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check samplers, optimiser and accountants of the installed build, in seconds."""

@@ -59,7 +59,7 @@ def _pyplot() -> Any:
             "figures need matplotlib; install it with pip install 'inftda[experiments]'"
         ) from None
     mpl.use("Agg")
-    from matplotlib import pyplot  # noqa: PLC0415
+    from matplotlib import pyplot  # noqa: ICN001, PLC0415 - a name that explains itself
 
     return pyplot
 

@@ -224,4 +224,6 @@ def _padded(numbers: NDArray[np.int64], width: int) -> pa.Array:
 def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """The distinct numbers, ascending: by sorting, several times as fast as by hashing."""
     numbers = np.sort(numbers)
-    return numbers[np.concatenate([[True] * min(len(numbers), 1), numbers[1:] != numbers[:-1]])]
+    is_new = np.ones(len(numbers), bool)
+    is_new[1:] = numbers[1:] != numbers[:-1]
+    return numbers[is_new]

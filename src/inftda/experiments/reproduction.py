@@ -55,9 +55,7 @@ def _spending(mechanism: Mechanism, tree: Tree, *, epsilon: float, delta: float)
 
 
 def _with_spending(setting: Setting, spending: Any) -> Setting:
-    return Setting(
-        spending, setting.make_sampler, setting.source, setting.engine, setting.progress
-    )
+    return Setting(spending, setting.make_sampler, setting.source, setting.engine, setting.progress)
 
 
 @dataclass(frozen=True)

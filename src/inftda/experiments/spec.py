@@ -77,7 +77,7 @@ class Spec:
         for key in data:
             if key not in known:
                 raise InftdaError(f"{str(path)!r} has an unknown key {key!r}")
-        options = {
+        options: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in data.items()
         }
         spec = cls(datasets, **options)

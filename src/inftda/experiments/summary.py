@@ -114,8 +114,8 @@ class _Page:
         for figure in figures:
             yield f"![{figure.stem.replace('-', ' ')}]({figure.as_posix()})"
 
-    def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        return list(self.connection.sql(query).fetchall())
+    def _rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        return list(self.connection.execute(query, list(values)).fetchall())
 
     def _reproduction(self) -> Iterator[str]:
         yield "## With the published settings: the paper reproduced"
@@ -127,9 +127,9 @@ class _Page:
             f"in the published range from minimum to maximum, widened by {WIDENED:.0%}."
         )
         yield _table(
-            ("data set", "mechanism", "measure", "cells", "reproduced"),
+            ("mechanism", "measure", "cells", "reproduced"),
             self._rows(
-                "SELECT dataset, mechanism, measure, count(*), "
+                "SELECT mechanism, measure, count(*), "
                 "printf('%.1f %%', 100 * avg(is_within::INT)) FROM beside "
                 "WHERE setting = 'published' AND dataset IN (SELECT dataset FROM names "
                 "WHERE published <> 'Italy') GROUP BY ALL ORDER BY ALL"
@@ -160,8 +160,9 @@ class _Page:
             rows = self._rows(
                 "SELECT level_name, epsilon, round(ours, 1), round(published_mean, 1), "
                 "round(published_mean / ours, 2) FROM beside WHERE setting = 'ours' "
-                f"AND dataset = '{_escaped(dataset.name)}' AND mechanism = 'inftda' "  # noqa: S608 - escaped
-                "AND measure = 'max_abs_error' AND level > 0 ORDER BY level, epsilon"
+                "AND dataset = ? AND mechanism = 'inftda' "
+                "AND measure = 'max_abs_error' AND level > 0 ORDER BY level, epsilon",
+                dataset.name,
             )
             if rows:
                 yield f"### {dataset.name}"
@@ -171,15 +172,13 @@ class _Page:
         yield "## All mechanisms with our default, at the finest level"
         for dataset in self.spec.datasets:
             rows = self._rows(
-                "SELECT mechanism, epsilon, "
-                + ", ".join(
-                    f"printf('{shown}', any_value(mean) FILTER (measure = '{name}'))"
-                    for name, shown in _SHOWN
-                )
-                + " FROM means WHERE setting = 'ours' "
-                f"AND dataset = '{_escaped(dataset.name)}' AND (measure = 'time' OR level = "  # noqa: S608 - escaped
-                f"(SELECT max(level) FROM means WHERE dataset = '{_escaped(dataset.name)}')) "
-                "GROUP BY mechanism, epsilon ORDER BY epsilon, mechanism"
+                f"SELECT mechanism, epsilon, {_SHOWN_COLUMNS} "  # noqa: S608 - a constant
+                "FROM means WHERE setting = 'ours' "
+                "AND dataset = ? AND (measure = 'time' OR level = "
+                "(SELECT max(level) FROM means WHERE dataset = ?)) "
+                "GROUP BY mechanism, epsilon ORDER BY epsilon, mechanism",
+                dataset.name,
+                dataset.name,
             )
             if rows:
                 yield f"### {dataset.name}"
@@ -221,10 +220,9 @@ _SHOWN: Final = (
     ("common_part", "%.4f"),
     ("time", "%.3f"),
 )
-
-
-def _escaped(text: str) -> str:
-    return text.replace("'", "''")
+_SHOWN_COLUMNS: Final = ", ".join(
+    f"printf('{shown}', any_value(mean) FILTER (measure = '{name}'))" for name, shown in _SHOWN
+)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:

@@ -1,17 +1,21 @@
 """What every mechanism has in common: what it is given, and what it gives back."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.counts import Counts
+from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
-from inftda.privacy.plan import Plan, Spending
+from inftda.privacy.plan import Plan
+from inftda.privacy.stability import StabilityPlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
@@ -34,6 +38,19 @@ class Engine(Protocol):
         """Results of `work` for every item, in the order of the items."""
 
 
+class Account(Protocol):
+    """A plan being spent: hands out the scale of each level once."""
+
+    def charge(self, index: int) -> Any:
+        """What was planned for a level: its noise scale, and whatever goes with it."""
+
+    def is_planned(self, index: int) -> bool:
+        """Whether a level gets noise."""
+
+    def finish(self) -> None:
+        """Raise unless all that was planned was charged."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """What a mechanism may draw on.
@@ -46,7 +63,7 @@ class Setting:
         progress: told about finished blocks.
     """
 
-    spending: Spending
+    spending: Account
     make_sampler: Callable[[Fraction], Sampler]
     source: RandomSource
     engine: Engine
@@ -72,11 +89,45 @@ class Mechanism(Protocol):
     def options(self) -> Mapping[str, Any]:
         """Public options, for the manifest."""
 
-    def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> Plan:
+    def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> Plan | StabilityPlan:
         """What will be drawn and what it costs; `budget` as `make_plan` takes it."""
 
     def run(self, counts: Counts, setting: Setting) -> Iterator[Flows]:
         """Released flows in tree order; ends with an error unless all that was planned was drawn.
 
         The caller must take every block before anything becomes visible.
+        """
+
+
+@runtime_checkable
+class Cluster(Protocol):
+    """Many machines, for tables that outgrow one."""
+
+    def check(self, mechanism: Mechanism) -> None:
+        """Complain about a mechanism that does not run there, before the data is touched."""
+
+    def started(self) -> AbstractContextManager["StartedCluster"]:
+        """The cluster ready to work; at the end it forgets what it was told."""
+
+
+class StartedCluster(Protocol):
+    """Machines that hold the truth themselves: they read the table and write the flows."""
+
+    def read(self, flows: Any, axes: Sequence[tuple[str, Hierarchy]], **options: Any) -> Any:
+        """The truth, wherever the cluster keeps it; arguments as `inftda.ingest.read_leaves`."""
+
+    def write(  # noqa: PLR0913 - a release is all of these
+        self,
+        leaves: Any,
+        folder: Path,
+        *,
+        tree: Tree,
+        plan: Any,
+        mechanism: Mechanism,
+        setting: Setting,
+    ) -> tuple[int, int]:
+        """Draw all noise, once, and write released flows to a folder of Parquet files.
+
+        Returns:
+            Sum and number of the flows.
         """

@@ -33,6 +33,7 @@ from inftda.tree import Tree
 #: cost of a block is its draws, small enough to stay in the second-level cache.
 BLOCK_DRAWS = 1 << 17
 
+
 @dataclass(frozen=True)
 class Nodes:
     """Released nodes of one level, in tree order.
@@ -256,7 +257,7 @@ def add_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
 
 @kernel
-def keep_positive_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def keep_positive_kernel(  # noqa: C901, PLR0913, PLR0917 - one pass, plain arrays
     x: NDArray[np.int64],
     start: NDArray[np.int64],
     first_area: NDArray[np.int32],
@@ -325,4 +326,4 @@ def keep_positive_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
                     n += one
                 i += one
         n_survivors[parent] = n - before
-    return np.int64(n)
+    return int(n)

@@ -91,7 +91,7 @@ class _Cells:
         areas: list[NDArray[np.int32]] = []
         for size in self.sizes[::-1]:
             areas.append((cell % size).astype(np.int32))
-            cell = cell // size  # noqa: PLW2901 - peeled off axis by axis
+            cell = cell // size
         return Flows(tuple(areas[::-1]), value)
 
 

@@ -127,6 +127,10 @@ class StabilitySpending:
     def __init__(self, plan: StabilityPlan) -> None:
         self._waiting = {level.index: level for level in plan.levels}
 
+    def is_planned(self, index: int) -> bool:
+        """Whether a level gets noise and has not had it yet."""
+        return index in self._waiting
+
     def charge(self, index: int) -> StabilityLevel:
         """Scale and threshold of a level, once.
 

@@ -133,7 +133,7 @@ def find_area(axis: Axis, name: str) -> tuple[int, int]:
     level, area = found[0]
     for other, place in found[1:]:
         span = hierarchy.descend(level, other)
-        if not (span[area], span[area + 1]) == (place, place + 1):
+        if (span[area], span[area + 1]) != (place, place + 1):
             first, second = (hierarchy.level_name(at) for at in (level, other))
             raise ReleaseError(
                 f"{axis.name}: {name!r} is an area of level {first!r} and another of {second!r}; "

@@ -71,9 +71,8 @@ class Release:
             chosen.setdefault(DESTINATION, destination_level or self._finest(DESTINATION))
         elif not chosen:
             chosen = {axis.name: self._finest(axis.name) for axis in self.tree.axes}
-        for name, areas in ((ORIGIN, origin), (DESTINATION, destination)):
-            if areas is not None:
-                filters[name] = areas
+        ends = {ORIGIN: origin, DESTINATION: destination}
+        filters |= {name: areas for name, areas in ends.items() if areas is not None}
         for name in {*chosen, *filters}:
             self.axis(name)
         return _convert(sum_flows(self.table, self.tree, chosen, filters), as_)
@@ -150,7 +149,7 @@ def _convert(table: pa.Table, as_: TableFormat) -> Any:
     if as_ == "pandas":
         return table.to_pandas()
     if as_ == "polars":
-        import polars  # noqa: PLC0415 - optional, brought by the user who asks for it
+        import polars as pl  # noqa: PLC0415 - optional, brought by the user who asks for it
 
-        return polars.from_arrow(table)
+        return pl.from_arrow(table)
     raise ReleaseError(f"as_ must be 'arrow', 'pandas' or 'polars', got {as_!r}")

@@ -1,0 +1,363 @@
+"""The pages in a real browser, opened from disk: mouse, keyboard, phone, light and dark."""
+
+import csv
+import io
+import re
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from inftda.experiments.country import make_country
+from inftda.noise.entropy import SeededSource
+from inftda.publish import release
+from inftda.report.page import write_page
+
+HOSTILE = "</script><script>window.hacked=1</script>"
+
+
+def crumbs(browser, end=0):
+    panel = f".end:nth-of-type({end + 1}) .crumbs li"
+    return browser.texts(panel)
+
+
+def cell(row, column):
+    return f'.matrix [data-at="{row},{column}"]'
+
+
+def number(text):
+    return int(text.replace(",", ""))
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("name", ["page", "plain_page", "hostile_page", "confidential_page"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_page_opens_from_disk_without_a_complaint(browser, request, name, dark):
+    ready = browser.open(request.getfixturevalue(name), dark=dark)
+    assert ready < 3000
+    assert browser.complaints == []
+    assert "cannot be shown" not in browser.one("#explorer").text
+
+
+@pytest.mark.parametrize("name", ["page", "plain_page", "confidential_page"])
+def test_a_page_asks_for_nothing_from_the_network(browser, request, name):
+    browser.open(request.getfixturevalue(name))
+    loaded = browser.run("return performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [address for address in loaded if not address.startswith(("data:", "blob:"))] == []
+
+
+def test_the_coarsest_level_is_shown_first_with_names(browser, page, made):
+    browser.open(page)
+    _, released = made
+    assert browser.texts(".matrix tbody th") == ["Northland", "Südland", "3", "4"]
+    expected = {
+        (row["origin"], row["destination"]): row["flow"]
+        for row in released.flows("region", "region").to_pylist()
+    }
+    browser.run("document.querySelector(arguments[0]).focus()", cell(0, 0))
+    assert f"{expected['1', '1']:,}" in browser.one(".says").text
+
+
+def test_a_click_zooms_into_both_ends_and_the_breadcrumb_leads_back(browser, page, made):
+    browser.open(page)
+    _, released = made
+    browser.click(cell(0, 0))
+    assert crumbs(browser, 0) == ["All origins", "Northland"]
+    assert crumbs(browser, 1) == ["All destinations", "Northland"]
+    provinces = released.flows("province", "province", origin="region:1", destination="region:1")
+    total = number(re.search(r"([\d,]+) trips", browser.one(".says").text).group(1))
+    assert total == sum(provinces.column("flow").to_pylist())
+    browser.click(cell(0, 0))
+    assert len(crumbs(browser, 0)) == 3
+    browser.click(".end:nth-of-type(1) .crumbs button")
+    browser.click(".end:nth-of-type(2) .crumbs button")
+    assert (crumbs(browser, 0), crumbs(browser, 1)) == (["All origins"], ["All destinations"])
+    assert browser.complaints == []
+
+
+def test_a_heading_zooms_into_one_end_only(browser, page):
+    browser.open(page)
+    browser.click(cell(1, -1))
+    assert crumbs(browser, 0) == ["All origins", "Südland"]
+    assert crumbs(browser, 1) == ["All destinations"]
+    browser.click(cell(-1, 0))
+    assert crumbs(browser, 1) == ["All destinations", "Northland"]
+
+
+def test_one_can_zoom_to_the_finest_areas_and_out_again(browser, page):
+    browser.open(page)
+    for _ in range(3):
+        browser.click(cell(0, -1))
+    assert len(crumbs(browser, 0)) == 4
+    assert len(browser.all(".matrix tbody tr")) == 1
+    for left in (3, 2, 1):
+        browser.click("#zoom-out")
+        assert len(crumbs(browser, 0)) == left
+    assert not browser.one("#zoom-out").is_enabled()
+
+
+def test_the_browsers_back_button_zooms_out(browser, page):
+    browser.open(page)
+    browser.click(cell(0, 0))
+    browser.driver.back()
+    browser.wait(lambda: crumbs(browser, 0) == ["All origins"])
+    browser.driver.forward()
+    browser.wait(lambda: crumbs(browser, 0) == ["All origins", "Northland"])
+
+
+def test_an_address_can_be_passed_on(browser, page):
+    browser.open(page, "#/1.1.2/0.0.1/list")
+    assert crumbs(browser, 0) == ["All origins", "Südland"]
+    assert browser.one('[role="tab"][aria-selected="true"]').text == "Largest"
+
+
+@pytest.mark.parametrize("address", ["#/9.9.9/0.0.1/list", "#/1.1.2/0.0.1/none", "#explore", "#/x"])
+def test_an_address_that_leads_nowhere_shows_the_start(browser, page, address):
+    browser.open(page, address)
+    assert crumbs(browser, 0) == ["All origins"]
+    assert browser.complaints == []
+
+
+def test_everything_can_be_done_with_the_keyboard(browser, page):
+    keys = browser.keys
+    browser.open(page)
+    browser.one("#download").send_keys(keys.TAB)
+    assert browser.run("return document.activeElement.dataset.at") == "0,0"
+    browser.type(keys.ARROW_DOWN, keys.ARROW_RIGHT)
+    assert browser.run("return document.activeElement.dataset.at") == "1,1"
+    browser.type(keys.ENTER)
+    assert crumbs(browser, 0) == ["All origins", "Südland"]
+    assert browser.run("return document.activeElement.closest('.matrix') !== null")
+    browser.type(keys.ARROW_UP, keys.ENTER)
+    assert [len(crumbs(browser, end)) for end in (0, 1)] == [2, 3]
+    browser.type(keys.ESCAPE, keys.ESCAPE)
+    assert (crumbs(browser, 0), crumbs(browser, 1)) == (["All origins"], ["All destinations"])
+    browser.one("#tab-matrix").send_keys(keys.ARROW_RIGHT)
+    assert browser.run("return document.activeElement.id") == "tab-list"
+    assert len(browser.all(".flows tbody tr")) > 0
+
+
+def test_an_area_is_found_by_name_without_accents_and_by_code(browser, page, made):
+    keys = browser.keys
+    browser.open(page)
+    finder = browser.one(".end:nth-of-type(1) input")
+    finder.send_keys("sudl")
+    assert browser.texts(".end:nth-of-type(1) .found li") == ["Südlandregion · 2"]
+    finder.send_keys(keys.ENTER)
+    assert crumbs(browser, 0) == ["All origins", "Südland"]
+    country, _ = made
+    code = country.areas.codes(3)[40].as_py()
+    finder = browser.one(".end:nth-of-type(2) input")
+    finder.send_keys(code)
+    first = browser.texts(".end:nth-of-type(2) .found li")[0]
+    assert first.startswith(f"Tòwn {code}")
+    finder.send_keys(keys.ARROW_DOWN, keys.ARROW_UP, keys.ENTER)
+    assert crumbs(browser, 1)[-1] == f"Tòwn {code}"
+    finder.send_keys("nowhere at all")
+    assert "No area" in browser.one(".end:nth-of-type(2) .found").text
+    finder.send_keys(keys.ESCAPE)
+    assert not browser.one(".end:nth-of-type(2) .found").is_displayed()
+
+
+def test_the_largest_flows_are_listed_with_their_typical_error(browser, page, made):
+    browser.open(page, "#/0.0.3/0.0.3/list")
+    _, released = made
+    flows = sorted(released.flows().column("flow").to_pylist(), reverse=True)
+    shown = browser.texts(".flows tbody td:nth-child(4)")
+    assert [number(text) for text in shown] == flows[:50]
+    assert all(text.startswith("±") for text in browser.texts(".flows .chip"))
+    browser.click(".more")
+    assert len(browser.all(".flows tbody tr")) == 150
+    browser.click("#between")
+    ends = [browser.texts(f".flows tbody td:nth-child({column})") for column in (2, 3)]
+    assert all(a != b for a, b in zip(*ends, strict=True))
+
+
+def test_faint_shades_go_with_small_numbers(browser, page):
+    browser.open(page, "#/0.0.3/0.0.3/list")
+    for _ in range(3):
+        browser.click(".more")
+    chips = browser.run(
+        "return [...document.querySelectorAll('.flows .chip')].map((e) => e.className.slice(-1))"
+    )
+    assert chips[0] == "1"
+    assert chips[-1] > "2"
+    assert len(browser.all(".legend .swatch")) == 5
+
+
+def test_what_is_seen_can_be_downloaded(browser, page, made):
+    browser.open(page, "#/1.0.2/0.0.1/matrix")
+    name, text = browser.downloaded()
+    assert name.startswith("flows-1.0.2-0.0.1")
+    _, released = made
+    expected = {
+        (row["origin"], row["destination"]): row["flow"]
+        for row in released.flows("province", "region", origin="region:1").to_pylist()
+    }
+    rows = rows_of(text)
+    assert {(r["origin"], r["destination"]): int(r["flow"]) for r in rows} == expected
+    assert {row["destination_name"] for row in rows} >= {"Northland"}
+    assert all(int(row["typical_error_95"]) >= 0 for row in rows)
+
+
+def test_flows_are_drawn_on_a_map(browser, page):
+    browser.open(page, "#/0.0.1/0.0.1/map")
+    assert len(browser.all(".map .flow")) >= 6
+    assert len(browser.all(".map .place")) >= 3
+    assert "Northland" in browser.texts(".map text")
+    assert len(browser.one(".map .inside").get_attribute("d")) > 1000
+    browser.run("document.querySelector('.map .place').dispatchEvent(new Event('click'))")
+    assert len(crumbs(browser, 0)) == 2
+    browser.open(page, "#/0.0.3/0.0.3/map")
+    box = "return arguments[0].every((v) => Number.isFinite(v))"
+    places = browser.run(
+        "return [...document.querySelectorAll('.map circle')].map((e) => Number(e.getAttribute('cx')))"
+    )
+    assert browser.run(box, places)
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("mode", ["matrix", "list", "map"])
+def test_a_phone_shows_everything_without_scrolling_sideways(browser, page, mode, dark):
+    browser.open(page, f"#/0.0.2/0.0.2/{mode}", width=390, height=844, dark=dark)
+    assert browser.run("return document.documentElement.scrollWidth") == 390
+    small = browser.run(
+        """return [...document.querySelectorAll('.tabs button, .action, .field')]
+             .filter((e) => e.offsetParent && e.getBoundingClientRect().height < 36).length"""
+    )
+    assert small == 0
+
+
+CONTRAST = """
+const light = (c) => { const f = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const [r, g, b] = c.match(/[\\d.]+/g).map(Number); return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
+  if (!/rgba\\(.*, 0\\)/.test(c)) return c; } return 'rgb(255, 255, 255)'; };
+return [...document.querySelectorAll(arguments[0])].map((e) => {
+  const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
+  return [(a + 0.05) / (b + 0.05), e.className, e.textContent.slice(0, 30)]; });
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_stands_out_from_what_is_behind_it(browser, page, dark):
+    browser.open(page, "#/0.0.2/0.0.2/matrix", dark=dark)
+    browser.run(
+        """for (const grade of [1, 2, 3, 4, 5]) { const e = document.createElement('td');
+             e.className = 'r' + grade; e.textContent = 'x';
+             document.querySelector('.matrix tbody tr').append(e); }"""
+    )
+    checked = (
+        "main p, main th, main td:not(.none), main dd, main dt, .link, .legend li, .tabs button"
+    )
+    poor = [entry for entry in browser.run(CONTRAST, checked) if entry[0] < 4.5]
+    assert poor == []
+
+
+def test_hostile_codes_and_names_are_only_text(browser, hostile_page):
+    browser.open(hostile_page)
+    for address in ("#/0.0.2/0.0.2/matrix", "#/0.0.2/0.0.2/list", "#/1.0.2/1.0.2/matrix"):
+        browser.run("location.hash = arguments[0]", address)
+        browser.wait(lambda at=address: browser.run("return location.hash") == at)
+    browser.one(".end input").send_keys("script")
+    assert HOSTILE in browser.texts(".end:nth-of-type(1) .found li")[0]
+    assert browser.texts("h1") == [HOSTILE]
+    assert browser.run("return window.hacked === undefined")
+    assert browser.run("return document.querySelectorAll('main img, main i, main b').length") == 0
+    browser.open(hostile_page, "#/0.0.2/0.0.2/list")
+    _, text = browser.downloaded()
+    assert {row["origin"] for row in rows_of(text)} <= {HOSTILE, '",=1', "x"}
+    assert browser.complaints == []
+
+
+def test_a_script_put_into_the_page_is_not_run(browser, page, tmp_path):
+    text = page.read_text(encoding="utf-8")
+    forged = tmp_path / "forged.html"
+    forged.write_text(text.replace("</h1>", "</h1><script>window.hacked=1</script>"), "utf-8")
+    browser.open(forged)
+    assert browser.run("return window.hacked === undefined")
+    assert any("Content Security Policy" in entry["message"] for entry in browser.complaints)
+
+
+def test_other_tables_are_shown_level_by_level(browser, plain_page):
+    browser.open(plain_page)
+    levels = browser.texts("#level option")
+    assert len(levels) == 4
+    browser.run(
+        """const select = document.querySelector('#level'); select.value = '3';
+             select.dispatchEvent(new Event('change'));"""
+    )
+    shown = len(browser.all(".flows tbody tr"))
+    assert shown > 3
+    browser.one("#search").send_keys("A1")
+    assert 0 < len(browser.all(".flows tbody tr")) < shown
+    name, text = browser.downloaded()
+    assert name == "cells.csv"
+    assert {row["disease"] for row in rows_of(text)} == {"A1"}
+
+
+def test_the_confidential_page_cannot_be_mistaken(browser, confidential_page, made):
+    browser.open(confidential_page, "#/0.0.3/0.0.3/list")
+    assert browser.driver.title.startswith("CONFIDENTIAL")
+    browser.run("window.scrollTo(0, document.body.scrollHeight / 2)")
+    banner = browser.one(".banner")
+    assert banner.is_displayed()
+    assert browser.run("return arguments[0].getBoundingClientRect().top", banner) == 0
+    country, released = made
+    true = {
+        (row["origin"], row["destination"]): row["count"] for row in country.flows().to_pylist()
+    }
+    name, text = browser.downloaded()
+    assert name.startswith("CONFIDENTIAL")
+    rows = rows_of(text)
+    assert {row["notice"] for row in rows} == {"CONFIDENTIAL"}
+    assert all(true.get((r["origin"], r["destination"]), 0) == int(r["true"]) for r in rows)
+    assert sum(int(row["flow"]) for row in rows) == released.total
+    for choice, column, is_zero in (("positive", 5, True), ("negative", 4, True)):
+        browser.run(
+            """const select = document.querySelector('#filter'); select.value = arguments[0];
+                 select.dispatchEvent(new Event('change'));""",
+            choice,
+        )
+        values = browser.texts(f".flows tbody td:nth-child({column})")
+        assert values
+        assert all((number(text) == 0) is is_zero for text in values)
+
+
+@pytest.mark.slow
+def test_a_national_table_opens_in_under_three_seconds(browser, tmp_path):
+    """About 450,000 flows between 8,092 areas: the size of a country by municipality."""
+    country = make_country((20, 110, 8092), 8_000_000)
+    n = len(country.count)
+    assert n > 400_000
+    small = make_country((20, 110, 8092), 1000)
+    made = release(small.flows(), small.areas, epsilon=10, delta=1e-8, source=SeededSource(1))
+    codes = country.areas.codes(3)
+    table = pa.table(
+        {
+            "origin": pa.DictionaryArray.from_arrays(pa.array(country.origin), codes),
+            "destination": pa.DictionaryArray.from_arrays(pa.array(country.destination), codes),
+            "flow": country.count,
+        }
+    )
+    manifest = replace(made.manifest, n_flows=n, total=int(country.count.sum()))
+    path = write_page(replace(made, manifest=manifest, table=table), tmp_path / "p.html", runs=1)
+    assert path.stat().st_size < 15e6
+    assert browser.open(path) < 3000
+    times = []
+    for address in ("#/0.0.3/0.0.3/list", "#/0.0.3/0.0.2/matrix", "#/0.0.2/0.0.2/matrix"):
+        times.append(
+            browser.run(
+                """const began = performance.now(); location.hash = arguments[0];
+                     window.dispatchEvent(new HashChangeEvent('hashchange'));
+                     return performance.now() - began;""",
+                address,
+            )
+        )
+    assert np.median(times) < 1500
+    assert browser.complaints == []
