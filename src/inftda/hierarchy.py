@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.errors import HierarchyError
-from inftda.tables import read_strings
+from inftda.tables import as_arrow, as_numpy, read_strings
 
 #: Every level of the extra area that takes rows which cannot be placed.
 OUTSIDE = "outside"
@@ -153,10 +153,10 @@ class Hierarchy:
     def to_table(self) -> pa.Table:
         """One row per finest area, columns from coarse to fine, in depth-first order."""
         columns = {
-            name: self.codes(level).take(pa.array(self.ancestor(self.depth, level)))
+            name: self.codes(level).take(as_arrow(self.ancestor(self.depth, level)))
             for level, name in enumerate(self.level_names, start=1)
         }
-        return pa.table(columns)
+        return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -203,11 +203,11 @@ def _check_cells(table: pa.Table) -> None:
         raise HierarchyError("the areas table has no rows; give one row per finest area")
     for name in table.column_names:
         column = table.column(name)
-        blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True)
-        row = pc.index(blank, True).as_py()
-        if row >= 0:
+        length = pc.binary_length(pc.utf8_trim_whitespace(column))
+        if column.null_count or not pc.min(length).as_py():
+            row = next(row for row, n in enumerate(length.to_pylist(), start=1) if not n)
             raise HierarchyError(
-                f"column {name!r} of the areas table is blank in row {row + 1}; "
+                f"column {name!r} of the areas table is blank in row {row}; "
                 "every area needs a code at every level (repeat the coarser code if a level "
                 "does not apply)"
             )
@@ -218,10 +218,10 @@ def _depth_first(table: pa.Table) -> tuple[NDArray[np.intp], list[NDArray[np.int
     ranks = []
     for name in table.column_names:
         encoded = table.column(name).combine_chunks().dictionary_encode()
-        by_code = np.asarray(pc.sort_indices(encoded.dictionary))
+        by_code = as_numpy(pc.sort_indices(encoded.dictionary))
         rank_of = np.empty(len(by_code), np.int32)
         rank_of[by_code] = np.arange(len(by_code), dtype=np.int32)
-        ranks.append(rank_of[np.asarray(encoded.indices)])
+        ranks.append(rank_of[as_numpy(encoded.indices)])
     return np.lexsort(ranks[::-1]), ranks
 
 
@@ -240,7 +240,7 @@ def _number_levels(
         is_new[1:] |= sorted_rank[1:] != sorted_rank[:-1]
         first = np.flatnonzero(is_new)
         _check_one_parent(table, name, order, sorted_rank[first], first)
-        codes.append(table.column(name).combine_chunks().take(pa.array(order[first])))
+        codes.append(table.column(name).combine_chunks().take(as_arrow(order[first])))
         starts.append(np.append(np.searchsorted(first, previous), len(first)).astype(np.int32))
         previous = first
     _check_finest(table, order, previous)

@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from inftda.errors import InftdaError
 
@@ -22,6 +24,25 @@ CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 #: The one that stands most often in the header is the delimiter.
 DELIMITERS = (",", ";", "\t", "|")
+
+
+def as_arrow(values: NDArray[Any]) -> pa.Array:
+    """A one-dimensional array of numbers as Arrow, without copying it.
+
+    `pyarrow.array` does the same, but first imports pandas wherever it is installed, half a
+    second that a release need not pay.
+    """
+    values = np.ascontiguousarray(values)
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def as_numpy(array: pa.Array) -> NDArray[Any]:
+    """Arrow numbers as numpy; whole ones without copying them and without pandas."""
+    if array.null_count or not pa.types.is_integer(array.type):
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    values = np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())
+    return values[array.offset : array.offset + len(array)]
 
 
 def read_strings(

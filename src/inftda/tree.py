@@ -21,6 +21,7 @@ from inftda.errors import TreeError
 from inftda.hierarchy import Hierarchy
 
 ORIGIN, DESTINATION = "origin", "destination"
+_TAKEN = "flow"
 
 
 @dataclass(frozen=True)
@@ -215,9 +216,16 @@ def default_order(axes: Sequence[Axis], *, first: str = DESTINATION) -> list[str
 def _check_names(names: list[str]) -> None:
     if not names:
         raise TreeError("a tree needs at least one axis")
+    # Query engines take Flow for flow, so names must differ in more than case.
+    folded = [name.casefold() for name in names]
     for name in names:
-        if names.count(name) > 1:
+        if folded.count(name.casefold()) > 1:
             raise TreeError(f"the axis {name!r} is given twice; name each axis once")
+        if not name.strip() or name.casefold() == _TAKEN:
+            raise TreeError(
+                f"an axis must not be called {name!r}; give its column another name "
+                f"({_TAKEN!r} is the column of what is released)"
+            )
 
 
 def _is_od(axes: Sequence[Axis]) -> bool:

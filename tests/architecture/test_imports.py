@@ -42,7 +42,8 @@ LAYERS = (
 #: (layer, what it must not import although it comes before, why)
 FORBIDDEN = (("publication", "counts", "a release holds no truth"),)
 
-#: Optional libraries (and all of adbc_*), and the modules that may import them at their top.
+#: Optional libraries (and all of adbc_*), and the modules or packages that may import them at
+#: their top.
 HEAVY = {
     "pyspark": {"engines.spark"},
     "cvxpy": {"optimize.solvers"},
@@ -137,8 +138,12 @@ def is_heavy(library: str) -> bool:
     return library in HEAVY or library.startswith("adbc_")
 
 
+def is_home(module: str, library: str) -> bool:
+    return any(module == home or module.startswith(f"{home}.") for home in HEAVY.get(library, ()))
+
+
 def is_allowed(library: str, module: str) -> bool:
-    return not is_heavy(library) or module in HEAVY.get(library, set())
+    return not is_heavy(library) or is_home(module, library)
 
 
 def test_every_module_has_its_place_in_the_map():
@@ -156,7 +161,7 @@ def test_imports_go_from_outer_to_inner_modules_only(module):
 def test_optional_libraries_are_imported_late_or_in_their_own_module(module):
     libraries = libraries_at_import_time(ast.parse(MODULES[module].read_text()))
     assert {
-        name for name in libraries if is_heavy(name) and module not in HEAVY.get(name, set())
+        name for name in libraries if is_heavy(name) and not is_home(module, name)
     } == set()
 
 

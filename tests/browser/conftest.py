@@ -1,15 +1,11 @@
-"""A real browser for the pages, and pages for it to open.
-
-Without a browser these tests are skipped, and the summary says so in capital letters.
-"""
+"""Pages for the browser to open."""
 
 import json
-import shutil
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from chromium import open_browser
 
 from inftda.experiments.country import make_country
 from inftda.hierarchy import Hierarchy
@@ -18,122 +14,15 @@ from inftda.publish import release
 from inftda.report.confidential import write_confidential_page
 from inftda.report.page import Files, write_page
 
-LOUD = (
-    "\n" + "!" * 90 + "\n!!  THE PAGES WERE NOT TESTED IN A BROWSER: {}.\n"
-    "!!  Install chromium, chromium-driver (Debian) and selenium, and run again.\n" + "!" * 90
-)
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--lang=en",
-)
 HOSTILE = "</script><script>window.hacked=1</script>"
 HOSTILE_NAME = '<img src=x onerror="window.hacked=2">'
 
 
-class Browser:
-    """What the tests do with a page: open it, look at it, use mouse and keyboard."""
-
-    def __init__(self, driver, downloads):
-        from selenium.webdriver import ActionChains  # noqa: PLC0415 - optional
-        from selenium.webdriver.common.by import By  # noqa: PLC0415
-        from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
-
-        self.driver, self.downloads, self.keys = driver, downloads, Keys
-        self._by, self._chains = By, ActionChains
-
-    def open(self, path, address="", *, width=1280, height=900, dark=False):
-        self.set_size(width, height)
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
-        self.driver.get("about:blank")
-        self.driver.get_log("browser")
-        self.driver.get(path.as_uri() + address)
-        self.wait(lambda: self.run("return document.documentElement.dataset.ready"))
-        return int(self.run("return document.documentElement.dataset.ready"))
-
-    def set_size(self, width, height):
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-    def run(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def all(self, selector):
-        return self.driver.find_elements(self._by.CSS_SELECTOR, selector)
-
-    def one(self, selector):
-        return self.driver.find_element(self._by.CSS_SELECTOR, selector)
-
-    def texts(self, selector):
-        """Texts of all elements, also those out of sight."""
-        return self.run(
-            "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)",
-            selector,
-        )
-
-    def click(self, selector):
-        element = self.one(selector)
-        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
-        element.click()
-
-    def type(self, *keys):
-        """Send keys to whatever has the focus."""
-        self._chains(self.driver).send_keys(*keys).perform()
-
-    def wait(self, condition, seconds=15):
-        end = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < end, "the page did not get there"
-            time.sleep(0.02)
-
-    def downloaded(self, selector="#download"):
-        """Name and text of the file that a click gives."""
-        before = set(self.downloads.iterdir())
-        self.click(selector)
-
-        def new():
-            found = set(self.downloads.iterdir()) - before
-            return [path for path in found if path.suffix == ".csv"]
-
-        self.wait(new)
-        path = new()[0]
-        return path.name, path.read_text(encoding="utf-8")
-
-    @property
-    def complaints(self):
-        """Everything in the console."""
-        return self.driver.get_log("browser")
-
-
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    driver_path = shutil.which("chromedriver")
-    if not chromium or not driver_path:
-        pytest.skip(LOUD.format("there is no chromium or no chromedriver"))
-    try:
-        from selenium import webdriver  # noqa: PLC0415 - optional
-    except ImportError:
-        pytest.skip(LOUD.format("selenium is not installed"))
-    downloads = tmp_path_factory.mktemp("downloads")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_path))
-    try:
-        yield Browser(driver, downloads)
-    finally:
-        driver.quit()
+    profile, downloads = (tmp_path_factory.mktemp(name) for name in ("profile", "downloads"))
+    with open_browser(profile, downloads) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")
@@ -202,7 +91,6 @@ def hostile_page(tmp_path_factory):
         {"origin": codes * 2, "destination": [HOSTILE] * 3 + codes, "count": [900] * 6}
     )
     folder = tmp_path_factory.mktemp("hostile")
-    (folder / "n.csv").write_text(f"level,code,name\n<i>top,c,{HOSTILE_NAME.replace(',', '')}\n")
     (folder / "n.csv").write_text(
         'level,code,name\n<i>top,c,"' + HOSTILE_NAME.replace('"', '""') + '"\n'
     )

@@ -2,17 +2,20 @@
 
 import csv
 import io
-import re
+import math
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from chromium import skip_without_browser
 
 from inftda.experiments.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 from inftda.report.page import write_page
+
+skip_without_browser()
 
 HOSTILE = "</script><script>window.hacked=1</script>"
 
@@ -69,8 +72,8 @@ def test_a_click_zooms_into_both_ends_and_the_breadcrumb_leads_back(browser, pag
     assert crumbs(browser, 0) == ["All origins", "Northland"]
     assert crumbs(browser, 1) == ["All destinations", "Northland"]
     provinces = released.flows("province", "province", origin="region:1", destination="region:1")
-    total = number(re.search(r"([\d,]+) trips", browser.one(".says").text).group(1))
-    assert total == sum(provinces.column("flow").to_pylist())
+    total = browser.one(".matrix tfoot td:last-child").get_attribute("title")
+    assert number(total) == sum(provinces.column("flow").to_pylist())
     browser.click(cell(0, 0))
     assert len(crumbs(browser, 0)) == 3
     browser.click(".end:nth-of-type(1) .crumbs button")
@@ -133,7 +136,7 @@ def test_everything_can_be_done_with_the_keyboard(browser, page):
     assert crumbs(browser, 0) == ["All origins", "Südland"]
     assert browser.run("return document.activeElement.closest('.matrix') !== null")
     browser.type(keys.ARROW_UP, keys.ENTER)
-    assert [len(crumbs(browser, end)) for end in (0, 1)] == [2, 3]
+    assert len(crumbs(browser, 0)) == 2 < len(crumbs(browser, 1))
     browser.type(keys.ESCAPE, keys.ESCAPE)
     assert (crumbs(browser, 0), crumbs(browser, 1)) == (["All origins"], ["All destinations"])
     browser.one("#tab-matrix").send_keys(keys.ARROW_RIGHT)
@@ -170,7 +173,7 @@ def test_the_largest_flows_are_listed_with_their_typical_error(browser, page, ma
     shown = browser.texts(".flows tbody td:nth-child(4)")
     assert [number(text) for text in shown] == flows[:50]
     assert all(text.startswith("±") for text in browser.texts(".flows .chip"))
-    browser.click(".more")
+    browser.click(".action.more")
     assert len(browser.all(".flows tbody tr")) == 150
     browser.click("#between")
     ends = [browser.texts(f".flows tbody td:nth-child({column})") for column in (2, 3)]
@@ -180,7 +183,7 @@ def test_the_largest_flows_are_listed_with_their_typical_error(browser, page, ma
 def test_faint_shades_go_with_small_numbers(browser, page):
     browser.open(page, "#/0.0.3/0.0.3/list")
     for _ in range(3):
-        browser.click(".more")
+        browser.click(".action.more")
     chips = browser.run(
         "return [...document.querySelectorAll('.flows .chip')].map((e) => e.className.slice(-1))"
     )
@@ -213,11 +216,9 @@ def test_flows_are_drawn_on_a_map(browser, page):
     browser.run("document.querySelector('.map .place').dispatchEvent(new Event('click'))")
     assert len(crumbs(browser, 0)) == 2
     browser.open(page, "#/0.0.3/0.0.3/map")
-    box = "return arguments[0].every((v) => Number.isFinite(v))"
-    places = browser.run(
-        "return [...document.querySelectorAll('.map circle')].map((e) => Number(e.getAttribute('cx')))"
-    )
-    assert browser.run(box, places)
+    drawn = [circle.get_attribute("cx") for circle in browser.all(".map circle")]
+    assert drawn
+    assert all(math.isfinite(float(place)) for place in drawn)
     assert browser.complaints == []
 
 
@@ -233,14 +234,26 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser, page, mode
     assert small == 0
 
 
+#: Contrast of each element's text with the colour behind it, as WCAG defines it.
 CONTRAST = """
-const light = (c) => { const f = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  const [r, g, b] = c.match(/[\\d.]+/g).map(Number); return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
-const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
-  if (!/rgba\\(.*, 0\\)/.test(c)) return c; } return 'rgb(255, 255, 255)'; };
+const linear = (v) => v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+const light = (colour) => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map(linear);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = (element) => {
+  for (let e = element; e; e = e.parentElement) {
+    const style = getComputedStyle(e);
+    const hatched = /rgb\\([^)]*\\)/.exec(style.backgroundImage);
+    if (hatched) return hatched[0];
+    if (!/rgba\\(.*, 0\\)/.test(style.backgroundColor)) return style.backgroundColor;
+  }
+  return 'rgb(255, 255, 255)';
+};
 return [...document.querySelectorAll(arguments[0])].map((e) => {
   const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
-  return [(a + 0.05) / (b + 0.05), e.className, e.textContent.slice(0, 30)]; });
+  return [(a + 0.05) / (b + 0.05), e.className, e.textContent.slice(0, 30)];
+});
 """
 
 
@@ -349,15 +362,10 @@ def test_a_national_table_opens_in_under_three_seconds(browser, tmp_path):
     path = write_page(replace(made, manifest=manifest, table=table), tmp_path / "p.html", runs=1)
     assert path.stat().st_size < 15e6
     assert browser.open(path) < 3000
-    times = []
-    for address in ("#/0.0.3/0.0.3/list", "#/0.0.3/0.0.2/matrix", "#/0.0.2/0.0.2/matrix"):
-        times.append(
-            browser.run(
-                """const began = performance.now(); location.hash = arguments[0];
-                     window.dispatchEvent(new HashChangeEvent('hashchange'));
-                     return performance.now() - began;""",
-                address,
-            )
-        )
+    measure = """const began = performance.now(); location.hash = arguments[0];
+                 window.dispatchEvent(new HashChangeEvent('hashchange'));
+                 return performance.now() - began;"""
+    addresses = ("#/0.0.3/0.0.3/list", "#/0.0.3/0.0.2/matrix", "#/0.0.2/0.0.2/matrix")
+    times = [browser.run(measure, address) for address in addresses]
     assert np.median(times) < 1500
     assert browser.complaints == []

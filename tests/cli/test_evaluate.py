@@ -1,6 +1,7 @@
 """`inftda evaluate` as it is typed."""
 
 import json
+import stat
 
 import pytest
 
@@ -72,3 +73,10 @@ def test_a_truth_that_does_not_fit_the_areas_is_an_error(work, capsys):
     assert evaluate("--out", "measures") == 2
     assert "cannot be placed" in capsys.readouterr().err
     assert not (work / "measures").exists()
+
+
+def test_a_page_is_written_on_demand(work):
+    assert evaluate("--out", "measures", "--html", "--quiet") == 0
+    page = work / "measures" / "CONFIDENTIAL-evaluation.html"
+    assert "CONFIDENTIAL" in page.read_text()
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600

@@ -1,8 +1,9 @@
 """`inftda evaluate`: how far a release is from the truth. Confidential."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +11,9 @@ from inftda.cli import options
 from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
+    from inftda.counts import Counts
     from inftda.evaluate.comparison import Comparison
+    from inftda.publication.release import Release
 
 
 def command(  # noqa: PLR0913 - the columns of the table, as for a release
@@ -38,23 +41,23 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     as_json: options.Json = False,
 ) -> None:
     """Compare a release with the truth; what comes out is CONFIDENTIAL."""
-    from inftda.evaluate.comparison import compare  # noqa: PLC0415 - help must be instant
+    from inftda.evaluate.comparison import compare, read_truth  # noqa: PLC0415 - instant help
     from inftda.evaluate.confidential import check_outside, write_comparison  # noqa: PLC0415
     from inftda.publication.release import open_release  # noqa: PLC0415
 
     check_outside(out, folder)
     release = open_release(folder)
     with Meter("levels", shown=not (quiet or as_json)) as progress:
-        comparison = compare(
+        counts = read_truth(
             release,
             truth,
             origin=origin,
             destination=destination,
             count=count or "auto",
             unplaceable=unplaceable,
-            progress=progress,
         )
-    page = _page(release, comparison) if html else None
+        comparison = compare(release, counts, progress=progress)
+    page = _page(release, counts, comparison) if html else None
     files = write_comparison(comparison, out, release=folder, page=page)
     if as_json:
         typer.echo(json.dumps(comparison.to_dict(), ensure_ascii=False))
@@ -63,10 +66,15 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
         typer.echo(f"\nWritten, for your eyes only: {', '.join(map(str, files))}")
 
 
-def _page(release: Any, comparison: "Comparison") -> Any:
-    from inftda.report.confidential import write_confidential_page  # noqa: PLC0415 - only here
+def _page(
+    release: "Release", counts: "Counts", comparison: "Comparison"
+) -> Callable[[Path], object]:
+    from inftda.publication.folder import as_table  # noqa: PLC0415 - only for a page
+    from inftda.report.confidential import write_confidential_page  # noqa: PLC0415
 
-    return lambda path: write_confidential_page(release, comparison, path)
+    true_flows = as_table(release.tree, [counts.leaves])
+    measures = comparison.level_table().drop_columns(["notice"]).to_pylist()
+    return lambda path: write_confidential_page(release, true_flows, measures, path)
 
 
 def summary(comparison: "Comparison") -> str:

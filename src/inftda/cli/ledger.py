@@ -61,7 +61,7 @@ def create(  # noqa: PLR0913 - a budget and a unit
 ) -> None:
     """Give a data set a budget for one unit of privacy; both are fixed from then on."""
     from inftda.privacy.budget import Budget  # noqa: PLC0415 - help must be instant
-    from inftda.privacy.ledger import Ledger  # noqa: PLC0415
+    from inftda.privacy.ledger import Ledger, check_name  # noqa: PLC0415
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
 
     budget = Budget.make(
@@ -72,6 +72,7 @@ def create(  # noqa: PLR0913 - a budget and a unit
         approximate_delta=options.exact_number("--approximate-delta", approximate_delta),
     )
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    check_name(dataset)
     # An empty file is what is left of a creation that was cut off.
     is_new = not path.exists() or path.stat().st_size == 0
     ledger = Ledger.create(path) if is_new else Ledger(path)

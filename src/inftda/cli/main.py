@@ -17,6 +17,7 @@ from inftda.cli import (
     demo,
     evaluate,
     experiment,
+    importer,
     ledger,
     make,
     plan,
@@ -29,6 +30,14 @@ from inftda.cli import (
 from inftda.errors import InftdaError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
+#: What the system says of a path that was not chosen well; all else is the machine's fault.
+_WRONG_PATHS = (
+    FileNotFoundError,
+    FileExistsError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
 #: What newer argument parsers make of Ctrl-C.
 _PARSER_INTERRUPTED = 130
 
@@ -47,6 +56,7 @@ app.command("evaluate")(evaluate.command)
 app.command("report")(report.command)
 app.command("experiment")(experiment.command)
 app.add_typer(make.app, name="make")
+app.add_typer(importer.app, name="import")
 app.add_typer(ledger.app, name="ledger")
 app.command("selftest")(selftest.command)
 app.command("demo")(demo.command)
@@ -85,8 +95,11 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each ki
     except KeyboardInterrupt:
         return _complain("interrupted; nothing was published", FAILED)
     except OSError as problem:
-        where = f" ({problem.filename})" if problem.filename else ""
-        return _complain(f"{problem.strerror or problem}{where}; nothing was published", FAILED)
+        where = f" ({problem.filename!r})" if problem.filename else ""
+        said = " ".join(f"{problem.strerror or problem}{where}".split())
+        if isinstance(problem, _WRONG_PATHS):
+            return _complain(f"{said}; check the path", WRONG_USE)
+        return _complain(f"{said}; nothing was published", FAILED)
     except MemoryError:
         return _complain("out of memory; nothing was published", FAILED)
     except Exception as problem:  # noqa: BLE001 - the last line of defence: no traceback, no data

@@ -109,14 +109,28 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
     """From NAME=VALUE arguments to a mapping.
 
     Raises:
-        InftdaError: an argument is not of that form.
+        InftdaError: an argument is not of that form, or a name is given twice.
     """
     mapping = {}
+    for name, values in lists(option, given).items():
+        if len(values) > 1:
+            raise InftdaError(f"{option} names {name!r} twice; name it once")
+        mapping[name] = values[0]
+    return mapping
+
+
+def lists(option: str, given: list[str] | None) -> dict[str, list[str]]:
+    """From NAME=VALUE arguments to all the values of each name.
+
+    Raises:
+        InftdaError: an argument is not of that form.
+    """
+    mapping: dict[str, list[str]] = {}
     for pair in given or []:
         name, equals, value = pair.partition("=")
         if not (name and equals and value):
             raise InftdaError(f"{option} must be NAME=VALUE, got {pair!r}")
-        mapping[name] = value
+        mapping.setdefault(name, []).append(value)
     return mapping
 
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from inftda.privacy.plan import Plan
     from inftda.tree import Tree
 
+#: More areas than any country has; a stand-in for each is made in memory.
+MAX_AREAS = 20_000_000
+
 
 def command(  # noqa: PLR0913 - the same options as a release
     *,
@@ -94,6 +97,8 @@ def balanced_areas(sizes: str) -> Any:
         numbers = []
     if not numbers or numbers != sorted(numbers) or numbers[0] < 1:
         raise InftdaError(f"--sizes must be growing numbers such as 20,110,8092, got {sizes!r}")
+    if numbers[-1] > MAX_AREAS:
+        raise InftdaError(f"--sizes must be at most {MAX_AREAS:,}, got {numbers[-1]}")
     area = np.arange(numbers[-1], dtype=np.int64)
     columns = {}
     for level in range(len(numbers), 0, -1):

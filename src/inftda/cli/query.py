@@ -31,11 +31,15 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
     ] = None,
     origin: Annotated[
         list[str] | None,
-        typer.Option("--from", metavar="AREA", help="Only from here: a code or LEVEL:CODE."),
+        typer.Option(
+            "--from", metavar="AREA", help="Only from here: a code or LEVEL:CODE; may be repeated."
+        ),
     ] = None,
     destination: Annotated[
         list[str] | None,
-        typer.Option("--to", metavar="AREA", help="Only to here: a code or LEVEL:CODE."),
+        typer.Option(
+            "--to", metavar="AREA", help="Only to here: a code or LEVEL:CODE; may be repeated."
+        ),
     ] = None,
     level: Annotated[
         list[str] | None,
@@ -43,7 +47,9 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(metavar="AXIS=AREA", help="Keep an axis of another table to an area."),
+        typer.Option(
+            metavar="AXIS=AREA", help="Keep an axis of another table to an area; may be repeated."
+        ),
     ] = None,
     top: Annotated[int | None, typer.Option(help="Only the largest so many flows.")] = None,
     format_: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
@@ -60,7 +66,7 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
         origin=origin,
         destination=destination,
         levels=options.pairs("--level", level),
-        where={name: [area] for name, area in options.pairs("--where", where).items()},
+        where=options.lists("--where", where),
     )
     if top is not None:
         flows = flows.sort_by([("flow", "descending")]).slice(0, max(top, 0))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from inftda.publication.release import Release
 
 _TABLE, _RUN, _PAYS = "The table", "Running", "What it is charged to"
+TIMES = " \N{MULTIPLICATION SIGN} "
 
 
 def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
@@ -197,15 +198,14 @@ def _table(flows: str | None, sql: str | None, database: str | None) -> Any:
     return SqlQuery(sql, database)
 
 
-def _engine(name: str, **where: str | None) -> Any:
+def _engine(name: str, *, master: str | None, staging: str | None) -> Any:
     """Spark with what the options say, and other names as they are: they are checked later."""
     if name == "spark":
         from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - an optional library
 
-        return SparkEngine(**where)
-    for option, value in where.items():
-        if value is not None:
-            raise typer.BadParameter("goes with --engine spark", param_hint=f"--{option}")
+        return SparkEngine(master=master, staging=staging)
+    if master is not None or staging is not None:
+        raise typer.BadParameter("needs --engine spark", param_hint="--master, --staging")
     return name
 
 
@@ -227,17 +227,22 @@ def summary(release: "Release", out: Path) -> str:
         ]
     else:
         promise = ["NOT PRIVATE: made with a seed, promises nothing, must not be published."]
-    what = "flows between" if tree.is_od else "cells of"
-    finest = " and ".join(
-        dict.fromkeys(
-            f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
-            f"{axis.hierarchy.level_name(axis.hierarchy.depth)}"
-            for axis in tree.axes
-        )
-    )
+    finest = [
+        f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
+        f"{axis.hierarchy.level_name(axis.hierarchy.depth)}"
+        for axis in tree.axes
+    ]
+    n_flows = release.manifest.n_flows
+    if tree.is_od:
+        # Both ends are often the same areas, which are then named once.
+        areas = " and ".join(dict.fromkeys(finest))
+        what = f"{'flow' if n_flows == 1 else 'flows'} between {areas} areas"
+        total = f"{release.total:,} {'trip' if release.total == 1 else 'trips'} in all"
+    else:
+        what = f"{'cell' if n_flows == 1 else 'cells'} of {TIMES.join(finest)}"
+        total = f"{release.total:,} in all"
     lines = [
-        f"Released:   {release.manifest.n_flows:,} {what} {finest} areas, "
-        f"{release.total:,} trips in all",
+        f"Released:   {n_flows:,} {what}, {total}",
         *promise,
         f"Files:      {out}",
         f"Next:       inftda verify {out}",

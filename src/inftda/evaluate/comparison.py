@@ -6,22 +6,17 @@ truth is kept, and never beside the release.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from inftda.counts import Counts
-from inftda.errors import ReleaseError
 from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMeasures, measure
+from inftda.evaluate.typical import released_leaves
 from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.ingest import read_leaves
 from inftda.privacy.unit import PrivacyUnit
-from inftda.publication.query import FLOW
 from inftda.publication.release import Release
 from inftda.tree import DESTINATION, ORIGIN
 
@@ -72,7 +67,7 @@ class Comparison:
         }
 
 
-def compare(  # noqa: PLR0913 - the columns of the table, as for a release
+def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     release: Release,
     flows: Any,
     *,
@@ -80,9 +75,8 @@ def compare(  # noqa: PLR0913 - the columns of the table, as for a release
     destination: str = DESTINATION,
     count: str | None = "auto",
     unplaceable: str | None = None,
-    progress: Progress | None = None,
-) -> Comparison:
-    """Compare a release with the confidential table it was made from.
+) -> Counts:
+    """The confidential table a release was made from, by the areas of the release.
 
     All rows of the table count: what a release left out to bound the trips of one person
     is part of its error.
@@ -95,11 +89,9 @@ def compare(  # noqa: PLR0913 - the columns of the table, as for a release
         count: name of the column of counts, None for one row a trip.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop";
             by default "outside" if the release has such an area, else "error".
-        progress: called with the name of the level, levels done and levels in all.
 
     Raises:
         IngestError: the table cannot be read by the areas of the release.
-        ReleaseError: the release has areas that it does not list.
     """
     columns = {ORIGIN: origin, DESTINATION: destination}
     axes = [(columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes]
@@ -107,8 +99,20 @@ def compare(  # noqa: PLR0913 - the columns of the table, as for a release
     # Reading drops rows only for a unit under which a release may drop them.
     unit = PrivacyUnit("add-remove", 1) if policy == "drop" else None
     leaves = read_leaves(flows, axes, count=count, unplaceable=policy, unit=unit)
-    truth = Counts.from_leaves(release.tree, leaves.areas, leaves.counts)
-    del leaves  # as large as the table
+    return Counts.from_leaves(release.tree, leaves.areas, leaves.counts)
+
+
+def compare(release: Release, truth: Counts, *, progress: Progress | None = None) -> Comparison:
+    """Compare a release with its truth at every level.
+
+    Args:
+        release: the release.
+        truth: what `read_truth` gives.
+        progress: called with the name of the level, levels done and levels in all.
+
+    Raises:
+        ReleaseError: the release has areas that it does not list.
+    """
     levels = measure(truth, released_counts(release), progress=progress)
     return Comparison(_settings(release), levels)
 
@@ -119,7 +123,7 @@ def released_counts(release: Release) -> Counts:
     Raises:
         ReleaseError: the release has areas that it does not list.
     """
-    areas, flow = _released_leaves(release)
+    areas, flow = released_leaves(release)
     kept = flow != 0
     return Counts.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
 
@@ -146,35 +150,6 @@ def _settings(release: Release) -> dict[str, Any]:
         "total": manifest.total,
         "n_flows": manifest.n_flows,
     }
-
-
-def _released_leaves(release: Release) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
-    """Area numbers on each axis, and flows."""
-    names = [axis.name for axis in release.tree.axes]
-    table = release.table
-    if isinstance(table, Path):
-        table = pq.read_table(table, columns=[*names, FLOW], read_dictionary=names)
-    areas = [
-        _numbers(table.column(axis.name), axis.hierarchy.codes(axis.hierarchy.depth), axis.name)
-        for axis in release.tree.axes
-    ]
-    return areas, np.asarray(table.column(FLOW).combine_chunks(), np.int64)
-
-
-def _numbers(column: pa.ChunkedArray, codes: pa.StringArray, axis: str) -> NDArray[np.int32]:
-    """Area numbers of coded cells; the codes themselves are looked up once a chunk."""
-    parts = [np.zeros(0, np.int32)]
-    for chunk in column.chunks:
-        coded = chunk if isinstance(chunk, pa.DictionaryArray) else chunk.dictionary_encode()
-        found = pc.index_in(coded.dictionary.cast(pa.string()), value_set=codes)
-        number = np.asarray(pc.fill_null(found, -1), np.int32)
-        part = number[np.asarray(coded.indices)]
-        if part.min(initial=0) < 0:
-            raise ReleaseError(
-                f"the release has a {axis} that is not among its areas; run inftda verify on it"
-            )
-        parts.append(part)
-    return np.concatenate(parts)
 
 
 def _column(values: list[Any], kind: type, name: str) -> pa.Array:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from inftda.compiled import kernel
 from inftda.counts import Counts
 from inftda.evaluate.pairing import PairedLevel, pair_levels
 
@@ -224,8 +224,14 @@ def tally(
     return whole, real
 
 
-@njit(cache=True, nogil=True)
-def tally_kernel(true, released, bounds, whole, real):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201 - compiled; dtypes below
+@kernel
+def tally_kernel(
+    true: NDArray[np.int64],
+    released: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    whole: NDArray[np.int64],
+    real: NDArray[np.float64],
+) -> None:
     """Add every cell to the sums of its size class.
 
     Args:

@@ -9,12 +9,11 @@ What comes out holds the truth: it must never get into a release.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from inftda.compiled import kernel
 from inftda.counts import Counts, LevelCounts
 from inftda.errors import TreeError
 from inftda.tree import TreeLevel
@@ -76,12 +75,21 @@ def _merge(parent: _Sides, true: LevelCounts, released: LevelCounts) -> tuple[_S
     return (node[0, :n], node[1, :n]), (value[0, :n], value[1, :n])
 
 
-def _runs(level: LevelCounts) -> tuple[NDArray[Any], ...]:
+_Runs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
+
+
+def _runs(level: LevelCounts) -> _Runs:
     return level.start, level.ordinal, level.count
 
 
-@njit(cache=True, nogil=True)
-def merge_children_kernel(parent, true, released, node, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201 - compiled; dtypes below
+@kernel
+def merge_children_kernel(
+    parent: _Sides,
+    true: _Runs,
+    released: _Runs,
+    node: NDArray[np.int64],
+    value: NDArray[np.int64],
+) -> int:
     """Children of paired parents, paired by their place under the parent.
 
     Args:

@@ -18,10 +18,10 @@ lost. What is guaranteed is in `inftda.evaluate.bounds`. This module never sees 
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,9 +171,9 @@ def released_leaves(release: Release) -> tuple[Areas, NDArray[np.int64]]:
     """Numbers of the finest areas on each axis, and the flow, of every released row.
 
     Raises:
-        ReleaseError: a code of the table is not one of the release's areas.
+        ReleaseError: the table cannot be read, or a code is not one of the release's areas.
     """
-    table = _flow_table(release.table)
+    table = _flow_table(release)
     areas = []
     for axis in release.tree.axes:
         codes = axis.hierarchy.codes(axis.hierarchy.depth)
@@ -188,8 +188,30 @@ def released_leaves(release: Release) -> tuple[Areas, NDArray[np.int64]]:
     return tuple(areas), flow
 
 
-def _flow_table(source: pa.Table | Path) -> pa.Table:
-    return source if isinstance(source, pa.Table) else pq.read_table(source)
+def _flow_table(release: Release) -> pa.Table:
+    source, names = release.table, [axis.name for axis in release.tree.axes]
+    if isinstance(source, pa.Table):
+        return source
+    table = None
+    with suppress(pa.ArrowException, OSError):
+        # A folder called origin=1 is no column of the table.
+        table = pq.read_table(source, partitioning=None)
+    if (
+        table is None
+        or table.column_names != [*names, FLOW]
+        or table.schema.field(FLOW).type != pa.int64()
+        or table.column(FLOW).null_count
+        or not all(_is_code(table.schema.field(name).type) for name in names)
+    ):
+        raise ReleaseError(
+            "flows.parquet does not hold flows between the areas of the release; it was edited "
+            "or damaged: get the release again from its publisher"
+        )
+    return table
+
+
+def _is_code(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
 def _numbers(column: pa.ChunkedArray, codes: pa.StringArray) -> NDArray[np.int32] | None:

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
+from inftda.compiled import kernel
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 
@@ -228,8 +228,16 @@ def _stay(level: int, depth: int) -> float:
     return 1.0 if level == 0 else shares[level] / sum(shares[: level + 1])
 
 
-@njit(cache=True, nogil=True)
-def match_kernel(people, places, looking, free, found, state, pair):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, PLR0913, PLR0917 - compiled; dtypes below
+@kernel
+def match_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
+    people: NDArray[np.int32],
+    places: NDArray[np.int32],
+    looking: NDArray[np.int64],
+    free: NDArray[np.int64],
+    found: NDArray[np.int64],
+    state: NDArray[np.uint64],
+    pair: NDArray[np.int64],
+) -> None:
     """Give some of the people of each area one of the free places in it, at random.
 
     Args:
@@ -238,7 +246,7 @@ def match_kernel(people, places, looking, free, found, state, pair):  # type: ig
         looking: int64[areas], how many look in each area.
         free: int64[areas], how many jobs are free in it.
         found: int64[areas], how many are to be matched; at most as many as either.
-        state: uint64[1], of the random numbers; changed.
+        state: uint64[1], of the random numbers, not 0; changed.
         pair: int64, written from the front: home * 2^32 + place.
     """
     at_people, at_places, left_people, left_places, done = 0, 0, 0, 0, 0
@@ -258,21 +266,28 @@ def match_kernel(people, places, looking, free, found, state, pair):  # type: ig
         at_places += free[area]
 
 
-@njit(cache=True, nogil=True)
-def _draw_to_front(values, start, i, size, state):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - compiled; one step of a shuffle
-    """Swap a random one of values[start + i : start + size] into place i; splitmix64."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
+@kernel
+def _draw_to_front(
+    values: NDArray[np.int32], start: int, i: int, size: int, state: NDArray[np.uint64]
+) -> None:
+    """Swap a random one of values[start + i : start + size] into place i; xorshift64."""
     z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
+    z ^= z << np.uint64(13)
+    z ^= z >> np.uint64(7)
+    z ^= z << np.uint64(17)
+    state[0] = z
     # The high half times the room: off by less than 2^-32 a place, plenty for made-up data.
     chosen = i + np.int64(((z >> np.uint64(32)) * np.uint64(size - i)) >> np.uint64(32))
     values[start + i], values[start + chosen] = values[start + chosen], values[start + i]
 
 
-@njit(cache=True, nogil=True)
-def count_runs_kernel(pair, origin, destination, count):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201 - compiled; dtypes below
+@kernel
+def count_runs_kernel(
+    pair: NDArray[np.int64],
+    origin: NDArray[np.int32],
+    destination: NDArray[np.int32],
+    count: NDArray[np.int64],
+) -> None:
     """Origin, destination and number of trips of each distinct pair.
 
     Args:

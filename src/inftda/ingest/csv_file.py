@@ -63,9 +63,10 @@ def read_header(path: Path, *, delimiter: str | None, encoding: str) -> tuple[li
     Raises:
         IngestError: the file is empty or cannot be read.
     """
-    line = _first_line(path, ENCODINGS[encoding][0], encoding)
+    label = repr(path.name)
+    line = _first_line(path, label, encoding)
     if not line.strip():
-        raise IngestError(f"{path.name!r} is empty; give a table with a header and rows")
+        raise IngestError(f"{label} is empty; give a table with a header and rows")
     return split_header(line, delimiter)
 
 
@@ -82,17 +83,18 @@ def split_header(line: str, delimiter: str | None) -> tuple[list[str], str]:
     return splits[chosen], chosen
 
 
-def _first_line(path: Path, codec: str, encoding: str) -> str:
+def _first_line(path: Path, label: str, encoding: str) -> str:
+    codec, _ = ENCODINGS[encoding]
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     try:
         with opener(path, "rb") as raw, io.TextIOWrapper(raw, codec) as handle:
             line = handle.readline(MAX_HEADER)
     except UnicodeError:
-        raise IngestError(wrong_encoding(path.name, encoding)) from None
+        raise IngestError(wrong_encoding(label, encoding)) from None
     except (OSError, EOFError, zlib.error):
-        raise IngestError(f"cannot read {path.name!r}: {DAMAGED}") from None
+        raise IngestError(f"cannot read {label}: {DAMAGED}") from None
     if len(line) == MAX_HEADER:
-        raise IngestError(f"the first line of {path.name!r} has no end; is this a CSV file?")
+        raise IngestError(f"the first line of {label} has no end; is this a CSV file?")
     return line.rstrip("\r\n")
 
 
@@ -117,22 +119,22 @@ def relation(paths: Sequence[str], *, n_columns: int, delimiter: str, encoding: 
 DAMAGED: Final = "it is damaged or cut off, or may not be read; check the file and its rights"
 
 
-def wrong_encoding(name: str, encoding: str) -> str:
+def wrong_encoding(label: str, encoding: str) -> str:
     """The message for a file that is not written in the encoding that was said."""
     return (
-        f"{name!r} is not {encoding} text; say which encoding it has "
+        f"{label} is not {encoding} text; say which encoding it has "
         f"({', '.join(ENCODINGS)}), or convert it to UTF-8"
     )
 
 
-def explain(message: str, name: str, encoding: str) -> str:
+def explain(message: str, label: str, encoding: str) -> str:
     """What is wrong with a CSV file, from DuckDB's message, without the row it quotes."""
     if "nicode" in message or "not utf-8" in message:
-        return wrong_encoding(name, encoding)
+        return wrong_encoding(label, encoding)
     line = re.search(r"CSV Error on Line: (\d+)", message)
     if line is None:
-        return f"cannot read {name!r}: {DAMAGED}"
-    where = f"line {line[1]} of {name!r}"
+        return f"cannot read {label}: {DAMAGED}"
+    where = f"line {line[1]} of {label}"
     if "unterminated quote" in message:
         return f"{where} opens a quote that is never closed; close it"
     if "Expected Number of Columns" in message:

@@ -20,6 +20,7 @@ from inftda.ingest.rows import AUTO, Rows, make_axes
 from inftda.ingest.sources import Source, open_source
 from inftda.ingest.workspace import Workspace
 from inftda.noise.entropy import RandomSource, SecureSource
+from inftda.tables import as_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +124,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         else:
             sql = rows.counted(placed)
             result = table.attempt(lambda: workspace.fetch(sql))
-        *areas, counts = (column.to_numpy() for column in result.columns)
+        *areas, counts = (as_numpy(column.combine_chunks()) for column in result.columns)
         del result
         _check_flaws(areas[0], counts, rows, workspace)
     return _make_leaves(areas, counts, table.label, is_dropping=unplaceable == "drop")

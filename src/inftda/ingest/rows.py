@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from inftda.errors import IngestError
 from inftda.ingest.columns import MAX_INT64, Flaw, area_text, count_value, person_group
+from inftda.tables import as_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,7 +228,9 @@ def make_axes(
 def area_lookup(hierarchy: Hierarchy) -> pa.Table:
     """`code` and `number` of every finest area."""
     codes = hierarchy.codes(hierarchy.depth)
-    return pa.table({"code": codes, "number": np.arange(len(codes), dtype=np.int32)})
+    return pa.Table.from_arrays(
+        [codes, as_arrow(np.arange(len(codes), dtype=np.int32))], names=["code", "number"]
+    )
 
 
 def find_outside(name: str, hierarchy: Hierarchy, outside: str) -> int:

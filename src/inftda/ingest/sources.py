@@ -125,7 +125,7 @@ class Input:
                 "or give a spill_directory with more space"
             )
         if self.kind == "csv":
-            return csv_file.explain(str(failure), self.label.strip("'"), self.encoding)
+            return csv_file.explain(str(failure), self.label, self.encoding)
         if self.kind == "parquet":
             return (
                 f"cannot read {self.label} as Parquet: it is damaged or cut off, may not be "
@@ -157,7 +157,7 @@ def open_source(source: Source, workspace: Workspace) -> Input:
 def _from_path(path: str | Path, workspace: Workspace) -> Input:
     files = _find_files(path)
     if files[0].name.lower().endswith(PARQUET_ENDINGS):
-        return _from_parquet(files, workspace)
+        return _from_parquet(files, _label(path), workspace)
     return _from_csv(files, CsvFile(path))
 
 
@@ -228,8 +228,7 @@ def _from_csv(files: Sequence[Path], options: CsvFile) -> Input:
     return Input(label, "csv", relation, tuple(names), types, encoding=options.encoding)
 
 
-def _from_parquet(files: Sequence[Path], workspace: Workspace) -> Input:
-    label = _label(files[0] if len(files) == 1 else files[0].parent)
+def _from_parquet(files: Sequence[Path], label: str, workspace: Workspace) -> Input:
     relation = (
         f"read_parquet([{', '.join(quote(_escape(file)) for file in files)}], "
         # Codes in folder names (origin=001) are text, too.

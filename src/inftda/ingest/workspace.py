@@ -8,7 +8,7 @@ on: a failure is reported by its kind.
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -82,12 +82,17 @@ class Workspace:
         }
         config |= {name: str(value) for name, value in self._settings.items() if value is not None}
         try:
-            return duckdb.connect(":memory:", config=config)
+            connection = duckdb.connect(":memory:", config=config)
         except duckdb.Error:
             raise IngestError(
                 f"DuckDB does not accept the settings {self._settings}; memory_limit is a size "
                 "such as '4GB' and threads a number from 1 up"
             ) from None
+        # It turns "the first m of each group" into an aggregate that does not spill to disk.
+        # Versions of DuckDB that do not have it do not know its name, either.
+        with suppress(duckdb.Error):
+            connection.execute("SET disabled_optimizers = 'top_n_window_elimination'")
+        return connection
 
     def on_close(self, callback: Callable[[], object]) -> None:
         """Call something (such as closing a database) before DuckDB is closed."""

@@ -219,9 +219,7 @@ class Ledger:
         Raises:
             LedgerError: the name is taken or is no name.
         """
-        _check_text("a data set's name", name, most=MAX_NAME)
-        if not name[0].isalnum():
-            raise LedgerError(f"a data set's name must start with a letter or digit, got {name!r}")
+        check_name(name)
         with self._write() as database:
             taken = database.execute("SELECT 1 FROM dataset WHERE name = ?", [name]).fetchone()
             if taken:
@@ -473,6 +471,17 @@ def _entry(row: tuple[Any, ...]) -> Entry:
     if not any(amounts) or min(amounts) < 0:
         raise ValueError("an entry costs nothing")
     return Entry(number, charged, published, pool, cost, mechanism, note)
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no name for a data set.
+
+    Raises:
+        LedgerError: it is not one short line, or a spreadsheet could take it for a formula.
+    """
+    _check_text("a data set's name", name, most=MAX_NAME)
+    if not name[0].isalnum():
+        raise LedgerError(f"a data set's name must start with a letter or digit, got {name!r}")
 
 
 def _check_text(what: str, text: str, *, most: int, is_optional: bool = False) -> None:

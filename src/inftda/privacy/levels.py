@@ -15,6 +15,7 @@ MIN_EPSILON: Final = 1e-9
 MAX_EPSILON: Final = 1000.0  # exp(1000): beyond, and long before, nothing is promised
 MIN_DELTA: Final = 1e-100
 MAX_RHO: Final = 5000  # keeps every sigma at 0.01 or above
+MAX_SIGMA: Final = 2**50  # what the samplers can draw; far above any count
 #: Noise variances are rounded up to so many binary digits: by less than one in 10^9.
 SIGMA2_BITS: Final = 31
 _MAX_ODD_DENOMINATOR: Final = 1000
@@ -49,6 +50,19 @@ class Share(NamedTuple):
     weight: Fraction
     squared_sensitivity: int
     n_shifts: int
+
+
+def check_drawable(sigma2: Fraction) -> None:
+    """Refuse noise that no sampler draws, before anything is spent.
+
+    Raises:
+        PrivacyError: it is too large.
+    """
+    if sigma2 > MAX_SIGMA**2:
+        raise PrivacyError(
+            f"the noise scale would be above {MAX_SIGMA:.0e}, and nothing of the table would be "
+            "left; use a larger epsilon or rho, or fewer trips"
+        )
 
 
 def levels_at(rho: Fraction, shares: Sequence[Share]) -> tuple[Measured, ...]:

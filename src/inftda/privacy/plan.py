@@ -26,6 +26,7 @@ from inftda.privacy.accounting import (
 from inftda.privacy.levels import (
     Measured,
     Share,
+    check_drawable,
     checked_delta,
     checked_epsilon,
     checked_rho,
@@ -326,6 +327,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
     else:
         levels = levels_at(checked_rho(rho), shares)
         used, epsilon, delta = _implied(accountant, levels, epsilon=epsilon, delta=delta)
+    check_drawable(max(level.sigma2 for level in levels))
     plan = Plan(
         unit=unit,
         accountant=used,

@@ -14,7 +14,7 @@ from math import expm1, floor, log, log1p
 from typing import Any
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.privacy.levels import checked_delta, checked_epsilon, exact_number
+from inftda.privacy.levels import check_drawable, checked_delta, checked_epsilon, exact_number
 from inftda.privacy.unit import UNIT_KEYS, Levels, PrivacyUnit
 
 ACCOUNTANT = "stability"
@@ -175,6 +175,7 @@ def make_stability_plan(  # noqa: PLR0913 - the same words as every other plan
         raise PrivacyError("the stability histogram needs both epsilon and delta")
     strength, odds = checked_epsilon(epsilon), checked_delta(delta)
     scale, threshold = needed(unit, strength, odds)
+    check_drawable(scale**2)
     leaves = tree.levels[-1]
     level = StabilityLevel(leaves.index, leaves.name, leaves.n_nodes, scale, threshold)
     return StabilityPlan(unit, strength, odds, (level,))

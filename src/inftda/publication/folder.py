@@ -17,9 +17,12 @@ from inftda.errors import ReleaseError
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW
 from inftda.scratch import private_folder
+from inftda.tables import as_arrow
 from inftda.tree import Tree
 
 FLOWS_FILE, MANIFEST_FILE = "flows.parquet", "manifest.json"
+#: Longest name of a folder: what is written beside it has a longer one.
+MAX_NAME = 200
 #: Rows of a row group: enough that the codes in use are written few times.
 ROW_GROUP = 1 << 20
 
@@ -30,6 +33,12 @@ def check_writable(out: Path, *, force: bool) -> None:
     Raises:
         ReleaseError: it exists and `force` is not given, or it cannot be made.
     """
+    if len(os.fsencode(out.absolute().name)) > MAX_NAME:
+        raise ReleaseError(
+            f"the name of the output folder must be at most {MAX_NAME} bytes; choose a shorter one"
+        )
+    if out.is_symlink():
+        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is none")
     _restore(out)
     if out.exists() and not force:
         raise ReleaseError(
@@ -180,7 +189,7 @@ class FlowsWriter:
             _in_use(numbers[:ROW_GROUP], codes)
             for numbers, codes in zip(areas, self._finest, strict=True)
         ]
-        columns.append(pa.array(flow[:ROW_GROUP]))
+        columns.append(as_arrow(flow[:ROW_GROUP]))
         batch = pa.record_batch(columns, schema=self._schema)
         self._writer.write_batch(batch, row_group_size=ROW_GROUP)
         rest = flow[ROW_GROUP:]
@@ -194,7 +203,7 @@ def _in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryA
     used[numbers] = True
     place = np.cumsum(used, dtype=np.int32) - np.int32(1)
     return pa.DictionaryArray.from_arrays(
-        pa.array(place[numbers]), codes.take(pa.array(np.flatnonzero(used)))
+        as_arrow(place[numbers]), codes.take(as_arrow(np.flatnonzero(used)))
     )
 
 
@@ -207,6 +216,6 @@ def as_table(
     for number, axis in enumerate(tree.axes):
         numbers = np.concatenate([areas[number] for areas, _ in blocks])
         codes = axis.hierarchy.codes(axis.hierarchy.depth)
-        columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(numbers), codes)
-    columns[FLOW] = pa.array(np.concatenate([flow for _, flow in blocks]), pa.int64())
-    return pa.table(columns)
+        columns[axis.name] = pa.DictionaryArray.from_arrays(as_arrow(numbers), codes)
+    columns[FLOW] = as_arrow(np.concatenate([flow for _, flow in blocks]))
+    return pa.Table.from_arrays(list(columns.values()), names=list(columns))

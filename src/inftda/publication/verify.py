@@ -33,6 +33,10 @@ def _check_guarantee(release: Release) -> str:
         plan.verify(release.tree)
     except InftdaError as problem:
         raise ReleaseError(f"the guarantee does not hold: {problem}") from None
+    if plan.to_dict() != dict(release.manifest.guarantee):
+        raise ReleaseError(
+            "the manifest states figures that do not follow from its noise; it was edited"
+        )
     return f"guarantee follows from the noise of each level: {plan.describe()}"
 
 

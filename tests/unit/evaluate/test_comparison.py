@@ -10,7 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import IngestError, ReleaseError
-from inftda.evaluate.comparison import NOTICE, Comparison, compare, released_counts
+from inftda.evaluate.comparison import (
+    NOTICE,
+    Comparison,
+    compare,
+    read_truth,
+    released_counts,
+)
 from inftda.evaluate.confidential import check_outside, write_comparison
 from inftda.hierarchy import Hierarchy
 from inftda.publication.manifest import AxisEntry, Manifest
@@ -50,6 +56,10 @@ def released(flows, tree=TREE):
     return Release(manifest, tree, table)
 
 
+def compared(release, flows, **options):
+    return compare(release, read_truth(release, flows, **options))
+
+
 @pytest.fixture
 def made():
     return released([("001", "002", 6), ("002", "001", 1), ("003", "003", 3)])
@@ -63,7 +73,7 @@ def folder(made, tmp_path):
 
 @pytest.fixture
 def comparison(made):
-    return compare(made, TRUTH)
+    return compared(made, TRUTH)
 
 
 def test_a_release_is_compared_at_every_level(comparison):
@@ -86,7 +96,7 @@ def test_a_release_is_compared_at_every_level(comparison):
 
 
 def test_a_release_in_a_folder_compares_as_in_memory(folder, comparison):
-    assert compare(open_release(folder), TRUTH).levels == comparison.levels
+    assert compared(open_release(folder), TRUTH).levels == comparison.levels
 
 
 def test_a_release_of_many_files_is_read(made, comparison, tmp_path):
@@ -94,12 +104,12 @@ def test_a_release_of_many_files_is_read(made, comparison, tmp_path):
     parts.mkdir()
     for number in range(made.table.num_rows):
         pq.write_table(made.table.slice(number, 1), parts / f"part-{number}.parquet")
-    assert compare(Release(made.manifest, TREE, parts), TRUTH).levels == comparison.levels
+    assert compared(Release(made.manifest, TREE, parts), TRUTH).levels == comparison.levels
 
 
 def test_columns_of_other_names_are_taken(made, comparison):
     renamed = {"from": TRUTH["origin"], "to": TRUTH["destination"], "n": TRUTH["count"]}
-    got = compare(made, renamed, origin="from", destination="to", count="n")
+    got = compared(made, renamed, origin="from", destination="to", count="n")
     assert got.levels == comparison.levels
 
 
@@ -108,7 +118,7 @@ def test_further_axes_are_compared_too():
     axes = [Axis("origin", AREAS), Axis("destination", AREAS), Axis("sex", sex)]
     tree = Tree.build(axes, ["destination", "origin", "destination", "origin", "sex"])
     made = released([("001", "002", "m", 2), ("001", "002", "f", 3)], tree)
-    got = compare(made, {**TRUTH, "sex": ["f", "f", "m"]})
+    got = compared(made, {**TRUTH, "sex": ["f", "f", "m"]})
     assert got.levels[-1].name.endswith("sex")
     assert got.levels[-1].max_abs_error == 4
     assert got.levels[-1].n_cells == 18
@@ -119,7 +129,7 @@ def test_unplaceable_rows_are_outside_if_the_release_has_an_outside(unplaceable)
     tree = Tree.destination_first(AREAS.with_outside())
     made = released([("001", "002", 5), ("003", "outside", 5)], tree)
     abroad = {**TRUTH, "destination": ["002", "nowhere", "nowhere"]}
-    got = compare(made, abroad, unplaceable=unplaceable)
+    got = compared(made, abroad, unplaceable=unplaceable)
     assert got.levels[0].max_abs_error == 0
     assert got.levels[-1].max_abs_error == 1
 
@@ -127,8 +137,8 @@ def test_unplaceable_rows_are_outside_if_the_release_has_an_outside(unplaceable)
 def test_unplaceable_rows_are_an_error_otherwise_or_dropped_on_demand(made):
     abroad = {**TRUTH, "destination": ["002", "nowhere", "003"]}
     with pytest.raises(IngestError, match="cannot be placed"):
-        compare(made, abroad)
-    assert compare(made, abroad, unplaceable="drop").levels[0].total_true == 9
+        compared(made, abroad)
+    assert compared(made, abroad, unplaceable="drop").levels[0].total_true == 9
 
 
 def test_an_area_the_release_does_not_list_is_an_error():
@@ -138,7 +148,7 @@ def test_an_area_the_release_does_not_list_is_an_error():
 
 def test_a_release_with_nothing_in_it_is_compared(made):
     empty = Release(made.manifest, TREE, made.table.slice(0, 0))
-    assert compare(empty, TRUTH).levels[-1].false_negative_rate == 1
+    assert compared(empty, TRUTH).levels[-1].false_negative_rate == 1
 
 
 def test_every_file_is_marked_and_for_its_owner_only(comparison, folder, tmp_path):

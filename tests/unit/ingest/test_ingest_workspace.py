@@ -12,6 +12,7 @@ from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.ingest import read_leaves
 from inftda.ingest.workspace import Workspace, quote
+from inftda.privacy.unit import PrivacyUnit
 
 TRIPS = {"origin": ["001"], "destination": ["002"]}
 
@@ -93,6 +94,26 @@ def test_more_rows_than_memory_holds_are_counted_by_spilling(tmp_path, monkeypat
     )
     with pytest.raises(IngestError, match="memory or disk space ran out"):
         read()  # so it did spill before
+
+
+def test_bounding_spills_as_well(tmp_path):
+    n_rows, n_people = 400_000, 100_000
+    rng = np.random.default_rng(1)
+    codes = np.array([f"{i:03d}" for i in range(100)])
+    trips = {name: codes[rng.integers(100, size=n_rows)] for name in ("origin", "destination")}
+    who = rng.integers(n_people, size=n_rows)
+    pq.write_table(pa.table({**trips, "who": who}), tmp_path / "trips.parquet")
+    areas = Hierarchy.read({"area": codes})
+    # An aggregate that keeps the first two of each person in memory needs 80 MB and more.
+    leaves = read_leaves(
+        tmp_path / "trips.parquet",
+        [("origin", areas), ("destination", areas)],
+        person="who",
+        unit=PrivacyUnit("add-remove", trips=2),
+        memory_limit="60MB",
+        threads=2,
+    )
+    assert leaves.counts.sum() == np.minimum(np.bincount(who), 2).sum()
 
 
 def test_memory_that_cannot_suffice_is_one_clear_error(tmp_path):

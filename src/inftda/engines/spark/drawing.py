@@ -69,10 +69,9 @@ class Drawing:
         """
         charged = charge_all(plan, self.setting.spending)
         mechanism: object = self.mechanism
-        with settings(self._session, WHILE_DRAWING):
-            if isinstance(mechanism, TopDown):
-                return self._refine(mechanism, charged)
-            return self._draw_leaves(charged)
+        if isinstance(mechanism, TopDown):
+            return self._refine(mechanism, charged)
+        return self._draw_leaves(charged)
 
     @property
     def _session(self) -> SparkSession:
@@ -132,7 +131,8 @@ class Drawing:
         released = StructType([StructField(name, StringType()) for name in names])
         flows = rows.mapInArrow(work, released.add(FLOW, LongType()))
         self.setting.progress(ON_EXECUTORS, 0, n_tasks)
-        write_flows(flows, self.folder, self.staging)
+        with settings(self._session, WHILE_DRAWING):
+            write_flows(flows, self.folder, self.staging)
         self.setting.progress(ON_EXECUTORS, n_tasks, n_tasks)
 
     def _shipment(self, charged: Charged) -> Shipment:

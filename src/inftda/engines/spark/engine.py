@@ -18,6 +18,9 @@ from inftda.tree import Tree
 
 #: Groups of subtrees for each core, so that slow ones even out.
 GROUPS_PER_CORE = 4
+#: Into how many partitions Spark shuffles, and its own default: far too many for two cores
+#: and too few for hundreds.
+PARTITIONS, SPARK_DEFAULT = "spark.sql.shuffle.partitions", "200"
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class StartedEngine:
             IngestError: it cannot be read as counts.
             PrivacyError: the options would break the privacy promise.
         """
-        with settings(self.session):
+        with settings(self.session, self._partitions()):
             leaves = read_leaves(self.session, flows, axes, **options)
         self.stack.callback(leaves.close)
         return leaves
@@ -142,4 +145,10 @@ class StartedEngine:
             staging=self.staging,
             groups=self.groups,
         )
-        return drawing.run(plan)
+        with settings(self.session, self._partitions()):
+            return drawing.run(plan)
+
+    def _partitions(self) -> dict[str, str]:
+        """As many partitions as groups, unless the session says how many."""
+        asked = self.session.conf.get(PARTITIONS)
+        return {} if asked != SPARK_DEFAULT else {PARTITIONS: str(self.groups)}

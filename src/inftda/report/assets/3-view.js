@@ -26,7 +26,15 @@ class View {
   /* One level up: the end that is deeper in, or both. */
   out() {
     const deepest = Math.max(this.row.level, this.column.level);
-    const up = (axis, focus) => ({ level: focus.level - 1, index: axis.parent(focus.level, focus.index) });
+    const size = (axis, { level, index }) => axis.spans[level][index + 1] - axis.spans[level][index];
+    const parent = (axis, { level, index }) => ({ level: level - 1, index: axis.parent(level, index) });
+    /* An only child is its parent by another name: such steps are taken at once. */
+    const up = (axis, focus) => {
+      let at = parent(axis, focus);
+      while (at.level > 0 && size(axis, at) === size(axis, focus)) at = parent(axis, at);
+      while (at.level > 0 && size(axis, parent(axis, at)) === size(axis, at)) at = parent(axis, at);
+      return at;
+    };
     const changes = {};
     if (this.row.level === deepest) changes.row = up(this.model.axes[0], this.row);
     if (this.column.level === deepest) changes.column = up(this.model.axes[1], this.column);

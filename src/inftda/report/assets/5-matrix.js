@@ -132,7 +132,7 @@ class Matrix {
     this.explorer.say(atRow, atColumn, cell);
   }
 
-  act(target) {
+  act(target, options) {
     const place = this.place(target);
     if (!place) return;
     const { row, column } = place;
@@ -148,14 +148,14 @@ class Matrix {
     }
     if (row >= 0 && column >= 0 && row < this.rows.length && column < this.columns.length
       && !this.cells[row][column].value && !this.cells[row][column].truth) return;
-    explorer.go(changes, { focus: true });
+    explorer.go(changes, options);
   }
 
   key(event) {
     const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     const place = this.place(event.target);
     if (!place) return;
-    if (event.key === 'Enter' || event.key === ' ') this.act(event.target);
+    if (event.key === 'Enter' || event.key === ' ') this.act(event.target, { focus: true });
     else if (event.key in moves) this.move(place.row + moves[event.key][0], place.column + moves[event.key][1]);
     else if (event.key === 'Home') this.move(place.row, 0);
     else if (event.key === 'End') this.move(place.row, this.columns.length - 1);

@@ -1,0 +1,135 @@
+"""The level loop beside bare sampling of as many draws, and one core beside all.
+
+python benchmarks/engine.py [--census] [--json]
+
+Bare sampling fills buffers of the same size with the same noise, secure bits included, on as
+many threads; what the loop takes beyond that is adding the truth, optimising and keeping.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+
+import measure
+import numpy as np
+
+from inftda.counts import Counts
+from inftda.engines.local import LocalEngine, available_cores
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import read_leaves
+from inftda.mechanisms.base import Setting
+from inftda.mechanisms.topdown import BLOCK_DRAWS, TopDown
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.entropy import SecureSource
+from inftda.privacy.plan import make_plan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import Tree
+
+DELTA, REPEATS = 1e-8, 7
+
+
+def load(flows, areas):
+    hierarchy = Hierarchy.read(areas)
+    ends = [("origin", hierarchy), ("destination", hierarchy)]
+    leaves = read_leaves(str(flows), ends)
+    return Counts.from_leaves(Tree.destination_first(hierarchy), leaves.areas, leaves.counts)
+
+
+def loop(counts, plan, threads):
+    """Seconds of one release from counts to leaves, and its draws by level."""
+    draws = {}
+
+    def note(level, done, total):
+        del done
+        draws[level] = total
+
+    setting = Setting(
+        plan.spending(), DiscreteGaussian, SecureSource(), LocalEngine(threads), note
+    )
+    started = time.perf_counter()
+    flows = sum(len(block.value) for block in TopDown().run(counts, setting))
+    return time.perf_counter() - started, draws, flows
+
+
+def bare(plan, draws, threads):
+    """Seconds of sampling as many draws with the noise of each level."""
+    jobs = []
+    for level, n in zip(plan.levels, draws.values(), strict=True):
+        sampler = DiscreteGaussian(level.sigma2)
+        sizes = [BLOCK_DRAWS] * (n // BLOCK_DRAWS) + [n % BLOCK_DRAWS]
+        jobs += [(sampler, size) for size in sizes if size]
+    source = SecureSource()
+    buffers = {}
+
+    def fill(job):
+        sampler, size = job
+        import threading  # noqa: PLC0415 - one buffer a thread, as in the loop
+
+        buffer = buffers.setdefault(threading.get_ident(), np.empty(BLOCK_DRAWS, np.int64))
+        sampler.fill(buffer[:size], source.stream())
+
+    started = time.perf_counter()
+    for _ in LocalEngine(threads).map(fill, jobs):
+        pass
+    return time.perf_counter() - started
+
+
+def compare(counts, epsilon, threads, repeats):
+    plan = make_plan(counts.tree, PrivacyUnit(), epsilon=epsilon, delta=DELTA)
+    loops, bares = [], []
+    for _ in range(repeats):
+        seconds, draws, flows = loop(counts, plan, threads)
+        loops.append(seconds)
+        bares.append(bare(plan, draws, threads))
+    n = sum(draws.values())
+    return {
+        "epsilon": epsilon,
+        "threads": threads,
+        "draws": n,
+        "flows": flows,
+        "loop_seconds": min(loops),
+        "loop_ns_per_draw": min(loops) / n * 1e9,
+        "bare_ns_per_draw": min(bares) / n * 1e9,
+        "loop_over_bare": min(loops) / min(bares),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--census", action="store_true", help="also census sections")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        counts = load(*measure.data_set("italy_semisynthetic", folder))
+        rows = [
+            {"case": "municipalities", **compare(counts, epsilon, threads, REPEATS)}
+            for epsilon in (0.1, 1, 10)
+            for threads in (1, available_cores())
+        ]
+        if given.census:
+            from pathlib import Path  # noqa: PLC0415
+
+            country = measure.write_country(
+                Path(folder) / "census", measure.SECTIONS, measure.TRIPS
+            )
+            counts = load(*country)
+            rows += [
+                {"case": "census sections", **compare(counts, epsilon, threads, 3)}
+                for epsilon in (1, 10)
+                for threads in (1, available_cores())
+            ]
+    if given.json:
+        print(json.dumps({"benchmark": "engine", "rows": rows}))
+        return
+    print("case              epsilon  threads      draws  ns/draw  bare  ratio  seconds")
+    for row in rows:
+        print(
+            f"{row['case']:16}  {row['epsilon']:7g}  {row['threads']:7}  {row['draws']:9,}  "
+            f"{row['loop_ns_per_draw']:7.2f}  {row['bare_ns_per_draw']:4.2f}  "
+            f"{row['loop_over_bare']:5.2f}  {row['loop_seconds']:7.3f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""From samples of two neighbouring worlds to a lower bound on epsilon that holds with near certainty.
+
+If a release is (epsilon, delta)-private, then for every event E about what is released
+
+    P[E | left] <= e^epsilon P[E | right] + delta,   and the same with the sides exchanged.
+
+So an event that is too frequent on one side disproves the claim. Events are looked for in one
+sample and judged in another that took no part in the search; the judgement is Clopper and
+Pearson's, exact for every sample size. Nothing here knows how the release is made.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+#: What one audit may be wrong by chance with. Fewer than 300 audits are made at a time.
+ODDS: Final = 1e-9
+#: How sure the search wants to be: enough not to fall for an event by chance.
+_SEARCH_ODDS: Final = 1e-3
+_N_THRESHOLDS: Final = 80
+_N_CELLS: Final = 6
+_TRAINING_SHARE: Final = 0.25
+_MOST_AT_ONCE: Final = 50_000
+
+Features = NDArray[np.float64]
+Scorer = Callable[[Features], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What independent releases of two neighbouring tables show.
+
+    Attributes:
+        left: float[n, features], one row for each release of the first table.
+        right: likewise of the second.
+        epsilon: what the releases claim.
+        delta: likewise.
+    """
+
+    left: Features
+    right: Features
+    epsilon: float
+    delta: float
+
+
+class Box(Protocol):
+    """A sealed box: releases of two neighbouring tables, and what they claim."""
+
+    def draw(self, n: int, batch: int) -> Sample:
+        """`n` releases of either table; different batches are independent."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that may be said of one release: its score is at least, or at most, so much."""
+
+    name: str
+    scorer: Scorer
+    threshold: float
+    is_above: bool
+    is_left_likelier: bool
+
+    def hits(self, features: Features) -> int:
+        """Number of releases it is true of."""
+        score = self.scorer(features)
+        return int(np.sum(score >= self.threshold if self.is_above else score < self.threshold))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an audit found.
+
+    Attributes:
+        epsilon: claimed.
+        delta: claimed.
+        lower: epsilon is at least this, but for odds of `ODDS`; -inf if nothing was found.
+        event: what told the two sides apart.
+        n: releases of either table that it was judged by.
+    """
+
+    epsilon: float
+    delta: float
+    lower: float
+    event: str
+    n: int
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether the claim is disproved."""
+        return self.lower > self.epsilon
+
+
+def audit(box: Box, n: int, *, odds: float = ODDS) -> Finding:
+    """Look for an event in a part of `n` releases of either table, and judge it by the others."""
+    n_training = int(n * _TRAINING_SHARE)
+    sample = box.draw(n_training, 0)
+    event = best_event(sample)
+    hits_left = hits_right = done = 0
+    while done < n - n_training:
+        size = min(_MOST_AT_ONCE, n - n_training - done)
+        fresh = box.draw(size, 1 + done // _MOST_AT_ONCE)
+        hits_left += event.hits(fresh.left)
+        hits_right += event.hits(fresh.right)
+        done += size
+    often, seldom = hits_left, hits_right
+    if not event.is_left_likelier:
+        often, seldom = seldom, often
+    lower = float(lower_epsilon(often, seldom, done, delta=sample.delta, odds=odds))
+    return Finding(sample.epsilon, sample.delta, lower, event.name, done)
+
+
+def lower_epsilon(
+    often: NDArray[np.int64] | int,
+    seldom: NDArray[np.int64] | int,
+    n: int,
+    *,
+    delta: float,
+    odds: float,
+) -> NDArray[np.float64]:
+    """The epsilon that an event proves, but for `odds`; -inf where it proves nothing.
+
+    Args:
+        often: releases of one table that the event is true of.
+        seldom: releases of the other.
+        n: number of releases of either.
+        delta: claimed.
+        odds: of being wrong, shared by the two probabilities.
+    """
+    excess = at_least(often, n, odds / 2) - delta
+    with np.errstate(divide="ignore"):
+        log_excess = np.log(np.maximum(excess, 0.0))
+    return np.asarray(log_excess - np.log(at_most(seldom, n, odds / 2)), np.float64)
+
+
+def at_least(hits: NDArray[np.int64] | int, n: int, odds: float) -> NDArray[np.float64]:
+    """Clopper and Pearson's lower bound on a probability, wrong with at most these odds."""
+    k = np.asarray(hits, np.float64)
+    return np.where(k > 0, beta.ppf(odds, np.maximum(k, 1), n - k + 1), 0.0)
+
+
+def at_most(hits: NDArray[np.int64] | int, n: int, odds: float) -> NDArray[np.float64]:
+    """Clopper and Pearson's upper bound on a probability, wrong with at most these odds."""
+    return 1 - at_least(n - np.asarray(hits, np.int64), n, odds)
+
+
+def best_event(sample: Sample) -> Event:
+    """The event that proves most of epsilon in this sample."""
+    found: list[tuple[float, Event]] = []
+    for name, scorer in scorers(sample.left, sample.right):
+        left, right = np.sort(scorer(sample.left)), np.sort(scorer(sample.right))
+        both = np.concatenate([left, right])
+        cuts = np.unique(np.quantile(both, np.linspace(0, 1, _N_THRESHOLDS), method="higher"))
+        below_left = np.searchsorted(left, cuts)
+        below_right = np.searchsorted(right, cuts)
+        for is_above in (True, False):
+            of_left = len(left) - below_left if is_above else below_left
+            of_right = len(right) - below_right if is_above else below_right
+            for is_left_likelier in (True, False):
+                often, seldom = (of_left, of_right) if is_left_likelier else (of_right, of_left)
+                proved = lower_epsilon(
+                    often, seldom, len(left), delta=sample.delta, odds=_SEARCH_ODDS
+                )
+                best = int(np.argmax(proved))
+                event = Event(name, scorer, float(cuts[best]), is_above, is_left_likelier)
+                found.append((float(proved[best]), event))
+    return max(found, key=lambda pair: pair[0])[1]
+
+
+def scorers(left: Features, right: Features) -> Iterator[tuple[str, Scorer]]:
+    """Ways to put a release on a scale with one world at either end."""
+    weights = discriminant(left, right)
+    yield "linear score", lambda features: np.asarray(features @ weights, np.float64)
+    gap = np.abs(left.mean(axis=0) - right.mean(axis=0))
+    for cell in np.argsort(-gap, kind="stable")[:_N_CELLS]:
+        yield f"number {cell}", _single(int(cell))
+    for name, side in (("left", left), ("right", right)):
+        yield f"what is commonest on the {name}", _equal_to(commonest(side))
+
+
+def discriminant(left: Features, right: Features) -> NDArray[np.float64]:
+    """Fisher's linear discriminant: the best weights where noise is Gaussian."""
+    centred = np.concatenate([left - left.mean(axis=0), right - right.mean(axis=0)])
+    covariance = centred.T @ centred / len(centred)
+    scale = max(float(np.trace(covariance)), 1e-12)
+    # A trifle on the diagonal: sums may be fixed, so that some directions have no noise. In
+    # these a difference tells everything, and the weights there become as large as they should.
+    regular = covariance + 1e-9 * scale * np.eye(len(covariance))
+    return np.asarray(
+        np.linalg.solve(regular, left.mean(axis=0) - right.mean(axis=0)), np.float64
+    )
+
+
+def commonest(features: Features) -> Features:
+    """The row that occurs most often."""
+    rows, times = np.unique(features, axis=0, return_counts=True)
+    return np.asarray(rows[np.argmax(times)], np.float64)
+
+
+def is_finite(finding: Finding) -> bool:
+    """Whether anything at all was proved."""
+    return math.isfinite(finding.lower)
+
+
+def _single(cell: int) -> Scorer:
+    return lambda features: features[:, cell]
+
+
+def _equal_to(row: Features) -> Scorer:
+    return lambda features: (features == row).all(axis=1).astype(np.float64)

@@ -1,0 +1,160 @@
+"""Faults that an audit must catch, planted from outside into a sound build.
+
+Each is a slip that real releases of this kind have had or could have. None of them is in the
+package: they replace a part of it while a `with` block lasts.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from math import floor
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.counts import Counts
+from inftda.ingest import bounding
+from inftda.mechanisms import topdown
+from inftda.mechanisms.base import Setting
+from inftda.noise import entropy
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.discrete_laplace import DiscreteLaplace
+from inftda.privacy import plan, stability
+from inftda.privacy.levels import Measured, Share
+from inftda.privacy.plan import Plan
+from inftda.privacy.unit import Level, PrivacyUnit
+
+
+@contextmanager
+def noise_scale(factor: Fraction) -> Iterator[None]:
+    """All noise is drawn at `factor` times its scale."""
+    gaussian, laplace = DiscreteGaussian.__init__, DiscreteLaplace.__init__
+
+    def wrong_gaussian(self: DiscreteGaussian, sigma2: Any, **options: Any) -> None:
+        gaussian(self, Fraction(sigma2) * factor**2, **options)
+
+    def wrong_laplace(self: DiscreteLaplace, scale: Any, **options: Any) -> None:
+        laplace(self, Fraction(scale) * factor, **options)
+
+    with (
+        patch.object(DiscreteGaussian, "__init__", wrong_gaussian),
+        patch.object(DiscreteLaplace, "__init__", wrong_laplace),
+    ):
+        yield
+
+
+@contextmanager
+def sensitivity(of_level: Callable[[PrivacyUnit, Level], int]) -> Iterator[None]:
+    """Every level that is not the root has this squared sensitivity."""
+    right = PrivacyUnit.squared_sensitivity
+
+    def wrong(self: PrivacyUnit, level: Level) -> int:
+        return of_level(self, level) if level.index else right(self, level)
+
+    # The plan would notice a sensitivity that is impossible, as would who reads a manifest.
+    with patch.object(PrivacyUnit, "squared_sensitivity", wrong), _plan_unchecked():
+        yield
+
+
+def paper_sensitivity(unit: PrivacyUnit, level: Level) -> int:
+    """Sqrt(2m), or sqrt(m), at every level, which is right at the leaves only."""
+    del level
+    return unit.trips * (2 if unit.is_substitute else 1)
+
+
+def one_sided_sensitivity(unit: PrivacyUnit, level: Level) -> int:
+    """That a replaced person leaves one cell *and* enters another is forgotten."""
+    del level
+    return unit.trips**2
+
+
+@contextmanager
+def rho_over_too_few_levels(share: Fraction) -> Iterator[None]:
+    """Rho is divided by `share` of the number of levels, so each costs more than its part."""
+    right = plan.levels_at
+
+    def wrong(rho: Fraction, shares: list[Share]) -> tuple[Measured, ...]:
+        return right(rho / share, shares)
+
+    with patch.object(plan, "levels_at", wrong), _plan_unchecked():
+        yield
+
+
+@contextmanager
+def root_without_noise() -> Iterator[None]:
+    """The total is charged and published as it is."""
+    right = topdown.release_root
+
+    class Nothing:
+        def fill(self, out: NDArray[np.int64], stream: entropy.Stream) -> None:
+            del stream
+            out[:] = 0
+
+    def wrong(counts: Counts, setting: Setting) -> topdown.Nodes:
+        return right(counts, replace(setting, make_sampler=lambda _: Nothing()))  # type: ignore[arg-type, return-value] # a sampler that only fills
+
+    with patch.object(topdown, "release_root", wrong):
+        yield
+
+
+@contextmanager
+def empty_cells_without_noise() -> Iterator[None]:
+    """Only cells that somebody travels in get noise."""
+    right = topdown.add_truth_kernel
+
+    def wrong(
+        x: NDArray[np.int64],
+        start: NDArray[np.int64],
+        truth: NDArray[np.int64],
+        *children: NDArray[Any],
+    ) -> None:
+        true_start, true_ordinal, _ = children
+        is_true = np.zeros(len(x), bool)
+        for first, place in zip(start[:-1], truth, strict=True):
+            if place >= 0:
+                here = slice(true_start[place], true_start[place + 1])
+                is_true[first + true_ordinal[here]] = True
+        x[~is_true] = 0
+        right(x, start, truth, *children)
+
+    with patch.object(topdown, "add_truth_kernel", wrong):
+        yield
+
+
+@contextmanager
+def generator_reused() -> Iterator[None]:
+    """What the operating system gives as fresh random bits is the same every time."""
+    with patch.object(entropy, "os", SimpleNamespace(urandom=lambda n: bytes(n))):
+        yield
+
+
+@contextmanager
+def contributions_unbounded() -> Iterator[None]:
+    """All trips of a person are counted, however many there are."""
+    right = bounding._chosen
+    with patch.object(bounding, "_chosen", lambda leaf, areas, _: right(leaf, areas, 10**9)):
+        yield
+
+
+@contextmanager
+def threshold(factor: float) -> Iterator[None]:
+    """The stability histogram drops too little."""
+    right = stability.needed
+
+    def wrong(unit: PrivacyUnit, epsilon: float, delta: float) -> tuple[Fraction, int]:
+        scale, least = right(unit, epsilon, delta)
+        return scale, floor(least * factor)
+
+    with patch.object(stability, "needed", wrong):
+        yield
+
+
+@contextmanager
+def _plan_unchecked() -> Iterator[None]:
+    """A plan recomputes its promise and would refuse; here it does not."""
+    with patch.object(Plan, "verify", lambda *_: None):
+        yield

@@ -1,0 +1,187 @@
+"""Confidential tables that cannot be read as counts."""
+
+import gzip
+import sqlite3
+
+import pyarrow as pa
+import pytest
+
+HEAD = "origin,destination,count\n"
+GOOD = HEAD + "1,2,30\n3,4,20\n"
+MANY = HEAD + "".join(f"{1 + i % 4},{1 + i // 4 % 4},{i % 7}\n" for i in range(5000))
+PACKED = gzip.compress(MANY.encode(), mtime=0)
+
+
+def parquet(**columns):
+    """A table with one good row, but for the columns given."""
+    return pa.table({"origin": ["1"], "destination": ["2"], "count": [3], **columns})
+
+
+FILES = {
+    "an empty file": ("x.csv", b"", "is empty"),
+    "blank lines only": ("x.csv", "\n\n\n", "is empty"),
+    "a byte order mark only": ("x.csv", b"\xef\xbb\xbf", "is empty"),
+    "a header only": ("x.csv", HEAD, "no rows"),
+    "UTF-16": ("x.csv", GOOD.encode("utf-16"), "not utf-8 text"),
+    "UTF-16 without a mark": ("x.csv", GOOD.encode("utf-16-le"), "no column 'origin'"),
+    "UTF-32": ("x.csv", GOOD.encode("utf-32"), "not utf-8 text"),
+    "Latin-1 in a cell": ("x.csv", (HEAD + "1,\xe9,3\n").encode("latin-1"), "convert it to UTF-8"),
+    "Latin-1 in the header": ("x.csv", "or\xedgin,b\n".encode("latin-1"), "not utf-8 text"),
+    "bytes of all values": ("x.csv", bytes(range(256)) * 20, "not utf-8 text"),
+    "a zero byte in a count": ("x.csv", HEAD + "1,2,\0003\n", "not a number as count"),
+    "a zero byte in the header": ("x.csv", "ori\0gin,destination\n1,2\n", "did you mean"),
+    "text called .gz": ("x.csv.gz", GOOD, "damaged or cut off"),
+    "a packed file cut at its head": ("x.csv.gz", PACKED[:12], "damaged or cut off"),
+    "a packed file cut in the middle": ("x.csv.gz", PACKED[: len(PACKED) // 2], "cut off"),
+    "a packed file without its end": ("x.csv.gz", PACKED[:-8], "damaged or cut off"),
+    "garbage behind a packed file": ("x.csv.gz", PACKED + b"garbage", "damaged or cut off"),
+    "a missing column": ("x.csv", "origin,count\n1,2\n", "no column 'destination'"),
+    "a column twice": ("x.csv", "origin,destination,origin\n1,2,1\n", "rename the others"),
+    "two counts": ("x.csv", "origin,destination,count,count\n1,2,3,4\n", "rename the others"),
+    "another case": ("x.csv", "Origin,destination\n1,2\n", "did you mean 'Origin'"),
+    "a blank before a name": ("x.csv", " origin,destination\n1,2\n", "did you mean ' origin'"),
+    "a quoted separator in the header": ("x.csv", '"origin,destination",n\n1,2\n', "no column"),
+    "too few cells": ("x.csv", HEAD + "1,2\n", "line 2"),
+    "too many cells": ("x.csv", GOOD + "1,2,3,4\n", "line 4"),
+    "a line cut off": ("x.csv", GOOD + "1,2", "line 4"),
+    "a quote that is not closed": ("x.csv", HEAD + '"1,2,3\n1,2,3\n', "never closed"),
+    "a quoted separator in a code": ("x.csv", HEAD + '"1,2",2,3\n', "unknown origin '1,2'"),
+    "all counts zero": ("x.csv", HEAD + "1,2,0\n", "are 0"),
+    "counts that overflow": ("x.csv", HEAD + "1,2,9000000000000000000\n" * 3, "beyond 2^63"),
+    "counts beyond 2^60": ("x.csv", HEAD + "1,2,2000000000000000000\n", "split the table"),
+    "an unknown ending": ("x.xlsx", GOOD, "unknown ending"),
+    "no ending": ("x", GOOD, "unknown ending"),
+    "CSV called .parquet": ("x.parquet", GOOD, "as Parquet"),
+    "an empty Parquet file": ("x.parquet", b"", "as Parquet"),
+    "Parquet's first bytes": ("x.parquet", b"PAR1" + bytes(100), "as Parquet"),
+    "decimal codes": ("x.parquet", parquet(origin=[1.0]), "read it as text"),
+    "lists as codes": ("x.parquet", parquet(origin=[["1"]]), "area codes are text"),
+    "objects as codes": ("x.parquet", parquet(origin=[{"a": "1"}]), "area codes are text"),
+    "a missing code": ("x.parquet", parquet(origin=pa.array([None], "string")), "missing origin"),
+    "times as codes": (
+        "x.parquet",
+        parquet(origin=pa.array([1], pa.timestamp("us", tz="Europe/Rome"))),
+        "unknown origin",
+    ),
+    "NaN as a count": ("x.parquet", parquet(count=[float("nan")]), "NaN or infinity"),
+    "infinity as a count": ("x.parquet", parquet(count=[float("-inf")]), "NaN or infinity"),
+    "a fractional count": ("x.parquet", parquet(count=[1.5]), "fractional"),
+    "a negative count": ("x.parquet", parquet(count=[-1]), "negative"),
+    "a count of 2^63": ("x.parquet", parquet(count=pa.array([2**63], "uint64")), "beyond 2^63"),
+    "a missing count": ("x.parquet", parquet(count=pa.array([None], "int64")), "no count"),
+    "truth values as counts": ("x.parquet", parquet(count=[True]), "counts are whole numbers"),
+    "dates as counts": ("x.parquet", parquet(count=pa.array([0], "date32")), "whole numbers"),
+    "no rows": ("x.parquet", parquet().slice(0, 0), "no rows"),
+    "no columns": ("x.parquet", parquet().select([]), "as Parquet"),
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_table_that_cannot_be_counted_is_refused(refuse_release, write, what):
+    name, content, says = FILES[what]
+    refuse_release(flows=write(name, content), says=says)
+
+
+@pytest.mark.parametrize(
+    ("count", "says"),
+    [
+        ("NaN", "NaN or infinity"),
+        ("-inf", "NaN or infinity"),
+        ("-1", "negative"),
+        ("-0.5", "negative"),
+        ("1.5", "fractional"),
+        ("9223372036854775808", "beyond 2^63"),
+        ("99999999999999999999999999999999", "beyond 2^63"),
+        ("", "no count"),
+        (" ", "no count"),
+        ("three", "not a number"),
+        ("0x1F", "not a number"),
+        ("1_000", "not a number"),
+        ("1e3", "not a number"),
+        ("1,000", "not a number"),
+        ("1 000", "not a number"),
+        ("NULL", "not a number"),
+        ("\uff11\uff12", "not a number"),  # digits as wide as Chinese signs
+        ("\u0663", "not a number"),  # an Arabic 3
+        ("2e400", "not a number"),
+    ],
+)
+def test_a_count_that_is_no_whole_number_is_refused(refuse_release, write, count, says):
+    flows = write("x.csv", f'{HEAD}1,2,5\n1,2,"{count}"\n')
+    refuse_release(flows=flows, says=(says, "column 'count'", "whole numbers"))
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["1 ", " 1", "01", "1.0", "\uff11", "1\u200b", "\u0661", "l", "NULL", "1\xa0", "1\u0301", "-1"],
+)
+def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, code):
+    flows = write("x.csv", f'{HEAD}1,2,3\n"{code}",2,3\n')
+    refuse_release(flows=flows, says=("1 row", "unknown origin", "unplaceable"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "person", "says"),
+    [
+        ("origin,destination\n1,2\n", "who", "no column 'who'"),
+        ("origin,destination,who\n1,2,\n", "who", "name no person"),
+        ("origin,destination,who\n1,2,a\n1,2,a\n", "who", "exactly 1 trip"),
+        ("origin,destination\n1,2\n", "origin", "given twice"),
+    ],
+)
+def test_persons_that_cannot_be_told_apart_are_refused(refuse_release, write, rows, person, says):
+    refuse_release("--person", person, flows=write("x.csv", rows), says=says)
+
+
+@pytest.mark.parametrize(
+    ("flows", "says"),
+    [
+        ("nothing.csv", "check the path"),
+        ("no/where/*.parquet", "check the path"),
+        ("empty", "no CSV or Parquet file in the folder"),
+        ("both", "both CSV and Parquet"),
+        ("differing", "another header"),
+        ("", "check the path"),
+        ("x\n.csv", "check the path"),
+    ],
+)
+def test_a_path_without_one_table_is_refused(place, refuse_release, write, flows, says):
+    for folder in ("empty", "both", "differing"):
+        (place / folder).mkdir()
+    write("both/a.csv", GOOD)
+    write("both/b.parquet", parquet())
+    write("differing/a.csv", GOOD)
+    write("differing/b.csv", "origin,destination\n1,2\n")
+    refuse_release("--quiet", flows=flows or "*.nothing", says=says)
+
+
+@pytest.mark.parametrize(
+    ("database", "query", "says"),
+    [
+        ("", "SELECT 1", "postgresql:// or sqlite:///"),
+        ("mysql://host/name", "SELECT 1", "export the table to Parquet"),
+        ("sqlite://x.db", "SELECT 1", "sqlite:///path"),
+        ("sqlite:///nothing.db", "SELECT 1", "check the path"),
+        ("sqlite:///trips.db", "", "empty"),
+        ("sqlite:///trips.db", "SELEC 1", "syntax error"),
+        ("sqlite:///trips.db", "SELECT * FROM nothing", "no such table"),
+        ("sqlite:///trips.db", "DROP TABLE trips", "readonly"),
+        ("sqlite:///trips.db", "SELECT 1 AS origin", "no column 'destination'"),
+        ("postgresql://me:p@ss@host/name", "SELECT 1", "percent-encoded"),
+        ("postgresql://me:Sesame9@127.0.0.1:1/name?connect_timeout=1", "SELECT 1", "server runs"),
+    ],
+)
+def test_a_database_that_gives_no_trips_is_refused(place, refuse_release, database, query, says):
+    with sqlite3.connect(place / "trips.db") as connection:
+        connection.execute("CREATE TABLE trips (origin, destination)")
+    connection.close()
+    refuse_release("--sql", query, "--database", database, flows=None, says=says)
+
+
+def test_a_password_is_not_repeated(refuse):
+    printed = refuse(
+        "release", "--sql", "SELECT 1", "--areas", "areas.csv", "--out", "out",
+        "--epsilon", 1, "--delta", 1e-8,
+        "--database", "postgresql://me:Sesame9@127.0.0.1:1/name?connect_timeout=1",
+    )  # fmt: skip
+    assert "Sesame9" not in printed.err

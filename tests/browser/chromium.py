@@ -1,0 +1,137 @@
+"""A real browser, if there is one, and what the tests do with it."""
+
+import shutil
+import time
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+import pytest
+
+LOUD = """
+{line}
+!!  THE PAGES WERE NOT TESTED IN A BROWSER: {why}.
+!!  Install chromium and chromium-driver (Debian) and selenium, and run again.
+{line}"""
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--lang=en",
+)
+
+
+def skip_without_browser():
+    """Skip a whole module, once and loudly, where there is no browser."""
+    wanted = {"chromium": chromium(), "chromedriver": shutil.which("chromedriver")}
+    wanted["selenium"] = find_spec("selenium")
+    missing = [name for name, found in wanted.items() if not found]
+    if missing:
+        why = f"there is no {' and no '.join(missing)}"
+        pytest.skip(LOUD.format(line="!" * 90, why=why), allow_module_level=True)
+
+
+def chromium():
+    return shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@contextmanager
+def open_browser(profile, downloads):
+    """Start a browser with a fresh profile; end it afterwards."""
+    from selenium import webdriver  # noqa: PLC0415 - optional
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium()
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    try:
+        yield Browser(driver, downloads)
+    finally:
+        driver.quit()
+
+
+class Browser:
+    """What the tests do with a page: open it, look at it, use mouse and keyboard."""
+
+    def __init__(self, driver, downloads):
+        from selenium.webdriver import ActionChains  # noqa: PLC0415 - optional
+        from selenium.webdriver.common.by import By  # noqa: PLC0415
+        from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+
+        self.driver, self.downloads, self.keys = driver, downloads, Keys
+        self._by, self._chains = By, ActionChains
+
+    def open(self, path, address="", *, width=1280, height=900, dark=False):
+        self.set_size(width, height)
+        wishes = [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+            # A click must not miss what is still scrolling.
+            {"name": "prefers-reduced-motion", "value": "reduce"},
+        ]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wishes})
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")
+        self.driver.get(path.as_uri() + address)
+        self.wait(lambda: self.run("return document.documentElement.dataset.ready"))
+        return int(self.run("return document.documentElement.dataset.ready"))
+
+    def set_size(self, width, height):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def all(self, selector):
+        return self.driver.find_elements(self._by.CSS_SELECTOR, selector)
+
+    def one(self, selector):
+        return self.driver.find_element(self._by.CSS_SELECTOR, selector)
+
+    def texts(self, selector):
+        """Texts of all elements, also those out of sight."""
+        return self.run(
+            "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)",
+            selector,
+        )
+
+    def click(self, selector):
+        element = self.one(selector)
+        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
+
+    def type(self, *keys):
+        """Send keys to whatever has the focus."""
+        self._chains(self.driver).send_keys(*keys).perform()
+
+    def wait(self, condition, seconds=15):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "the page did not get there"
+            time.sleep(0.02)
+
+    def downloaded(self, selector="#download"):
+        """Name and text of the file that a click gives."""
+        before = set(self.downloads.iterdir())
+        self.click(selector)
+
+        def new():
+            found = set(self.downloads.iterdir()) - before
+            return [path for path in found if path.suffix == ".csv"]
+
+        self.wait(new)
+        path = new()[0]
+        return path.name, path.read_text(encoding="utf-8")
+
+    @property
+    def complaints(self):
+        """Everything in the console."""
+        return self.driver.get_log("browser")
