@@ -15,7 +15,7 @@ import measure
 import numpy as np
 
 from inftda.counts import Counts
-from inftda.engines.local import LocalEngine, available_cores
+from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.ingest import read_leaves
 from inftda.mechanisms.base import Setting
@@ -24,6 +24,7 @@ from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SecureSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
+from inftda.threads import available_cores
 from inftda.tree import Tree
 
 DELTA, REPEATS = 1e-8, 7

@@ -11,17 +11,25 @@ mechanism or a comparison that is marked confidential.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from inftda.compiled import kernel
 from inftda.errors import IngestError
+from inftda.threads import available_cores, map_in_order
 from inftda.tree import Tree, TreeLevel
+from inftda.tree_order import (
+    WORD_BITS,
+    Dealt,
+    Keys,
+    Layout,
+    deal_out,
+    digits_below_cut,
+    sort_stretches_kernel,
+)
 
-WORD_BITS = 64
-#: Bits sorted by one pass of the radix sort: 2^11 counters stay in the first-level cache.
-DIGIT_BITS = 11
 #: Sums at any level stay far from overflow, also after noise is added.
 MAX_TOTAL = 2**60
 
@@ -85,10 +93,12 @@ class Counts:
             IngestError: the total is beyond 2^60.
         """
         _check_total(counts)
-        layout = _Layout.of(tree)
-        words, counts = _sort(layout, layout.keys(areas), counts)
-        levels, words, counts = _sum_up(layout, words, counts, top)
-        return cls(tree, tree.levels[top], layout.areas(words, top), counts, tuple(levels))
+        layout = Layout.of(tree)
+        is_kept = counts != 0
+        if not is_kept.all():
+            areas, counts = [axis[is_kept] for axis in areas], counts[is_kept]
+        levels, keys, root_count = _sum_up(layout, layout.keys(areas), counts, top)
+        return cls(tree, tree.levels[top], layout.areas(keys, top), root_count, tuple(levels))
 
     def __repr__(self) -> str:
         return f"Counts({len(self.tree.axes)} axes, confidential)"
@@ -127,189 +137,181 @@ def _check_total(counts: NDArray[np.int64]) -> None:
         raise IngestError("the total number of trips is beyond 2^60; split the table into parts")
 
 
+#: Fewer leaves than this are not worth a second thread.
+FEW = 1 << 17
+#: Parts handed to each thread: several, because parts take different times.
+PARTS_PER_THREAD = 4
+
+
 @dataclass(frozen=True)
-class _Layout:
-    """Where each splitting level's child ordinal stands in the sort key of a leaf.
+class _Sums:
+    """Some levels of a part of the leaves, fine to coarse, and what they were summed up to."""
 
-    A key is one or more 64-bit words, most significant first; an ordinal never straddles
-    two words. Depth-first order on an axis is order of ordinals, so comparing keys is
-    comparing refinement paths.
-    """
-
-    tree: Tree
-    levels: tuple[TreeLevel, ...]  # splitting levels, coarse to fine
-    bits: tuple[int, ...]  # of the ordinal of each level
-    word: tuple[int, ...]  # number of the word it stands in
-    shift: tuple[int, ...]  # and how far from that word's low end
-
-    @classmethod
-    def of(cls, tree: Tree) -> "_Layout":
-        levels = tree.splitting_levels
-        bits = [(level.max_children - 1).bit_length() for level in levels]
-        word, shift, place, used = [0] * len(levels), [0] * len(levels), 0, 0
-        for i in reversed(range(len(levels))):
-            if used + bits[i] > WORD_BITS:
-                place, used = place + 1, 0
-            word[i], shift[i] = place, used
-            used += bits[i]
-        # Words were filled from the fine end; number them from the coarse end.
-        return cls(tree, levels, tuple(bits), tuple(place - w for w in word), tuple(shift))
-
-    @property
-    def n_words(self) -> int:
-        return self.word[-1] + 1 if self.word else 1
-
-    def used_bits(self, word: int) -> int:
-        """Bits in use at the low end of a word."""
-        places = zip(self.bits, self.word, self.shift, strict=True)
-        return max((shift + bits for bits, w, shift in places if w == word), default=0)
-
-    def keys(self, areas: Sequence[NDArray[np.int32]]) -> NDArray[np.uint64]:
-        """uint64[n_words, leaves]: every axis has its own bits of the key, so they are ORed."""
-        words = np.zeros((self.n_words, len(areas[0])), np.uint64)
-        for axis, numbers in enumerate(areas):
-            table = self._axis_bits(axis)
-            for word in range(self.n_words):
-                if table[word].any():
-                    words[word] |= table[word][numbers]
-        return words
-
-    def _axis_bits(self, axis: int) -> NDArray[np.uint64]:
-        """uint64[n_words, finest areas]: the bits one axis contributes to the key."""
-        hierarchy = self.tree.axes[axis].hierarchy
-        table = np.zeros((self.n_words, hierarchy.n_areas(hierarchy.depth)), np.uint64)
-        for level, word, shift in zip(self.levels, self.word, self.shift, strict=True):
-            if level.axis != axis:
-                continue
-            start = level.child_start
-            ordinal = np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
-            of_leaf = ordinal[hierarchy.ancestor(hierarchy.depth, level.depths[axis])]
-            table[word] |= of_leaf.astype(np.uint64) << np.uint64(shift)
-        return table
-
-    def ordinal(self, words: NDArray[np.uint64], level: int) -> NDArray[np.int32]:
-        """int32: the ordinal of one level (by its place in `levels`) in each key."""
-        mask = np.uint64((1 << self.bits[level]) - 1)
-        row: NDArray[np.uint64] = words[self.word[level]]
-        return ((row >> np.uint64(self.shift[level])) & mask).astype(np.int32)
-
-    def areas(self, words: NDArray[np.uint64], top: int) -> tuple[NDArray[np.int32], ...]:
-        """Area numbers on each axis of the nodes of tree level `top` that the keys lie in."""
-        areas = [np.zeros(words.shape[1], np.int32) for _ in self.tree.axes]
-        for place, level in enumerate(self.levels):
-            if level.index <= top:
-                axis = level.axis
-                areas[axis] = level.child_start[areas[axis]] + self.ordinal(words, place)
-        return tuple(areas)
-
-
-def _sort(
-    layout: _Layout, words: NDArray[np.uint64], counts: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Keys and counts sorted by key: least significant digit first, so every pass is stable."""
-    counts = counts.copy()  # the caller's array is not ours to sort
-    if (counts == 0).any():
-        is_kept = counts != 0
-        words, counts = words[:, is_kept], counts[is_kept]
-    spare_words, spare_counts = np.empty_like(words), np.empty_like(counts)
-    for word in reversed(range(layout.n_words)):
-        for shift in range(0, layout.used_bits(word), DIGIT_BITS):
-            moved = radix_pass_kernel(words, counts, word, shift, spare_words, spare_counts)
-            if moved:
-                words, spare_words = spare_words, words
-                counts, spare_counts = spare_counts, counts
-    return words, counts
-
-
-@njit(cache=True, nogil=True)
-def radix_pass_kernel(words, counts, word, shift, out_words, out_counts):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, PLR0913, PLR0917 - compiled; dtypes below
-    """Scatter keys and counts by one digit of the key, keeping the order of equal digits.
-
-    Args:
-        words: uint64[n_words, n] keys; not changed.
-        counts: int64[n]; not changed.
-        word: number of the word the digit stands in.
-        shift: how far from the word's low end it stands.
-        out_words: uint64[n_words, n], written.
-        out_counts: int64[n], written.
-
-    Returns:
-        False if all digits are equal and nothing was written.
-    """
-    n = counts.size
-    mask = np.uint64((1 << DIGIT_BITS) - 1)
-    by = np.uint64(shift)
-    place = np.zeros(1 << DIGIT_BITS, np.int64)
-    for i in range(n):
-        place[(words[word, i] >> by) & mask] += 1
-    if n == 0 or place[(words[word, 0] >> by) & mask] == n:
-        return False
-    before = 0
-    for digit in range(place.size):
-        here = place[digit]
-        place[digit] = before
-        before += here
-    for i in range(n):
-        digit = (words[word, i] >> by) & mask
-        to = place[digit]
-        place[digit] = to + 1
-        for w in range(words.shape[0]):
-            out_words[w, to] = words[w, i]
-        out_counts[to] = counts[i]
-    return True
+    levels: list[LevelCounts]
+    keys: Keys
+    counts: NDArray[np.int64]
 
 
 def _sum_up(
-    layout: _Layout, words: NDArray[np.uint64], counts: NDArray[np.int64], top: int
-) -> tuple[list[LevelCounts], NDArray[np.uint64], NDArray[np.int64]]:
-    """Run sums level by level from the leaves up; also the keys and counts of level `top`."""
-    last = layout.n_words - 1
-    n = collapse_kernel(words, counts, len(counts), last, 0, np.empty(0, np.int64))
+    layout: Layout, keys: Keys, counts: NDArray[np.int64], top: int
+) -> tuple[list[LevelCounts], Keys, NDArray[np.int64]]:
+    """Levels from coarse to fine; also the keys and counts of the nodes of level `top`.
+
+    Leaves are dealt out by the top bits of their keys. Parts of them are then sorted and
+    summed up on their own, on all cores, as far as nodes do not straddle two parts.
+    """
+    dealt = deal_out(layout, keys, counts)
+    places = [p for p in range(len(layout.levels)) if layout.levels[p].index > top][::-1]
+    inside = [place for place in places if layout.is_below_cut(place)]
+    threads = available_cores() if len(counts) > FEW else 1
+    work = _PartWork(layout, dealt, inside)
+    parts = list(map_in_order(work.sum_up, _parts(dealt.ends, threads), threads))
+    del dealt, work
+    # Taken off the parts one by one, so that no more than one level is held twice.
+    below = [_join([part.levels.pop(0) for part in parts]) for _ in inside]
+    keys = np.concatenate([part.keys for part in parts], axis=1)
+    counts = np.concatenate([part.counts for part in parts])
+    above = _sum_levels(layout, keys, counts, 0, len(counts), places[len(inside) :])
+    return (below + above.levels)[::-1], above.keys, above.counts
+
+
+def _parts(ends: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
+    """Stretches from..to of each part; parts have about the same number of leaves."""
+    n = int(ends[-1])
+    n_parts = 1 if threads == 1 else threads * PARTS_PER_THREAD
+    wanted = [n * part // n_parts for part in range(1, n_parts)]
+    cuts = [0, *np.searchsorted(ends, wanted, side="right").tolist(), len(ends)]
+    return [(a, b) for a, b in pairwise(cuts) if b > a]
+
+
+@dataclass(frozen=True)
+class _PartWork:
+    """Sorting and summing up of a part of the leaves."""
+
+    layout: Layout
+    dealt: Dealt
+    places: list[int]
+
+    def sum_up(self, part: tuple[int, int]) -> _Sums:
+        first, last = part
+        keys, counts, ends, spare_keys, spare_counts = self.dealt
+        words, shifts = digits_below_cut(self.layout)
+        sort_stretches_kernel(
+            keys, counts, ends, first, last, words, shifts, spare_keys, spare_counts
+        )
+        low = int(ends[first - 1]) if first else 0
+        n = merge_equal_kernel(keys, counts, low, int(ends[last - 1]))
+        return _sum_levels(self.layout, keys, counts, low, n, self.places)
+
+
+def _sum_levels(  # noqa: PLR0913, PLR0917 - private
+    layout: Layout, keys: Keys, counts: NDArray[np.int64], low: int, n: int, places: list[int]
+) -> _Sums:
+    """Sum up n sorted nodes that stand at `low` through the levels at `places`, fine to coarse."""
     levels = []
-    for place in reversed(range(len(layout.levels))):
-        if layout.levels[place].index <= top:
-            break
-        ordinal, count = layout.ordinal(words[:, :n], place), counts[:n].copy()
+    for place in places:
+        ordinal, count = np.empty(n, np.int32), np.empty(n, np.int64)
         start = np.empty(n + 1, np.int64)
-        above = layout.shift[place] + layout.bits[place]
-        n = collapse_kernel(words, counts, n, layout.word[place], above, start)
+        n = sum_level_kernel(
+            keys, counts, low, n, layout.word[place], layout.shift[place], layout.bits[place],
+            ordinal, count, start,
+        )  # fmt: skip
         levels.append(LevelCounts(layout.levels[place], start[: n + 1].copy(), ordinal, count))
-    return levels[::-1], words[:, :n], counts[:n].copy()
+    return _Sums(levels, keys[:, low : low + n].copy(), counts[low : low + n].copy())
 
 
-@njit(cache=True, nogil=True)
-def collapse_kernel(words, counts, n, word, above, start):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, PLR0913, PLR0917 - compiled; dtypes below
-    """Merge neighbours that agree in words 0..word-1 and in the bits of `word` from `above` up.
+def _join(parts: list[LevelCounts]) -> LevelCounts:
+    """The same level of several parts, one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    before = np.cumsum([0, *(len(part.count) for part in parts)])
+    starts = [part.start[:-1] + n for part, n in zip(parts, before, strict=False)]
+    return LevelCounts(
+        parts[0].level,
+        np.concatenate([*starts, before[-1:]]),
+        np.concatenate([part.ordinal for part in parts]),
+        np.concatenate([part.count for part in parts]),
+    )
+
+
+@kernel
+def merge_equal_kernel(keys: Keys, counts: NDArray[np.int64], low: int, high: int) -> int:
+    """Merge neighbours low..high with equal keys, adding up their counts, towards `low`.
 
     Args:
-        words: uint64[n_words, n..] sorted keys; the first key of each run is moved to the front.
-        counts: int64[n..]; the sum of each run is moved to the front. The total is below 2^60.
-        n: number of keys.
-        word: the last word to compare.
-        above: the lowest bit of it to compare; 64 compares none.
-        start: int64[n + 1], written: where each run starts, and n behind the last; or empty.
+        keys: uint64[n_words, n], sorted from low to high.
+        counts: int64[n]. The total is below 2^60.
+        low: first of them.
+        high: one behind the last.
 
     Returns:
-        Number of runs.
+        Number of different keys.
     """
-    runs = 0
-    for i in range(n):
-        is_new = i == 0
+    at = low
+    for i in range(low, high):
+        is_new = i == low
+        for w in range(keys.shape[0]):
+            is_new = is_new or keys[w, i] != keys[w, at - 1]
+        if is_new:
+            for w in range(keys.shape[0]):
+                keys[w, at] = keys[w, i]
+            counts[at] = counts[i]
+            at += 1
+        else:
+            counts[at - 1] += counts[i]
+    return at - low
+
+
+@kernel
+def sum_level_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    keys: Keys,
+    counts: NDArray[np.int64],
+    low: int,
+    n: int,
+    word: int,
+    shift: int,
+    bits: int,
+    ordinal: NDArray[np.int32],
+    count: NDArray[np.int64],
+    start: NDArray[np.int64],
+) -> int:
+    """Write down the nodes of one level and sum them up to their parents, in place.
+
+    Args:
+        keys: uint64[n_words, ..], sorted; the first key of each parent is moved towards low.
+        counts: int64[..], likewise with the sums. The total is below 2^60.
+        low: where the nodes stand.
+        n: number of nodes.
+        word: word that the level's ordinal stands in.
+        shift: its distance from the word's low end.
+        bits: its width.
+        ordinal: int32[n], written: place of each node among the children of its parent.
+        count: int64[n], written.
+        start: int64[n + 1], written: where the children of each parent start, and n.
+
+    Returns:
+        Number of parents.
+    """
+    mask = np.uint64((1 << bits) - 1)
+    by, above = np.uint64(shift), np.uint64(shift + bits)
+    at = low
+    for i in range(low, low + n):
+        key = keys[word, i]
+        ordinal[i - low] = np.int32((key >> by) & mask)
+        count[i - low] = counts[i]
+        is_new = i == low
         if not is_new:
+            # Shifting by 64 would shift by nothing: then all bits of the word are the ordinal's.
+            is_new = bool(above < WORD_BITS and key >> above != keys[word, at - 1] >> above)
             for w in range(word):
-                is_new = is_new or words[w, i] != words[w, runs - 1]
-            if above < WORD_BITS:
-                by = np.uint64(above)
-                is_new = is_new or words[word, i] >> by != words[word, runs - 1] >> by
+                is_new = is_new or keys[w, i] != keys[w, at - 1]
         if is_new:
             for w in range(word + 1):
-                words[w, runs] = words[w, i]
-            counts[runs] = counts[i]
-            if start.size:
-                start[runs] = i
-            runs += 1
+                keys[w, at] = keys[w, i]
+            counts[at] = counts[i]
+            start[at - low] = i - low
+            at += 1
         else:
-            counts[runs - 1] += counts[i]
-    if start.size:
-        start[runs] = n
-    return runs
+            counts[at - 1] += counts[i]
+    start[at - low] = n
+    return at - low

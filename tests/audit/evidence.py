@@ -9,7 +9,6 @@ sample and judged in another that took no part in the search; the judgement is C
 Pearson's, exact for every sample size. Nothing here knows how the release is made.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -24,6 +23,7 @@ ODDS: Final = 1e-9
 _SEARCH_ODDS: Final = 1e-3
 _N_THRESHOLDS: Final = 80
 _N_CELLS: Final = 6
+_REACHES: Final = (1.0, 4.0)
 _TRAINING_SHARE: Final = 0.25
 _MOST_AT_ONCE: Final = 50_000
 
@@ -173,8 +173,10 @@ def best_event(sample: Sample) -> Event:
 
 def scorers(left: Features, right: Features) -> Iterator[tuple[str, Scorer]]:
     """Ways to put a release on a scale with one world at either end."""
-    weights = discriminant(left, right)
-    yield "linear score", lambda features: np.asarray(features @ weights, np.float64)
+    yield "linear score", _linear(left, right)
+    middle = (left.mean(axis=0) + right.mean(axis=0)) / 2
+    for reach in _REACHES:
+        yield f"linear score, clipped at {reach}", _clipped(left, right, middle, reach)
     gap = np.abs(left.mean(axis=0) - right.mean(axis=0))
     for cell in np.argsort(-gap, kind="stable")[:_N_CELLS]:
         yield f"number {cell}", _single(int(cell))
@@ -201,9 +203,19 @@ def commonest(features: Features) -> Features:
     return np.asarray(rows[np.argmax(times)], np.float64)
 
 
-def is_finite(finding: Finding) -> bool:
-    """Whether anything at all was proved."""
-    return math.isfinite(finding.lower)
+def _linear(left: Features, right: Features) -> Scorer:
+    weights = discriminant(left, right)
+    return lambda features: np.asarray(features @ weights, np.float64)
+
+
+def _clipped(left: Features, right: Features, middle: Features, reach: float) -> Scorer:
+    """Best where noise is Laplace: how far out a number is says nothing more there."""
+
+    def clip(features: Features) -> Features:
+        return np.clip(features - middle, -reach, reach)
+
+    score = _linear(clip(left), clip(right))
+    return lambda features: score(clip(features))
 
 
 def _single(cell: int) -> Scorer:

@@ -113,11 +113,13 @@ def empty_cells_without_noise() -> Iterator[None]:
         *children: NDArray[Any],
     ) -> None:
         true_start, true_ordinal, _ = children
+        parents = np.flatnonzero((truth >= 0) & (np.diff(start) > 0))
+        first, last = true_start[truth[parents]], true_start[truth[parents] + 1]
+        child = np.repeat(last - np.cumsum(last - first), last - first) + np.arange(
+            (last - first).sum()
+        )
         is_true = np.zeros(len(x), bool)
-        for first, place in zip(start[:-1], truth, strict=True):
-            if place >= 0:
-                here = slice(true_start[place], true_start[place + 1])
-                is_true[first + true_ordinal[here]] = True
+        is_true[np.repeat(start[parents], last - first) + true_ordinal[child]] = True
         x[~is_true] = 0
         right(x, start, truth, *children)
 

@@ -18,8 +18,6 @@ Areas = dict[str, list[str]]
 
 #: Trips in every cell that is not empty: far from 0 for all the noise there is.
 FULL: Final = 1000
-#: Trips of one person in units of several.
-M: Final = 3
 
 
 @dataclass(frozen=True)
@@ -125,27 +123,31 @@ def _pair(
     left: Sequence[tuple[int, int]] = (),
     right: Sequence[tuple[int, int]] = (),
     others: int = FULL,
+    empty: Sequence[tuple[int, int]] = (),
 ) -> Pair:
     """Everybody else's trips fill all cells; one person's are (origin, destination) pairs."""
     shape = len(list(origins.values())[-1]), len(list(destinations.values())[-1])
     sides = []
     for trips in (left, right):
         counts = np.full(shape, others, np.int64)
+        for cell in empty:
+            counts[cell] = 0
         for trip in trips:
             counts[trip] += 1
         sides.append(counts)
     return Pair(name, unit, origins, destinations, sides[0], sides[1])
 
 
-def _several(**unit: Any) -> dict[str, Any]:
-    return {"trips": M, **unit}
-
-
-PILED: Final = [(0, 0)] * M
-PILED_ELSEWHERE: Final = [(1, 1)] * M
-#: Different towns, but all between region 0 and region 0, and between region 1 and region 1.
-IN_ONE_REGION_PAIR: Final = [(town, 0) for town in range(M)]
-IN_ANOTHER_REGION_PAIR: Final = [(3 + town, 3) for town in range(M)]
+#: Trips of one person in units of several.
+_M: Final = 3
+_PILED: Final = [(0, 0)] * _M
+_PILED_ELSEWHERE: Final = [(1, 1)] * _M
+#: All pairs of different towns of region 0, and all of region 1.
+_IN_ONE_REGION: Final = [(origin, destination) for origin in range(3) for destination in range(3)]
+_IN_ANOTHER_REGION: Final = [(origin + 3, destination + 3) for origin, destination in _IN_ONE_REGION]
+_REPEATED: Final = {"trips": _M}
+_DISTINCT: Final = {"trips": len(_IN_ONE_REGION), "distinct": True}
+_AT_MOST: Final = {"exactly": False}
 
 ONE_TRIP: Final = {
     pair.name: pair
@@ -154,45 +156,48 @@ ONE_TRIP: Final = {
         _pair("moved within a municipality", SUBSTITUTE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 1)]),
         _pair("moved across provinces", SUBSTITUTE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 9)]),
         _pair("moved across regions", SUBSTITUTE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 27)]),
-        _pair("moved to an empty cell", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)], others=0),
+        _pair(
+            "moved to an empty cell", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)],
+            empty=[(1, 1)],
+        ),
+        _pair("the only trip moved", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)], others=0),
         _pair("one trip added", ADD_REMOVE, FLAT, FLAT, left=[(0, 0)]),
         _pair(
-            "one trip or none", {"neighbours": "substitute", "exactly": False}, FLAT, FLAT,
-            left=[(0, 0)],
+            "one trip or none", SUBSTITUTE | {"exactly": False}, FLAT, FLAT, left=[(0, 0)],
         ),
     )
 }  # fmt: skip
 SEVERAL_TRIPS: Final = {
     pair.name: pair
     for pair in (
-        _pair("piled on one pair, added", _several(**ADD_REMOVE), FLAT, FLAT, left=PILED),
+        _pair("piled on one pair, added", ADD_REMOVE | _REPEATED, FLAT, FLAT, left=_PILED),
         _pair(
-            "distinct in one region pair, added", _several(**ADD_REMOVE, distinct=True),
-            TOWNS, TOWNS, left=IN_ONE_REGION_PAIR,
+            "distinct in one region pair, added", ADD_REMOVE | _DISTINCT, TOWNS, TOWNS,
+            left=_IN_ONE_REGION,
         ),
         _pair(
-            "piled on one pair, replaced", _several(**SUBSTITUTE), FLAT, FLAT,
-            left=PILED, right=PILED_ELSEWHERE,
+            "piled on one pair, replaced", SUBSTITUTE | _REPEATED, FLAT, FLAT,
+            left=_PILED, right=_PILED_ELSEWHERE,
         ),
         _pair(
-            "distinct in one region pair, replaced", _several(**SUBSTITUTE, distinct=True),
-            TOWNS, TOWNS, left=IN_ONE_REGION_PAIR, right=IN_ANOTHER_REGION_PAIR,
+            "distinct in one region pair, replaced", SUBSTITUTE | _DISTINCT, TOWNS, TOWNS,
+            left=_IN_ONE_REGION, right=_IN_ANOTHER_REGION,
         ),
         _pair(
-            "at most, replaced by nobody's trips", _several(**SUBSTITUTE, exactly=False),
-            FLAT, FLAT, left=PILED,
+            "at most, replaced by none", SUBSTITUTE | _REPEATED | _AT_MOST, FLAT, FLAT,
+            left=_PILED,
         ),
         _pair(
-            "at most, replaced by others", _several(**SUBSTITUTE, exactly=False), FLAT, FLAT,
-            left=PILED, right=PILED_ELSEWHERE,
+            "at most, replaced by others", SUBSTITUTE | _REPEATED | _AT_MOST, FLAT, FLAT,
+            left=_PILED, right=_PILED_ELSEWHERE,
         ),
         _pair(
-            "piled on an empty cell, added", _several(**ADD_REMOVE), FLAT, FLAT,
-            left=PILED, others=0,
+            "piled on an empty cell, added", ADD_REMOVE | _REPEATED, FLAT, FLAT,
+            left=_PILED, others=0,
         ),
         _pair(
-            "distinct empty cells, added", _several(**ADD_REMOVE, distinct=True), TOWNS, TOWNS,
-            left=IN_ONE_REGION_PAIR, others=0,
+            "distinct empty cells, added", ADD_REMOVE | _DISTINCT, TOWNS, TOWNS,
+            left=_IN_ONE_REGION, others=0,
         ),
     )
 }  # fmt: skip

@@ -164,7 +164,7 @@ def test_a_path_without_one_table_is_refused(place, refuse_release, write, flows
         ("sqlite:///nothing.db", "SELECT 1", "check the path"),
         ("sqlite:///trips.db", "", "empty"),
         ("sqlite:///trips.db", "SELEC 1", "syntax error"),
-        ("sqlite:///trips.db", "SELECT * FROM nothing", "no such table"),
+        ("sqlite:///trips.db", "SELECT * FROM journeys", "no such table"),
         ("sqlite:///trips.db", "DROP TABLE trips", "readonly"),
         ("sqlite:///trips.db", "SELECT 1 AS origin", "no column 'destination'"),
         ("postgresql://me:p@ss@host/name", "SELECT 1", "percent-encoded"),

@@ -223,9 +223,19 @@ def test_flows_are_drawn_on_a_map(browser, page):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("mode", ["matrix", "list", "map"])
-def test_a_phone_shows_everything_without_scrolling_sideways(browser, page, mode, dark):
-    browser.open(page, f"#/0.0.2/0.0.2/{mode}", width=390, height=844, dark=dark)
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("page", "#/0.0.2/0.0.2/matrix"),
+        ("page", "#/0.0.3/0.0.3/list"),
+        ("page", "#/0.0.2/0.0.2/map"),
+        ("confidential_page", "#/0.0.3/0.0.3/matrix"),
+        ("confidential_page", "#/0.0.3/0.0.3/list"),
+        ("plain_page", ""),
+    ],
+)
+def test_a_phone_shows_everything_without_scrolling_sideways(browser, request, name, address, dark):
+    browser.open(request.getfixturevalue(name), address, width=390, height=844, dark=dark)
     assert browser.run("return document.documentElement.scrollWidth") == 390
     small = browser.run(
         """return [...document.querySelectorAll('.tabs button, .action, .field')]

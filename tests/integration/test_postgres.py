@@ -65,7 +65,7 @@ def server():
     """Address of a fresh server without a password in it, started once."""
     folder, (user, prefix) = binaries(), as_user()
     # Not below pytest's own directory, which another user may not enter.
-    home = Path(tempfile.mkdtemp(prefix="inftda-pg-"))
+    home = Path(tempfile.mkdtemp(prefix="pg-inftda-"))
     port = free_port()
     (home / "password").write_text(PASSWORD + "\n")
     if user is not None:

@@ -1,6 +1,8 @@
 """Counts: leaves in tree order, run sums and child slices, against slow and obvious twins."""
 
 import tracemalloc
+from bisect import bisect_right
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,10 +14,11 @@ from reference_counts import (
     true_nodes,
 )
 
-from inftda.counts import DIGIT_BITS, Counts, collapse_kernel, radix_pass_kernel
+from inftda.counts import Counts, merge_equal_kernel, sum_level_kernel
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.tree import Axis, Tree
+from inftda.tree_order import DIGIT_BITS, radix_pass_kernel, sort_stretches_kernel
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
 ONE = Hierarchy.read({"state": ["I"]})
@@ -241,52 +244,106 @@ def test_memory_follows_the_leaves_and_not_the_pairs_of_areas():
 
 
 @pytest.mark.parametrize("n_words", [1, 2, 3])
-@pytest.mark.parametrize("n", [1, 2, 500])
-def test_one_pass_of_the_radix_sort_does_what_its_twin_does(n_words, n):
+@pytest.mark.parametrize(("n", "low", "high"), [(1, 0, 1), (2, 0, 2), (500, 0, 500), (90, 20, 70)])
+def test_one_pass_of_the_radix_sort_does_what_its_twin_does(n_words, n, low, high):
     for seed in range(5):
         words, counts = random_keys(n_words, n, seed=seed)
         for word in range(n_words):
             for shift in (0, 11, 33, 60):
                 out_words, out_counts = np.zeros_like(words), np.zeros_like(counts)
+                ends = np.empty(1 << DIGIT_BITS, np.int64)
                 before = words.copy()
-                moved = radix_pass_kernel(words, counts, word, shift, out_words, out_counts)
-                keys, sums = radix_pass(words, counts, word, shift, DIGIT_BITS)
+                moved = radix_pass_kernel(
+                    words, counts, low, high, word, shift, out_words, out_counts, ends
+                )
+                here = slice(low, high)
+                keys, sums = radix_pass(words[:, here], counts[here], word, shift, DIGIT_BITS)
                 np.testing.assert_array_equal(words, before)
                 if not moved:  # all digits are equal: the input is the answer
                     out_words, out_counts = words, counts
-                assert [tuple(key) for key in out_words.T.tolist()] == keys
-                assert out_counts.tolist() == sums
+                assert [tuple(key) for key in out_words[:, here].T.tolist()] == keys
+                assert out_counts[here].tolist() == sums
+                digits = [key[word] >> shift & (len(ends) - 1) for key in keys]
+                assert ends.tolist() == [
+                    low + bisect_right(digits, digit) for digit in range(len(ends))
+                ]
 
 
 def test_a_radix_pass_says_whether_it_moved_anything():
     words, counts = np.array([[5, 3, 5]], np.uint64), np.array([1, 2, 3])
-    spare_words, spare_counts = np.zeros_like(words), np.zeros_like(counts)
-    assert radix_pass_kernel(words, counts, 0, 0, spare_words, spare_counts)
-    assert spare_words.tolist() == [[3, 5, 5]]
-    assert spare_counts.tolist() == [2, 1, 3]
-    assert not radix_pass_kernel(words, counts, 0, DIGIT_BITS, spare_words, spare_counts)
+    spare = np.zeros_like(words), np.zeros_like(counts), np.empty(1 << DIGIT_BITS, np.int64)
+    assert radix_pass_kernel(words, counts, 0, 3, 0, 0, *spare)
+    assert spare[0].tolist() == [[3, 5, 5]]
+    assert spare[1].tolist() == [2, 1, 3]
+    assert not radix_pass_kernel(words, counts, 0, 3, 0, DIGIT_BITS, *spare)
+
+
+@pytest.mark.parametrize("n_words", [1, 2])
+def test_stretches_are_sorted_each_on_its_own(n_words):
+    words, counts = random_keys(n_words, 300, seed=1)
+    ends = np.array([0, 100, 101, 299, 300])
+    digits = [(w, s) for w in reversed(range(n_words)) for s in range(0, 64, DIGIT_BITS)]
+    place = [np.array(column, np.int64) for column in zip(*digits, strict=True)]
+    keys = [tuple(key) for key in words.T.tolist()]
+    pairs = list(zip(keys, counts.tolist(), strict=True))
+    expected = [
+        pair
+        for low, high in pairwise([0, *ends.tolist()])
+        for pair in sorted(pairs[low:high], key=lambda pair: pair[0])
+    ]
+    spare = np.empty_like(words), np.empty_like(counts)
+    sort_stretches_kernel(words, counts, ends, 0, len(ends), *place, *spare)
+    found = zip([tuple(key) for key in words.T.tolist()], counts.tolist(), strict=True)
+    assert list(found) == expected
 
 
 @pytest.mark.parametrize("n_words", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 300])
-def test_merging_runs_does_what_its_twin_does(n_words, n):
+def test_summing_up_a_level_does_what_its_twin_does(n_words, n):
     for seed in range(5):
         words, counts = random_keys(n_words, n, seed=seed)
         words = words[:, np.lexsort(words[::-1])].copy()
         for word in range(n_words):
-            for above in (0, 4, 40, 62, 64):
-                first, sums, starts = collapse(words, counts, word, above)
-                out_words, out_counts = words.copy(), counts.copy()
+            for shift, bits in ((0, 4), (4, 30), (34, 28), (60, 4)):
+                first, sums, starts = collapse(words, counts, word, shift + bits)
+                # Two strangers in front must be left alone.
+                strangers = np.full((n_words, 2), 7, np.uint64)
+                out_words = np.concatenate([strangers, words], axis=1)
+                out_counts = np.concatenate([[-1, -2], counts])
+                ordinal, count = np.empty(n, np.int32), np.empty(n, np.int64)
                 start = np.full(n + 1, -1, np.int64)
-                runs = collapse_kernel(out_words, out_counts, n, word, above, start)
+                runs = sum_level_kernel(
+                    out_words, out_counts, 2, n, word, shift, bits, ordinal, count, start
+                )
                 assert runs == len(first)
                 assert start[: runs + 1].tolist() == starts
-                assert out_counts[:runs].tolist() == sums
-                keys = out_words[: word + 1, :runs].T.tolist()
+                assert out_counts[: runs + 2].tolist() == [-1, -2, *sums]
+                keys = out_words[: word + 1, 2 : runs + 2].T.tolist()
                 assert [tuple(key) for key in keys] == [key[: word + 1] for key in first]
+                assert count.tolist() == counts.tolist()
+                mask = (1 << bits) - 1
+                whole = [(int(key) >> shift & mask) for key in words[word]]
+                assert ordinal.tolist() == whole
 
 
-def test_merging_runs_can_do_without_their_starts():
-    words, counts = np.array([[1, 1, 2, 9]], np.uint64), np.array([1, 2, 3, 4])
-    assert collapse_kernel(words, counts, 3, 0, 0, np.empty(0, np.int64)) == 2
-    assert counts[:2].tolist() == [3, 3]
+def test_equal_keys_are_merged_and_their_counts_added_up():
+    words = np.array([[9, 1, 1, 2, 9], [0, 5, 5, 5, 0]], np.uint64)
+    counts = np.array([7, 1, 2, 3, 4])
+    assert merge_equal_kernel(words, counts, 1, 4) == 2
+    assert words[:, :3].tolist() == [[9, 1, 2], [0, 5, 5]]
+    assert counts[:3].tolist() == [7, 3, 3]
+
+
+def test_parts_on_several_threads_give_what_one_thread_gives(monkeypatch):
+    """Few leaves are not worth threads, so the limit is lowered for the test."""
+    random = np.random.default_rng(1)
+    areas = [random.integers(0, 3, 5_000).astype(np.int32) for _ in range(2)]
+    counts = random.integers(0, 5, 5_000)
+    tree = TREES["destination tree"]
+    alone = Counts.from_leaves(tree, areas, counts)
+    monkeypatch.setattr("inftda.counts.FEW", 0)
+    monkeypatch.setattr("inftda.counts.available_cores", lambda: 3)
+    together = Counts.from_leaves(tree, areas, counts)
+    for a, b in zip(alone.levels, together.levels, strict=True):
+        for name in ("start", "ordinal", "count"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))

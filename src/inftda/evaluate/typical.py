@@ -12,8 +12,18 @@ would look better (large noise on a small flow moves it to another class) and wo
 question nobody can ask without the truth.
 
 It is an estimate, not a guarantee: the release is not the truth, and where noise has replaced
-most of the detail (the finest level, sizes near the noise) simulation cannot know what was
-lost. What is guaranteed is in `inftda.evaluate.bounds`. This module never sees the truth.
+most of the detail simulation cannot know what was lost. On public data with known truth (three
+countries' tables, epsilon 0.1 to 10) the 95 % point held for 94 to 99 % of the numbers in every
+class of the levels of the tree with a thousand numbers or more. Three things to know:
+
+- The median is too low for numbers about as large as the noise at the finest levels: 25 to 45 %
+  of them, not half, are that good.
+- The share of false numbers is rough: between a half and three times the true share.
+- Sums that run across the tree (all trips from a town, when destinations are refined first)
+  gather what was lost in many places, all in one direction. There the simulated point held
+  for as few as 65 %, and had to be up to 1.97 times as large. It is stated doubled.
+
+What is guaranteed is in `inftda.evaluate.bounds`. This module never sees the truth.
 """
 
 import time
@@ -42,6 +52,8 @@ if TYPE_CHECKING:
 
 #: Lower ends of the size classes; the last class is open.
 CLASS_STARTS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
+#: By how much simulated errors are enlarged for sums across the tree; see above.
+ACROSS_FACTOR = 2
 #: Fewer simulated numbers than this say nothing about a 95 % point; such a class is joined
 #: with its neighbour.
 MIN_SIMULATED = 40
@@ -88,12 +100,14 @@ class LevelErrors:
     Attributes:
         depths: level on each axis, 0 for the whole.
         name: for people, as `TreeLevel.name`.
+        is_rough: whether these are sums across the tree, whose errors are stated doubled.
         overall: all published numbers together.
         classes: by size, ascending.
     """
 
     depths: tuple[int, ...]
     name: str
+    is_rough: bool
     overall: TypicalError
     classes: tuple[TypicalError, ...]
 
@@ -293,6 +307,7 @@ class _Tally:
     ) -> None:
         self.depths = depths
         self.name = TreeLevel(0, None, tree.axes, depths).name
+        self.is_rough = all(level.depths != depths for level in tree.levels)
         self._sums = LevelSums(tree, depths)
         self._truth = self._sums.of(areas, flow)
         n_classes = len(CLASS_STARTS)
@@ -321,20 +336,22 @@ class _Tally:
         groups = _joined(used, self._errors.sum(axis=1))
         classes = tuple(self._entry(group) for group in groups)
         everything = np.arange(len(CLASS_STARTS))
-        return LevelErrors(self.depths, self.name, self._entry(everything), classes)
+        overall = self._entry(everything)
+        return LevelErrors(self.depths, self.name, self.is_rough, overall, classes)
 
     def _entry(self, group: NDArray[np.intp]) -> TypicalError:
         bins = self._errors[group].sum(axis=0)
         n_simulated, n_released = int(bins.sum()), int(self._released[group].sum())
         last = int(group[-1])
         is_open = last == len(CLASS_STARTS) - 1
+        factor = ACROSS_FACTOR if self.is_rough else 1
         return TypicalError(
             low=CLASS_STARTS[int(group[0])],
             high=None if is_open else CLASS_STARTS[last + 1] - 1,
             n_released=n_released,
             n_simulated=n_simulated,
-            median=_quantile(bins, 0.5),
-            p95=_quantile(bins, 0.95),
+            median=factor * _quantile(bins, 0.5),
+            p95=factor * _quantile(bins, 0.95),
             false=int(self._false[group].sum()) / max(n_simulated, 1),
             lost=int(self._lost[group].sum()) / max(n_released * self._runs, 1),
         )

@@ -91,6 +91,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         MissingExtraError: the source needs an optional library.
 
     Example:
+        >>> from inftda.hierarchy import Hierarchy
         >>> towns = Hierarchy.read({"town": ["001", "002"]})
         >>> trips = {"origin": ["001", "001", "002"], "destination": ["002", "002", "002"]}
         >>> leaves = read_leaves(trips, [("origin", towns), ("destination", towns)])

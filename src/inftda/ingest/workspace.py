@@ -8,9 +8,10 @@ on: a failure is reported by its kind.
 from __future__ import annotations
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import duckdb
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     import pyarrow as pa
+
+T = TypeVar("T")
+
+#: Folders with this prefix that no process holds are removed, so it must be nobody else's.
+SPILL_PREFIX: Final = "inftda-spill-"
 
 
 class Workspace:
@@ -65,7 +71,7 @@ class Workspace:
     def _make_directory(self, stack: ExitStack) -> Path:
         parent = Path(self._spill_parent or tempfile.gettempdir())
         try:
-            return stack.enter_context(private_folder(parent, "inftda-"))
+            return stack.enter_context(private_folder(parent, SPILL_PREFIX))
         except OSError as problem:
             raise IngestError(
                 f"cannot make a temporary directory in {str(parent)!r}: "
@@ -112,11 +118,22 @@ class Workspace:
 
     def run(self, sql: str) -> None:
         """Run a statement that gives nothing back."""
-        self._connection.execute(sql)
+        self._wait_for(lambda: self._connection.execute(sql))
 
     def fetch(self, sql: str, parameters: Sequence[str] = ()) -> pa.Table:
         """The rows of a query; `parameters` replace its question marks."""
-        return self._connection.sql(sql, params=list(parameters) or None).to_arrow_table()
+        query = self._connection.sql(sql, params=list(parameters) or None)
+        return self._wait_for(query.to_arrow_table)
+
+    def _wait_for(self, action: Callable[[], T]) -> T:
+        """Do something long in a thread of its own, so that Ctrl-C is heard meanwhile."""
+        with ThreadPoolExecutor(max_workers=1) as worker:
+            result = worker.submit(action)
+            try:
+                return result.result()
+            except KeyboardInterrupt:
+                self._connection.interrupt()
+                raise
 
 
 def quote(text: str) -> str:

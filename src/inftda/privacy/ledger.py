@@ -304,7 +304,8 @@ class Ledger:
             try:
                 yield database
             except BaseException:
-                database.execute("ROLLBACK")
+                if database.in_transaction:  # a full disk has ended it already
+                    database.execute("ROLLBACK")
                 raise
             database.execute("COMMIT")
 

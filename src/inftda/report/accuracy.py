@@ -22,6 +22,11 @@ from inftda.tree import TreeLevel
 BETA = 0.05
 #: A true flow of a size class that vanishes more often than this is worth a warning.
 OFTEN_LOST = 0.05
+_ACROSS = (
+    " In the explorer one can also look at sums across these levels, such as all trips from one "
+    "place. Their errors are harder to tell from a simulation; they are stated twice as large "
+    "as simulated, and marked as a rough guess."
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
         ),
         _key(),
         _errors_table(rows),
-        *_reading(rows, errors),
+        *_reading(rows, errors, is_od=release.tree.is_od),
         *_by_size(rows, errors),
     ]
     return tag("section", *parts, id="accuracy", aria_labelledby="accuracy-title")
@@ -183,14 +188,14 @@ class _Scale:
         return tag("svg", Html("".join(marks)), aria_hidden="true")
 
 
-def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Html]:
+def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: bool) -> list[Html]:
     parts = [tag("h3", "How to read this")]
     if any(row.guaranteed is not None for row in rows):
         parts.append(
             tag(
                 "p",
                 tag("strong", "Guaranteed"),
-                f" errors follow from the noise alone. With a probability of {1 - BETA:.0%} they "
+                f" errors follow from the noise alone. With a probability of {100 * (1 - BETA):.0f} % they "
                 "hold for every number of every level at once, published or not: a pair that is "
                 "not in the table has a true number of no more than that.",
             )
@@ -212,10 +217,11 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Htm
         tag("p", *_zeros(rows)),
         tag(
             "p",
-            "Compared with the truth on three test data sets, the stated 95 % held for 94 to 99 % "
-            "of the numbers in nearly every class. The median is too optimistic for numbers "
-            "about as large as the noise at the finest levels (a third of them, not half, are "
-            "that good), and the share of false pairs is rough.",
+            "Compared with the truth on three public data sets, the stated 95 % held for 94 to "
+            "99 % of the numbers, level by level and size by size. The median is too optimistic "
+            "for numbers about as large as the noise at the finest levels (about a third of "
+            "them, not half, are that good), and the share of false pairs is rough.",
+            _ACROSS if is_od else "",
             class_="note",
         ),
     ]

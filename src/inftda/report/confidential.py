@@ -96,7 +96,9 @@ def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to sh
             "contents": links(measures="Measures", explore="Explore"),
             "sections": _measures_section(measures),
             "explore_title": "Truth beside release",
-            "explore_lead": explore_lead(release, contents),
+            "explore_lead": explore_lead(
+                release, contents, shade="the further a number is from the truth"
+            ),
             "technical": "",
             "footer": footer(),
             "packed": contents.packed,

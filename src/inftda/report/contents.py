@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluate.typical import MAX_CELLS, Areas, Cells, LevelSums, TypicalErrors
+from inftda.evaluate.typical import (
+    MAX_CELLS,
+    Areas,
+    Cells,
+    LevelErrors,
+    LevelSums,
+    TypicalErrors,
+)
 from inftda.hierarchy import Hierarchy
 from inftda.report.labels import Labels
 from inftda.report.packing import Pack, varints, zigzag
@@ -163,6 +170,7 @@ def _header(
             for number, axis in enumerate(axes)
         ],
         "errors": None if errors is None else _errors(errors, depths),
+        "rough": [] if errors is None else [_key(at) for at in errors.levels if at.is_rough],
     }
 
 
@@ -213,12 +221,16 @@ def _levels(hierarchy: Hierarchy, number: int, labels: Labels, depth: int) -> li
 def _errors(errors: TypicalErrors, depths: tuple[int, ...]) -> dict[str, list[list[float]]]:
     """Level to its size classes: smallest number, median, 95 % point, share of false ones."""
     return {
-        ",".join(map(str, level.depths)): [
+        _key(level): [
             [entry.low, entry.median, entry.p95, round(entry.false, 3)] for entry in level.classes
         ]
         for level in errors.levels
         if all(at <= most for at, most in zip(level.depths, depths, strict=True))
     }
+
+
+def _key(level: LevelErrors) -> str:
+    return ",".join(map(str, level.depths))
 
 
 def _add_places(pack: Pack, tree: Tree, labels: Labels, depths: tuple[int, ...]) -> None:

@@ -106,7 +106,9 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
             ),
             "sections": join([promise_section(release), accuracy_section(release, errors)]),
             "explore_title": "Explore the numbers",
-            "explore_lead": explore_lead(release, contents),
+            "explore_lead": explore_lead(
+                release, contents, shade="the less a number is to be trusted"
+            ),
             "technical": technical_section(release),
             "footer": footer(),
             "packed": contents.packed,
@@ -142,13 +144,13 @@ def summary(release: Release) -> str:
     )
 
 
-def explore_lead(release: Release, contents: Contents) -> str:
-    """How to use the explorer, and what it does not hold."""
-    words = "Choose a level and look for an area; what you see can be downloaded."
+def explore_lead(release: Release, contents: Contents, *, shade: str) -> str:
+    """How to use the explorer, what a faint shade means, and what the page does not hold."""
+    words = "Choose a level and look for a code or name; what you see can be downloaded."
     if len(release.tree.axes) == 2:
         words = (
             "Click a number to zoom into both ends, a heading to zoom into one. "
-            "The fainter the shade, the less a number is to be trusted."
+            f"The fainter the shade, {shade}."
         )
     finest = tuple(axis.hierarchy.depth for axis in release.tree.axes)
     if contents.depths != finest:

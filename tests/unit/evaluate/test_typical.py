@@ -119,6 +119,18 @@ def test_a_noised_total_has_an_error(country):
     assert found.at((0, 0)).overall.p95 > 0
 
 
+def test_sums_across_the_tree_are_rough_and_stated_doubled(made, errors, monkeypatch):
+    across = {level.depths for level in errors.levels if level.is_rough}
+    assert across == {level.depths for level in errors.levels} - {
+        level.depths for level in made.tree.levels
+    }
+    monkeypatch.setattr(typical, "ACROSS_FACTOR", 1)
+    plain = typical_errors(made, runs=10, seconds=60, source=SeededSource(4))
+    for stated, simulated in zip(errors.levels, plain.levels, strict=True):
+        factor = 2 if stated.is_rough else 1
+        assert stated.overall.p95 == factor * simulated.overall.p95
+
+
 def test_every_pair_of_levels_is_looked_at(errors, made):
     depth = made.tree.axes[0].hierarchy.depth
     assert len(errors.levels) == (depth + 1) ** 2

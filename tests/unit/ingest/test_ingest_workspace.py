@@ -1,6 +1,9 @@
 """The workspace: private, bounded, gone afterwards, offline."""
 
+import signal
 import stat
+import subprocess
+import sys
 
 import duckdb
 import numpy as np
@@ -28,6 +31,13 @@ def test_the_spill_directory_is_removed_after_an_error(read, tmp_path):
     with pytest.raises(IngestError):
         read({"origin": ["X"], "destination": ["002"]}, spill_directory=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_other_folders_beside_the_spill_directory_are_left_alone(read, tmp_path):
+    mine = tmp_path / "inftda-results"
+    mine.mkdir(mode=0o700)
+    read(TRIPS, spill_directory=tmp_path)
+    assert list(tmp_path.iterdir()) == [mine]
 
 
 def test_nothing_is_left_where_duckdb_refuses_its_settings(tmp_path):
@@ -122,3 +132,38 @@ def test_memory_that_cannot_suffice_is_one_clear_error(tmp_path):
     areas = Hierarchy.read({"area": codes})
     with pytest.raises(IngestError, match="memory or disk space ran out"):
         read_leaves(tmp_path / "trips.parquet", [("origin", areas)], memory_limit="2MB")
+
+
+ENDLESS = """
+import sys
+import pyarrow as pa
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import read_leaves
+
+batch = pa.record_batch({"town": ["001"] * 10_000})
+
+def batches():
+    for i in range(10**9):
+        if i == 10:
+            print("reading", flush=True)
+        yield batch
+
+towns = Hierarchy.read({"town": ["001"]})
+stream = pa.RecordBatchReader.from_batches(batch.schema, batches())
+try:
+    read_leaves(stream, [("town", towns)], spill_directory=sys.argv[1])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_is_heard_while_rows_are_read_and_nothing_is_left_behind(tmp_path):
+    command = [sys.executable, "-c", ENDLESS, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "reading\n"
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=20)[0] == "interrupted\n"
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
@@ -37,9 +38,9 @@ WHILE_RELEASING: Final = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.binaryAsString": "true",
 }
-#: Rows of the input are quoted in warnings about failed tasks, so a session that is started
-#: here logs nothing.
-LOG_LEVEL: Final = "OFF"
+#: Warnings about failed tasks quote rows of the input, so the driver of a session that is
+#: started here logs nothing.
+QUIET: Final = Path(__file__).with_name("quiet.properties").as_uri()
 
 
 @contextmanager
@@ -70,6 +71,9 @@ def opened(master: str | None) -> Iterator[SparkSession]:
 
 
 def _start(master: str | None) -> SparkSession:
+    if not os.environ.get("INFTDA_DEBUG"):
+        options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Dlog4j2.configurationFile={QUIET}"
+        os.environ["SPARK_SUBMIT_OPTS"] = options.strip()
     if master is None or master.startswith("local"):
         # Workers on this machine need the same libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -80,12 +84,9 @@ def _start(master: str | None) -> SparkSession:
         builder = builder.config(name, value)
     try:
         with _quietly():
-            session = builder.getOrCreate()
+            return builder.getOrCreate()
     except (*SPARK_ERRORS, OSError) as problem:
         kind = type(problem).__name__
-    else:
-        session.sparkContext.setLogLevel(LOG_LEVEL)
-        return session
     raise InftdaError(
         f"Spark does not start ({kind}); it needs Java 17 or newer on the path or in JAVA_HOME, "
         f"and a master it can reach, got {master or 'none'}"

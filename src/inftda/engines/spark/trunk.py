@@ -11,18 +11,16 @@ Shares are judged by released counts and the public tree, never by the truth.
 
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from inftda.counts import Counts
-from inftda.engines.spark import tasks
 from inftda.engines.spark.cost import levels_below, n_descendants, subtree_cost
 from inftda.engines.spark.frontier import Frontier
-from inftda.engines.spark.leaves import SparkLeaves
 from inftda.engines.spark.matching import Areas, Ascent, Matcher, first_leaves
-from inftda.engines.spark.session import carry_out
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.topdown import Nodes, TopDown, join, release_root
 from inftda.tree import Tree, TreeLevel
@@ -33,20 +31,32 @@ MOST_NODES = 1 << 20
 GROUP_COST = float(1 << 25)
 
 
+class Leaves(Protocol):
+    """The truth, wherever it is."""
+
+    def sum_up(self, within: Matcher | None, ascent: Ascent) -> pa.Table:
+        """True nodes of a level: area numbers on each axis, and `n`; zeros are left out.
+
+        Args:
+            within: only leaves below these nodes are counted; None counts all.
+            ascent: to the level.
+        """
+
+
 @dataclass(frozen=True)
 class Trunk:
     """What the driver needs to divide the first levels.
 
     Attributes:
         tree: the public tree.
-        leaves: the truth, on the executors.
+        leaves: the truth.
         mechanism: how nodes are divided.
         setting: noise for the driver's part; every level is charged at most once.
         groups: the least number of groups to aim at.
     """
 
     tree: Tree
-    leaves: SparkLeaves
+    leaves: Leaves
     mechanism: TopDown
     setting: Setting
     groups: int
@@ -113,16 +123,8 @@ class Trunk:
 
         A node of `deepest` is stood in for by its first leaf: levels further down are not true.
         """
-        frame, names = self.leaves.frame, self.leaves.areas
         within = None if areas is None else Matcher(at, areas)
-        sent = frame.sparkSession.sparkContext.broadcast((within, Ascent(deepest)))
-
-        def climb(batches):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - called by Spark
-            return tasks.climb(*sent.value, batches)
-
-        nodes = frame.mapInArrow(climb, frame.schema)
-        sums = carry_out(nodes.groupBy(*names).agg(F.sum("n").alias("n")).toArrow)
-        sent.destroy()
+        sums = self.leaves.sum_up(within, Ascent(deepest))
         *numbers, n = (column.to_numpy() for column in sums.columns)
         true_nodes = tuple(column.astype(np.int32) for column in numbers)
         return Counts.from_leaves(

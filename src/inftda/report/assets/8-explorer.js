@@ -188,7 +188,11 @@ class Explorer {
     if (!typical) return '';
     if (typical.p95 === 0 && levels.join() === '0,0') return 'The overall total is exact.';
     const chance = typical.isFalse >= 0.05 ? ' Some numbers of this size stand where the truth is zero.' : '';
-    return `95 % of numbers like this are within ±${whole(typical.p95)} (${percent(typical.p95 / Math.abs(value))}).${chance}`;
+    const size = `±${whole(typical.p95)} (${percent(typical.p95 / Math.abs(value))})`;
+    if (this.model.header.rough.includes(levels.join())) {
+      return `Rough guess of its error: ${size}; this is a sum across the levels at which noise was added.`;
+    }
+    return `95 % of numbers like this are within ${size}.${chance}`;
   }
 
   /* Everything in view, not only the rows on the screen. */

@@ -1,0 +1,253 @@
+"""The order of the refinement path: sort keys of leaves, and sorting by them.
+
+A key holds, for each splitting level, a leaf's place among the children of its parent. Each
+level has its own bits, so the key of a leaf is the OR of one looked-up word per axis, and
+comparing keys is comparing paths. Sorting is by radix: a comparison sort on ten columns of
+24 million leaves takes the better part of a minute, this takes a second or two.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.compiled import kernel
+from inftda.tree import Tree, TreeLevel
+
+WORD_BITS = 64
+#: Bits sorted by one pass: 2^11 counters stay in the first-level cache.
+DIGIT_BITS = 11
+
+Keys = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each splitting level's child ordinal stands in the sort key of a leaf.
+
+    A key is one or more 64-bit words, most significant first; an ordinal never straddles
+    two words. Depth-first order on an axis is order of ordinals, so comparing keys is
+    comparing refinement paths.
+    """
+
+    tree: Tree
+    levels: tuple[TreeLevel, ...]  # splitting levels, coarse to fine
+    bits: tuple[int, ...]  # of the ordinal of each level
+    word: tuple[int, ...]  # number of the word it stands in
+    shift: tuple[int, ...]  # and how far from that word's low end
+
+    @classmethod
+    def of(cls, tree: Tree) -> "Layout":
+        """The layout of the keys of a tree."""
+        levels = tree.splitting_levels
+        bits = [(level.max_children - 1).bit_length() for level in levels]
+        word, shift, place, used = [0] * len(levels), [0] * len(levels), 0, 0
+        for i in reversed(range(len(levels))):
+            if used + bits[i] > WORD_BITS:
+                place, used = place + 1, 0
+            word[i], shift[i] = place, used
+            used += bits[i]
+        # Words were filled from the fine end; number them from the coarse end.
+        return cls(tree, levels, tuple(bits), tuple(place - w for w in word), tuple(shift))
+
+    @property
+    def n_words(self) -> int:
+        """Words of a key."""
+        return self.word[-1] + 1 if self.word else 1
+
+    @property
+    def cut(self) -> int:
+        """Lowest of the key's top bits: leaves are dealt out by these before they are sorted."""
+        return max(self.used_bits(0) - DIGIT_BITS, 0)
+
+    def is_below_cut(self, place: int) -> bool:
+        """Whether nodes with one parent at this level always agree in the top bits."""
+        return self.word[place] > 0 or self.shift[place] + self.bits[place] <= self.cut
+
+    def used_bits(self, word: int) -> int:
+        """Bits in use at the low end of a word."""
+        places = zip(self.bits, self.word, self.shift, strict=True)
+        return max((shift + bits for bits, w, shift in places if w == word), default=0)
+
+    def keys(self, areas: Sequence[NDArray[np.int32]]) -> NDArray[np.uint64]:
+        """uint64[n_words, leaves]: every axis has its own bits of the key, so they are ORed."""
+        words = np.zeros((self.n_words, len(areas[0])), np.uint64)
+        for axis, numbers in enumerate(areas):
+            table = self._axis_bits(axis)
+            for word in range(self.n_words):
+                if table[word].any():
+                    words[word] |= table[word][numbers]
+        return words
+
+    def _axis_bits(self, axis: int) -> NDArray[np.uint64]:
+        """uint64[n_words, finest areas]: the bits one axis contributes to the key."""
+        hierarchy = self.tree.axes[axis].hierarchy
+        table = np.zeros((self.n_words, hierarchy.n_areas(hierarchy.depth)), np.uint64)
+        for level, word, shift in zip(self.levels, self.word, self.shift, strict=True):
+            if level.axis != axis:
+                continue
+            start = level.child_start
+            ordinal = np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
+            of_leaf = ordinal[hierarchy.ancestor(hierarchy.depth, level.depths[axis])]
+            table[word] |= of_leaf.astype(np.uint64) << np.uint64(shift)
+        return table
+
+    def ordinal(self, words: NDArray[np.uint64], level: int) -> NDArray[np.int32]:
+        """int32: the ordinal of one level (by its place in `levels`) in each key."""
+        mask = np.uint64((1 << self.bits[level]) - 1)
+        row: NDArray[np.uint64] = words[self.word[level]]
+        return ((row >> np.uint64(self.shift[level])) & mask).astype(np.int32)
+
+    def areas(self, words: NDArray[np.uint64], top: int) -> tuple[NDArray[np.int32], ...]:
+        """Area numbers on each axis of the nodes of tree level `top` that the keys lie in."""
+        areas = [np.zeros(words.shape[1], np.int32) for _ in self.tree.axes]
+        for place, level in enumerate(self.levels):
+            if level.index <= top:
+                axis = level.axis
+                areas[axis] = level.child_start[areas[axis]] + self.ordinal(words, place)
+        return tuple(areas)
+
+
+class Dealt(NamedTuple):
+    """Leaves ordered by the top bits of their keys.
+
+    Attributes:
+        keys: uint64[n_words, n].
+        counts: int64[n].
+        ends: int64[2^DIGIT_BITS], where the stretch of each value of the top bits ends.
+        spare_keys: room for as many keys, to sort with.
+        spare_counts: likewise for counts.
+    """
+
+    keys: Keys
+    counts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    spare_keys: Keys
+    spare_counts: NDArray[np.int64]
+
+
+def deal_out(layout: Layout, keys: Keys, counts: NDArray[np.int64]) -> Dealt:
+    """Order leaves by the top bits of their keys; `keys` is used up, `counts` is not."""
+    out_keys, out_counts = np.empty_like(keys), np.empty_like(counts)
+    ends = np.zeros(1 << DIGIT_BITS, np.int64)
+    n = len(counts)
+    if radix_pass_kernel(keys, counts, 0, n, 0, layout.cut, out_keys, out_counts, ends):
+        return Dealt(out_keys, out_counts, ends, keys, np.empty_like(counts))
+    return Dealt(keys, counts.copy(), ends, out_keys, out_counts)
+
+
+def digits_below_cut(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Word and shift of every digit to sort by inside one value of the top bits, low first."""
+    places = [
+        (word, shift)
+        for word in reversed(range(layout.n_words))
+        for shift in range(0, layout.used_bits(word) if word else layout.cut, DIGIT_BITS)
+    ]
+    return np.array([w for w, _ in places], np.int64), np.array([s for _, s in places], np.int64)
+
+
+@kernel
+def sort_stretches_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    keys: Keys,
+    counts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    first: int,
+    last: int,
+    words: NDArray[np.int64],
+    shifts: NDArray[np.int64],
+    spare_keys: Keys,
+    spare_counts: NDArray[np.int64],
+) -> None:
+    """Sort each of the stretches first..last on its own, by all digits given.
+
+    Stretches are short, so all passes over one stay in the cache.
+
+    Args:
+        keys: uint64[n_words, n], sorted within each stretch.
+        counts: int64[n], moved along.
+        ends: int64[stretches], where each stretch ends; each starts where the one before ends.
+        first: first stretch.
+        last: stretch behind the last.
+        words: int64[digits], word of each digit, least significant first.
+        shifts: int64[digits], its distance from the word's low end.
+        spare_keys: uint64[n_words, n], overwritten.
+        spare_counts: int64[n], overwritten.
+    """
+    place = np.empty(1 << DIGIT_BITS, np.int64)
+    for stretch in range(first, last):
+        low = ends[stretch - 1] if stretch > 0 else 0
+        high = ends[stretch]
+        if high - low < 2:
+            continue
+        is_spare = False
+        for digit in range(words.size):
+            word, shift = words[digit], shifts[digit]
+            if is_spare:
+                moved = radix_pass_kernel(
+                    spare_keys, spare_counts, low, high, word, shift, keys, counts, place
+                )
+            else:
+                moved = radix_pass_kernel(
+                    keys, counts, low, high, word, shift, spare_keys, spare_counts, place
+                )
+            if moved:
+                is_spare = not is_spare
+        if is_spare:
+            for w in range(keys.shape[0]):
+                for i in range(low, high):
+                    keys[w, i] = spare_keys[w, i]
+            for i in range(low, high):
+                counts[i] = spare_counts[i]
+
+
+@kernel
+def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    keys: Keys,
+    counts: NDArray[np.int64],
+    low: int,
+    high: int,
+    word: int,
+    shift: int,
+    out_keys: Keys,
+    out_counts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> bool:
+    """Scatter the keys and counts low..high by one digit, keeping the order of equal digits.
+
+    Args:
+        keys: uint64[n_words, n]; not changed.
+        counts: int64[n]; not changed.
+        low: first of them.
+        high: one behind the last.
+        word: number of the word the digit stands in.
+        shift: how far from the word's low end it stands.
+        out_keys: uint64[n_words, n], written from low to high.
+        out_counts: int64[n], likewise.
+        ends: int64[2^DIGIT_BITS], written: where each digit's stretch ends.
+
+    Returns:
+        False if all digits are equal and nothing was moved.
+    """
+    mask = np.uint64((1 << DIGIT_BITS) - 1)
+    by = np.uint64(shift)
+    ends[:] = 0
+    for i in range(low, high):
+        ends[(keys[word, i] >> by) & mask] += 1
+    is_moved = high > low and ends[(keys[word, low] >> by) & mask] < high - low
+    before = low
+    for digit in range(ends.size):
+        here = ends[digit]
+        # What ends up as the end of a stretch is first where its next key goes.
+        ends[digit] = before if is_moved else before + here
+        before += here
+    if is_moved:
+        for i in range(low, high):
+            digit = (keys[word, i] >> by) & mask
+            to = ends[digit]
+            ends[digit] = to + 1
+            for w in range(keys.shape[0]):
+                out_keys[w, to] = keys[w, i]
+            out_counts[to] = counts[i]
+    return is_moved

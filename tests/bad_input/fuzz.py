@@ -1,0 +1,381 @@
+"""Feeds the readers with made-up and damaged input for a given time: `make fuzz`.
+
+Whatever comes in, a command either works (exit code 0) or says in one line what to change
+(exit code 2), leaves no file behind, and does not take for ever. What breaks this rule is
+shrunk by hypothesis and printed; it then belongs into `test_found_by_fuzzing.py`.
+
+The work is done by a child process, so that even a crash of a library is a finding.
+"""
+
+import argparse
+import contextlib
+import copy
+import gzip
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from inftda.cli.main import run
+
+AREAS = "region,town\nN,1\nN,2\nS,3\nS,4\n"
+FLOWS = "origin,destination,count\n1,2,30\n3,4,20\n"
+BUDGET = ["--epsilon", "1", "--delta", "1e-8"]
+#: One example that takes longer is a finding.
+MAX_SECONDS = 20
+
+# --- input: cells and bytes that have caused trouble somewhere -----------------------------
+
+ODD_TEXT = st.sampled_from(
+    ["", " ", "1", "2", "3", "4", "N", "S", "01", "1.0", "1e3", "-1", "NaN", "inf", "NULL", "null",
+     "true", '"', '""', "'", "\\", "\\N", ",", ";", "\t", "|", "#", "--", "\r", "\n", "\r\n", "\0",
+     "\ufeff", "\u200b", "\uff11", "\u0661", "é", "e\u0301", "😀", "origin", "destination",
+     "count", "flow", "all", "outside", "region", "town", "person", "9" * 30, "0x10", "1_0",
+     "9223372036854775807", "9223372036854775808", "$x", "c0", "../x", "=1+1", "x" * 300]
+)  # fmt: skip
+CELLS = st.one_of(ODD_TEXT, st.text(max_size=6), st.integers(-3, 40).map(str))
+ENCODINGS = st.sampled_from(["utf-8"] * 8 + ["utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
+DAMAGE = st.lists(
+    st.tuples(
+        st.sampled_from(["flip", "cut", "insert", "repeat", "zero"]),
+        st.floats(0, 1),
+        st.binary(max_size=8),
+        st.integers(1, 64),
+    ),
+    max_size=4,
+)
+
+
+def damaged(content: bytes, changes) -> bytes:
+    for kind, where, extra, length in changes:
+        at = int(where * len(content))
+        if kind == "flip" and content:
+            at = min(at, len(content) - 1)
+            mask = extra[0] if extra else 1
+            content = content[:at] + bytes([content[at] ^ (mask or 1)]) + content[at + 1 :]
+        elif kind == "cut":
+            content = content[:at]
+        elif kind == "insert":
+            content = content[:at] + extra + content[at:]
+        elif kind == "repeat":
+            content = content[: at + length] + content[at : at + length] + content[at + length :]
+        elif kind == "zero":
+            content = content[:at] + bytes(length) + content[at + length :]
+    return content
+
+
+@st.composite
+def csv_bytes(draw, names):
+    """Mostly sensible headers, odd cells, any separator, any encoding, then some damage."""
+    header = draw(
+        st.one_of(st.just(names), st.permutations(names), st.lists(CELLS, min_size=1, max_size=4))
+    )
+    width = st.just(len(header)) if draw(st.integers(0, 9)) else st.integers(0, 5)
+    rows = draw(
+        st.lists(width.flatmap(lambda n: st.lists(CELLS, min_size=n, max_size=n)), max_size=6)
+    )
+    separator = draw(st.sampled_from([","] * 4 + [";", "\t", "|"]))
+    end = draw(st.sampled_from(["\n", "\n", "\r\n", "\r"]))
+    is_quoted = draw(st.booleans())
+
+    def cell(value):
+        return '"' + value.replace('"', '""') + '"' if is_quoted else value
+
+    text = end.join(separator.join(map(cell, row)) for row in [header, *rows])
+    text += end if draw(st.booleans()) else ""
+    content = text.encode(draw(ENCODINGS), errors="replace")
+    return damaged(content, draw(DAMAGE)) if draw(st.integers(0, 3)) == 0 else content
+
+
+COLUMNS = st.one_of(
+    st.lists(st.one_of(st.none(), st.sampled_from(["1", "2", "3", "4", "", "x"])), max_size=5),
+    st.lists(st.one_of(st.none(), st.integers(-3, 2**63 - 1)), max_size=5),
+    st.lists(st.one_of(st.none(), st.floats()), max_size=5),
+    st.lists(st.booleans(), max_size=5),
+    st.lists(st.binary(max_size=3), max_size=5),
+    st.lists(st.lists(st.integers(0, 3), max_size=2), max_size=5),
+    st.lists(st.datetimes(), max_size=5),
+    st.lists(
+        st.decimals(allow_nan=False, allow_infinity=False, places=2, max_value=99), max_size=5
+    ),
+)
+
+
+@st.composite
+def parquet_bytes(draw, names):
+    """Any types, with dictionaries or not, then some damage."""
+    columns = {name: draw(COLUMNS) for name in draw(st.sampled_from([names, names[:-1]]))}
+    length = min(len(values) for values in columns.values())
+    table = pa.table({name: values[:length] for name, values in columns.items()})
+    sink = io.BytesIO()
+    pq.write_table(
+        table, sink, use_dictionary=draw(st.booleans()),
+        compression=draw(st.sampled_from(["none", "zstd", "snappy", "gzip"])),
+    )  # fmt: skip
+    return damaged(sink.getvalue(), draw(DAMAGE))
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 3), st.integers(-(10**40), 10**40), st.floats(),
+    ODD_TEXT, st.sampled_from([[], {}, [1], {"a": 1}, "1/3", "1/0", "1e99999", "-1", "zcdp"]),
+)  # fmt: skip
+
+
+def places(value, path=()):
+    """Every place of a JSON value."""
+    yield path
+    if isinstance(value, dict | list):
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, child in inner:
+            yield from places(child, (*path, key))
+
+
+@st.composite
+def manifest_text(draw, manifest):
+    changed = copy.deepcopy(manifest)
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from(list(places(changed))[1:]))
+        place = changed
+        for key in path[:-1]:
+            place = place[key]
+        if draw(st.booleans()):
+            place[path[-1]] = draw(VALUES)
+        else:
+            del place[path[-1]]
+        if not changed:
+            break
+    return damaged(json.dumps(changed).encode(), draw(DAMAGE) if draw(st.booleans()) else [])
+
+
+NUMBERS = st.one_of(
+    ODD_TEXT,
+    st.floats().map(str),
+    st.integers(-5, 5).map(str),
+    st.text("0123456789e-+./_", max_size=9),
+)
+
+# --- the rule --------------------------------------------------------------------------------
+
+
+class Bench:
+    """A folder with good input; runs commands in it and checks the rule."""
+
+    def __init__(self, folder: Path, log: Path) -> None:
+        self.folder, self.log = folder, log
+        os.chdir(folder)
+        Path("areas.csv").write_text(AREAS)
+        Path("flows.csv").write_text(FLOWS)
+        self.command(["release", "flows.csv", "--areas", "areas.csv", *BUDGET, "--out", "made"])
+        self.command(["ledger", "create", "made.db", "census", "--rho", "1"])
+        self.manifest = json.loads(Path("made/manifest.json").read_text())
+        self.flows = Path("made/flows.parquet").read_bytes()
+        self.ledger = Path("made.db").read_bytes()
+        self.examples = 0
+
+    def command(self, arguments):
+        """Exit code; raises if the rule is broken."""
+        said, printed = io.StringIO(), io.StringIO()
+        start = time.monotonic()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(printed):
+            code = run([str(argument) for argument in arguments])
+        spent, text = time.monotonic() - start, said.getvalue()
+        assert code in {0, 2}, f"exit code {code}: {text}"
+        assert spent < MAX_SECONDS, f"{spent:.0f} s"
+        if code == 2:
+            assert text.startswith("error: "), text
+            assert text.count("\n") == 1, text
+        else:
+            assert not text, text
+        return code
+
+    def check(self, name, content, arguments):
+        """Write a file, run a command on it, and see that nothing else is left."""
+        self.examples += 1
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        self.log.write_bytes(name.encode() + b"\n" + content)
+        before = sorted(self.folder.rglob("*"))
+        code = self.command(arguments)
+        out = self.folder / "out"
+        if code == 0 and out.exists():
+            assert self.command(["query", "out", "--origin-level", "all"]) == 0
+            shutil.rmtree(out)
+        left = [str(path) for path in sorted(self.folder.rglob("*")) if path not in before]
+        assert not left, left
+        path.unlink()
+
+    def release(self, name, content, *extra, areas="areas.csv", flows="flows.csv"):
+        arguments = ["release", flows, "--areas", areas, "--out", "out", "--threads", "1"]
+        self.check(name, content, [*arguments, *BUDGET, *extra, "--quiet"])
+
+    def folder_with(self, **files):
+        shutil.rmtree("edited", ignore_errors=True)
+        shutil.copytree("made", "edited")
+        for name, content in files.items():
+            Path("edited", name.replace("__", ".")).write_bytes(content)
+
+
+def targets(bench):
+    """What is fuzzed: name, strategy, and what to do with an example."""
+    trips, levels = ["origin", "destination", "count"], ["region", "town"]
+    persons = [*trips, "person"]
+
+    def edited(name):
+        def action(content):
+            bench.folder_with()
+            for command in ("verify", "query"):
+                bench.check(f"edited/{name}", content, [command, "edited"])
+            shutil.rmtree("edited")
+
+        return action
+
+    def ledger(content):
+        for action in (["list"], ["show"], ["charge", "--rho", "1/9", "--note", "x"]):
+            verb, *rest = action
+            name = [] if verb == "list" else ["census"]
+            bench.check("x.db", content, ["ledger", verb, "x.db", *name, *rest])
+
+    def options(pair):
+        name, value = pair
+        bench.check("x.txt", f"{name} {value}".encode(), [
+            "release", "flows.csv", "--areas", "areas.csv", "--out", "out", "--quiet", *BUDGET,
+            f"{name}={value}",
+        ])  # fmt: skip
+
+    names = st.sampled_from(
+        ["--epsilon", "--delta", "--rho", "--trips", "--split", "--order", "--axis", "--threads",
+         "--person", "--count", "--origin", "--unplaceable", "--neighbours", "--not-private-seed"]
+    )  # fmt: skip
+    return [
+        ("flows.csv", csv_bytes(trips), lambda x: bench.release("x.csv", x, flows="x.csv")),
+        (
+            "persons.csv",
+            csv_bytes(persons),
+            lambda x: bench.release(
+                "x.csv",
+                x,
+                "--person",
+                "person",
+                "--neighbours",
+                "add-remove",
+                "--trips",
+                "2",
+                "--unplaceable",
+                "drop",
+                flows="x.csv",
+            ),
+        ),
+        (
+            "flows.csv.gz",
+            st.builds(damaged, csv_bytes(trips).map(gzip.compress), DAMAGE),
+            lambda x: bench.release("x.csv.gz", x, flows="x.csv.gz"),
+        ),
+        (
+            "flows.parquet",
+            parquet_bytes(trips),
+            lambda x: bench.release("x.parquet", x, flows="x.parquet"),
+        ),
+        ("areas.csv", csv_bytes(levels), lambda x: bench.release("x.csv", x, areas="x.csv")),
+        (
+            "areas.parquet",
+            parquet_bytes(levels),
+            lambda x: bench.release("x.parquet", x, areas="x.parquet"),
+        ),
+        ("manifest.json", manifest_text(bench.manifest), edited("manifest.json")),
+        (
+            "released flows",
+            st.one_of(
+                st.builds(damaged, st.just(bench.flows), DAMAGE),
+                parquet_bytes(["origin", "destination", "flow"]),
+            ),
+            edited("flows.parquet"),
+        ),
+        ("released areas", csv_bytes(levels), edited("areas.csv")),
+        (
+            "configuration",
+            st.one_of(
+                st.lists(st.tuples(names, CELLS), max_size=4).map(
+                    lambda pairs: "\n".join(f"{k[2:]} = {v}" for k, v in pairs).encode()
+                ),
+                st.binary(max_size=60),
+            ),
+            lambda x: bench.release("x.toml", x, "--config", "x.toml"),
+        ),
+        ("ledger", st.builds(damaged, st.just(bench.ledger), DAMAGE), ledger),
+        ("options", st.tuples(names, NUMBERS), options),
+    ]
+
+
+def work(minutes: float, log: Path) -> int:
+    """Fuzz until the time is over; returns the number of findings."""
+    end, findings = time.monotonic() + 60 * minutes, 0
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        bench = Bench(Path(folder), log)
+        done = {name: 0 for name, _, _ in targets(bench)}
+        broken = set()
+        while time.monotonic() < end:
+            for name, strategy, action in targets(bench):
+                if time.monotonic() >= end or name in broken:
+                    continue
+                before = bench.examples
+                test = settings(
+                    max_examples=60, deadline=None, database=None,
+                    suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink],
+                )(given(strategy)(action))  # fmt: skip
+                try:
+                    test()
+                except BaseException as problem:
+                    if isinstance(problem, KeyboardInterrupt):
+                        raise
+                    findings += 1
+                    broken.add(name)  # one finding for each reader and run is enough
+                    notes = "\n".join(getattr(problem, "__notes__", []))
+                    print(f"FOUND in {name}: {problem!r}\n{notes}", flush=True)  # noqa: T201
+                    for left in Path(folder).glob("*"):
+                        if left.name not in {"areas.csv", "flows.csv", "made", "made.db"}:
+                            shutil.rmtree(left) if left.is_dir() else left.unlink()
+                done[name] += bench.examples - before
+        os.chdir("/")
+    print(json.dumps({"findings": findings, "examples": done}), flush=True)  # noqa: T201
+    return findings
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.worker:
+        return work(chosen.minutes, chosen.worker)
+    end, findings = time.monotonic() + 60 * chosen.minutes, 0
+    with tempfile.TemporaryDirectory(prefix="fuzz-log-") as folder:
+        log = Path(folder) / "example"
+        while (left := (end - time.monotonic()) / 60) > 0.05:
+            done = subprocess.run(
+                ["nice", sys.executable, __file__, "--minutes", f"{left:.2f}", "--worker", log],
+                check=False,
+            )
+            if done.returncode >= 0:
+                findings += done.returncode
+                break
+            findings += 1
+            what = signal.Signals(-done.returncode).name
+            print(f"FOUND: {what} with {log.read_bytes()!r}", flush=True)  # noqa: T201
+    print(f"{findings} findings")  # noqa: T201
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

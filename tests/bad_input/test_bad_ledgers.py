@@ -1,0 +1,75 @@
+"""Ledgers, data sets and costs that make no sense; a release they refuse leaves nothing."""
+
+import pytest
+
+from inftda.cli.main import run
+
+
+@pytest.fixture
+def ledger(place, capsys):
+    assert run(["ledger", "create", "ledger.db", "census", "--rho", "0.02"]) == 0
+    capsys.readouterr()
+    return place / "ledger.db"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("create", "new.db", "x"), "give one of the two"),
+        (("create", "new.db", "x", "--rho", "0"), "> 0"),
+        (("create", "new.db", "x", "--rho", "1e999999999"), "0.1 or 1/10"),
+        (("create", "new.db", "x", "--epsilon", "1"), "give both"),
+        (("create", "new.db", "x", "--epsilon", "one", "--delta", "1e-6"), "0.1 or 1/10"),
+        (("create", "new.db", "x", "--epsilon", "1e9", "--delta", "1e-6"), "epsilon"),
+        (("create", "new.db", "x", "--rho", "1", "--trips", "0"), "at least 1"),
+        (("create", "new.db", "", "--rho", "1"), "one line"),
+        (("create", "new.db", "=1+1", "--rho", "1"), "letter or digit"),
+        (("create", "new.db", "a\nb", "--rho", "1"), "one line"),
+        (("create", "no/new.db", "x", "--rho", "1"), "check the path"),
+        (("create", ".", "x", "--rho", "1"), "no ledger"),
+        (("create", "flows.csv", "x", "--rho", "1"), "not a ledger"),
+        (("create", "ledger.db", "census", "--rho", "9"), "fixed"),
+        (("list", "nothing.db"), "ledger create"),
+        (("list", "flows.csv"), "not a ledger"),
+        (("show", "ledger.db", "cencus"), "it has 'census'"),
+        (("export", "ledger.db", "--format", "xml"), "--help"),
+        (("export", "ledger.db", "--out", "no/where.csv"), "check the path"),
+        (("charge", "ledger.db", "census", "--rho", "0.01"), "--note"),
+        (("charge", "ledger.db", "census", "--note", "x"), "give one of the two"),
+        (("charge", "ledger.db", "census", "--rho", "0.03", "--note", "x"), "--rho 0.02 fits"),
+        (("charge", "ledger.db", "census", "--rho", "0.01", "--note", "a\nb"), "one line"),
+    ],
+)
+@pytest.mark.usefixtures("ledger")
+def test_a_ledger_command_that_makes_no_sense_is_refused(refuse, arguments, says):
+    refuse("ledger", *arguments, says=says)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--ledger", "ledger.db"), "both or neither"),
+        (("--dataset", "census"), "both or neither"),
+        (("--ledger", "nothing.db", "--dataset", "census"), "ledger create"),
+        (("--ledger", "flows.csv", "--dataset", "census"), "not a ledger"),
+        (("--ledger", "ledger.db", "--dataset", "cencus"), "it has 'census'"),
+        (("--ledger", "ledger.db", "--dataset", "census", "--not-private-seed", "1"), "seed"),
+        (("--ledger", "ledger.db", "--dataset", "census", "--trips", "2"), "does not add up"),
+        (("--ledger", "ledger.db", "--dataset", "census", "--epsilon", "5"), "--rho 0.02 fits"),
+        (
+            ("--ledger", "ledger.db", "--dataset", "census", "--mechanism", "stability-histogram"),
+            "nothing set aside",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("ledger")
+def test_a_release_that_cannot_be_charged_is_refused(refuse_release, options, says):
+    refuse_release(*options, says=says)
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_release_of_a_bad_table_is_not_charged(refuse_release, write, capsys):
+    flows = write("x.csv", "origin,destination,count\n1,2,-3\n")
+    refuse_release("--ledger", "ledger.db", "--dataset", "census", flows=flows, says="negative")
+    run(["ledger", "show", "ledger.db", "census"])
+    assert "0 releases" in capsys.readouterr().out

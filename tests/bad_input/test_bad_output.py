@@ -1,0 +1,203 @@
+"""Output folders that cannot or must not be written, and machines that fail."""
+
+import os
+import resource
+import subprocess
+
+import pytest
+
+from inftda.cli.main import run
+from inftda.publication import folder as folders
+
+BUDGET = ("--epsilon", "1", "--delta", "1e-8")
+RELEASE = ("release", "flows.csv", "--areas", "areas.csv", *BUDGET)
+IS_ROOT = os.geteuid() == 0
+
+
+@pytest.fixture
+def things(place):
+    """Things that stand where a release could go."""
+    (place / "file").write_text("precious")
+    (place / "full").mkdir()
+    (place / "full" / "thesis.txt").write_text("years of work")
+    (place / "empty").mkdir()
+    (place / "dangling").symlink_to("nowhere")
+    (place / "linked").symlink_to("empty")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("out", "says"),
+    [
+        ("file", "exists already"),
+        ("full", "exists already"),
+        ("empty", "exists already"),
+        (".", "exists already"),
+        ("", "exists already"),
+        ("no/where/out", "make it first"),
+        ("file/out", "make it first"),
+        ("dangling", "is a link"),
+        ("linked", "is a link"),
+        ("x" * 201, "shorter"),
+        ("x" * 5000, "shorter"),
+        ("/proc/out", "choose another"),
+    ],
+)
+@pytest.mark.usefixtures("things")
+def test_a_folder_that_cannot_be_made_is_refused(refuse, out, says):
+    refuse(*RELEASE, "--out", out, says=says)
+
+
+@pytest.mark.parametrize(
+    ("out", "says"),
+    [
+        ("file", "not replaced"),
+        ("full", "not replaced"),
+        (".", "not replaced"),
+        ("..", "not replaced"),
+        ("/", "not replaced"),
+        ("linked", "is a link"),
+    ],
+)
+@pytest.mark.usefixtures("things")
+def test_force_replaces_releases_and_nothing_else(refuse, out, says):
+    refuse(*RELEASE, "--out", out, "--force", says=says)
+
+
+def test_a_zero_byte_in_a_path_is_refused(refuse):
+    refuse(*RELEASE, "--out", "a\0b", says="--out")
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """Mounts a small file system in memory; gives its folder."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    def mount(options):
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
+        if not IS_ROOT or subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("only root can mount a small file system")
+        return disk
+
+    yield mount
+    if disk.is_mount():
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.fixture
+def locked(tmp_path, mounted):
+    """A folder that may not be written to."""
+    if IS_ROOT:  # whom rights do not stop
+        return mounted("ro")
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o555)
+    return folder
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_the_table_is_read(locked, refuse):
+    refuse(
+        "release", "nothing.csv", "--areas", "areas.csv", *BUDGET, "--out", locked / "out",
+        says="may not be written to",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def small_disk(mounted):
+    """A file system of 64 kB."""
+    return mounted("size=64k")
+
+
+def big_flows(place):
+    """More than fits on the small disk, whatever the noise: 90,000 cells, all far above it."""
+    (place / "areas.csv").write_text("town\n" + "".join(f"{i:03d}\n" for i in range(300)))
+    rows = (f"{i:03d},{j:03d},{1000 + 7 * i * j % 1000}\n" for i in range(300) for j in range(300))
+    (place / "flows.csv").write_text("origin,destination,count\n" + "".join(rows))
+
+
+def test_a_full_disk_is_the_machines_fault_and_leaves_nothing(place, small_disk, capsys):
+    big_flows(place)
+    code = run([*RELEASE, "--out", str(small_disk / "out")])
+    said = capsys.readouterr()
+    assert code == 1, said.err
+    assert said.err.startswith("error: ")
+    assert said.err.count("\n") == 1
+    assert "No space left" in said.err
+    assert "nothing was published" in said.err
+    assert list(small_disk.iterdir()) == []
+
+
+def test_a_full_disk_leaves_an_older_release_as_it_was(place, small_disk, capsys):
+    assert run([*RELEASE, "--out", str(small_disk / "out"), "--quiet"]) == 0
+    before = (small_disk / "out" / "flows.parquet").read_bytes()
+    big_flows(place)
+    assert run([*RELEASE, "--out", str(small_disk / "out"), "--force"]) == 1
+    capsys.readouterr()
+    assert (small_disk / "out" / "flows.parquet").read_bytes() == before
+    assert run(["verify", str(small_disk / "out")]) == 0
+    assert [path.name for path in small_disk.iterdir()] == ["out"]
+
+
+def test_a_ledger_on_a_full_disk_charges_nothing_and_draws_nothing(place, small_disk, capsys):
+    ledger = small_disk / "ledger.db"
+    assert run(["ledger", "create", str(ledger), "census", "--rho", "1"]) == 0
+    filler = small_disk / "filler"
+    with pytest.raises(OSError, match="space"):
+        filler.write_bytes(bytes(1 << 20))
+    capsys.readouterr()
+    code = run([*RELEASE, "--out", "out", "--ledger", str(ledger), "--dataset", "census"])
+    said = capsys.readouterr()
+    assert code == 1, said.err
+    assert said.err.count("\n") == 1
+    assert not (place / "out").exists()
+    filler.unlink()
+    assert run(["ledger", "show", str(ledger), "census"]) == 0
+    assert "0 releases" in capsys.readouterr().out
+
+
+def test_a_limit_on_file_size_is_the_machines_fault_and_leaves_nothing(place, shell):
+    big_flows(place)
+    limit = (20_000, 20_000)
+    done = shell(
+        *RELEASE, "--out", "out",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )  # fmt: skip
+    assert done.code == 1, done.err
+    assert done.err.count("\n") == 1
+    assert "nothing was published" in done.err
+    assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv"]
+
+
+def test_a_failure_while_the_folder_is_put_in_place_leaves_the_older_release(
+    place, capsys, monkeypatch
+):
+    assert run([*RELEASE, "--out", "out", "--quiet"]) == 0
+    before = (place / "out" / "flows.parquet").read_bytes()
+
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(folders, "_put_in_place", fail)
+    assert run([*RELEASE, "--out", "out", "--force"]) == 1
+    assert "Input/output error; nothing was published" in capsys.readouterr().err
+    assert (place / "out" / "flows.parquet").read_bytes() == before
+    assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("release", "flows.csv", "--areas", "areas.csv", "--out", "out"), 2, "epsilon"),
+        ((*RELEASE, "--out", "no/where"), 2, "make it first"),
+        (("release", "nothing.csv", "--areas", "areas.csv", *BUDGET, "--out", "o"), 2, "check"),
+        (("verify", "nothing"), 2, "check the path"),
+    ],
+)
+def test_a_process_of_its_own_says_the_same(place, shell, arguments, code, says):
+    before = sorted(path.name for path in place.iterdir())
+    done = shell(*arguments)
+    assert done.code == code
+    assert says in done.err
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+    assert sorted(path.name for path in place.iterdir()) == before

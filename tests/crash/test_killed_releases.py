@@ -1,0 +1,205 @@
+"""SIGKILL at any moment: a release is there and verifies, or it is not there; a re-run works.
+
+With a ledger, nothing of a release is ever visible that was not charged before.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from inftda.experiments.country import make_country
+from inftda.privacy.budget import Budget
+from inftda.privacy.ledger import Ledger
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.verify import verify
+
+KILLED = -9
+#: An empty Parquet file being written: its first four bytes.
+MAGIC = 4
+
+
+class Site:
+    """A folder in which releases are made and killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.temporary = folder, folder / "tmp"
+        self.out, self.path = folder / "out", folder / "ledger.db"
+        self.temporary.mkdir()
+        country = make_country((3, 9, 60), 20_000, seed=5)
+        pq.write_table(country.flows(), folder / "flows.parquet")
+        pa_csv.write_csv(country.areas.to_table(), folder / "areas.csv")
+        self.ledger = Ledger.create(self.path)
+        self.ledger.add("census", PrivacyUnit(), Budget.make(rho="5000"))
+        self.given = {"areas.csv", "flows.parquet", "ledger.db", "tmp"}
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder,
+            env={**os.environ, "TMPDIR": str(self.temporary)},
+        )  # fmt: skip
+        self._answer()
+        done = self.release()
+        assert done["code"] == 0
+        self.seconds, self.events = done["seconds"], done["events"]
+        self.check_rerun()
+
+    def release(self, *options, **moment):
+        arguments = [
+            "release", "flows.parquet", "--areas", "areas.csv", "--rho", "0.02", "--quiet",
+            "--out", "out", "--ledger", "ledger.db", "--dataset", "census", *options,
+        ]  # fmt: skip
+        self.process.stdin.write(json.dumps({"arguments": arguments, **moment}) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def _answer(self):
+        return json.loads(self.process.stdout.readline())
+
+    def entries(self):
+        return self.ledger.account("census").entries
+
+    def clear(self):
+        for path in sorted(self.out.rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+        if self.out.exists():
+            self.out.rmdir()
+
+    def check_after_kill(self, entries_before, content_before):
+        """What must hold right after the process is gone."""
+        charged = len(self.entries()) - entries_before
+        assert charged in {0, 1}
+        is_published = bool(charged) and self.entries()[-1].published is not None
+        if self.out.exists():
+            list(verify(self.out))
+            is_new = (self.out / "flows.parquet").read_bytes() != content_before
+            assert charged == 1 or not is_new, "visible, but not charged"
+        else:
+            assert not is_published, "noted as published, but not there"
+        for partial in self.folder.glob(".out.partial-*"):
+            assert partial.stat().st_mode & 0o777 == 0o700
+            flows = partial / "flows.parquet"
+            if flows.exists() and flows.stat().st_size > MAGIC:
+                assert charged == 1, "written, but not charged"
+        for spill in self.temporary.iterdir():
+            assert spill.stat().st_mode & 0o777 == 0o700
+
+    def check_rerun(self):
+        """Another try works and clears up what the killed one left, its secrets included."""
+        done = self.release("--force")
+        assert done["code"] == 0
+        list(verify(self.out))
+        assert {path.name for path in self.folder.iterdir()} == {*self.given, "out"}
+        assert list(self.temporary.iterdir()) == []
+
+    def kill(self, *, is_replacing, **moment):
+        """One killed release; returns whether it was killed before it was done."""
+        if not is_replacing:
+            self.clear()
+        before = (self.out / "flows.parquet").read_bytes() if is_replacing else None
+        n_entries = len(self.entries())
+        done = self.release("--force", **moment)
+        assert done["code"] in {0, KILLED}
+        self.check_after_kill(n_entries, before)
+        self.check_rerun()
+        return done["code"] == KILLED
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    made = Site(tmp_path_factory.mktemp("site"))
+    yield made
+    made.close()
+
+
+def moments(site, n):
+    """Random moments: half by the clock, half by the number of file events."""
+    chance = random.Random()
+    for number in range(n):
+        if number % 2:
+            yield {"after": chance.uniform(0, site.seconds)}
+        else:
+            yield {"at": chance.randint(1, site.events)}
+
+
+@pytest.mark.parametrize("is_replacing", [False, True])
+def test_a_release_killed_at_a_random_moment_is_there_as_a_whole_or_not_at_all(site, is_replacing):
+    killed = [site.kill(is_replacing=is_replacing, **moment) for moment in moments(site, 6)]
+    assert any(killed)
+
+
+@pytest.mark.slow
+def test_a_hundred_random_moments(site):
+    killed = [
+        site.kill(is_replacing=number % 4 == 3, after=random.uniform(0, site.seconds))
+        for number in range(100)
+    ]
+    assert sum(killed) > 80
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_replacing", [False, True])
+def test_every_file_event(site, is_replacing):
+    killed = [site.kill(is_replacing=is_replacing, at=at) for at in range(1, site.events + 1)]
+    assert all(killed[: site.events // 2])
+
+
+def test_the_moments_reach_every_part_of_a_release(site):
+    """Events cover reading, charging, writing and putting in place; otherwise all is for show."""
+    states = set()
+    for at in range(1, site.events + 1, max(1, site.events // 12)):
+        site.clear()
+        n_entries = len(site.entries())
+        if site.release("--force", at=at)["code"] != KILLED:
+            continue
+        is_charged = len(site.entries()) > n_entries
+        states.add((is_charged, any(site.folder.glob(".out.partial-*")), site.out.exists()))
+    site.check_rerun()
+    assert (False, False, False) in states, "killed before anything was written"
+    assert (True, True, False) in states, "killed between charging and publishing"
+    assert (True, False, True) in states, "killed after publishing"
+
+
+def test_a_folder_of_a_living_process_is_left_alone(site):
+    from inftda.scratch import private_folder  # noqa: PLC0415
+
+    with private_folder(site.folder, ".out.partial-") as mine:
+        site.clear()
+        assert site.release()["code"] == 0
+        assert mine.exists()
+
+
+def test_a_folder_of_somebody_else_or_a_link_is_left_alone(site):
+    theirs = site.folder / ".out.partial-theirs"
+    theirs.mkdir(mode=0o755)  # ours are never readable by others
+    target = site.folder / "target"
+    target.mkdir()
+    link = site.folder / ".out.partial-link"
+    link.symlink_to(target)
+    site.clear()
+    assert site.release()["code"] == 0
+    assert theirs.exists()
+    assert target.exists()
+    link.unlink()
+    target.rmdir()
+    theirs.rmdir()
+
+
+def test_an_old_release_whose_replacement_was_cut_off_comes_back(site):
+    site.check_rerun()
+    before = (site.out / "flows.parquet").read_bytes()
+    site.out.rename(site.folder / ".out.replaced")  # as far as a killed replacement can get
+    done = site.release()  # without --force: the old one is there again and is not replaced
+    assert done["code"] == 2
+    assert (site.out / "flows.parquet").read_bytes() == before
+    assert not (site.folder / ".out.replaced").exists()

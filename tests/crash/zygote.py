@@ -1,0 +1,99 @@
+"""A process that has loaded everything and forks a release again and again, to be killed.
+
+Reads one JSON object a line: `arguments` of the command line, and when to kill the child:
+`after` so many seconds, or `at` its n-th event that concerns files (not at all without).
+Answers with one line: the exit code (minus the signal), the seconds, and the events.
+
+Starting Python takes far longer than a release, so without this nearly every random moment
+would hit the start.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+#: Audit events (PEP 578) that concern files, locks and databases.
+OF_FILES = ("os.", "open", "shutil.", "tempfile.", "sqlite3.", "fcntl.")
+
+
+def main() -> None:
+    load_everything()
+    say({"ready": True})
+    for line in sys.stdin:
+        say(run_once(json.loads(line)))
+
+
+def load_everything() -> None:
+    """Import all that a release needs and compile its kernels, without starting a thread."""
+    import duckdb  # noqa: F401, PLC0415
+    import pyarrow.csv  # noqa: F401, PLC0415
+
+    import inftda.cli.main  # noqa: F401, PLC0415
+    from inftda.counts import Counts  # noqa: PLC0415
+    from inftda.engines.local import LocalEngine  # noqa: PLC0415
+    from inftda.hierarchy import Hierarchy  # noqa: PLC0415
+    from inftda.mechanisms.base import Setting  # noqa: PLC0415
+    from inftda.mechanisms.topdown import TopDown  # noqa: PLC0415
+    from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
+    from inftda.noise.entropy import SecureSource  # noqa: PLC0415
+    from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
+    from inftda.tree import Tree  # noqa: PLC0415
+
+    tree = Tree.destination_first(Hierarchy.read({"a": ["x", "x", "y"], "b": ["1", "2", "3"]}))
+    areas = [np.array([0, 2], np.int32)] * 2
+    counts = Counts.from_leaves(tree, areas, np.array([5, 6], np.int64))
+    plan = TopDown().plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+    setting = Setting(plan.spending(), DiscreteGaussian, SecureSource(), LocalEngine(1))
+    list(TopDown().run(counts, setting))
+
+
+def run_once(order: dict) -> dict:
+    reading, writing = os.pipe()
+    start = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _be_the_release(order, writing)
+    os.close(writing)
+    if "after" in order:
+        time.sleep(order["after"])
+        os.kill(child, signal.SIGKILL)
+    with os.fdopen(reading) as pipe:
+        events = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return {
+        "code": os.waitstatus_to_exitcode(status),
+        "seconds": time.monotonic() - start,
+        "events": int(events or -1),
+    }
+
+
+def _be_the_release(order: dict, writing: int) -> None:
+    from inftda.cli.main import run  # noqa: PLC0415
+
+    seen = 0
+
+    def count(name: str, _: object) -> None:
+        nonlocal seen
+        if name.startswith(OF_FILES):
+            seen += 1
+            if seen == order.get("at"):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+    code = run(order["arguments"])
+    os.write(writing, str(seen).encode())
+    os._exit(code)
+
+
+def say(answer: dict) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
