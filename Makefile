@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Tests run on all cores; PYTEST_ARGS adds to or overrides this.
+# Tests run on all cores; PYTEST_ARGS adds to this.
 PYTEST := $(BIN)/python -m pytest -n auto
+# Public data sets for benchmarks, if you have them; made-up countries of their size otherwise.
+DATA   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types test-all clean
+.PHONY: help demo test test-all lint types docs bench audit fuzz clean
 
 help:            ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,7 +24,7 @@ $(VENV)/.dev: $(VENV)/.run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.run    ## Release a small synthetic country and say what happened
+demo: $(VENV)/.run    ## Release a small made-up country and say what happened
 	@$(BIN)/inftda demo --out demo-output
 
 test: lint types      ## Lint, types and the fast tests
@@ -38,5 +40,13 @@ lint: $(VENV)/.dev    ## ruff: style and formatting
 types: $(VENV)/.dev   ## mypy, strict
 	@$(BIN)/mypy
 
+docs: $(VENV)/.dev    ## Build the documentation into site/, strictly
+	@$(BIN)/mkdocs build --quiet
+	@echo "Open site/index.html"
+
+bench: $(VENV)/.dev   ## Run all benchmarks and write docs/performance.md
+	@INFTDA_DATA=$(DATA) $(BIN)/python benchmarks/run.py
+
 clean:                ## Remove everything made here
 	rm -rf $(VENV) build dist site demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

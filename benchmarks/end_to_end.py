@@ -12,8 +12,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import measure
 import pyarrow.parquet as pq
+
+import measure
 
 REPEATS = 5
 

@@ -9,11 +9,13 @@ many threads; what the loop takes beyond that is adding the truth, optimising an
 import argparse
 import json
 import tempfile
+import threading
 import time
+from pathlib import Path
 
-import measure
 import numpy as np
 
+import measure
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
@@ -45,9 +47,7 @@ def loop(counts, plan, threads):
         del done
         draws[level] = total
 
-    setting = Setting(
-        plan.spending(), DiscreteGaussian, SecureSource(), LocalEngine(threads), note
-    )
+    setting = Setting(plan.spending(), DiscreteGaussian, SecureSource(), LocalEngine(threads), note)
     started = time.perf_counter()
     flows = sum(len(block.value) for block in TopDown().run(counts, setting))
     return time.perf_counter() - started, draws, flows
@@ -61,12 +61,10 @@ def bare(plan, draws, threads):
         sizes = [BLOCK_DRAWS] * (n // BLOCK_DRAWS) + [n % BLOCK_DRAWS]
         jobs += [(sampler, size) for size in sizes if size]
     source = SecureSource()
-    buffers = {}
+    buffers = {}  # one a thread, as in the loop
 
     def fill(job):
         sampler, size = job
-        import threading  # noqa: PLC0415 - one buffer a thread, as in the loop
-
         buffer = buffers.setdefault(threading.get_ident(), np.empty(BLOCK_DRAWS, np.int64))
         sampler.fill(buffer[:size], source.stream())
 
@@ -109,8 +107,6 @@ def main():
             for threads in (1, available_cores())
         ]
         if given.census:
-            from pathlib import Path  # noqa: PLC0415
-
             country = measure.write_country(
                 Path(folder) / "census", measure.SECTIONS, measure.TRIPS
             )

@@ -117,8 +117,9 @@ def main():
     print(
         f"{result['rows']:,} trips, {result['areas']:,} areas, {result['pairs']:,} pairs: "
         f"plain GROUP BY {result['plain_seconds']} s, reading {result['read_seconds']} s"
-        f"{' with bounding' if result['bounded'] else ''}, ratio {result['ratio']} "
-        f"(target: at most {TARGET}), peak {result['peak_gb']} GB"
+        f"{' with bounding' if result['bounded'] else ''}, ratio {result['ratio']}"
+        f"{'' if result['bounded'] else f' (target: at most {TARGET})'}, "
+        f"peak {result['peak_gb']} GB"
     )
 
 

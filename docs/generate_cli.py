@@ -86,7 +86,8 @@ def _option(parameter: Any) -> str:
 
 def _table(title: str, rows: list[tuple[str, Any]]) -> Iterator[str]:
     lines = [f"| {title} | meaning |", "|---|---|"]
-    lines += [f"| {_cell(name)} | {_cell(_meaning(parameter))} |" for name, parameter in rows]
+    # Names are code, in which a bar does not end the cell.
+    lines += [f"| {name} | {_cell(_meaning(parameter))} |" for name, parameter in rows]
     yield "\n".join(lines) + "\n"
 
 

@@ -136,7 +136,9 @@ class Copies(_Box):
         return [1, *further] if self.pair.is_total_public else [1, self.ratio, *further]
 
     def _cells(self, release: inftda.Release, n_copies: int) -> Features:
-        table = release.table if isinstance(release.table, pa.Table) else pq.read_table(release.table)
+        table = (
+            release.table if isinstance(release.table, pa.Table) else pq.read_table(release.table)
+        )
         columns = [
             _numbers(table["copy"]),
             _places(table["origin"], self.pair.origin_codes),
@@ -199,7 +201,7 @@ class Calls(_Box):
 
     tables: Callable[[Pair, NDArray[np.int64]], pa.Table] = Pair.table
     areas: Callable[[Pair, NDArray[np.int64]], tuple[Areas, Areas]] = (
-        lambda pair, _: (pair.origins, pair.destinations)  # noqa: E731 - a default
+        lambda pair, _: (pair.origins, pair.destinations)
     )
     more: dict[str, Any] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""From samples of two neighbouring worlds to a lower bound on epsilon that holds with near certainty.
+"""From releases of two neighbouring tables to a lower bound on epsilon.
 
 If a release is (epsilon, delta)-private, then for every event E about what is released
 
@@ -192,9 +192,7 @@ def discriminant(left: Features, right: Features) -> NDArray[np.float64]:
     # A trifle on the diagonal: sums may be fixed, so that some directions have no noise. In
     # these a difference tells everything, and the weights there become as large as they should.
     regular = covariance + 1e-9 * scale * np.eye(len(covariance))
-    return np.asarray(
-        np.linalg.solve(regular, left.mean(axis=0) - right.mean(axis=0)), np.float64
-    )
+    return np.asarray(np.linalg.solve(regular, left.mean(axis=0) - right.mean(axis=0)), np.float64)
 
 
 def commonest(features: Features) -> Features:

@@ -130,7 +130,7 @@ def empty_cells_without_noise() -> Iterator[None]:
 @contextmanager
 def generator_reused() -> Iterator[None]:
     """What the operating system gives as fresh random bits is the same every time."""
-    with patch.object(entropy, "os", SimpleNamespace(urandom=lambda n: bytes(n))):
+    with patch.object(entropy, "os", SimpleNamespace(urandom=bytes)):
         yield
 
 

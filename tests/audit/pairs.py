@@ -144,7 +144,9 @@ _PILED: Final = [(0, 0)] * _M
 _PILED_ELSEWHERE: Final = [(1, 1)] * _M
 #: All pairs of different towns of region 0, and all of region 1.
 _IN_ONE_REGION: Final = [(origin, destination) for origin in range(3) for destination in range(3)]
-_IN_ANOTHER_REGION: Final = [(origin + 3, destination + 3) for origin, destination in _IN_ONE_REGION]
+_IN_ANOTHER_REGION: Final = [
+    (origin + 3, destination + 3) for origin, destination in _IN_ONE_REGION
+]
 _REPEATED: Final = {"trips": _M}
 _DISTINCT: Final = {"trips": len(_IN_ONE_REGION), "distinct": True}
 _AT_MOST: Final = {"exactly": False}
@@ -153,14 +155,20 @@ ONE_TRIP: Final = {
     pair.name: pair
     for pair in (
         _pair("both ends moved", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)]),
-        _pair("moved within a municipality", SUBSTITUTE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 1)]),
+        _pair(
+            "moved within a municipality", SUBSTITUTE, HERE, SECTIONS,
+            left=[(0, 0)], right=[(0, 1)],
+        ),
         _pair("moved across provinces", SUBSTITUTE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 9)]),
         _pair("moved across regions", SUBSTITUTE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 27)]),
         _pair(
             "moved to an empty cell", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)],
             empty=[(1, 1)],
         ),
-        _pair("the only trip moved", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)], others=0),
+        _pair(
+            "the only trip moved", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)],
+            others=0,
+        ),
         _pair("one trip added", ADD_REMOVE, FLAT, FLAT, left=[(0, 0)]),
         _pair(
             "one trip or none", SUBSTITUTE | {"exactly": False}, FLAT, FLAT, left=[(0, 0)],

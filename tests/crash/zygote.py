@@ -1,7 +1,8 @@
 """A process that has loaded everything and forks a release again and again, to be killed.
 
 Reads one JSON object a line: `arguments` of the command line, and when to kill the child:
-`after` so many seconds, or `at` its n-th event that concerns files (not at all without).
+`after` so many seconds, `at` its n-th event that concerns files, or `on` the first event with
+a given name and text (not at all without).
 Answers with one line: the exit code (minus the signal), the seconds, and the events.
 
 Starting Python takes far longer than a release, so without this nearly every random moment
@@ -13,11 +14,14 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
-#: Audit events (PEP 578) that concern files, locks and databases.
+#: Audit events (PEP 578) that concern files, locks and databases; here, not in libraries.
 OF_FILES = ("os.", "open", "shutil.", "tempfile.", "sqlite3.", "fcntl.")
+OF_ANYTHING = ("sqlite3.", "fcntl.")
+RELATIVE = ("('out", "('flows", "('areas", "('ledger")
 
 
 def main() -> None:
@@ -77,11 +81,17 @@ def _be_the_release(order: dict, writing: int) -> None:
 
     seen = 0
 
-    def count(name: str, _: object) -> None:
+    here = str(Path.cwd())
+    name_there, text_there = order.get("on", ("", ""))
+
+    def count(name: str, about: tuple[object, ...]) -> None:
         nonlocal seen
-        if name.startswith(OF_FILES):
+        if not name.startswith(OF_FILES):
+            return
+        text = str(about)
+        if here in text or name.startswith(OF_ANYTHING) or text.startswith(RELATIVE):
             seen += 1
-            if seen == order.get("at"):
+            if seen == order.get("at") or (name == name_there and text_there in text):
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(count)

@@ -51,6 +51,31 @@ def draw_figures(results: pa.Table, folder: Path, *, setting: str = "ours") -> l
     return paths
 
 
+def draw_zoom_in(results: pa.Table, path: Path, *, dataset: str, epsilon: float) -> None:
+    """One picture: the further one zooms out, the smaller the error; not so for baselines.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    pyplot = _pyplot()
+    with duckdb.connect() as connection:
+        connection.register("results", results)
+        connection.execute(
+            "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "
+            "any_value(level_name) AS name, avg(value) AS mean, min(value) AS low, "
+            "max(value) AS high FROM results WHERE setting = 'ours' AND level <> 0 GROUP BY ALL"
+        )
+        figure, panel = pyplot.subplots(figsize=(8.6, 4.2), layout="constrained")
+        _draw_levels(panel, connection, dataset, epsilon, "max_abs_error")
+    panel.set_yscale("log")
+    panel.set_ylabel("largest error of any flow (trips)")
+    panel.set_xlabel("zoomed out  \N{LEFT RIGHT ARROW}  zoomed in (from > to)")
+    panel.tick_params(axis="x", labelsize=9)
+    panel.legend(frameon=False)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
 def _pyplot() -> Any:
     try:
         import matplotlib as mpl  # noqa: PLC0415 - optional, and slow to import

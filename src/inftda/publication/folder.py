@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -82,17 +82,22 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
                 file.chmod(0o600)
                 _sync(file)
         _sync(partial)
+        # Drawing takes time: what somebody else has put there meanwhile is not ours to replace.
+        check_writable(out, force=force)
         _put_in_place(partial, out)
 
 
 def _put_in_place(partial: Path, out: Path) -> None:
-    if out.exists():
-        replaced = _replaced(out)
-        out.rename(replaced)
+    replaced = _replaced(out)
+    try:
+        if out.exists():
+            out.rename(replaced)
         partial.rename(out)
-        shutil.rmtree(replaced, ignore_errors=True)
-    else:
-        partial.rename(out)
+    except BaseException:
+        if replaced.exists() and not out.exists():
+            replaced.rename(out)
+        raise
+    _clear(replaced)
     _sync(out.parent)
 
 
@@ -104,12 +109,25 @@ def _replaced(out: Path) -> Path:
 def _restore(out: Path) -> None:
     """Bring back, or clear away, an old release whose replacement was cut off."""
     replaced = _replaced(out)
-    if not (replaced / MANIFEST_FILE).exists():
-        return
-    if out.exists():
-        shutil.rmtree(replaced, ignore_errors=True)
-    else:
+    is_whole = all((replaced / name).exists() for name in (MANIFEST_FILE, FLOWS_FILE))
+    if is_whole and not out.exists():
         replaced.rename(out)
+    else:
+        _clear(replaced)
+
+
+def _clear(replaced: Path) -> None:
+    """Remove an old release, its manifest last: what has none may be somebody else's."""
+    manifest = replaced / MANIFEST_FILE
+    with suppress(OSError):
+        if manifest.exists():
+            for path in replaced.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif path != manifest:
+                    path.unlink()
+            manifest.unlink()
+        replaced.rmdir()
 
 
 def _sync(path: Path) -> None:

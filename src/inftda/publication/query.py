@@ -122,7 +122,10 @@ def find_area(axis: Axis, name: str) -> tuple[int, int]:
     level_name, colon, code = name.partition(":")
     if colon and level_name in hierarchy.level_names:
         level = hierarchy.level_of(level_name)
-        return level, int(hierarchy.find(level, [code])[0])
+        try:
+            return level, int(hierarchy.find(level, [code])[0])
+        except HierarchyError as problem:
+            raise ReleaseError(f"{axis.name}: {problem}") from None
     found: list[tuple[int, int]] = []
     for level in range(1, hierarchy.depth + 1):
         place = hierarchy.codes(level).index(name).as_py()

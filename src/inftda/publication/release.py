@@ -127,7 +127,7 @@ def open_release(path: str | Path) -> Release:
     axes = []
     for axis in manifest.axes:
         hierarchy = Hierarchy.read(folder / _plain_name(axis.file))
-        if hierarchy.fingerprint != axis.fingerprint:
+        if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
             raise ReleaseError(
                 f"{axis.file} is not the hierarchy the manifest of {str(folder)!r} states for "
                 f"axis {axis.name!r}; get the release again from its publisher"

@@ -48,5 +48,5 @@ def test_table_and_chart_show_the_same_figures(od, errors):
 
 def test_a_release_without_typical_errors_says_so(od):
     section = accuracy_section(od, None)
-    assert "not known" in section
+    assert "not known for releases" in section
     assert "<details>" not in section

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from inftda.cli.report import command
 from inftda.errors import InftdaError
+from inftda.hierarchy import Hierarchy
+from inftda.publish import release
 from inftda.report.page import Files, write_page
 
 VOID = {"meta", "link", "br", "img", "input", "circle", "line", "path", "rect"}
@@ -47,8 +49,8 @@ def parsed(page):
 
 @pytest.fixture
 def page(tmp_path):
-    def make(release, **options):
-        out = write_page(release, tmp_path / "page.html", runs=1, **options)
+    def make(made, **options):
+        out = write_page(made, tmp_path / "page.html", runs=1, **options)
         return out.read_text(encoding="utf-8")
 
     return make
@@ -88,12 +90,52 @@ def test_nothing_in_codes_or_titles_becomes_markup(page, hostile):
 
 @pytest.mark.parametrize("name", ["three_axes", "one_axis"])
 def test_tables_without_trips_get_a_page_too(page, unpacked, request, name):
-    release = request.getfixturevalue(name)
-    text = page(release)
+    text = page(request.getfixturevalue(name))
     parsed(text)
     header, _ = unpacked(text)
     assert header["levels"]
     assert " trips" not in " ".join(data for _, data in parsed(text).texts if "=>" not in data)
+
+
+@pytest.mark.parametrize(
+    "mechanism", ["inftda-descending", "tda-l2", "tda-linf", "vanilla-gauss", "stability-histogram"]
+)
+def test_every_mechanism_gets_a_page(page, country, mechanism):
+    made = release(country.flows(), country.areas, epsilon=1, delta=1e-6, mechanism=mechanism)
+    text = page(made)
+    parsed(text)
+    assert ("not known for releases" in text) == (not mechanism.startswith(("inftda", "tda")))
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"rho": 0.1},
+        {"neighbours": "add-remove", "trips": 3, "epsilon": 1, "delta": 1e-6},
+        {"epsilon": 30, "delta": 1e-6, "tree": "origin"},
+        {"unplaceable": "outside", "epsilon": 1, "delta": 1e-6},
+    ],
+)
+def test_every_kind_of_promise_gets_a_page(page, country, choice):
+    made = release(country.flows(), country.areas, **choice)
+    found = parsed(text := page(made))
+    assert ("is weak" in text) == (choice.get("epsilon") == 30)
+    assert any("Rho" in data for _, data in found.texts)
+
+
+def test_ends_with_different_areas_get_a_page(page, country, unpacked):
+    areas = Hierarchy.read({"half": ["E", "W"], "quarter": ["E1", "W1"]})
+    flows = country.flows().set_column(
+        0,
+        "origin",
+        pa.array(["E1", "W1"] * (len(country.count) // 2) + ["E1"] * (len(country.count) % 2)),
+    )
+    flows = flows.group_by(["origin", "destination"]).aggregate([("count", "sum")])
+    flows = flows.rename_columns(["origin", "destination", "count"])
+    made = release(flows, origin_areas=areas, destination_areas=country.areas, rho=1)
+    header, _ = unpacked(page(made))
+    assert not header["shared"]
+    assert [len(axis["levels"]) for axis in header["axes"]] == [2, 3]
 
 
 def test_an_empty_release_gets_a_page(page, od, unpacked):

@@ -83,7 +83,7 @@ def _start(master: str | None) -> SparkSession:
     for name, value in PRIVATE.items():
         builder = builder.config(name, value)
     try:
-        with _quietly():
+        with without_pandas_warning():
             return builder.getOrCreate()
     except (*SPARK_ERRORS, OSError) as problem:
         kind = type(problem).__name__
@@ -101,7 +101,7 @@ def settings(session: SparkSession, more: Mapping[str, str] | None = None) -> It
     try:
         for name, value in wanted.items():
             session.conf.set(name, value)
-        with _quietly():
+        with without_pandas_warning():
             yield
     finally:
         for name, old in before.items():
@@ -112,7 +112,7 @@ def settings(session: SparkSession, more: Mapping[str, str] | None = None) -> It
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def without_pandas_warning() -> Iterator[None]:
     """Without pyspark's warning about pandas, of which nothing is used here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")

@@ -89,6 +89,8 @@ class Chart {
       top.push(i);
       largest[kind] = Math.max(largest[kind], Math.abs(flows.value[i]));
     }
+    /* But a few stray trips between areas must not look like a stream. */
+    largest[0] = Math.max(largest[0], largest[1] / 200);
     const lines = [];
     const places = [];
     /* Small ones first, so that large ones lie on top. */

@@ -1,0 +1,88 @@
+"""A Spark cluster with two worker processes on this machine, started once; both engines."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from inftda.publish import release
+
+#: Two workers with one core and 1 GB each, and a Java process for every one of them.
+MASTER = "local-cluster[2,1,1024]"
+#: So few that a small table is divided on the driver and on executors both.
+GROUPS = 4
+
+
+def why_not() -> str | None:
+    """What Spark lacks here, if anything."""
+    if find_spec("pyspark") is None:
+        return "SPARK IS NOT TESTED: pyspark is missing (pip install 'inftda[spark]')"
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return "SPARK IS NOT TESTED: Java is missing (install a JRE, version 17 or newer)"
+    return None
+
+
+def pytest_collection_modifyitems(items):
+    """All tests that start Spark go to one process: a cluster for each would be too many."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) or "engine" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A session on the cluster."""
+    if reason := why_not():
+        pytest.skip(reason)
+    from pyspark.sql import SparkSession
+
+    from inftda.engines.spark.session import PRIVATE, QUIET, without_pandas_warning
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={QUIET}"
+    builder = SparkSession.builder.master(MASTER).appName("inftda tests")
+    own = {"spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
+    for name, value in (PRIVATE | own).items():
+        builder = builder.config(name, value)
+    with without_pandas_warning():
+        session = builder.getOrCreate()
+    yield session
+    logs = Path(os.environ.get("SPARK_HOME") or Path(sys.modules["pyspark"].__file__).parent)
+    number = session.sparkContext.applicationId
+    session.stop()
+    shutil.rmtree(logs / "work" / number, ignore_errors=True)
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request):
+    """Each engine in turn."""
+    if request.param == "local":
+        return "local"
+    from inftda.engines.spark import SparkEngine
+
+    return SparkEngine(request.getfixturevalue("spark"), groups=GROUPS)
+
+
+@pytest.fixture
+def publish(tmp_path):
+    """Releases into a folder and gives the release and its cells, codes to flow."""
+
+    def call(table, **options):
+        made = release(table, out=tmp_path / f"release-{len(list(tmp_path.iterdir()))}", **options)
+        return made, cells_of(made)
+
+    return call
+
+
+def cells_of(made) -> Mapping[tuple[str, ...], int]:
+    levels = {
+        axis.name: axis.hierarchy.level_name(axis.hierarchy.depth) for axis in made.tree.axes
+    }
+    rows = made.flows(levels=levels).to_pylist()
+    cells = {tuple(row[name] for name in levels): row["flow"] for row in rows}
+    assert len(cells) == made.manifest.n_flows, "no cell stands twice"
+    return cells

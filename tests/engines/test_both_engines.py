@@ -1,0 +1,218 @@
+"""What every engine must do, whatever the mechanism: one suite for one machine and for Spark."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from inftda.experiments.country import make_country
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.verify import verify
+
+BUDGET = {"epsilon": 1, "delta": 1e-8}
+#: So strong that a draw differs from 0 with odds below 1e-10.
+NO_NOISE = {"rho": 3000, "source": SeededSource(1)}
+
+COUNTRY = make_country((3, 6, 24), 5_000, seed=3)
+FLOWS = COUNTRY.flows()
+#: A trivial level, only children, and branches of different depth.
+DISEASES = {
+    "chapter": ["A", "A", "B", "C", "C", "C"],
+    "block": ["A", "A", "B", "C", "C", "C"],
+    "disease": ["A1", "A2", "B1", "C1", "C2", "C3"],
+}
+SEXES, AGES = {"sex": ["f", "m"]}, {"age": ["young", "old"]}
+
+
+def cells_in(table, *names, count="count"):
+    """Cell to count, zeros left out."""
+    columns = [table.column(name).to_pylist() for name in (*names, count)]
+    return {tuple(cell): n for *cell, n in zip(*columns, strict=True) if n}
+
+
+def patients():
+    random = np.random.default_rng(5)
+    chosen = [random.choice(codes[-1], 300) for codes in map(list, ([DISEASES["disease"]],))]
+    rows = {
+        "disease": chosen[0],
+        "sex": random.choice(SEXES["sex"], 300),
+        "age": random.choice(AGES["age"], 300),
+    }
+    return pa.table(rows).group_by(list(rows)).aggregate([([], "count_all")]).rename_columns(
+        [*rows, "count"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "options"),
+    [
+        ("substitute", {}),
+        ("substitute", {"tree": "origin", "trips": 2, "exactly": False}),
+        ("add-remove", {"trips": 2, "distinct": True}),
+    ],
+)
+def test_with_next_to_no_noise_the_release_is_the_truth(engine, publish, neighbours, options):
+    made, cells = publish(
+        FLOWS, areas=COUNTRY.areas, engine=engine, neighbours=neighbours, **options, **NO_NOISE
+    )
+    assert cells == cells_in(FLOWS, "origin", "destination")
+    assert made.total == 5_000
+
+
+def test_a_table_with_other_axes_is_released_likewise(engine, publish):
+    table = patients()
+    axes = {"disease": DISEASES, "sex": SEXES, "age": AGES}
+    made, cells = publish(table, axes=axes, engine=engine, **NO_NOISE)
+    assert cells == cells_in(table, "disease", "sex", "age")
+    assert [level["index"] for level in made.manifest.guarantee["levels"]] == [1, 3, 4, 5]
+
+
+def test_origins_and_destinations_may_have_different_areas(engine, publish):
+    flows = pa.table(
+        {"origin": ["1", "1", "2"], "destination": ["x", "y", "y"], "count": [3, 40, 500]}
+    )
+    _, cells = publish(
+        flows,
+        origin_areas={"town": ["1", "2", "3"]},
+        destination_areas={"region": ["p", "p", "q"], "place": ["x", "y", "z"]},
+        engine=engine,
+        **NO_NOISE,
+    )
+    assert cells == {("1", "x"): 3, ("1", "y"): 40, ("2", "y"): 500}
+
+
+@pytest.mark.parametrize("mechanism", ["inftda", "inftda-descending", "tda-l2", "tda-linf"])
+def test_a_top_down_release_is_positive_whole_complete_and_verifies(engine, publish, mechanism):
+    made, cells = publish(
+        FLOWS, areas=COUNTRY.areas, engine=engine, mechanism=mechanism, **BUDGET
+    )
+    assert all(flow > 0 for flow in cells.values())
+    assert sum(cells.values()) == made.total == 5_000
+    assert cells != cells_in(FLOWS, "origin", "destination"), "there is noise in it"
+    assert len(list(verify(made.table.parent))) > 5
+    assert made.manifest.private
+
+
+def test_a_noised_total_is_what_the_leaves_sum_to(engine, publish):
+    made, cells = publish(
+        FLOWS, areas=COUNTRY.areas, engine=engine, neighbours="add-remove", **BUDGET
+    )
+    assert sum(cells.values()) == made.total > 0
+    assert made.manifest.guarantee["levels"][0]["index"] == 0
+    list(verify(made.table.parent))
+
+
+def test_noise_so_large_that_nothing_survives_gives_an_empty_release_that_verifies(
+    engine, publish
+):
+    flows = pa.table({"origin": ["001"], "destination": ["001"], "count": [1]})
+    made, cells = publish(
+        flows,
+        areas={"town": ["001", "002"]},
+        engine=engine,
+        neighbours="add-remove",
+        rho="1/1000000",
+        source=SeededSource(2),  # one that draws a negative total
+    )
+    assert made.total == 0
+    assert cells == {}
+
+
+def test_a_stability_histogram_releases_large_true_cells_only(engine, publish):
+    made, cells = publish(
+        FLOWS, areas=COUNTRY.areas, engine=engine, mechanism="stability-histogram", **BUDGET
+    )
+    true = cells_in(FLOWS, "origin", "destination")
+    threshold = made.manifest.guarantee["levels"][0]["threshold"]
+    assert cells
+    assert set(cells) <= set(true)
+    assert min(cells.values()) > threshold
+    sure = {cell for cell, n in true.items() if n > 3 * threshold}
+    assert sure
+    assert sure <= set(cells)
+    list(verify(made.table.parent))
+
+
+def test_noise_by_opendp_works_as_well(engine, publish):
+    _, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, noise="opendp", **BUDGET)
+    assert sum(cells.values()) == 5_000
+
+
+def test_a_seeded_release_repeats_and_is_not_private(engine, publish):
+    twice = [
+        publish(FLOWS, areas=COUNTRY.areas, engine=engine, source=SeededSource(7), **BUDGET)
+        for _ in range(2)
+    ]
+    assert twice[0][1] == twice[1][1]
+    assert not twice[0][0].manifest.private
+
+
+def test_two_releases_of_the_same_table_differ(engine, publish):
+    twice = [publish(FLOWS, areas=COUNTRY.areas, engine=engine, **BUDGET)[1] for _ in range(2)]
+    assert twice[0] != twice[1]
+
+
+PEOPLE = pa.table(
+    {
+        "person": ["a", "a", "a", "b", "c", "c"],
+        "origin": ["1", "1", "2", "3", "2", "2"],
+        "destination": ["1", "1", "3", "3", "1", "1"],
+    }
+)
+TOWNS = {"town": ["1", "2", "3"]}
+
+
+@pytest.mark.parametrize(
+    ("trips", "distinct", "total"), [(1, False, 3), (2, False, 5), (2, True, 4), (3, False, 6)]
+)
+def test_nobody_has_more_trips_than_the_unit_says(engine, publish, trips, distinct, total):
+    made, cells = publish(
+        PEOPLE, areas=TOWNS, engine=engine, person="person", trips=trips, distinct=distinct,
+        neighbours="add-remove", **NO_NOISE,
+    )  # fmt: skip
+    assert made.total == total
+    true = {("1", "1"): 2, ("2", "3"): 1, ("3", "3"): 1, ("2", "1"): 2}
+    assert all(flow <= true[cell] for cell, flow in cells.items())
+    assert cells["3", "3"] == 1, "a person with few trips keeps them"
+    if distinct:
+        assert max(cells.values()) == 1
+
+
+def test_which_trips_are_kept_is_a_matter_of_chance(engine, publish):
+    """One of two trips of each of 200 persons: neither all first ones nor all last ones."""
+    n = 200
+    people = pa.table(
+        {
+            "person": [str(i) for i in range(n)] * 2,
+            "origin": ["1"] * 2 * n,
+            "destination": ["1"] * n + ["2"] * n,
+        }
+    )
+    _, cells = publish(
+        people, areas=TOWNS, engine=engine, person="person", neighbours="add-remove", **NO_NOISE
+    )
+    assert sum(cells.values()) == n
+    # 200 fair coins are outside 50..150 with odds of 1e-12.
+    assert 50 < cells["1", "1"] < 150
+
+
+def test_rows_that_cannot_be_placed_go_outside_or_are_dropped(engine, publish):
+    flows = pa.table(
+        {"origin": ["1", "9", None], "destination": ["2", "2", "3"], "count": [5, 70, 900]}
+    )
+    _, outside = publish(flows, areas=TOWNS, engine=engine, unplaceable="outside", **NO_NOISE)
+    assert outside == {("1", "2"): 5, ("outside", "2"): 70, ("outside", "3"): 900}
+    _, dropped = publish(
+        flows, areas=TOWNS, engine=engine, unplaceable="drop", neighbours="add-remove", **NO_NOISE
+    )
+    assert dropped == {("1", "2"): 5}
+
+
+def test_the_manifests_of_both_engines_say_the_same(engine, publish):
+    made, _ = publish(FLOWS, areas=COUNTRY.areas, engine=engine, **BUDGET)
+    expected, _ = publish(FLOWS, areas=COUNTRY.areas, **BUDGET)
+    said, other = made.manifest.to_dict(), expected.manifest.to_dict()
+    assert said.pop("n_flows") != 0
+    other.pop("n_flows")
+    assert said == other
+    assert PrivacyUnit.from_dict(said["guarantee"]["unit"]) == PrivacyUnit()

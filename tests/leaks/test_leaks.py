@@ -1,0 +1,406 @@
+"""Nothing of the truth leaves but through the mechanism: in files, on the screen, in messages.
+
+One release is watched from all sides: on a terminal, with the widest file mode, in its own
+home and temporary directory, by a kernel that kills it if it opens an Internet socket.
+"""
+
+import json
+import logging
+import os
+import platform
+import pty
+import re
+import stat
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import canaries
+import no_network
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from inftda.cli.main import run
+from inftda.counts import Counts
+from inftda.errors import InftdaError
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import bounding
+from inftda.ingest.leaves import Leaves
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.plan import make_plan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.folder import ROW_GROUP, FlowsWriter
+from inftda.publish import release
+from inftda.tree import Tree
+
+HERE = Path(__file__).parent
+N_PERSONS = 1237
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("INFTDA_DEBUG", raising=False)
+    write_input(tmp_path)
+    return tmp_path
+
+
+def write_input(folder):
+    (folder / "areas.csv").write_text(canaries.AREAS)
+    (folder / "flows.csv").write_text(canaries.flows_csv())
+    (folder / "trips.csv").write_text(canaries.trips_csv(N_PERSONS))
+
+
+class Watcher(threading.Thread):
+    """Looks again and again at what stands in some folders, and with which rights."""
+
+    def __init__(self, *folders):
+        super().__init__(daemon=True)
+        self.folders, self.seen, self.is_over = folders, {}, False
+
+    def run(self):
+        while not self.is_over:
+            for folder in self.folders:
+                for path in sorted(folder.glob("*")) + sorted(folder.glob(".*")):
+                    try:
+                        self.seen[path.name] = stat.S_IMODE(path.stat().st_mode)
+                    except FileNotFoundError:
+                        continue
+            time.sleep(0.002)
+
+
+@pytest.fixture(scope="module", params=["inftda", "stability-histogram"])
+def watched(request, tmp_path_factory):
+    """A release of persons' trips under add-remove, charged to a ledger, on a terminal."""
+    if platform.machine() not in no_network.KNOWN:
+        pytest.skip("system calls of this machine are not known here")
+    folder = tmp_path_factory.mktemp("watched")
+    work, home, temporary = (folder / name for name in ("work", "home", "temporary"))
+    for path in (work, home, temporary):
+        path.mkdir()
+    write_input(work)
+    environment = {
+        **{key: value for key, value in os.environ.items() if key != "INFTDA_DEBUG"},
+        "HOME": str(home), "TMPDIR": str(temporary), "TERM": "xterm", "COLUMNS": "120",
+    }  # fmt: skip
+    ledger = [
+        "ledger", "create", str(work / "ledger.db"), "census", "--neighbours", "add-remove",
+        "--rho", "1", "--delta", "1e-6",
+        "--approximate-epsilon", "1", "--approximate-delta", "1e-7",
+    ]  # fmt: skip
+    assert run(ledger) == 0
+    given = {path.name for path in work.iterdir()}
+    watcher = Watcher(work, temporary)
+    watcher.start()
+    code, screen = on_a_terminal(
+        [
+            "release", "trips.csv", "--areas", "areas.csv", "--person", "person",
+            "--neighbours", "add-remove", "--epsilon", "0.5", "--delta", "1e-8", "--out", "out",
+            "--mechanism", request.param, "--ledger", "ledger.db", "--dataset", "census",
+        ],
+        work, environment,
+    )  # fmt: skip
+    watcher.is_over = True
+    watcher.join()
+    assert code == 0, screen
+    return SimpleNamespace(
+        work=work, home=home, temporary=temporary, screen=screen, seen=watcher.seen, given=given
+    )
+
+
+def on_a_terminal(arguments, folder, environment):
+    """Runs a command on a terminal of its own with nothing masked; exit code and screen."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "no_network.py"), *arguments],
+        cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave, umask=0,
+    )  # fmt: skip
+    os.close(slave)
+    screen = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not part:
+            break
+        screen += part
+    os.close(master)
+    return process.wait(timeout=60), screen
+
+
+def released_files(out):
+    return [path for path in sorted(out.rglob("*")) if path.is_file()]
+
+
+# --- the scanner itself ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", list(canaries.forms(700_000_012_347)))
+def test_the_scanner_finds_a_number_in_every_form(form):
+    assert canaries.found_in(b"abc" + form + b"def", [700_000_012_347]) == ["700000012347"]
+    assert canaries.found_in(b"abc def", [700_000_012_347]) == []
+
+
+def test_the_scanner_finds_a_number_in_colours_and_a_name_in_wide_letters():
+    coloured = b"\x1b[36m700,000,\x1b[0m012,347"
+    assert canaries.found_in(coloured, [700_000_012_347])
+    assert canaries.found_in("person-canary-1".encode("utf-16-le"), texts=["person-canary-"])
+
+
+def test_the_scanner_looks_into_packed_columns(tmp_path):
+    import pyarrow as pa  # noqa: PLC0415
+
+    path = tmp_path / "flows.parquet"
+    pq.write_table(pa.table({"flow": [1, 700_000_012_347]}), path, compression="zstd")
+    assert canaries.found_in(canaries.unpacked(path), [700_000_012_347])
+
+
+def test_the_kernel_kills_what_opens_an_internet_socket():
+    if platform.machine() not in no_network.KNOWN:
+        pytest.skip("system calls of this machine are not known here")
+    done = subprocess.run([sys.executable, str(HERE / "no_network.py"), "--try"], check=False)
+    assert done.returncode == -31  # SIGSYS
+
+
+# --- a watched release: that it ended well shows that it opened no Internet socket -----------
+
+
+def test_the_screen_was_watched(watched):
+    assert b"reading" in watched.screen
+    assert b"town" in watched.screen
+    assert b"Guarantee" in watched.screen
+
+
+def test_no_person_is_named_anywhere(watched):
+    for path in [*released_files(watched.work / "out"), watched.work / "ledger.db"]:
+        assert canaries.found_in(canaries.unpacked(path), texts=[canaries.PERSON]) == []
+    assert canaries.found_in(watched.screen, texts=[canaries.PERSON]) == []
+
+
+def test_the_number_of_persons_is_nowhere_in_words(watched):
+    """The total is noised under add-remove; it may come out right only by chance."""
+    manifest = json.loads((watched.work / "out" / "manifest.json").read_text())
+    texts = [watched.screen, (watched.work / "out" / "manifest.json").read_bytes()]
+    if manifest["total"] != N_PERSONS:
+        for text in texts:
+            assert re.search(rb"\b(1237|1,237)\b", text) is None
+
+
+def test_only_what_belongs_to_a_release_is_in_its_folder(watched):
+    names = [path.name for path in released_files(watched.work / "out")]
+    assert names == ["areas.csv", "flows.parquet", "manifest.json"]
+    assert {path.name for path in watched.work.iterdir()} == {*watched.given, "out"}
+
+
+def test_nothing_is_left_in_the_temporary_directory_or_at_home(watched):
+    assert list(watched.temporary.iterdir()) == []
+    assert list(watched.home.rglob("*")) == []
+
+
+def test_a_release_is_readable_by_its_owner_only(watched):
+    out = watched.work / "out"
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in released_files(out)} == {0o600}
+    assert stat.S_IMODE((watched.work / "ledger.db").stat().st_mode) == 0o600
+
+
+def test_temporary_files_are_private_while_they_are_there(watched):
+    new = {name: mode for name, mode in watched.seen.items() if name not in watched.given}
+    assert any(name.startswith(".out.partial-") for name in new), "the watcher saw nothing"
+    assert any(name.startswith("inftda-") for name in new), "the watcher saw nothing"
+    journals = {name for name in new if name.startswith("ledger.db-")}
+    assert {new[name] for name in journals} <= {0o600}
+    assert {mode for name, mode in new.items() if name not in journals} == {0o700}
+
+
+def test_the_manifest_says_what_was_planned_and_nothing_else(watched):
+    manifest = json.loads((watched.work / "out" / "manifest.json").read_text())
+    assert set(manifest) == {
+        "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
+        "software",
+    }  # fmt: skip
+    flows = pq.read_table(watched.work / "out" / "flows.parquet")
+    assert manifest["total"] == sum(flows["flow"].to_pylist())
+    assert manifest["n_flows"] == flows.num_rows
+
+
+# --- true counts ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["inftda", "tda-l2", "vanilla-gauss", "stability-histogram"])
+@pytest.mark.parametrize("neighbours", ["substitute", "add-remove"])
+def test_no_true_count_of_any_level_is_written_or_printed(
+    place, capfd, caplog, mechanism, neighbours
+):
+    caplog.set_level(logging.DEBUG)
+    options = ("--neighbours", neighbours, "--mechanism", mechanism)
+    common = ("release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE, *options)
+    for out, how in (("out", ()), ("more", ("--json",))):
+        assert run([*common, "--out", out, *how]) == 0, capfd.readouterr().err
+    assert run(["verify", "out"]) == 0
+    assert run(["query", "out", "--origin-level", "region", "--destination-level", "all"]) == 0
+    printed = capfd.readouterr()
+    is_total_public = neighbours == "substitute" and mechanism in {"inftda", "tda-l2"}
+    true = canaries.true_numbers(is_total_public=is_total_public)
+    seen = {"screen": (printed.out + printed.err + caplog.text).encode()}
+    seen |= {str(path): canaries.unpacked(path) for path in released_files(place / "out")}
+    found = {name: canaries.found_in(text, true) for name, text in seen.items()}
+    assert not any(found.values()), found
+
+
+def test_a_page_made_from_a_release_holds_no_true_count(place, capfd):
+    common = ("release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE)
+    assert run([*common, "--out", "out", "--neighbours", "add-remove"]) == 0
+    assert run(["report", "out", "--out", "page.html"]) == 0, capfd.readouterr().err
+    true = canaries.true_numbers(is_total_public=False)
+    assert canaries.found_in((place / "page.html").read_bytes(), true) == []
+
+
+def test_a_seed_is_not_written_down_because_it_undoes_the_noise(place, capfd):
+    arguments = ["release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE]
+    arguments += ["--out", "out", "--not-private-seed", str(canaries.SEED), "--json"]
+    assert run(arguments) == 0
+    printed = capfd.readouterr()
+    seen = [canaries.unpacked(path) for path in released_files(place / "out")]
+    for text in [*seen, (printed.out + printed.err).encode()]:
+        assert canaries.found_in(text, [canaries.SEED]) == []
+
+
+def test_the_secret_that_chooses_trips_is_not_written_down(place, capfd, monkeypatch):
+    secret = "secret-canary-" + "ab" * 25
+    monkeypatch.setattr(bounding.Bounding, "secret", lambda _: secret)
+    arguments = ["release", "trips.csv", "--areas", "areas.csv", "--person", "person"]
+    arguments += ["--neighbours", "add-remove", "--epsilon", "1", "--delta", "1e-8"]
+    assert run([*arguments, "--out", "out"]) == 0
+    printed = capfd.readouterr()
+    seen = [canaries.unpacked(path) for path in released_files(place / "out")]
+    for text in [*seen, (printed.out + printed.err).encode()]:
+        assert canaries.found_in(text, texts=["secret-canary"]) == []
+
+
+# --- what the form of a release could tell ----------------------------------------------------
+
+
+def test_the_order_of_the_input_leaves_no_trace(place):
+    lines = canaries.flows_csv().splitlines(keepends=True)
+    (place / "other.csv").write_text("".join([lines[0], *reversed(lines[1:])]))
+    made = [
+        release(name, "areas.csv", epsilon=1, delta=1e-8, out=out, source=SeededSource(1))
+        for name, out in (("flows.csv", "a"), ("other.csv", "b"))
+    ]
+    first, second = (path.table.read_bytes() for path in made)
+    assert first == second
+
+
+def test_the_file_does_not_show_in_which_blocks_it_was_made(tmp_path):
+    """Blocks of the stability histogram end where the truth says; row groups must not."""
+    tree = Tree.destination_first(Hierarchy.read({"town": [f"{i:04d}" for i in range(1500)]}))
+    cells = np.arange(ROW_GROUP + 5000)
+    areas = tuple(part.astype(np.int32) for part in np.divmod(cells, 1500))
+    flow = cells + 1
+    contents = []
+    for number, cuts in enumerate(([], [7, 400_000], [1_000_001, 1_000_002, 1_048_000])):
+        writer = FlowsWriter(tmp_path / f"{number}.parquet", tree)
+        ends = [0, *cuts, len(flow)]
+        for start, end in pairwise(ends):
+            writer.write(tuple(axis[start:end] for axis in areas), flow[start:end])
+        writer.close()
+        contents.append((tmp_path / f"{number}.parquet").read_bytes())
+    assert contents[0] == contents[1] == contents[2]
+    metadata = pq.read_metadata(tmp_path / "0.parquet")
+    assert [metadata.row_group(i).num_rows for i in range(2)] == [ROW_GROUP, 5000]
+
+
+@pytest.mark.usefixtures("place")
+def test_progress_of_the_stability_histogram_says_nothing_of_the_number_of_flows():
+    told = []
+    options = {"epsilon": 1, "delta": 1e-8, "mechanism": "stability-histogram"}
+    release("flows.csv", "areas.csv", **options, progress=lambda *what: told.append(what[1:]))
+    assert told == [(0, 1), (1, 1)]
+
+
+def test_what_holds_the_truth_does_not_print_it():
+    tree = Tree.destination_first(Hierarchy.read({"town": ["1", "2"]}))
+    areas = (np.array([0], np.int32), np.array([1], np.int32))
+    count = np.array([700_000_012_347], np.int64)
+    counts = Counts.from_leaves(tree, areas, count)
+    shown = repr(counts) + repr(counts.levels) + repr(Leaves(areas, count)) + str(counts)
+    assert canaries.found_in(shown.encode(), [700_000_012_347]) == []
+
+
+# --- messages ---------------------------------------------------------------------------------
+
+NAME = canaries.PERSON + "000001"
+NUMBER = 700_000_012_347
+
+BAD_TABLES = {
+    "a cell too many": f"origin,destination,person,count\n1,2,{NAME},{NUMBER},5\n",
+    "a cell too few": f"origin,destination,person,count\n1,2,{NAME}\n",
+    "an open quote": f'origin,destination,person,count\n1,2,"{NAME},{NUMBER}\n',
+    "wrong bytes": f"origin,destination,person,count\n1,2,{NAME}\udcff,{NUMBER}\n",
+    "a negative count": f"origin,destination,person,count\n1,2,{NAME},-{NUMBER}\n",
+    "a fractional count": f"origin,destination,person,count\n1,2,{NAME},{NUMBER}.5\n",
+    "a count in words": f"origin,destination,person,count\n1,2,{NAME},{NUMBER}x\n",
+    "too large a count": f"origin,destination,person,count\n1,2,{NAME},{NUMBER}{NUMBER}\n",
+    "no count": f"origin,destination,person,count\n1,2,{NAME},\n",
+    "too many trips": f"origin,destination,person,count\n1,2,{NAME},{NUMBER}\n",
+    "an unknown area": f"origin,destination,person,count\n9,2,{NAME},{NUMBER}\n",
+    "no area": f"origin,destination,person,count\n,2,{NAME},{NUMBER}\n",
+    "two columns of one name": f"origin,origin,person,count\n1,2,{NAME},{NUMBER}\n",
+}
+
+
+@pytest.mark.parametrize("what", BAD_TABLES)
+def test_a_message_about_a_bad_table_names_no_person_and_no_count(place, capfd, what):
+    (place / "bad.csv").write_bytes(BAD_TABLES[what].encode(errors="surrogateescape"))
+    arguments = ["release", "bad.csv", "--areas", "areas.csv", "--person", "person", "--epsilon"]
+    assert run([*arguments, "1", "--delta", "1e-8", "--out", "out"]) == 2
+    said = capfd.readouterr().err.encode()
+    assert canaries.found_in(said, [NUMBER], [canaries.PERSON, str(NUMBER)]) == []
+
+
+@pytest.mark.parametrize("what", BAD_TABLES)
+def test_the_traceback_of_an_error_names_no_person_and_no_count(place, what):
+    """In Python an uncaught error is printed with everything it was chained to."""
+    (place / "bad.csv").write_bytes(BAD_TABLES[what].encode(errors="surrogateescape"))
+    with pytest.raises(InftdaError) as raised:
+        release("bad.csv", "areas.csv", person="person", epsilon=1, delta=1e-8)
+    printed = "".join(traceback.format_exception(raised.value)).encode()
+    assert canaries.found_in(printed, [NUMBER], [canaries.PERSON, str(NUMBER)]) == []
+
+
+def test_a_bug_shows_its_place_but_not_what_it_held(place, capfd, monkeypatch):
+    def broken(*_, **__):
+        raise ValueError(f"{NAME} {NUMBER}")
+
+    monkeypatch.setattr(Counts, "from_leaves", broken)
+    arguments = ["release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE]
+    assert run([*arguments, "--out", "out"]) == 1
+    said = capfd.readouterr().err
+    assert "unexpected ValueError at broken" in said
+    assert canaries.found_in(said.encode(), [NUMBER], [canaries.PERSON]) == []
+    assert not (place / "out").exists()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1/x?connect_timeout=1", "nowhere.invalid/x"])
+def test_a_password_is_never_shown(place, capfd, address):
+    database = f"postgresql://me:{canaries.PASSWORD}@{address}"
+    (place / "config.toml").write_text(f'database = "{database}"\nsql = "SELECT 1"\n')
+    arguments = ["release", "--areas", "areas.csv", *canaries.WIDE_NOISE, "--out", "out"]
+    for how in (["--sql", "SELECT 1", "--database", database], ["--config", "config.toml"]):
+        assert run([*arguments, *how]) == 2
+    printed = capfd.readouterr()
+    assert canaries.found_in((printed.out + printed.err).encode(), texts=["Sesame"]) == []
+
+
+def test_a_plan_needs_no_data():
+    """What is stated before the table is read cannot tell anything about it."""
+    tree = Tree.destination_first(Hierarchy.read({"town": ["1", "2"]}))
+    assert make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8).levels

@@ -1,0 +1,373 @@
+"""The steps of the top-down loop, against slow and obvious twins."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from fake_noise import Record, always, cells, setting_of
+
+from inftda.counts import Counts
+from inftda.errors import BudgetError, OptimizeError
+from inftda.hierarchy import Hierarchy
+from inftda.mechanisms import topdown
+from inftda.mechanisms.catalogue import MECHANISMS, mechanism_named
+from inftda.mechanisms.topdown import TopDown, add_truth_kernel, keep_positive_kernel, release_root
+from inftda.optimize.reference import algorithm_2, chebyshev_optimum, euclidean_optimum, shares
+from inftda.optimize.segments import (
+    check_status,
+    optimize_intopt,
+    optimize_intopt_descending,
+    optimize_l2,
+    optimize_linf,
+    optimize_one_by_one,
+)
+from inftda.privacy.plan import make_plan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import Axis, Tree
+
+#: Towns 0 and 1 are in E, 2 to 4 in N, and 5 is the only one in S.
+AREAS = Hierarchy.read({"region": list("EENNNS"), "town": ["e1", "e2", "n1", "n2", "n3", "s1"]})
+TREE = Tree.destination_first(AREAS)
+UNIT = PrivacyUnit()
+TRUTH = {(0, 1): 40, (0, 5): 7, (5, 5): 25, (1, 0): 3, (3, 2): 11}
+#: Draws of each level if there is no noise.
+DRAWS = [3, 9, 2 + 0 + 0 + 3, 2 + 2 + 2 + 0 + 3]
+
+
+def counts_of(truth, tree=TREE):
+    columns = [np.array(column, np.int32) for column in zip(*truth, strict=True)]
+    if not truth:
+        columns = [np.zeros(0, np.int32) for _ in tree.axes]
+    return Counts.from_leaves(tree, columns, np.array(list(truth.values()), np.int64))
+
+
+# Kernels and their twins
+
+
+def random_step(seed):
+    """Parents with 1 to 40 children (an only child has no draw), some of them true."""
+    random = np.random.default_rng(seed)
+    n_children = random.choice([1, 2, 7, 8, 9, 16, 17, 40], 30)
+    draws = np.where(n_children > 1, n_children, 0)
+    start = np.concatenate([[0], np.cumsum(draws)]).astype(np.int64)
+    truth = np.full(30, -1, np.int64)
+    true_parents = np.sort(random.permutation(30)[:20])
+    truth[true_parents] = np.arange(20)
+    children = [
+        np.sort(random.permutation(n_children[p])[: random.integers(1, n_children[p] + 1)])
+        for p in true_parents
+    ]
+    return {
+        "start": start,
+        "truth": truth,
+        "true_start": np.concatenate([[0], np.cumsum([len(c) for c in children])]).astype(np.int64),
+        "true_ordinal": np.concatenate(children).astype(np.int32),
+        "x": random.choice([0, 0, 0, 0, 0, 0, 1, 5, 1 << 40], start[-1]),
+        "value": random.integers(1, 100, 30),
+        "first_area": random.integers(0, 1000, 30).astype(np.int32),
+    }
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_true_counts_are_added_where_their_twin_adds_them(seed):
+    step = random_step(seed)
+    count = np.random.default_rng(seed).integers(1, 100, len(step["true_ordinal"]))
+    x = step["x"] - 3
+    expected = x.tolist()
+    for parent, place in enumerate(step["truth"]):
+        low, high = step["start"][parent : parent + 2]
+        if place >= 0 and high > low:
+            for child in range(*step["true_start"][place : place + 2]):
+                expected[low + step["true_ordinal"][child]] += int(count[child])
+    add_truth_kernel(
+        x, step["start"], step["truth"], step["true_start"], step["true_ordinal"], count
+    )
+    assert x.tolist() == expected
+
+
+def survivors(step):
+    """(parent, area, value, place among the true children or -1), by looking at every child."""
+    found = []
+    for parent, place in enumerate(step["truth"].tolist()):
+        low, high = step["start"][parent : parent + 2].tolist()
+        true = {}
+        if place >= 0:
+            span = range(*step["true_start"][place : place + 2].tolist())
+            true = {int(step["true_ordinal"][child]): child for child in span}
+        first = int(step["first_area"][parent])
+        if low == high:
+            found.append((parent, first, int(step["value"][parent]), true.get(0, -1)))
+        for ordinal in range(high - low):
+            value = int(step["x"][low + ordinal])
+            if value > 0:
+                found.append((parent, first + ordinal, value, true.get(ordinal, -1)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_children_that_survive_are_those_of_the_twin(seed):
+    step = random_step(seed)
+    if seed % 2:  # many children: more of them positive than in a release
+        step["x"] = np.random.default_rng(seed).integers(0, 2, len(step["x"]))
+    expected = survivors(step)
+    room = len(step["x"]) + len(step["truth"])
+    area, value = np.full(room, -7, np.int32), np.full(room, -7, np.int64)
+    truth, n_survivors = np.full(room, -7, np.int64), np.empty(30, np.int64)
+    n = keep_positive_kernel(
+        step["x"], step["start"], step["first_area"], step["value"], step["truth"],
+        step["true_start"], step["true_ordinal"], area, value, truth, n_survivors,
+    )  # fmt: skip
+    parents = np.repeat(np.arange(30), n_survivors).tolist()
+    found = zip(parents, area[:n].tolist(), value[:n].tolist(), truth[:n].tolist(), strict=True)
+    assert list(found) == expected
+
+
+# Optimisers of many vectors at once
+
+
+def segments(seed):
+    """Vectors one behind the other, empty ones among them, and the sums they are to have."""
+    random = np.random.default_rng(seed)
+    sizes = random.choice([0, 2, 3, 5, 12], 25)
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    x = random.integers(-6, 9, start[-1])
+    return x, start, random.integers(0, 30, 25), random.integers(0, 2**63, 25, np.uint64)
+
+
+def check_each(optimize, seed, check):
+    x, start, total, seeds = segments(seed)
+    y = x.copy()
+    assert optimize(y, start, total, seeds) == 0
+    for low, high, amount in zip(start[:-1], start[1:], total.tolist(), strict=True):
+        if high > low:
+            before, after = x[low:high].tolist(), y[low:high].tolist()
+            assert sum(after) == amount
+            assert min(after) >= 0
+            check(before, after, amount)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    ("optimize", "is_descending"), [(optimize_intopt, False), (optimize_intopt_descending, True)]
+)
+def test_every_vector_is_what_the_papers_algorithm_makes_of_it(optimize, is_descending, seed):
+    def check(before, after, amount):
+        twin = algorithm_2(before, amount, is_descending=is_descending)
+        assert shares(before, after) == shares(before, twin)  # ties are broken at random
+
+    check_each(optimize, seed, check)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_vector_is_as_near_as_can_be(seed):
+    def check_l2(before, after, amount):
+        away = sum((a - b) ** 2 for a, b in zip(after, before, strict=True))
+        assert away == euclidean_optimum(before, amount)
+
+    def check_linf(before, after, amount):
+        away = max(abs(a - b) for a, b in zip(after, before, strict=True))
+        assert away == chebyshev_optimum(before, amount)
+
+    check_each(optimize_l2, seed, check_l2)
+    check_each(optimize_linf, seed, check_linf)
+
+
+def test_a_black_box_is_handed_every_vector_once():
+    x, start, total, seeds = segments(3)
+    before, asked = x.copy(), []
+
+    def solve(vector, amount):
+        asked.append((vector.tolist(), amount))
+        return np.full(len(vector), amount)
+
+    assert optimize_one_by_one(solve)(x, start, total, seeds) == 0
+    expected = [
+        (before[low:high].tolist(), amount)
+        for low, high, amount in zip(start[:-1], start[1:], total.tolist(), strict=True)
+        if high > low
+    ]
+    assert asked == expected
+    assert x.tolist() == np.repeat(total, np.diff(start)).tolist()
+
+
+@pytest.mark.parametrize(
+    "optimize", [optimize_intopt, optimize_intopt_descending, optimize_l2, optimize_linf]
+)
+def test_a_count_too_large_to_be_summed_is_an_error_and_never_a_wrong_sum(optimize):
+    x = np.array([1, 2, 2**61, 2**61, 3, 4], np.int64)
+    status = optimize(x, np.array([0, 2, 4, 6]), np.array([3, 9, 7]), np.zeros(3, np.uint64))
+    assert status != 0
+    with pytest.raises(OptimizeError, match="larger epsilon"):
+        check_status(status)
+    check_status(0)
+
+
+def test_noise_that_cannot_be_summed_stops_the_release():
+    setting = setting_of(make_plan(TREE, UNIT, rho=1), Record(always(2**61)))
+    with pytest.raises(OptimizeError):
+        list(TopDown().run(counts_of(TRUTH), setting))
+
+
+# The loop
+
+
+@pytest.mark.parametrize("noise", [-1000, -87, -86, -85, 0, 12])
+def test_a_noised_total_is_clamped_at_zero(noise):
+    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=1)
+    counts = counts_of(TRUTH)
+    assert counts.total == 86
+    nodes = release_root(counts, setting_of(plan, Record(always(noise))))
+    assert nodes.value.tolist() == [86 + noise] * (86 + noise > 0)
+    assert [axis.tolist() for axis in nodes.areas] == [[0] * (86 + noise > 0)] * 2
+    found = cells(TopDown().run(counts, setting_of(plan, Record(always(noise)))))
+    assert sum(found.values()) == max(86 + noise, 0)
+
+
+def test_a_public_total_gets_no_noise():
+    record = Record(always(5))
+    nodes = release_root(counts_of(TRUTH), setting_of(make_plan(TREE, UNIT, rho=1), record))
+    assert nodes.value.tolist() == [86]
+    assert record.n_draws == 0
+
+
+def test_trips_may_be_released_where_there_are_none():
+    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=1)
+    found = cells(TopDown().run(counts_of({}), setting_of(plan, Record(always(9)))))
+    assert sum(found.values()) == 9
+
+
+def test_without_noise_the_release_is_the_truth():
+    record = Record(always(0))
+    setting = setting_of(make_plan(TREE, UNIT, rho=1), record)
+    assert cells(TopDown().run(counts_of(TRUTH), setting)) == TRUTH
+
+
+def test_only_children_are_never_drawn():
+    """All trips go to the only town of S; noise would be seen if it were drawn."""
+    record = Record(always(0))
+    setting = setting_of(make_plan(TREE, UNIT, rho=1), record)
+    truth = {(2, 5): 9, (5, 5): 4}
+    assert cells(TopDown().run(counts_of(truth), setting)) == truth
+    # To 3 regions; from 3 regions to S; S has one town; from the 3 towns of N, S has one again.
+    assert record.sizes == [3, 3, 0, 3]
+    assert [step for step in record.steps if step[1] == step[2]] == [
+        ("all > region", 3, 3),
+        ("region > region", 3, 3),
+        ("region > town", 0, 0),
+        ("region > town", 0, 0),
+        ("town > town", 3, 3),
+    ]
+
+
+def test_noise_goes_to_every_child_of_a_surviving_parent_and_to_no_other():
+    """Nobody travels, so what is released is the noise: 5 in all, 5 in E, 2 and 3 in its towns."""
+    tree = Tree.build([Axis("x", AREAS)], "xx")
+    record = Record(iter([5, 5, 0, 0, 2, 3]))
+    plan = make_plan(tree, PrivacyUnit("add-remove"), rho=1)
+    found = cells(TopDown().run(counts_of({}, tree), setting_of(plan, record)))
+    assert found == {(0,): 2, (1,): 3}
+    assert record.sizes == [1, 3, 2]
+
+
+def test_every_level_gets_the_scale_that_was_planned_for_it():
+    for unit in (UNIT, PrivacyUnit("add-remove", trips=3)):
+        plan = make_plan(TREE, unit, epsilon=1, delta=1e-8, split="geometric:1.5")
+        record = Record()
+        list(TopDown().run(counts_of(TRUTH), setting_of(plan, record)))
+        assert record.scales == [level.sigma2 for level in plan.levels]
+        assert len(set(record.scales)) == len(record.scales)
+
+
+@pytest.mark.parametrize("name", ["inftda", "vanilla-gauss", "stability-histogram"])
+def test_what_was_spent_cannot_be_spent_again(name):
+    mechanism = mechanism_named(name)
+    setting = setting_of(mechanism.plan(TREE, UNIT, epsilon=1, delta=1e-8))
+    list(mechanism.run(counts_of(TRUTH), setting))
+    with pytest.raises(BudgetError):
+        list(mechanism.run(counts_of(TRUTH), setting))
+
+
+class Padded:
+    """A spending with one more planned level than the mechanism knows of."""
+
+    def __init__(self, spending, index):
+        self._spending, self._waiting = spending, {index}
+
+    def charge(self, index):
+        self._waiting.discard(index)
+        return self._spending.charge(index)
+
+    def is_planned(self, index):
+        return self._spending.is_planned(index)
+
+    def finish(self):
+        self._spending.finish()
+        if self._waiting:
+            raise BudgetError("a planned level was not drawn")
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_no_mechanism_ends_unless_all_that_was_planned_was_drawn(name):
+    mechanism = mechanism_named(name)
+    plan = mechanism.plan(TREE, UNIT, epsilon=1, delta=1e-8)
+    blocks = mechanism.run(
+        counts_of(TRUTH), setting_of(plan, spending=Padded(plan.spending(), index=99))
+    )
+    with pytest.raises(BudgetError, match="not drawn"):
+        list(blocks)
+
+
+def test_a_plan_for_another_tree_is_refused():
+    deeper = Tree.build([Axis("x", AREAS), Axis("y", AREAS), Axis("z", AREAS)], "xyzxyz")
+    with pytest.raises(BudgetError, match="not drawn"):
+        list(TopDown().run(counts_of(TRUTH), setting_of(make_plan(deeper, UNIT, rho=1))))
+    with pytest.raises(BudgetError, match="not in the plan"):
+        list(
+            TopDown().run(
+                counts_of({(0, 0, 0): 5}, deeper), setting_of(make_plan(TREE, UNIT, rho=1))
+            )
+        )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_where_blocks_end_does_not_change_what_is_done(monkeypatch, size, threads):
+    monkeypatch.setattr(topdown, "BLOCK_DRAWS", size)
+    record = Record(always(0))
+    setting = setting_of(make_plan(TREE, UNIT, rho=1), record, threads=threads)
+    assert cells(TopDown().run(counts_of(TRUTH), setting)) == TRUTH
+    assert record.n_draws == sum(DRAWS)
+
+
+def test_progress_goes_up_to_the_work_of_each_level_and_names_it(monkeypatch):
+    monkeypatch.setattr(topdown, "BLOCK_DRAWS", 4)
+    record = Record()
+    list(TopDown().run(counts_of(TRUTH), setting_of(make_plan(TREE, UNIT, rho=1), record)))
+    names = [level.name for level in TREE.levels[1:]]
+    for name in names:
+        steps = [(done, total) for step, done, total in record.steps if step == name]
+        assert steps[0][0] == 0
+        assert steps[-1][0] == steps[-1][1]
+        assert len({total for _, total in steps}) == 1
+        assert steps == sorted(steps)
+    work = {name: total for name, _, total in record.steps}
+    assert sum(work.values()) == record.n_draws
+
+
+def test_every_block_of_work_has_a_stream_of_its_own(monkeypatch):
+    monkeypatch.setattr(topdown, "BLOCK_DRAWS", 3)
+    taken = []
+
+    class Source:
+        is_secure = False
+
+        def stream(self, *labels):
+            from inftda.noise.entropy import SeededSource  # noqa: PLC0415
+
+            taken.append(labels)
+            return SeededSource(1).stream(*labels)
+
+    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=Fraction(1, 2))
+    list(TopDown().run(counts_of(TRUTH), setting_of(plan, source=Source())))
+    assert len(taken) > 10
+    assert len(set(taken)) == len(taken), "equal labels would be equal noise"

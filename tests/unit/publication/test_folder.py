@@ -1,0 +1,331 @@
+"""The folder of a release: all of it or nothing, and nobody else's business until it is there."""
+
+import itertools
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from small_release import HEALTH, HOME, OD, rows_of
+
+from inftda.errors import ReleaseError
+from inftda.publication import folder as folders
+from inftda.publication.folder import FlowsWriter, areas_files, as_table, check_writable, writing
+from inftda.tree import Tree
+
+
+def fill(folder, text="new"):
+    (folder / "manifest.json").write_text(text)
+    (folder / "flows.parquet").write_text(text)
+
+
+def content(folder):
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write(out, *, force=False, then=lambda: None):
+    """Write a new release; `then` is done before it is put in place."""
+    with writing(out, force=force) as folder:
+        fill(folder)
+        then()
+
+
+def stop(problem):
+    """Something that raises an error."""
+
+    def raises():
+        raise problem
+
+    return raises
+
+
+OLD = {"manifest.json": "old", "flows.parquet": "old"}
+NEW = {"manifest.json": "new", "flows.parquet": "new"}
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def old(out):
+    """A release that is there already."""
+    out.mkdir()
+    fill(out, "old")
+    return out
+
+
+def test_a_folder_becomes_visible_when_it_is_complete(out):
+    with writing(out) as folder:
+        fill(folder)
+        assert not out.exists()
+        assert folder.parent == out.parent, "a rename within one file system is all or nothing"
+    assert content(out) == NEW
+    assert names(out.parent) == ["out"]
+
+
+@pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt, SystemExit, MemoryError])
+def test_whatever_interrupts_the_writing_leaves_nothing(out, problem):
+    with pytest.raises(problem):
+        write(out, then=stop(problem))
+    assert names(out.parent) == []
+
+
+@pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt])
+def test_whatever_interrupts_the_writing_leaves_the_older_release(old, problem):
+    with pytest.raises(problem):
+        write(old, force=True, then=stop(problem))
+    assert content(old) == OLD
+    assert names(old.parent) == ["out"]
+
+
+def test_the_older_release_stands_as_it_was_until_the_new_one_is_complete(old):
+    seen = []
+    write(old, force=True, then=lambda: seen.append(content(old)))
+    assert seen == [OLD]
+    assert content(old) == NEW
+    assert names(old.parent) == ["out"]
+
+
+def test_without_force_nothing_is_replaced_however_late_it_comes(out):
+    def be_quicker():  # another process that was asked for the same folder
+        with writing(out) as folder:
+            fill(folder, "old")
+
+    with pytest.raises(ReleaseError, match="exists already"):
+        write(out, then=be_quicker)
+    assert content(out) == OLD
+    assert names(out.parent) == ["out"]
+
+
+def test_with_force_what_was_put_there_in_the_meantime_is_not_replaced_either(out):
+    def put_thesis():
+        out.mkdir()
+        (out / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(ReleaseError, match="not a release"):
+        write(out, force=True, then=put_thesis)
+    assert names(out) == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("problem", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+def test_if_the_new_release_cannot_be_put_in_place_the_older_one_is_back(old, monkeypatch, problem):
+    rename = Path.rename
+
+    def fails(self, target):
+        if ".partial-" in self.name:
+            raise problem
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(type(problem)):
+        write(old, force=True)
+    assert content(old) == OLD
+    assert names(old.parent) == ["out"]
+
+
+def test_a_release_whose_replacement_was_cut_off_is_brought_back(out):
+    """As after a kill between the two renames."""
+    (waiting := out.parent / ".out.replaced").mkdir()
+    fill(waiting, "old")
+    with pytest.raises(ReleaseError, match="exists already"):
+        check_writable(out, force=False)
+    assert content(out) == OLD
+    assert names(out.parent) == ["out"]
+
+
+def test_a_replaced_release_that_was_not_cleared_away_is(old):
+    """As after a kill behind the second rename."""
+    (waiting := old.parent / ".out.replaced").mkdir()
+    fill(waiting, "older")
+    check_writable(old, force=True)
+    assert content(old) == OLD
+    assert names(old.parent) == ["out"]
+
+
+def removals(folder):
+    """Folders as a kill at any moment of clearing `folder` away may leave them."""
+    steps = []
+    unlink = Path.unlink
+
+    def noted(self, **options):
+        unlink(self, **options)
+        if self.parent == folder:
+            steps.append(content(folder))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "unlink", noted)
+        folders._clear(folder)
+    assert not folder.exists()
+    return steps
+
+
+def test_a_kill_at_any_moment_of_clearing_away_does_no_harm(tmp_path):
+    (first := tmp_path / "first").mkdir()
+    fill(first, "older")
+    (first / "areas.csv").write_text("older")
+    steps = removals(first)
+    assert len(steps) == 3
+    for number, left in enumerate(steps):
+        (place := tmp_path / str(number)).mkdir()
+        for name, text in {"out": OLD, ".out.replaced": left}.items():
+            (place / name).mkdir()
+            for file, what in text.items():
+                (place / name / file).write_text(what)
+        write(place / "out", force=True)
+        assert content(place / "out") == NEW
+        assert names(place) == ["out"]
+
+
+def test_a_half_cleared_release_is_not_brought_back(out):
+    """The release that replaced it was then removed by hand."""
+    (waiting := out.parent / ".out.replaced").mkdir()
+    (waiting / "manifest.json").write_text("old")
+    write(out)
+    assert content(out) == NEW
+    assert names(out.parent) == ["out"]
+
+
+def test_partial_folders_of_dead_processes_are_removed(out):
+    dead = out.parent / ".out.partial-dead"
+    dead.mkdir(mode=0o700)
+    fill(dead, "secret")
+    other = out.parent / ".other.partial-x"
+    other.mkdir(mode=0o700)
+    write(out, then=lambda: dead.exists() and pytest.fail("it is still there"))
+    assert names(out.parent) == [".other.partial-x", "out"]
+
+
+def test_the_partial_folder_of_a_living_process_is_left_alone(out):
+    with writing(out) as folder:
+        fill(folder)
+        with pytest.raises(ValueError, match="stop"):
+            write(out, then=stop(ValueError("stop")))
+        assert folder.exists()
+    assert content(out) == NEW
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_only_the_owner_can_read_a_release_whatever_the_umask(out):
+    before = os.umask(0)
+    try:
+        with writing(out) as folder:
+            assert mode(folder) == 0o700
+            fill(folder)
+            (folder / "part").mkdir()
+            (folder / "part" / "0.parquet").write_text("x")
+    finally:
+        os.umask(before)
+    assert mode(out) == 0o700
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert len(files) == 3
+    assert {mode(path) for path in files} == {0o600}
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_checking_a_folder_changes_nothing(out, is_there):
+    if is_there:
+        out.mkdir()
+    check_writable(out, force=True)
+    assert names(out.parent) == (["out"] if is_there else [])
+
+
+def blocks_of(tree, sizes):
+    """Rows of a small release as a mechanism yields them, in blocks of these sizes."""
+    rows = rows_of(tree)
+    areas = [
+        axis.hierarchy.find(axis.hierarchy.depth, [cell[i] for cell in rows])
+        for i, axis in enumerate(tree.axes)
+    ]
+    flow = np.array(list(rows.values()), np.int64)
+    ends = np.minimum(np.cumsum([*sizes, len(flow)]), len(flow))
+    return [
+        (tuple(axis[low:high] for axis in areas), flow[low:high])
+        for low, high in itertools.pairwise([0, *ends])
+    ]
+
+
+def write_blocks(path, tree, blocks):
+    writer = FlowsWriter(path, tree)
+    for areas, flow in blocks:
+        writer.write(areas, flow)
+    writer.close()
+    return writer
+
+
+def read_rows(path):
+    columns = [column.to_pylist() for column in pq.read_table(path).columns]
+    return {tuple(cell): flow for *cell, flow in zip(*columns, strict=True)}
+
+
+@pytest.mark.parametrize("tree", [OD, HEALTH])
+@pytest.mark.parametrize("sizes", [(), (1,), (0, 0), (3, 4, 0, 1), (2,) * 8, (5, 5), (10, 1)])
+def test_what_is_written_is_read_back_over_several_row_groups(tmp_path, monkeypatch, tree, sizes):
+    monkeypatch.setattr(folders, "ROW_GROUP", 5)
+    path = tmp_path / "flows.parquet"
+    rows = rows_of(tree)
+    writer = write_blocks(path, tree, blocks_of(tree, sizes))
+    assert (writer.total, writer.n_flows) == (sum(rows.values()), len(rows))
+    assert read_rows(path) == rows
+    metadata = pq.read_metadata(path)
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    assert groups == [5] * (len(rows) // 5) + [len(rows) % 5] * (len(rows) % 5 > 0)
+
+
+def test_the_file_does_not_show_where_the_blocks_of_the_mechanism_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(folders, "ROW_GROUP", 5)
+    files = []
+    for number, sizes in enumerate([(), (1, 2, 3), (0, 5, 1), (4, 4, 4)]):
+        path = tmp_path / str(number)
+        write_blocks(path, OD, blocks_of(OD, sizes))
+        files.append(path.read_bytes())
+    assert len(set(files)) == 1
+
+
+@pytest.mark.parametrize("n_blocks", [0, 1, 3])
+def test_an_empty_release_has_its_columns_and_no_rows(tmp_path, n_blocks):
+    path = tmp_path / "flows.parquet"
+    nothing = (tuple(np.zeros(0, np.int32) for _ in OD.axes), np.zeros(0, np.int64))
+    writer = write_blocks(path, OD, [nothing] * n_blocks)
+    assert (writer.total, writer.n_flows) == (0, 0)
+    table = pq.read_table(path)
+    assert table.column_names == ["origin", "destination", "flow"]
+    assert table.num_rows == 0
+    assert str(table.schema.field("flow").type) == "int64"
+
+
+def test_a_row_group_lists_the_codes_in_use_and_no_others(tmp_path):
+    path = tmp_path / "flows.parquet"
+    areas = (np.array([4, 0], np.int32), np.array([1, 1], np.int32))
+    write_blocks(path, OD, [(areas, np.array([3, 9]))])
+    table = pq.read_table(path, read_dictionary=["origin", "destination"])
+    for name, axis, numbers in zip(table.column_names, OD.axes, areas, strict=False):
+        codes = axis.hierarchy.codes(axis.hierarchy.depth).take(np.unique(numbers)).to_pylist()
+        assert sorted(table.column(name).chunk(0).dictionary.to_pylist()) == sorted(codes)
+        expected = axis.hierarchy.codes(axis.hierarchy.depth).take(numbers).to_pylist()
+        assert table.column(name).to_pylist() == expected
+
+
+@pytest.mark.parametrize("tree", [OD, HEALTH])
+def test_a_table_in_memory_holds_the_same_rows(tree):
+    table = as_table(tree, blocks_of(tree, (3, 0, 4)))
+    assert table.column_names == [*(axis.name for axis in tree.axes), "flow"]
+    columns = [column.to_pylist() for column in table.columns]
+    found = {tuple(cell): flow for *cell, flow in zip(*columns, strict=True)}
+    assert found == rows_of(tree)
+
+
+def test_axes_share_a_file_of_areas_only_if_they_share_their_areas():
+    shared = Tree.destination_first(HOME)
+    assert areas_files(shared) == {"origin": "areas.csv", "destination": "areas.csv"}
+    assert areas_files(OD) == {"origin": "areas-1.csv", "destination": "areas-2.csv"}

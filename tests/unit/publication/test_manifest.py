@@ -1,0 +1,140 @@
+"""The manifest: read back as it was written, and refused where it is not what it must be."""
+
+import json
+import platform
+from copy import deepcopy
+from importlib.metadata import version
+
+import pytest
+from small_release import HEALTH, OD, manifest_of, rows_of
+
+from inftda.errors import BudgetError, InftdaError, ReleaseError
+from inftda.privacy.plan import make_plan
+from inftda.privacy.stability import make_stability_plan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.manifest import Manifest, software_versions
+
+
+def written(tree=OD, **changes):
+    """A manifest as it comes out of JSON."""
+    return json.loads(json.dumps(manifest_of(tree, rows_of(tree), **changes).to_dict()))
+
+
+@pytest.mark.parametrize("tree", [OD, HEALTH])
+@pytest.mark.parametrize("is_private", [True, False])
+def test_a_manifest_is_read_back_as_it_was_written(tmp_path, tree, is_private):
+    made = manifest_of(tree, rows_of(tree), private=is_private)
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps(made.to_dict()), encoding="utf-8")
+    assert Manifest.read(path) == made
+    assert Manifest.read(path).to_dict() == made.to_dict()
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        make_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8),
+        make_plan(OD, PrivacyUnit("add-remove", trips=3, distinct=True), rho="1/3"),
+        make_plan(OD, PrivacyUnit(), rho=2, scope="leaves"),
+        make_stability_plan(OD, PrivacyUnit(trips=2), epsilon=1, delta=1e-8),
+    ],
+)
+def test_the_plan_of_every_kind_is_read_back_exactly(plan):
+    assert Manifest.from_dict(written(guarantee=plan.to_dict())).plan == plan
+
+
+def test_a_plan_that_promises_more_than_its_noise_gives_is_refused():
+    for plan in (
+        make_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8),
+        make_stability_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8),
+    ):
+        data = written(guarantee={**plan.to_dict(), "epsilon": 0.99})
+        with pytest.raises(BudgetError):
+            _ = Manifest.from_dict(data).plan
+
+
+#: Where each fact stands, and a value of another kind.
+FACTS = {
+    ("format",): "inftda-release/2",
+    ("private",): 1,
+    ("mechanism",): ["inftda"],
+    ("options",): "none",
+    ("guarantee",): [],
+    ("tree",): "oak",
+    ("tree", "axes"): {},
+    ("tree", "order"): "origin",
+    ("tree", "axes", 0): "origin",
+    ("tree", "axes", 0, "name"): 1,
+    ("tree", "axes", 1, "levels"): "town",
+    ("tree", "axes", 1, "file"): None,
+    ("tree", "axes", 0, "fingerprint"): 7,
+    ("total",): 7.0,
+    ("n_flows",): True,
+    ("software",): "numpy",
+}
+
+
+def test_every_fact_of_the_manifest_is_among_those_damaged_below():
+    data = written()
+    keys = {(key,) for key in data} | {("tree", key) for key in data["tree"]}
+    keys |= {("tree", "axes", key) for key in data["tree"]["axes"][0]}
+    damaged = {tuple(step for step in place if isinstance(step, str)) for place in FACTS}
+    assert keys <= damaged
+
+
+def damaged(place, change):
+    data = deepcopy(written())
+    *path, last = place
+    holder = data
+    for step in path:
+        holder = holder[step]
+    change(holder, last)
+    return data
+
+
+@pytest.mark.parametrize("place", FACTS, ids=str)
+def test_a_fact_of_another_kind_is_refused_by_its_name(place):
+    data = damaged(place, lambda holder, last: holder.__setitem__(last, FACTS[place]))
+    name = next(step for step in reversed(place) if isinstance(step, str))
+    with pytest.raises(ReleaseError, match=name):
+        Manifest.from_dict(data)
+
+
+@pytest.mark.parametrize("place", [p for p in FACTS if isinstance(p[-1], str)], ids=str)
+def test_a_missing_fact_is_refused_by_its_name(place):
+    data = damaged(place, lambda holder, last: holder.pop(last))
+    with pytest.raises(ReleaseError, match=place[-1]):
+        Manifest.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    "place", [(key,) for key in make_plan(OD, PrivacyUnit(), rho=1).to_dict()], ids=str
+)
+def test_a_guarantee_without_one_of_its_facts_promises_nothing(place):
+    data = damaged(("guarantee", *place), lambda holder, last: holder.pop(last))
+    with pytest.raises(InftdaError):
+        _ = Manifest.from_dict(data).plan
+
+
+@pytest.mark.parametrize("data", [None, [], "text", 3, {}, {"format": None}])
+def test_what_is_no_manifest_at_all_is_refused(data):
+    with pytest.raises(ReleaseError, match="format"):
+        Manifest.from_dict(data)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"[" * 99_999])
+def test_a_file_that_is_not_json_is_refused(tmp_path, text):
+    path = tmp_path / "manifest.json"
+    path.write_bytes(text)
+    with pytest.raises(ReleaseError, match="damaged"):
+        Manifest.read(path)
+    with pytest.raises(ReleaseError, match="damaged"):
+        Manifest.read(tmp_path)
+
+
+def test_the_versions_of_what_made_it_are_stated():
+    versions = software_versions()
+    assert versions["python"] == platform.python_version()
+    for name in ("inftda", "numpy", "numba", "cryptography", "opendp"):
+        assert versions[name] == version(name)
+    assert written()["software"] == versions

@@ -1,0 +1,181 @@
+"""Sums over areas, against grouping the rows by hand."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from small_release import ABROAD, DISEASES, HEALTH, HOME, OD, as_dict, grouped, rows_of, table_of
+
+from inftda.errors import ReleaseError
+from inftda.publication.query import find_area, quoted, sum_flows
+from inftda.tree import Axis, Tree
+
+CROSSES = [
+    pytest.param(tree, dict(zip([axis.name for axis in tree.axes], chosen, strict=True)))
+    for tree in (OD, HEALTH)
+    for chosen in itertools.product(*(("all", *axis.hierarchy.level_names) for axis in tree.axes))
+]
+
+
+@pytest.fixture(params=["in memory", "file", "folder"])
+def stored(request, tmp_path):
+    """Puts a table where a release may have it."""
+
+    def store(table):
+        if request.param == "in memory":
+            return table
+        if request.param == "file":
+            pq.write_table(table, tmp_path / "flows.parquet")
+            return tmp_path / "flows.parquet"
+        (folder := tmp_path / "flo?ws[1].parquet").mkdir()
+        half = table.num_rows // 2
+        pq.write_table(table.slice(0, half), folder / "a.parquet")
+        pq.write_table(table.slice(half), folder / "b.parquet")
+        return folder
+
+    return store
+
+
+@pytest.mark.parametrize(("tree", "levels"), CROSSES)
+def test_every_cross_of_levels_is_the_sum_of_the_finest_flows(tree, levels):
+    rows = rows_of(tree)
+    found = sum_flows(table_of(tree, rows), tree, levels, {})
+    assert as_dict(found) == grouped(tree, rows, levels)
+    shown = [name for name in levels if levels[name] != "all"]
+    assert found.column_names == [*shown, "flow"]
+    assert found.schema.field("flow").type == pa.int64()
+    keys = [tuple(row.values())[:-1] for row in found.to_pylist()]
+    assert keys == sorted(keys), "answers come in a fixed order"
+
+
+@pytest.mark.parametrize("levels", [{}, {"origin": "region", "destination": "city"}])
+def test_it_does_not_matter_where_the_flows_are_kept(stored, levels):
+    rows = rows_of(OD)
+    found = sum_flows(stored(table_of(OD, rows)), OD, levels, {})
+    assert as_dict(found) == grouped(OD, rows, levels)
+
+
+FINEST = {"origin": "town", "destination": "city"}
+
+
+@pytest.mark.parametrize(
+    ("where", "origins", "destinations"),
+    [
+        ({"origin": "N"}, {"001", "002", "010"}, "xyzA"),
+        ({"origin": "001"}, {"001"}, "xyzA"),
+        ({"origin": "province:n1"}, {"001", "002"}, "xyzA"),
+        ({"origin": ["n1", "S"]}, {"001", "002", "1", "2"}, "xyzA"),
+        ({"origin": ["N", "001"]}, {"001", "002", "010"}, "xyzA"),
+        ({"origin": "3"}, {"3"}, "xyzA"),
+        ({"destination": "state:A"}, {"001", "002", "010", "1", "2", "3"}, "xy"),
+        ({"destination": "city:A"}, {"001", "002", "010", "1", "2", "3"}, "A"),
+        ({"origin": "S", "destination": ["x", "B"]}, {"1", "2"}, "xzA"),
+        ({"origin": []}, set(), "xyzA"),
+    ],
+)
+@pytest.mark.parametrize(
+    "levels", [FINEST, {"origin": "region"}, {"destination": "state"}, {}], ids=str
+)
+def test_only_flows_between_the_named_areas_are_counted(where, origins, destinations, levels):
+    rows = rows_of(OD)
+    found = as_dict(sum_flows(table_of(OD, rows), OD, levels, where))
+    expected = grouped(
+        OD, rows, levels, kept=lambda cell: cell[0] in origins and cell[1] in destinations
+    )
+    if not levels:  # one row, and the sum of no flows is 0
+        expected = expected or {(): 0}
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "name", "level", "code"),
+    [
+        (HOME, "S", 1, "S"),
+        (HOME, "s2", 2, "s2"),
+        (HOME, "010", 3, "010"),
+        (HOME, "town:1", 3, "1"),
+        (HOME, "3", 1, "3"),  # the region and its only town are the same area
+        (HOME, "town:3", 3, "3"),
+        (ABROAD, "state:A", 1, "A"),
+        (ABROAD, "city:A", 2, "A"),
+    ],
+)
+def test_an_area_is_found_by_its_code_or_by_level_and_code(hierarchy, name, level, code):
+    found, area = find_area(Axis("origin", hierarchy), name)
+    assert found == level
+    assert hierarchy.codes(level)[area].as_py() == code
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "name", "says"),
+    [
+        (HOME, "Atlantis", "no area 'Atlantis'"),
+        (HOME, "", "no area ''"),
+        (HOME, "n", "no area 'n'"),  # codes are written as they are
+        (HOME, "region:001", "no area '001'"),
+        (HOME, "region:", "no area ''"),
+        (HOME, "planet:N", "no area 'planet:N'"),
+        (ABROAD, "A", "write state:A or city:A"),
+    ],
+)
+def test_an_area_that_is_unknown_or_ambiguous_is_told(hierarchy, name, says):
+    with pytest.raises(ReleaseError, match=says) as caught:
+        find_area(Axis("origin", hierarchy), name)
+    assert "origin" in str(caught.value)
+
+
+def test_a_code_with_a_colon_is_a_code_unless_a_level_is_called_so():
+    from inftda.hierarchy import Hierarchy  # noqa: PLC0415 - this test only
+
+    odd = Axis("x", Hierarchy.read({"a": ["b:1", "c"], "d": ["a:c", "e"]}))
+    assert find_area(odd, "b:1") == (1, 0)
+    assert find_area(odd, "d:a:c") == (2, 0)
+    assert find_area(odd, "a:c") == (1, 1), "the area c of level a"
+
+
+def test_an_unknown_level_is_told_with_its_axis():
+    with pytest.raises(ReleaseError, match="destination: there is no level 'town'"):
+        sum_flows(table_of(OD, {}), OD, {"destination": "town"}, {})
+
+
+@pytest.mark.parametrize("name", ['"', "a b", 'x"; DROP TABLE flows; --', "SELECT", "Ü", "finest"])
+def test_an_axis_may_have_any_name(name):
+    tree = Tree.build([Axis(name, DISEASES)], [name, name])
+    rows = {("flu",): 5, ("gout",): 2, ("cold",): 1}
+    found = sum_flows(table_of(tree, rows), tree, {name: "chapter"}, {name: "I"})
+    assert as_dict(found) == {("I",): 6}
+    assert found.column_names == [name, "flow"]
+    assert quoted(name)[1:-1].replace('""', '"') == name
+
+
+def test_sums_are_exact_where_floats_are_not():
+    rows = {("flu",): 2**53, ("cold",): 1, ("gout",): 2**60}
+    tree = Tree.build([Axis("d", DISEASES)], ["d", "d"])
+    found = as_dict(sum_flows(table_of(tree, rows), tree, {"d": "chapter"}, {}))
+    assert found == {("I",): 2**53 + 1, ("II",): 2**60}
+    whole = as_dict(sum_flows(table_of(tree, rows), tree, {}, {}))
+    assert whole == {(): 2**60 + 2**53 + 1}
+
+
+def test_random_flows_are_summed_as_pandas_sums_them():
+    import pandas as pd  # noqa: PLC0415 - slow to import, this test only
+
+    random = np.random.default_rng(4)
+    frame = pd.DataFrame(
+        {
+            "origin": random.choice(HOME.codes(3).to_pylist(), 400),
+            "destination": random.choice(ABROAD.codes(2).to_pylist(), 400),
+        }
+    ).drop_duplicates()
+    frame["flow"] = random.integers(1, 1000, len(frame))
+    region = dict(zip(*(HOME.to_table().column(n).to_pylist() for n in ("town", "region"))))  # noqa: B905 - columns of one table
+    expected = frame.groupby([frame.origin.map(region), "destination"]).flow.sum()
+    found = sum_flows(
+        pa.Table.from_pandas(frame, preserve_index=False),
+        OD,
+        {"origin": "region", "destination": "city"},
+        {},
+    )
+    assert as_dict(found) == expected.to_dict()

@@ -1,0 +1,216 @@
+"""A release as its users have it: flows at any level, in any format, saved and opened again."""
+
+import json
+import shutil
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from small_release import HEALTH, HOME, OD, as_dict, grouped, make_release
+
+from inftda.errors import InftdaError, ReleaseError
+from inftda.hierarchy import Hierarchy
+from inftda.publication.release import open_release
+from inftda.publication.verify import verify
+from inftda.tree import Axis, Tree
+
+FINEST = {"origin": "town", "destination": "city"}
+#: Origin and destination, and a further axis.
+MODES = Tree.build(
+    [
+        Axis("origin", Hierarchy.read({"town": ["1", "2"]})),
+        Axis("destination", Hierarchy.read({"town": ["1", "2"]})),
+        Axis("mode", Hierarchy.read({"kind": ["road", "road", "rail"], "mode": list("abc")})),
+    ],
+    ["origin", "mode", "destination", "mode"],
+)
+
+
+def test_without_levels_the_flows_are_the_finest():
+    release, rows = make_release(OD)
+    assert as_dict(release.flows()) == rows
+    release, rows = make_release(HEALTH)
+    assert as_dict(release.flows()) == rows
+    assert release.total == sum(rows.values())
+
+
+@pytest.mark.parametrize("origin", [None, "all", "region", "province", "town"])
+@pytest.mark.parametrize("destination", [None, "all", "state", "city"])
+def test_any_cross_of_levels_is_the_sum_of_the_finest_flows(origin, destination):
+    release, rows = make_release(OD)
+    levels = {"origin": origin or "town", "destination": destination or "city"}
+    assert as_dict(release.flows(origin, destination)) == grouped(OD, rows, levels)
+
+
+def test_flows_from_and_to_areas_of_any_level():
+    release, rows = make_release(OD)
+    found = release.flows("region", "city", origin=["S", "n1"], destination="state:A")
+    expected = grouped(
+        OD, rows, {"origin": "region", "destination": "city"},
+        kept=lambda cell: cell[0] in {"1", "2", "001", "002"} and cell[1] in "xy",
+    )  # fmt: skip
+    assert as_dict(found) == expected
+    by_where = release.flows(
+        "region", "city", where={"origin": ["S", "n1"], "destination": "xy"[0]}
+    )
+    assert sum(as_dict(by_where).values()) < sum(expected.values())
+
+
+def test_levels_and_areas_of_other_tables_go_by_the_name_of_the_axis():
+    release, rows = make_release(HEALTH)
+    disease, sex = (axis.name for axis in HEALTH.axes)
+    found = release.flows(levels={disease: "chapter"}, where={sex: "f"})
+    expected = grouped(HEALTH, rows, {disease: "chapter"}, kept=lambda cell: cell[1] == "f")
+    assert as_dict(found) == expected
+    assert as_dict(release.flows(where={sex: "m"})) == {
+        cell: flow for cell, flow in rows.items() if cell[1] == "m"
+    }
+
+
+def test_a_further_axis_is_summed_up_unless_it_is_asked_for():
+    release, rows = make_release(MODES)
+    assert as_dict(release.flows()) == rows
+    both = {"origin": "town", "destination": "town"}
+    assert as_dict(release.flows("town", "town")) == grouped(MODES, rows, both)
+    assert as_dict(release.flows("all")) == grouped(MODES, rows, {"destination": "town"})
+    kinds = release.flows("all", "town", levels={"mode": "kind"}, origin="2")
+    assert as_dict(kinds) == grouped(
+        MODES, rows, {"destination": "town", "mode": "kind"}, kept=lambda cell: cell[0] == "2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"origin_level": "galaxy"}, "no level 'galaxy'"),
+        ({"origin": "Atlantis"}, "no area 'Atlantis'"),
+        ({"origin": ["N", "Atlantis"]}, "no area 'Atlantis'"),
+        ({"destination": "A"}, "state:A or city:A"),
+        ({"destination": "city:N"}, "no area 'N'"),
+        ({"levels": {"mode": "all"}}, "no axis 'mode'"),
+        ({"where": {"mode": "car"}}, "no axis 'mode'"),
+        ({"as_": "excel"}, "'arrow', 'pandas' or 'polars'"),
+    ],
+)
+def test_what_a_release_does_not_have_is_told(arguments, says):
+    release, _ = make_release(OD)
+    with pytest.raises(ReleaseError, match=says):
+        release.flows(**arguments)
+
+
+def test_origins_of_a_table_without_them_are_refused():
+    release, _ = make_release(HEALTH)
+    for arguments in ({"origin_level": "town"}, {"destination": "x"}):
+        with pytest.raises(ReleaseError, match=r"no axis '(origin|destination)'"):
+            release.flows(**arguments)
+
+
+def test_flows_come_as_arrow_pandas_or_polars():
+    release, _ = make_release(OD)
+    arrow, pandas, polars = (
+        release.flows("region", "state", as_=kind) for kind in ("arrow", "pandas", "polars")
+    )
+    assert isinstance(arrow, pa.Table)
+    assert isinstance(pandas, pd.DataFrame)
+    assert isinstance(polars, pl.DataFrame)
+    assert pandas.to_dict("records") == polars.to_dicts() == arrow.to_pylist()
+    assert str(pandas.flow.dtype) == "int64"
+    assert polars.schema["flow"] == pl.Int64
+
+
+@pytest.mark.parametrize("tree", [OD, HEALTH, MODES])
+def test_a_saved_release_is_opened_as_it_was_and_verifies(tmp_path, tree):
+    release, rows = make_release(tree)
+    saved = release.save(tmp_path / "out")
+    opened = open_release(str(tmp_path / "out"))
+    for found in (saved, opened):
+        assert found.manifest == release.manifest
+        assert found.tree == tree
+        assert as_dict(found.flows()) == rows
+    assert len(list(verify(tmp_path / "out"))) >= 5
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_an_opened_release_can_be_saved_elsewhere_and_in_place(tmp_path, is_folder):
+    release, rows = make_release(OD)
+    first = release.save(tmp_path / "first")
+    if is_folder:  # as a cluster writes it
+        file = tmp_path / "first" / "flows.parquet"
+        file.rename(tmp_path / "part.parquet")
+        file.mkdir()
+        (tmp_path / "part.parquet").rename(file / "part.parquet")
+    second = first.save(tmp_path / "second")
+    shutil.rmtree(tmp_path / "first")
+    third = second.save(tmp_path / "second", force=True)
+    for found in (second, third):
+        assert as_dict(found.flows()) == rows
+    list(verify(tmp_path / "second"))
+
+
+def test_a_release_is_saved_over_another_only_by_force(tmp_path):
+    release, _ = make_release(OD)
+    other, rows = make_release(HEALTH)
+    release.save(tmp_path / "out")
+    with pytest.raises(ReleaseError, match="exists already"):
+        other.save(tmp_path / "out")
+    assert open_release(tmp_path / "out").tree == OD
+    assert as_dict(other.save(tmp_path / "out", force=True).flows()) == rows
+
+
+def edit(folder, change):
+    path = folder / "manifest.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    make_release(OD)[0].save(tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize(
+    "name", ["../areas-1.csv", "/etc/hostname", "./areas-1.csv", "sub/areas.csv", "", ".", ".."]
+)
+def test_a_manifest_cannot_make_us_read_another_file(saved, name):
+    shutil.copy(saved / "areas-1.csv", saved.parent / "areas-1.csv")  # the right areas, elsewhere
+    edit(saved, lambda data: data["tree"]["axes"][0].update(file=name))
+    with pytest.raises(ReleaseError, match="only plain names"):
+        open_release(saved)
+
+
+@pytest.mark.parametrize("key", ["name", "levels", "file", "fingerprint"])
+def test_axes_that_are_not_those_of_the_areas_are_refused(saved, key):
+    def swap(data):
+        first, second = data["tree"]["axes"]
+        first[key], second[key] = second[key], first[key]
+
+    edit(saved, swap)
+    with pytest.raises(InftdaError):
+        list(verify(saved))
+
+
+@pytest.mark.parametrize("order", [[], ["origin"], ["mode"] * 5, ["origin"] * 5])
+def test_an_order_that_does_not_fit_the_axes_is_refused(saved, order):
+    edit(saved, lambda data: data["tree"].update(order=order))
+    with pytest.raises(InftdaError):
+        open_release(saved)
+
+
+def test_a_folder_that_is_missing_or_no_release_is_told(tmp_path, saved):
+    with pytest.raises(ReleaseError, match="no release folder"):
+        open_release(tmp_path / "nothing")
+    with pytest.raises(ReleaseError, match=r"it has no manifest\.json"):
+        open_release(tmp_path)
+    (saved / "flows.parquet").unlink()
+    with pytest.raises(ReleaseError, match=r"it has no flows\.parquet"):
+        open_release(saved)
+
+
+def test_an_axis_is_had_by_its_name():
+    release, _ = make_release(OD)
+    assert release.axis("origin").hierarchy == HOME
+    with pytest.raises(ReleaseError, match="its axes are origin, destination"):
+        release.axis("mode")
