@@ -41,7 +41,7 @@ types: $(VENV)/.dev   ## mypy, strict
 	@$(BIN)/mypy
 
 docs: $(VENV)/.dev    ## Build the documentation into site/, strictly
-	@$(BIN)/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 
 bench: $(VENV)/.dev   ## Run all benchmarks and write docs/performance.md

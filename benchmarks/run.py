@@ -79,6 +79,11 @@ def _processes(end):
     cases = [(name, end[name]) for name in ("italy_semisynthetic", "us_lodes2018_intracounty")]
     cases += [(f"census sections, epsilon {r['epsilon']}", r) for r in end.get("census", [])]
     cold = end["cold"]
+    first_run = (
+        f"Start-up (`inftda --help`) takes {end['start_up_seconds']:.2f} s.\n"
+        "The first run on a new machine, with nothing compiled, takes "
+        f"{cold['first_seconds']:.1f} s, {cold['extra_seconds']:.1f} s more than the second."
+    )
     return (
         "## A release as a process, from Parquet to folder",
         "Delta 1e-8, epsilon 1 unless stated, compiled kernels cached.",
@@ -86,9 +91,7 @@ def _processes(end):
             ("case", "pairs in", "flows out", "seconds", "peak memory"),
             [(name, *_sizes(row)) for name, row in cases],
         ),
-        f"Start-up (`inftda --help`) takes {end['start_up_seconds']:.2f} s.\n"
-        f"The first run on a new machine, with nothing compiled, takes "
-        f"{cold['first_seconds']:.1f} s, {cold['extra_seconds']:.1f} s more than the second.",
+        first_run,
     )
 
 
@@ -105,8 +108,13 @@ def _loop(rows):
         table(
             ("case", "epsilon", "threads", "draws", "ns a draw", "bare", "ratio", "seconds"),
             [
-                (r["case"], r["epsilon"], r["threads"], f"{r['draws']:,}")
-                + tuple(f"{r[name]:.3f}" for name in names)
+                (
+                    r["case"],
+                    r["epsilon"],
+                    r["threads"],
+                    f"{r['draws']:,}",
+                    *(f"{r[name]:.3f}" for name in names),
+                )
                 for r in rows
             ],
         ),

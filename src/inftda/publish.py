@@ -153,7 +153,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         plan,
         is_private=source is None or source.is_secure,
         mechanism=chosen.name,
-        note="" if out is None else str(out),
+        out=out,
     )
     local, cluster = _engines(engine, threads)
     if cluster is not None:

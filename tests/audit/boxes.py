@@ -114,7 +114,7 @@ class Copies(_Box):
             )
         cells = self._cells(release, 2 * n)
         claim = release.manifest.plan
-        return Sample(cells[::2], cells[1::2], claim.epsilon, claim.delta)
+        return _sample(cells[::2], cells[1::2], claim)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -168,9 +168,9 @@ class Runs(_Box):
                     engine=LocalEngine(1),
                 )
                 for flows in mechanism.run(counts, setting):
-                    cells[(number, *flows.areas)] = flows.value
+                    cells[number][flows.areas] = flows.value
             sides.append(cells.reshape(n, -1))
-        return Sample(sides[0], sides[1], plan.epsilon or np.inf, plan.delta or 0.0)
+        return _sample(sides[0], sides[1], plan)
 
     @cached_property
     def _tree(self) -> inftda.Tree:
@@ -200,8 +200,9 @@ class Calls(_Box):
     """
 
     tables: Callable[[Pair, NDArray[np.int64]], pa.Table] = Pair.table
-    areas: Callable[[Pair, NDArray[np.int64]], tuple[Areas, Areas]] = (
-        lambda pair, _: (pair.origins, pair.destinations)
+    areas: Callable[[Pair, NDArray[np.int64]], tuple[Areas, Areas]] = lambda pair, _: (
+        pair.origins,
+        pair.destinations,
     )
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -218,7 +219,7 @@ class Calls(_Box):
                 rows.append(_seen(release, self.pair))
                 claim = release.manifest.plan
             seen.append(np.array(rows))
-        return Sample(seen[0], seen[1], claim.epsilon, claim.delta)
+        return _sample(seen[0], seen[1], claim)
 
     def call(
         self, table: pa.Table, areas: tuple[Areas, Areas], source: RandomSource
@@ -247,6 +248,11 @@ class Commands(Calls):
         """One release, written and opened."""
         del areas
         return _command(self, table, {}, source)
+
+
+def _sample(left: Features, right: Features, claim: Any) -> Sample:
+    """With what is claimed, as the manifest states it."""
+    return Sample(left, right, float(claim.epsilon), float(claim.delta))
 
 
 def _command(
@@ -292,7 +298,7 @@ def _as_arguments(option: str, value: Any) -> list[Any]:
 def _seen(release: inftda.Release, pair: Pair) -> Features:
     """Everything a release shows: flows, total, number of flows, and the areas it lists."""
     flows = np.zeros(pair.left.shape)
-    table = release.table
+    table: Any = release.table
     places = (
         _places(table["origin"], pair.origin_codes),
         _places(table["destination"], pair.destination_codes),
@@ -306,7 +312,7 @@ def _numbers(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Codes that are numbers."""
     encoded = _encoded(column)
     values = np.array([int(code) for code in encoded.dictionary.to_pylist()], np.int64)
-    return values[encoded.indices.to_numpy()]
+    return np.asarray(values[encoded.indices.to_numpy()], np.int64)
 
 
 def _places(column: pa.ChunkedArray, codes: list[str]) -> NDArray[np.int64]:
@@ -314,7 +320,7 @@ def _places(column: pa.ChunkedArray, codes: list[str]) -> NDArray[np.int64]:
     encoded = _encoded(column)
     place = {code: number for number, code in enumerate(codes)}
     values = np.array([place[code] for code in encoded.dictionary.to_pylist()], np.int64)
-    return values[encoded.indices.to_numpy()]
+    return np.asarray(values[encoded.indices.to_numpy()], np.int64)
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:

@@ -24,7 +24,7 @@ from inftda.noise import entropy
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy import plan, stability
-from inftda.privacy.levels import Measured, Share
+from inftda.privacy.levels import Measured, Share, levels_at
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Level, PrivacyUnit
 
@@ -75,10 +75,9 @@ def one_sided_sensitivity(unit: PrivacyUnit, level: Level) -> int:
 @contextmanager
 def rho_over_too_few_levels(share: Fraction) -> Iterator[None]:
     """Rho is divided by `share` of the number of levels, so each costs more than its part."""
-    right = plan.levels_at
 
     def wrong(rho: Fraction, shares: list[Share]) -> tuple[Measured, ...]:
-        return right(rho / share, shares)
+        return levels_at(rho / share, shares)
 
     with patch.object(plan, "levels_at", wrong), _plan_unchecked():
         yield
@@ -135,6 +134,18 @@ def generator_reused() -> Iterator[None]:
 
 
 @contextmanager
+def bits_shared_by_blocks() -> Iterator[None]:
+    """Every block of work of a release draws the same bits; every release draws others."""
+
+    def wrong(self: entropy.SeededSource, *labels: int) -> entropy.Stream:
+        return right(self, *labels[:1])  # the level, without the number of the block
+
+    right = entropy.SeededSource.stream
+    with patch.object(entropy.SeededSource, "stream", wrong):
+        yield
+
+
+@contextmanager
 def contributions_unbounded() -> Iterator[None]:
     """All trips of a person are counted, however many there are."""
     right = bounding._chosen
@@ -160,3 +171,9 @@ def _plan_unchecked() -> Iterator[None]:
     """A plan recomputes its promise and would refuse; here it does not."""
     with patch.object(Plan, "verify", lambda *_: None):
         yield
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    """The package is sound; what it is given is not."""
+    yield

@@ -58,7 +58,7 @@ class Pair:
     @property
     def is_total_public(self) -> bool:
         """Whether the unit lets the number of trips be known."""
-        return self.unit["neighbours"] == "substitute" and self.unit.get("exactly", True)
+        return self.unit["neighbours"] == "substitute" and bool(self.unit.get("exactly", True))
 
     @property
     def order(self) -> list[str]:
@@ -77,13 +77,13 @@ class Pair:
         )
 
     def table(self, counts: NDArray[np.int64]) -> pa.Table:
-        """One side as a custodian would hold it: origin, destination, count."""
-        origin, destination = np.divmod(np.arange(self.n_cells), counts.shape[1])
+        """One side as a custodian would hold it: origin, destination, count; no empty rows."""
+        origin, destination = np.nonzero(counts)
         return pa.table(
             {
                 "origin": labelled(origin, self.origin_codes),
                 "destination": labelled(destination, self.destination_codes),
-                "count": counts.ravel(),
+                "count": counts[origin, destination],
             }
         )
 
@@ -210,3 +210,44 @@ SEVERAL_TRIPS: Final = {
     )
 }  # fmt: skip
 PAIRS: Final = ONE_TRIP | SEVERAL_TRIPS
+
+#: Nobody but one person travels from or to area 0.
+ALONE_IN_AN_AREA: Final = _pair(
+    "alone in an area, added", ADD_REMOVE, FLAT, FLAT, left=[(0, 0)],
+    empty=[(0, area) for area in range(5)] + [(area, 0) for area in range(5)],
+)  # fmt: skip
+#: A person with far more trips than one, of which one is to be counted.
+FAR_TOO_MANY_TRIPS: Final = _pair(
+    "200 trips of one person, bounded to 1", ADD_REMOVE, FLAT, FLAT, left=[(0, 0)] * 200, others=4
+)
+
+
+def derived_areas(pair: Pair, counts: NDArray[np.int64]) -> tuple[Areas, Areas]:
+    """Areas as they must not be made: those that occur in the trips."""
+    origins, destinations = (np.atleast_1d(counts.any(axis=axis)) for axis in (1, 0))
+    return _only(pair.origins, origins), _only(pair.destinations, destinations)
+
+
+def table_of_people(pair: Pair, counts: NDArray[np.int64]) -> pa.Table:
+    """One row for each trip; what one side has more than the other is one person's."""
+    others = np.minimum(pair.left, pair.right).ravel()
+    rows = np.repeat(np.arange(pair.n_cells), counts.ravel())
+    number_in_cell = np.arange(len(rows)) - np.repeat(
+        np.cumsum(counts.ravel()) - counts.ravel(), counts.ravel()
+    )
+    person = np.where(number_in_cell < others[rows], np.arange(len(rows)), -1)
+    origin, destination = np.divmod(rows, counts.shape[1])
+    return pa.table(
+        {
+            "person": person,
+            "origin": labelled(origin, pair.origin_codes),
+            "destination": labelled(destination, pair.destination_codes),
+        }
+    )
+
+
+def _only(areas: Areas, kept: NDArray[np.bool_]) -> Areas:
+    return {
+        name: [code for code, is_kept in zip(codes, kept, strict=True) if is_kept]
+        for name, codes in areas.items()
+    }

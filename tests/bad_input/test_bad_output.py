@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from inftda.cli.main import run
+from inftda.errors import ReleaseError
 from inftda.publication import folder as folders
 
 BUDGET = ("--epsilon", "1", "--delta", "1e-8")
@@ -174,13 +175,43 @@ def test_a_failure_while_the_folder_is_put_in_place_leaves_the_older_release(
     assert run([*RELEASE, "--out", "out", "--quiet"]) == 0
     before = (place / "out" / "flows.parquet").read_bytes()
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(folders, "_put_in_place", fail)
     assert run([*RELEASE, "--out", "out", "--force"]) == 1
     assert "Input/output error; nothing was published" in capsys.readouterr().err
     assert (place / "out" / "flows.parquet").read_bytes() == before
+    assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
+
+
+@pytest.mark.parametrize("moment", [1, 2])
+def test_an_interruption_while_a_release_is_replaced_keeps_the_older_one(
+    place, capsys, monkeypatch, moment
+):
+    assert run([*RELEASE, "--out", "out", "--quiet"]) == 0
+    before = (place / "out" / "flows.parquet").read_bytes()
+    rename, calls = type(place).rename, []
+
+    def interrupted(path, target):
+        if path.name == "out" or ".partial-" in path.name:
+            calls.append(path.name)
+            if len(calls) == moment:
+                raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(type(place), "rename", interrupted)
+    assert run([*RELEASE, "--out", "out", "--force"]) == 1
+    assert "nothing was published" in capsys.readouterr().err
+    assert (place / "out" / "flows.parquet").read_bytes() == before
+    assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
+
+
+def test_a_release_that_another_process_has_put_there_by_now_is_not_replaced(place, capsys):
+    with pytest.raises(ReleaseError, match="exists by now"), folders.writing(place / "out"):
+        assert run([*RELEASE, "--out", "out", "--quiet"]) == 0
+    assert run(["verify", "out"]) == 0
+    capsys.readouterr()
     assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
 
 

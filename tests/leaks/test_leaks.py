@@ -10,6 +10,7 @@ import os
 import platform
 import pty
 import re
+import resource
 import stat
 import subprocess
 import sys
@@ -398,6 +399,20 @@ def test_a_password_is_never_shown(place, capfd, address):
         assert run([*arguments, *how]) == 2
     printed = capfd.readouterr()
     assert canaries.found_in((printed.out + printed.err).encode(), texts=["Sesame"]) == []
+
+
+def test_a_crash_leaves_no_memory_on_disk():
+    """Core dumps are off in the command line's own process."""
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_CORE, (4096, -1));"
+        "from inftda.cli import main as cli; cli.run = lambda _: 0;\n"
+        "try: cli.main()\n"
+        "except SystemExit: print(resource.getrlimit(resource.RLIMIT_CORE)[0])"
+    )
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    code = code.replace("(4096, -1)", f"(min(4096, {hard}) if {hard} >= 0 else 4096, {hard})")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
 
 
 def test_a_plan_needs_no_data():

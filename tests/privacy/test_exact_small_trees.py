@@ -260,7 +260,7 @@ def many_digits():
     ("name", "unit", "others"), [case for case in CASES if case.values[2] == FEW]
 )
 @pytest.mark.usefixtures("many_digits")
-def test_the_noise_of_every_level_costs_exactly_its_rho(name, unit, others):
+def test_the_noise_of_every_level_costs_exactly_its_rho(name, unit):
     shape = SHAPES[name]
     plan = make_plan(shape.tree, unit, epsilon=EPSILON, delta=DELTA)
     changes = [changes_by_level(shape, unit, pair) for pair in neighbours(unit, shape.n_leaves, 0)]

@@ -83,6 +83,7 @@ def _root(
 def main() -> None:
     """Run the command line and leave with its exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    _forbid_core_dumps()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -107,6 +108,16 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each ki
     if code == _PARSER_INTERRUPTED:
         return _complain("interrupted; nothing was published", FAILED)
     return code if isinstance(code, int) else DONE
+
+
+def _forbid_core_dumps() -> None:
+    """A crash must not write memory, which may hold the truth, to disk."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

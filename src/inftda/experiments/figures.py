@@ -45,7 +45,7 @@ def draw_figures(results: pa.Table, folder: Path, *, setting: str = "ours") -> l
         for (dataset,) in connection.sql(
             "SELECT DISTINCT dataset FROM means ORDER BY dataset"
         ).fetchall():
-            path = folder / f"{dataset}-{setting}.png"
+            path = folder / f"{dataset.replace(' ', '-')}-{setting}.png"
             _draw(pyplot, connection, dataset, path)
             paths.append(path)
     return paths

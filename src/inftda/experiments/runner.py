@@ -76,7 +76,7 @@ def cells(spec: Spec) -> Iterator[Cell]:
     """All cells, data set by data set."""
     for dataset in spec.datasets:
         for setting in spec.settings:
-            for mechanism in spec.mechanisms:
+            for mechanism in dataset.mechanisms or spec.mechanisms:
                 for epsilon in spec.epsilons:
                     yield Cell(dataset, setting, mechanism, epsilon)
 

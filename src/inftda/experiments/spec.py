@@ -23,6 +23,7 @@ class DataSet:
         areas: file of areas.
         synthetic: name of the synthetic data set.
         published: its name among the published figures, if it has any.
+        mechanisms: to run on this one; all of the experiment's by default.
     """
 
     name: str
@@ -30,6 +31,7 @@ class DataSet:
     areas: Path | None = None
     synthetic: str | None = None
     published: str | None = None
+    mechanisms: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,9 @@ class Spec:
         Raises:
             InftdaError: a mechanism or a setting is unknown, or a number is out of range.
         """
-        for name in self.mechanisms:
-            mechanism_named(name)
+        for dataset in self.datasets:
+            for name in dataset.mechanisms or self.mechanisms:
+                mechanism_named(name)
         for setting in self.settings:
             if setting not in SETTINGS:
                 raise InftdaError(f"settings are {' and '.join(SETTINGS)}, got {setting!r}")
@@ -111,6 +114,11 @@ def _dataset(entry: Mapping[str, Any], folder: Path) -> DataSet:
     if synthetic is None and not {"flows", "areas"} <= set(entry):
         raise InftdaError(f"the data set {entry['name']!r} needs flows and areas, or synthetic")
     files = {key: folder / entry[key] for key in ("flows", "areas") if key in entry}
+    mechanisms = entry.get("mechanisms")
     return DataSet(
-        str(entry["name"]), **files, synthetic=synthetic, published=entry.get("published")
+        str(entry["name"]),
+        **files,
+        synthetic=synthetic,
+        published=entry.get("published"),
+        mechanisms=None if mechanisms is None else tuple(mechanisms),
     )

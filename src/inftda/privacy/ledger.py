@@ -139,7 +139,7 @@ class Account:
         Raises:
             LedgerError: the budget is not enough, or the unit is another one.
         """
-        if unit != self.unit:
+        if not _is_same(unit, self.unit):
             raise LedgerError(
                 f"the data set {self.name!r} protects one unit of privacy ({self.unit.describe()})"
                 f", this release another ({unit.describe()}); what is spent on different units "
@@ -342,7 +342,7 @@ class Charge:
         *,
         is_private: bool,
         mechanism: str,
-        note: str,
+        out: str | Path | None,
     ) -> "Charge | None":
         """Check that a release can be paid for; nothing is charged yet.
 
@@ -363,8 +363,14 @@ class Charge:
                 "ledger; leave out the seed or the ledger"
             )
         opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-        plain = "".join(sign if sign.isprintable() else "?" for sign in note)[:MAX_NOTE]
-        charge = cls(opened, dataset, Cost.of(plan), plan.unit, mechanism, plain)
+        if out is not None and opened.path.resolve().is_relative_to(Path(out).resolve()):
+            raise LedgerError(
+                f"the ledger {str(opened.path)!r} lies in the folder to be written, which is "
+                "replaced as a whole; keep it elsewhere"
+            )
+        where = "" if out is None else str(out)
+        note = "".join(sign if sign.isprintable() else "?" for sign in where)[:MAX_NOTE]
+        charge = cls(opened, dataset, Cost.of(plan), plan.unit, mechanism, note)
         opened.account(dataset).pool_for(charge.cost, charge.unit)
         return charge
 
@@ -472,6 +478,13 @@ def _entry(row: tuple[Any, ...]) -> Entry:
     if not any(amounts) or min(amounts) < 0:
         raise ValueError("an entry costs nothing")
     return Entry(number, charged, published, pool, cost, mechanism, note)
+
+
+def _is_same(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
+    """Whether two units are one; a single trip is always distinct."""
+    if unit.is_single_trip and other.is_single_trip:
+        return (unit.neighbours, unit.exactly) == (other.neighbours, other.exactly)
+    return unit == other
 
 
 def check_name(name: str) -> None:

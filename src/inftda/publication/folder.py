@@ -84,20 +84,28 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
         _sync(partial)
         # Drawing takes time: what somebody else has put there meanwhile is not ours to replace.
         check_writable(out, force=force)
-        _put_in_place(partial, out)
+        _put_in_place(partial, out, force=force)
 
 
-def _put_in_place(partial: Path, out: Path) -> None:
-    replaced = _replaced(out)
-    try:
-        if out.exists():
+def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
+    if out.exists() and force:
+        replaced = _replaced(out)
+        try:
             out.rename(replaced)
-        partial.rename(out)
-    except BaseException:
-        if replaced.exists() and not out.exists():
-            replaced.rename(out)
-        raise
-    _clear(replaced)
+            partial.rename(out)
+        except BaseException:  # an interruption, too, must not take the old release away
+            _restore(out)
+            raise
+        shutil.rmtree(replaced, ignore_errors=True)
+    else:
+        try:
+            partial.rename(out)  # fails if another process has put something there by now
+        except FileExistsError:
+            raise ReleaseError(f"{str(out)!r} exists by now; it is not replaced") from None
+        except OSError as problem:
+            if problem.errno != errno.ENOTEMPTY:
+                raise
+            raise ReleaseError(f"{str(out)!r} exists by now; it is not replaced") from None
     _sync(out.parent)
 
 

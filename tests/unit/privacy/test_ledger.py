@@ -61,6 +61,11 @@ def test_another_unit_of_privacy_is_refused_because_costs_would_not_add_up(ledge
         charge(ledger, unit=unit)
 
 
+def test_a_single_trip_is_distinct_whether_or_not_it_is_said(ledger):
+    charge(ledger, unit=PrivacyUnit(distinct=True))
+    assert ledger.account("census").spent.releases == 1
+
+
 def test_data_sets_do_not_share_a_budget(ledger):
     ledger.add("other", UNIT, Budget.make(rho="1"))
     for _ in range(10):
@@ -233,7 +238,7 @@ def of_plan(monkeypatch):
 class TestCharge:
     def make(self, ledger, dataset="census", *, is_private=True):
         return Charge.to(
-            ledger, dataset, FakePlan(), is_private=is_private, mechanism="inftda", note="out\n"
+            ledger, dataset, FakePlan(), is_private=is_private, mechanism="inftda", out="out\n"
         )
 
     def test_nothing_is_charged_before_it_is_paid(self, ledger):
@@ -242,6 +247,11 @@ class TestCharge:
         charge.pay()
         (entry,) = ledger.account("census").entries
         assert (entry.published, entry.note) == (None, "out?")
+
+    def test_a_ledger_in_the_folder_to_be_replaced_is_refused(self, ledger):
+        folder = ledger.path.parent
+        with pytest.raises(LedgerError, match="keep it elsewhere"):
+            Charge.to(ledger, "census", FakePlan(), is_private=True, mechanism="inftda", out=folder)
 
     def test_it_is_paid_once(self, ledger):
         charge = self.make(ledger)

@@ -77,16 +77,14 @@ class Rows:
             count = COUNT if COUNT in present and COUNT not in (*names, person) else None
         check_roles(table.described, names, count=count, person=person)
         selected = [
-            columns.area_text(table.column(name, role=f"axis {name!r}"), table.label).alias(
-                f"code_{i}"
-            )
+            columns.area_text(table.column(name, role="area codes"), table.label).alias(f"code_{i}")
             for i, name in enumerate(names)
         ]
         n, flaw = F.lit(1), F.lit(0)
         if count is not None:
-            n, flaw = columns.count_value(table.column(count, role="count"), table.label)
+            n, flaw = columns.count_value(table.column(count, role="counts"), table.label)
         if person is not None:
-            group = columns.person_group(table.column(person, role="person"), table.label)
+            group = columns.person_group(table.column(person, role="persons"), table.label)
             selected.append(group.alias("person"))
             flaw = F.when(group.isNull(), int(Flaw.NOBODY)).otherwise(flaw)
         if table.is_csv:

@@ -1,0 +1,206 @@
+"""What is audited: every claim that should hold, and every fault that should be caught."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from audit import faults
+from audit.boxes import MECHANISMS, Calls, Copies, Randomness, Runs, secure
+from audit.evidence import Box
+from audit.pairs import (
+    ALONE_IN_AN_AREA,
+    FAR_TOO_MANY_TRIPS,
+    PAIRS,
+    Pair,
+    derived_areas,
+    table_of_people,
+)
+
+#: A large delta and a small epsilon: the events that tell most are then frequent, and an
+#: audit sees small faults in samples of moderate size. The noise is wrong at every delta or
+#: at none.
+ONE: Final = {"epsilon": 1.0, "delta": 0.1}
+SEVERAL: Final = {"epsilon": 2.0, "delta": 0.1}
+STABILITY: Final = {"epsilon": 1.0, "delta": 0.01}
+#: Cheap to plan and a small claim: for boxes that make one release at a time.
+WEAK: Final = {"rho": Fraction(1, 100), "delta": 0.01, "accountant": "zcdp"}
+
+
+def budget_of(pair: Pair, mechanism: str, accountant: str = "auto") -> dict[str, Any]:
+    """What to ask for."""
+    if mechanism == "stability-histogram":
+        return dict(STABILITY)
+    return {**(ONE if is_one_trip(pair) else SEVERAL), "accountant": accountant}
+
+
+def is_one_trip(pair: Pair) -> bool:
+    """Whether the unit is of one trip."""
+    return bool(pair.unit.get("trips", 1) == 1)
+
+
+def accountants_of(pair: Pair, mechanism: str) -> tuple[str, ...]:
+    """Accountants that are valid for a pair."""
+    if mechanism == "stability-histogram":
+        return ("auto",)
+    return ("exact", "pld", "zcdp", "paper") if is_one_trip(pair) else ("zcdp", "paper")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim that should hold."""
+
+    pair: Pair
+    mechanism: str
+    accountant: str
+
+    def box(self, randomness: Randomness, **options: Any) -> Copies:
+        """Many copies in one release."""
+        budget = budget_of(self.pair, self.mechanism, self.accountant)
+        return Copies(self.pair, self.mechanism, budget, randomness, **options)
+
+
+def all_claims() -> Iterator[Claim]:
+    """Every pair, mechanism and accountant."""
+    for pair in PAIRS.values():
+        for mechanism in MECHANISMS:
+            for accountant in accountants_of(pair, mechanism):
+                yield Claim(pair, mechanism, accountant)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fault that should be caught.
+
+    Attributes:
+        name: what is wrong.
+        plant: puts it into the package while a `with` block lasts.
+        box: from random bits to the box that is audited.
+        n: releases of either table that are enough.
+    """
+
+    name: str
+    plant: Callable[[], AbstractContextManager[None]]
+    box: Callable[[Randomness], Box]
+    n: int = 40_000
+
+
+def _copies(pair: str, mechanism: str = "inftda", **budget: Any) -> Callable[[Randomness], Box]:
+    chosen = budget or budget_of(PAIRS[pair], mechanism)
+    return lambda randomness: Copies(PAIRS[pair], mechanism, chosen, randomness)
+
+
+def _too_small() -> AbstractContextManager[None]:
+    return faults.noise_scale(Fraction(7, 10))
+
+
+def _paper_sensitivity() -> AbstractContextManager[None]:
+    return faults.sensitivity(faults.paper_sensitivity)
+
+
+def _one_sided() -> AbstractContextManager[None]:
+    return faults.sensitivity(faults.one_sided_sensitivity)
+
+
+def _half_of_the_levels() -> AbstractContextManager[None]:
+    return faults.rho_over_too_few_levels(Fraction(1, 2))
+
+
+def _low_threshold() -> AbstractContextManager[None]:
+    return faults.threshold(0.5)
+
+
+def _nothing() -> AbstractContextManager[None]:
+    return faults.nothing()
+
+
+#: Seconds each.
+PLANTED: Final = (
+    *(
+        Planted(
+            f"noise scale 30 % too small, {mechanism}", _too_small,
+            _copies("both ends moved", mechanism),
+        )
+        for mechanism in ("inftda", "tda-l2", "vanilla-gauss", "stability-histogram")
+    ),
+    Planted("noise scale 30 % too small, one trip added", _too_small, _copies("one trip added")),
+    Planted("noise scale 30 % too small, T = 4", _too_small, _copies("moved across regions")),
+    Planted(
+        "sensitivity sqrt(2m) at all levels", _paper_sensitivity,
+        _copies("distinct in one region pair, replaced"),
+    ),
+    Planted(
+        "sensitivity sqrt(m) at all levels, added", _paper_sensitivity,
+        _copies("distinct in one region pair, added"),
+    ),
+    Planted("sensitivity of add-remove for substitute", _one_sided, _copies("both ends moved")),
+    Planted("rho divided over half of the levels", _half_of_the_levels, _copies("both ends moved")),
+    Planted(
+        "root without noise under add-remove", faults.root_without_noise,
+        lambda randomness: Runs(PAIRS["one trip added"], "inftda", ONE, randomness), 600,
+    ),
+    Planted(
+        "generator that repeats itself", faults.generator_reused,
+        lambda _: Runs(PAIRS["both ends moved"], "inftda", ONE, secure), 600,
+    ),
+    Planted(
+        "no noise in empty cells", faults.empty_cells_without_noise,
+        _copies("moved to an empty cell"),
+    ),
+    Planted(
+        "threshold half as high, piled trips", _low_threshold,
+        _copies("piled on an empty cell, added", "stability-histogram"),
+    ),
+    Planted(
+        "threshold half as high, distinct trips", _low_threshold,
+        _copies("distinct empty cells, added", "stability-histogram"),
+    ),
+    Planted(
+        "hierarchy derived from the trips", _nothing,
+        lambda randomness: Calls(
+            ALONE_IN_AN_AREA, "inftda", WEAK, randomness, areas=derived_areas
+        ), 80,
+    ),
+)  # fmt: skip
+
+#: Up to a minute each.
+PLANTED_SLOW: Final = (
+    *(
+        Planted(
+            f"noise scale 30 % too small, {mechanism}", _too_small,
+            _copies("both ends moved", mechanism), 200_000,
+        )
+        for mechanism in ("inftda-descending", "tda-linf")
+    ),
+    *(
+        Planted(
+            f"noise scale 30 % too small, {accountant}", _too_small,
+            _copies("both ends moved", "inftda", **ONE, accountant=accountant), n,
+        )
+        for accountant, n in (("pld", 40_000), ("zcdp", 400_000))
+    ),
+    Planted(
+        "noise scale 10 % too small, vanilla-gauss", lambda: faults.noise_scale(Fraction(9, 10)),
+        _copies("both ends moved", "vanilla-gauss"), 1_000_000,
+    ),
+    Planted(
+        "rho divided over three of four levels",
+        lambda: faults.rho_over_too_few_levels(Fraction(3, 4)), _copies("both ends moved"), 400_000,
+    ),
+    Planted(
+        "trips of a person not bounded", faults.contributions_unbounded,
+        lambda randomness: Calls(
+            FAR_TOO_MANY_TRIPS, "inftda", WEAK, randomness,
+            tables=table_of_people, more={"person": "person"},
+        ), 80,
+    ),
+    Planted(
+        "root without noise, by the public function", faults.root_without_noise,
+        lambda randomness: Calls(PAIRS["one trip added"], "inftda", WEAK, randomness), 80,
+    ),
+    Planted(
+        "generator that repeats itself, by the public function", faults.generator_reused,
+        lambda _: Calls(PAIRS["both ends moved"], "inftda", WEAK, secure), 80,
+    ),
+)  # fmt: skip

@@ -1,0 +1,57 @@
+"""Every planted fault is caught. A fault that is not is a failure of the audit."""
+
+from fractions import Fraction
+
+import pytest
+from test_audit_claims import in_tree_order
+
+from audit import faults
+from audit.boxes import Copies, seeded
+from audit.cases import ONE, PLANTED, PLANTED_SLOW
+from audit.evidence import audit
+from audit.independence import LARGEST, likeness
+from audit.pairs import PAIRS
+from inftda.errors import BudgetError
+from inftda.noise.selfcheck import self_check_samplers
+from inftda.privacy import plan
+from inftda.privacy.levels import levels_at
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publish import build_tree
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_a_planted_fault_is_caught(planted):
+    with planted.plant():
+        finding = audit(planted.box(seeded), planted.n)
+    assert finding.is_caught, finding
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("planted", PLANTED_SLOW, ids=lambda planted: planted.name)
+def test_a_planted_fault_that_takes_longer_is_caught(planted):
+    with planted.plant():
+        finding = audit(planted.box(seeded), planted.n)
+    assert finding.is_caught, finding
+
+
+@pytest.mark.parametrize("variance", [Fraction(97, 100), Fraction(103, 100)])
+def test_noise_with_a_variance_three_percent_off_is_caught_by_the_self_test(variance):
+    factor = Fraction(float(variance) ** 0.5)
+    with faults.noise_scale(factor):
+        checks = self_check_samplers()
+    wrong = {check.name for check in checks if not check.ok}
+    assert {name for name in (check.name for check in checks) if "Gaussian" in name} <= wrong
+
+
+def test_bits_that_blocks_of_work_share_are_caught():
+    box = Copies(PAIRS["both ends moved"], "inftda", ONE)
+    with faults.bits_shared_by_blocks():
+        sample = box.draw(30_000, 0)
+    assert max(likeness(in_tree_order(side)) for side in (sample.left, sample.right)) > LARGEST
+
+
+def test_a_plan_refuses_rho_divided_over_too_few_levels_before_any_audit(monkeypatch):
+    # The audit has to look behind a check that catches this fault first.
+    monkeypatch.setattr(plan, "levels_at", lambda rho, shares: levels_at(2 * rho, shares))
+    with pytest.raises(BudgetError, match="promises delta"):
+        plan.make_plan(build_tree({"area": ["0", "1"]}), PrivacyUnit(), **ONE)

@@ -1,0 +1,141 @@
+"""`inftda ledger` as a custodian types it, and releases that are charged to it."""
+
+import csv
+import io
+import json
+
+import pytest
+
+BUDGET = ("--epsilon", 1, "--delta", 1e-8)
+
+
+@pytest.fixture
+def ledger(cli, tmp_path):
+    path = tmp_path / "ledger.db"
+    assert cli("ledger", "create", path, "census", "--rho", "0.05", "--delta", "1e-6").code == 0
+    return path
+
+
+@pytest.fixture
+def publish(cli, country, ledger, tmp_path):
+    """Releases the small country, charged to the ledger."""
+
+    def call(name, *options, dataset="census"):
+        return cli(
+            "release", country.flows, "--areas", country.areas, "--out", tmp_path / name,
+            "--ledger", ledger, "--dataset", dataset, *options,
+        )  # fmt: skip
+
+    return call
+
+
+def entries(cli, ledger, dataset="census"):
+    return json.loads(cli("ledger", "show", ledger, dataset, "--json").out)["entries"]
+
+
+def test_releases_are_charged_until_the_budget_is_spent(cli, ledger, publish, tmp_path):
+    assert publish("a", "--rho", "0.02").code == 0
+    assert publish("b", "--rho", "0.02").code == 0
+    refused = publish("c", "--rho", "0.02")
+    assert refused.code == 2
+    assert "--rho 0.01 fits" in refused.err
+    assert not (tmp_path / "c").exists()
+    assert publish("c", "--rho", "0.01").code == 0
+    assert [entry["rho"] for entry in entries(cli, ledger)] == ["1/50", "1/50", "1/100"]
+    assert all(entry["published"] for entry in entries(cli, ledger))
+
+
+def test_without_a_ledger_nothing_changes(cli, country, ledger, tmp_path):
+    out = tmp_path / "out"
+    done = cli("release", country.flows, "--areas", country.areas, *BUDGET, "--out", out)
+    assert done.code == 0
+    assert entries(cli, ledger) == []
+
+
+def test_a_budget_of_epsilon_fits_the_one_release_that_promises_it(cli, ledger, publish):
+    cli("ledger", "create", ledger, "whole", *BUDGET)
+    assert publish("a", *BUDGET, dataset="whole").code == 0
+    refused = publish("b", "--rho", "1e-6", dataset="whole")
+    assert refused.code == 2
+    assert "whole budget" in refused.err
+    (entry,) = entries(cli, ledger, "whole")
+    assert entry["pool"] == "alone"
+
+
+def test_a_stability_histogram_is_taken_from_what_is_set_aside(cli, ledger, publish):
+    cli(
+        "ledger", "create", ledger, "both", "--epsilon", 2, "--delta", 1e-6,
+        "--approximate-epsilon", 1, "--approximate-delta", 1e-7,
+    )  # fmt: skip
+    options = ("--mechanism", "stability-histogram", "--epsilon", "0.6", "--delta", "1e-8")
+    assert publish("a", *options, dataset="both").code == 0
+    assert publish("b", *options, dataset="both").code == 2
+    assert publish("b", "--rho", "0.001", dataset="both").code == 0
+    assert [entry["pool"] for entry in entries(cli, ledger, "both")] == ["approximate", "zcdp"]
+
+
+def test_a_release_that_fails_after_its_noise_was_begun_stays_charged(
+    cli, ledger, publish, tmp_path, monkeypatch
+):
+    from inftda.publication import folder  # noqa: PLC0415
+
+    def fail(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(folder, "_put_in_place", fail)
+    assert publish("a", "--rho", "0.02").code == 1
+    assert not (tmp_path / "a").exists()
+    (entry,) = entries(cli, ledger)
+    assert entry["published"] is None
+    assert "not known to be published" in cli("ledger", "show", ledger, "census").out
+
+
+def test_a_release_of_a_table_that_cannot_be_read_costs_nothing(cli, country, ledger, tmp_path):
+    bad = tmp_path / "bad.csv"
+    bad.write_text("origin,destination\nnowhere,nowhere\n")
+    done = cli(
+        "release", bad, "--areas", country.areas, "--rho", "0.02", "--out", tmp_path / "out",
+        "--ledger", ledger, "--dataset", "census",
+    )  # fmt: skip
+    assert done.code == 2
+    assert entries(cli, ledger) == []
+
+
+def test_the_list_states_what_is_spent_in_rho_and_epsilon(cli, ledger, publish):
+    publish("a", "--rho", "0.02")
+    head, row = cli("ledger", "list", ledger).out.splitlines()
+    assert head.split()[:3] == ["data", "set", "releases"]
+    assert row.split()[:5] == ["census", "1", "0.05", "0.02", "0.03"]
+    (shown,) = json.loads(cli("ledger", "list", ledger, "--json").out)["datasets"]
+    assert shown["spent"]["rho"] == "1/50"
+    assert 0.8 < shown["spent"]["epsilon_at_delta"] < 1.1
+    assert "entries" not in shown
+
+
+def test_what_a_ledger_cannot_know_is_said(cli, ledger):
+    shown = cli("ledger", "show", ledger, "census")
+    assert "knows only what it is told" in shown.out
+    exported = json.loads(cli("ledger", "export", ledger, "--format", "json").out)
+    assert "older copy" in exported["cannot_know"]
+
+
+def test_the_export_has_every_entry_with_exact_amounts(cli, ledger, publish, tmp_path):
+    publish("a", "--rho", "1/75")
+    cli("ledger", "charge", ledger, "census", "--rho", "0.01", "--note", "yearbook, table 3")
+    rows = list(csv.DictReader(io.StringIO(cli("ledger", "export", ledger).out)))
+    assert [row["rho"] for row in rows] == ["1/75", "1/100"]
+    assert rows[1]["note"] == "yearbook, table 3"
+    assert rows[1]["mechanism"] == "stated by hand"
+    out = tmp_path / "ledger.json"
+    assert cli("ledger", "export", ledger, "--format", "json", "--out", out).code == 0
+    (account,) = json.loads(out.read_text())["datasets"]
+    assert [entry["rho"] for entry in account["entries"]] == ["1/75", "1/100"]
+
+
+def test_python_takes_the_same_arguments(country, ledger, cli):
+    from inftda.publish import release  # noqa: PLC0415
+
+    made = release(country.flows, country.areas, rho="1/75", ledger=ledger, dataset="census")
+    assert made.total == 5_000
+    (entry,) = entries(cli, ledger)
+    assert (entry["rho"], entry["note"]) == ("1/75", "")

@@ -1,0 +1,167 @@
+"""Both engines read the same tables alike, and complain about bad ones in the same words."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+
+from inftda.engines.spark.leaves import read_leaves as read_on_spark
+from inftda.engines.spark.session import settings
+from inftda.errors import InftdaError
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import read_leaves
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.unit import PrivacyUnit
+
+TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "03"]})
+AXES = [("origin", TOWNS), ("destination", TOWNS)]
+SOURCE = SeededSource(1)
+
+
+def flows(**columns):
+    """Two good rows with some columns replaced."""
+    return pa.table({"origin": ["1", "2"], "destination": ["2", "03"], **columns})
+
+
+def read_both(spark, table, *, axes=AXES, count="auto", person=None, unit=None, **options):
+    """Leaves as a dictionary, or the message, by either engine."""
+    options = {
+        "count": count,
+        "person": person,
+        "unit": unit or PrivacyUnit(),
+        "unplaceable": "error",
+        "random_source": SOURCE,
+        **options,
+    }
+    return [
+        _outcome(lambda: read_leaves(table, axes, **options)),
+        _outcome(lambda: _collect(spark, table, axes, options)),
+    ]
+
+
+def _outcome(read):
+    try:
+        leaves = read()
+    except InftdaError as problem:
+        return type(problem).__name__, str(problem)
+    cells = zip(*(axis.tolist() for axis in leaves.areas), strict=True)
+    return dict(zip(cells, leaves.counts.tolist(), strict=True))
+
+
+def _collect(spark, table, axes, options):
+    from inftda.ingest import Leaves
+
+    with settings(spark):
+        leaves = read_on_spark(spark, table, axes, **options)
+        try:
+            *areas, counts = (column.to_numpy() for column in leaves.frame.toArrow().columns)
+        finally:
+            leaves.close()
+    return Leaves(tuple(areas), counts)
+
+
+GOOD_COUNTS = {
+    "integers": [1, 2],
+    "decimals without a fraction": [1.0, 2.0],
+    "text": [" 7 ", "+8.00"],
+    "exact decimals": pa.array([3, 4]).cast(pa.decimal128(22, 2)),
+    "small integers": pa.array([5, 6], pa.int8()),
+    "zeros among others": [0, 9],
+}
+
+
+@pytest.mark.parametrize("kind", GOOD_COUNTS)
+def test_counts_are_read_alike(spark, kind):
+    local, cluster = read_both(spark, flows(count=GOOD_COUNTS[kind]))
+    assert isinstance(local, dict)
+    assert cluster == local
+
+
+def test_trips_without_counts_are_rows(spark):
+    table = pa.table({"origin": ["1", "1", "2"], "destination": ["2", "2", "03"]})
+    local, cluster = read_both(spark, table)
+    assert local == cluster == {(0, 1): 2, (1, 2): 1}
+
+
+def test_whole_numbers_are_codes_as_they_are_written(spark):
+    local, cluster = read_both(spark, flows(origin=[1, 2]))
+    assert local == cluster == {(0, 1): 1, (1, 2): 1}
+
+
+BAD = {
+    "an unknown code": flows(origin=["1", "secret-town"]),
+    "many unknown codes": pa.table(
+        {"origin": [f"x{i}" for i in range(9)], "destination": [*"12345678", None]}
+    ),
+    "a missing code": flows(destination=["2", None]),
+    "no count": flows(count=[1, None]),
+    "a negative count": flows(count=[1, -2]),
+    "a fractional count": flows(count=[1, 2.5]),
+    "a count that is not finite": flows(count=[1.0, float("inf")]),
+    "a count that is not a number": flows(count=[np.nan, float("nan")]),
+    "a huge count": flows(count=[1.0, 1e300]),
+    "text as count": flows(count=["1", "1e3"]),
+    "a count beyond 64 bits as text": flows(count=["1", "9" * 30]),
+    "a negative count as text": flows(count=["1", "-0.5"]),
+    "a blank count": flows(count=["1", " "]),
+    "dates as counts": flows(count=[datetime.date(2026, 1, 1)] * 2),
+    "decimals as codes": flows(origin=[1.0, 2.0]),
+    "lists as codes": flows(origin=[["1"], ["2"]]),
+    "no such column": pa.table({"Origin": ["1"], "destination": ["2"]}),
+    "no rows": flows().slice(0, 0),
+    "only zeros": flows(count=[0, 0]),
+    "counts beyond 2^63 in all": flows(count=[2**62, 2**62 + 2**61]),
+}
+
+
+def without_type_names(outcome):
+    """Spark calls types by other names than DuckDB."""
+    kind, message = outcome
+    words = message.split(" ")
+    if "holds" in words and "values;" in words:
+        words[words.index("holds") + 1 : words.index("values;")] = ["SOME"]
+    return kind, " ".join(words)
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_tables_are_refused_in_the_same_words(spark, kind):
+    local, cluster = read_both(spark, BAD[kind])
+    assert isinstance(local, tuple)
+    assert without_type_names(cluster) == without_type_names(local)
+
+
+PEOPLE = flows(person=["a", None])
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        (PEOPLE, {"person": "person"}),
+        (flows(person=["a", ""]), {"person": "person"}),
+        (flows(person=["a", "a"]), {"person": "person"}),
+        (flows(person=["a", "b"], count=[1, 0]), {"person": "person"}),
+        (flows(person=["a", "b"], count=[2_000_000, 1]), {"person": "person"}),
+        (flows(person=[1.5, 2.5]), {"person": "person"}),
+        (flows(), {"person": "person"}),
+        (flows(), {"person": "origin"}),
+        (flows(), {"count": "destination"}),
+        (flows(origin=["9", "9"]), {"unplaceable": "drop", "unit": PrivacyUnit("add-remove")}),
+        (flows(), {"unplaceable": "drop"}),
+        (flows(), {"unplaceable": "burn"}),
+        (flows(), {"unplaceable": "outside"}),
+    ],
+)
+def test_wrong_options_are_refused_in_the_same_words(spark, table, options):
+    local, cluster = read_both(spark, table, **options)
+    assert isinstance(local, tuple)
+    assert cluster == local
+
+
+def test_no_message_quotes_a_count_or_a_person(spark):
+    table = flows(person=["Jane Doe", "Jane Doe"], count=["12345678901", "oops-987"])
+    _, (_, message) = read_both(spark, table, person="person")
+    for secret in ("Jane", "12345678901", "987"):
+        assert secret not in message

@@ -1,0 +1,224 @@
+"""Noise is drawn once: tasks that die, run twice or meet a lopsided table change nothing."""
+
+from pathlib import Path
+
+import fragile_optimizer
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fragile_optimizer import Fragile
+
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+
+from inftda.engines.spark import SparkEngine, trunk
+from inftda.engines.spark.session import settings
+from inftda.engines.spark.staging import write_flows
+from inftda.errors import InftdaError, ReleaseError
+from inftda.experiments.country import make_country
+from inftda.mechanisms import catalogue
+from inftda.mechanisms.topdown import TopDown
+from inftda.noise.entropy import SeededSource
+from inftda.publication.verify import verify
+from inftda.publish import release
+
+BUDGET = {"epsilon": 1, "delta": 1e-8}
+COUNTRY = make_country((3, 6, 24), 5_000, seed=3)
+
+
+@pytest.fixture
+def released(spark, tmp_path, monkeypatch):
+    """Releases with an optimiser that dies; gives the release and how often it died."""
+    spark.sparkContext.addPyFile(fragile_optimizer.__file__)
+
+    def call(deaths, name, **options):
+        folder = tmp_path / f"deaths-{name}"
+        folder.mkdir()
+        mechanism = TopDown("fragile", "intopt", Fragile(folder, deaths))
+        monkeypatch.setitem(catalogue.MECHANISMS, "fragile", mechanism)
+        # By value: executors have no such mechanism in their catalogue.
+        monkeypatch.setattr("inftda.engines.spark.drawing.pack", lambda mechanism: mechanism)
+        made = release(
+            COUNTRY.flows(), COUNTRY.areas, out=tmp_path / name, mechanism="fragile",
+            engine=SparkEngine(spark, groups=4), **BUDGET, **options,
+        )  # fmt: skip
+        return made, len(list(folder.iterdir()))
+
+    return call
+
+
+def test_a_release_survives_workers_that_die_and_is_complete_and_single(released):
+    made, died = released(2, "release")
+    assert died == 2
+    flows = made.flows()
+    assert sum(flows["flow"].to_pylist()) == made.total == 5_000
+    folder = made.table.parent
+    assert len(list(verify(folder))) > 5, "no cell twice, total and number of rows as stated"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "areas.csv",
+        "flows.parquet",
+        "manifest.json",
+    ]
+    assert {path.suffix for path in made.table.iterdir()} == {".parquet"}
+
+
+def test_a_task_that_died_and_ran_again_drew_the_same_noise(released):
+    """Seeded, so that two releases can be compared: one undisturbed, one with a death."""
+    calm, none = released(0, "calm", source=SeededSource(5))
+    disturbed, one = released(1, "disturbed", source=SeededSource(5))
+    assert (none, one) == (0, 1)
+    assert disturbed.flows().equals(calm.flows())
+
+
+def test_a_release_that_cannot_be_finished_leaves_nothing(released, tmp_path):
+    with pytest.raises(ReleaseError, match="nothing was published") as caught:
+        released(1_000, "release")
+    assert caught.value.__context__ is None
+    assert [path.name for path in tmp_path.iterdir()] == ["deaths-release"]
+
+
+def test_the_noisy_frame_is_evaluated_once(spark, tmp_path):
+    """Each evaluation of a task leaves a file; a second one would be a second draw."""
+    seen = tmp_path / "seen"
+    seen.mkdir()
+
+    def draw(batches):
+        import secrets
+
+        for batch in batches:
+            Path(f"{seen}/{secrets.token_hex(8)}").touch()
+            yield batch
+
+    frame = spark.range(8, numPartitions=4).withColumnRenamed("id", "flow")
+    with settings(spark):
+        write_flows(frame.mapInArrow(draw, frame.schema), tmp_path / "flows.parquet", None)
+    assert len(list(seen.iterdir())) == 4
+
+
+def test_flows_go_through_a_staging_folder_and_leave_nothing_there(spark, tmp_path):
+    staging = tmp_path / "staging"
+    staging.mkdir()
+    made = release(
+        COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release",
+        engine=SparkEngine(spark, groups=2, staging=staging.as_uri()), **BUDGET,
+    )  # fmt: skip
+    assert list(staging.iterdir()) == []
+    assert [path.name for path in sorted(made.table.iterdir())] == [
+        "part-00000.parquet",
+        "part-00001.parquet",
+    ]
+    list(verify(tmp_path / "release"))
+
+
+def test_files_that_did_not_arrive_are_noticed(spark, tmp_path, monkeypatch):
+    """As if executors had written to a disk that the driver does not see."""
+    monkeypatch.setattr("inftda.engines.spark.staging.list_files", lambda *_: [])
+    with pytest.raises(ReleaseError, match="staging"):
+        release(
+            COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release",
+            engine=SparkEngine(spark, groups=2), **BUDGET,
+        )  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
+
+
+def capital():
+    """Eleven regions; half of all trips are within the first, between its many towns."""
+    region = np.repeat(np.arange(11), [100, *[10] * 10])
+    codes = [f"{i:03d}" for i in range(200)]
+    towns = {"region": region.astype(str), "town": codes}
+    random = np.random.default_rng(1)
+    ends = [np.concatenate([random.integers(0, most, 10_000) for most in (100, 200)]) for _ in "od"]
+    origin, destination = (pa.array(codes).take(pa.array(end)) for end in ends)
+    return towns, pa.table({"origin": origin, "destination": destination})
+
+
+def test_a_subtree_with_half_of_the_trips_is_divided_before_it_is_shipped(
+    spark, tmp_path, monkeypatch
+):
+    towns, trips = capital()
+    frontiers = []
+    grow = trunk.Trunk.grow
+
+    def noted(self):
+        frontiers.append(grow(self))
+        return frontiers[-1]
+
+    monkeypatch.setattr(trunk.Trunk, "grow", noted)
+    made = release(
+        trips, towns, out=tmp_path / "release", engine=SparkEngine(spark, groups=16),
+        rho=3000, source=SeededSource(1),
+    )  # fmt: skip
+    (frontier,) = frontiers
+    region_pairs = frontier.level == 2
+    capital_pair = region_pairs & (frontier.areas[0] == 0) & (frontier.areas[1] == 0)
+    assert region_pairs.any(), "pairs of small regions are shipped whole"
+    assert not capital_pair.any(), "the capital is not"
+    assert frontier.value.max() < frontier.total / 16
+    share = np.add.reduceat(frontier.value, frontier.group_start[:-1]) / frontier.total
+    assert share.max() < 2 / 16, "no group has much more than its share"
+    rows = [pq.read_metadata(part).num_rows for part in made.table.iterdir()]
+    assert max(rows) < 2 * sum(rows) / 16
+    assert made.total == trips.num_rows
+
+
+def test_a_mechanism_for_one_machine_is_refused_before_anything_is_read(spark, tmp_path):
+    with pytest.raises(InftdaError, match="one machine only"):
+        release(
+            "no such file", COUNTRY.areas, out=tmp_path / "release", mechanism="vanilla-gauss",
+            engine=SparkEngine(spark), **BUDGET,
+        )  # fmt: skip
+
+
+def test_a_release_in_memory_is_refused(spark):
+    with pytest.raises(InftdaError, match="folder"):
+        release("no such file", COUNTRY.areas, engine=SparkEngine(spark), **BUDGET)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [({"groups": 0}, "groups"), ({"session": "yarn"}, "classic Spark session")]
+)
+def test_a_wrong_engine_is_refused(wrong, said):
+    with pytest.raises(InftdaError, match=said):
+        SparkEngine(**wrong)
+
+
+def test_another_master_than_the_active_one_is_refused(spark, tmp_path):
+    spark.range(1)
+    with pytest.raises(InftdaError, match="already"):
+        release(
+            COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release",
+            engine=SparkEngine(master="yarn"), **BUDGET,
+        )  # fmt: skip
+
+
+def test_settings_and_memory_of_the_session_are_as_before(spark, tmp_path):
+    before = dict(spark.conf.getAll)
+    release(
+        COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release", engine=SparkEngine(spark, groups=2),
+        **BUDGET,
+    )  # fmt: skip
+    assert dict(spark.conf.getAll) == before
+    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
+
+
+def test_the_command_line_takes_spark(spark, tmp_path, capsys):
+    import pyarrow.csv as pa_csv
+
+    from inftda.cli.main import run
+
+    assert spark is not None
+    pq.write_table(COUNTRY.flows(), tmp_path / "flows.parquet")
+    pa_csv.write_csv(COUNTRY.areas.to_table(), tmp_path / "areas.csv")
+    arguments = [
+        "release", tmp_path / "flows.parquet", "--areas", tmp_path / "areas.csv", "--epsilon", 1,
+        "--delta", 1e-8, "--out", tmp_path / "release", "--engine", "spark",
+    ]  # fmt: skip
+    assert run([str(argument) for argument in arguments]) == 0, capsys.readouterr().err
+    assert "5,000 trips in all" in capsys.readouterr().out
+    assert run(["verify", str(tmp_path / "release")]) == 0
+    arguments[-1] = "local"
+    assert run([*map(str, arguments), "--master", "yarn"]) == 2
+    assert "--engine spark" in capsys.readouterr().err
+    arguments[-1] = "sparks"
+    assert run([*map(str, arguments), "--force"]) == 2
+    assert "'local' or 'spark'" in capsys.readouterr().err

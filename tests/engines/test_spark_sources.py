@@ -1,0 +1,121 @@
+"""Whatever Spark reads can be released."""
+
+import gzip
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+
+from inftda.engines.spark.session import settings
+from inftda.engines.spark.table import open_table
+from inftda.errors import IngestError
+from inftda.ingest import CsvFile
+
+ROWS = [("001", "002", "5"), ("002", "001", "7")]
+
+
+def rows_of(spark, source):
+    """Names and rows of a source, as text."""
+    with settings(spark):
+        table = open_table(spark, source)
+        frame = table.frame.drop("malformed")
+        return table.described.names, sorted(tuple(map(str, row)) for row in frame.collect())
+
+
+@pytest.fixture
+def arrow():
+    names = ["origin", "destination", "count"]
+    return pa.table([pa.array(column) for column in zip(*ROWS, strict=True)], names=names)
+
+
+NAMES = ("origin", "destination", "count")
+
+
+def test_a_frame_a_file_a_folder_and_a_table_in_memory_are_read_alike(spark, arrow, tmp_path):
+    pq.write_table(arrow, tmp_path / "flows.parquet")
+    frame = spark.read.parquet(str(tmp_path / "flows.parquet"))
+    sources = [arrow, frame, str(tmp_path / "flows.parquet"), tmp_path, str(tmp_path / "*.parquet")]
+    for source in sources:
+        assert rows_of(spark, source) == (NAMES, ROWS)
+
+
+def test_a_table_of_the_catalogue_is_read_by_name(spark, arrow):
+    spark.createDataFrame(arrow).createOrReplaceTempView("trips_2026")
+    assert rows_of(spark, "trips_2026") == (NAMES, ROWS)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_csv_cells_stay_the_text_that_is_written(spark, tmp_path, separator):
+    lines = [separator.join(row) for row in (NAMES, *ROWS)]
+    (tmp_path / "flows.csv").write_text("\n".join(lines) + "\n")
+    assert rows_of(spark, tmp_path / "flows.csv") == (NAMES, ROWS)
+
+
+def test_packed_quoted_and_latin_csv_is_read(spark, tmp_path):
+    with gzip.open(tmp_path / "flows.csv.gz", "wb") as file:
+        file.write('origin,"destination, or so"\n"Li\xe8ge","a ""b"""\n'.encode("latin-1"))
+    source = CsvFile(tmp_path / "flows.csv.gz", encoding="latin-1")
+    names, rows = rows_of(spark, source)
+    assert names == ("origin", "destination, or so")
+    assert rows == [("Li\xe8ge", 'a "b"')]
+
+
+def test_codes_in_folder_names_keep_their_zeros(spark, arrow, tmp_path):
+    for code in ("001", "002"):
+        folder = tmp_path / "trips" / f"day={code}"
+        folder.mkdir(parents=True)
+        pq.write_table(arrow.slice(0, 1), folder / "part.parquet")
+    names, rows = rows_of(spark, tmp_path / "trips")
+    assert names == (*NAMES, "day")
+    assert rows == [(*ROWS[0], "001"), (*ROWS[0], "002")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("flows.csv", "", "is empty"),
+        ("flows.csv", "origin,Origin\n1,2\n", "two columns"),
+        ("flows.parquet", "not Parquet", "damaged"),
+        ("nothing", None, "no CSV or Parquet file"),
+        ("nothing.parquet", None, "no file or table"),
+        ("nothing.csv", None, "no file or table"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_without_a_word_of_its_contents(
+    spark, tmp_path, name, content, said
+):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(IngestError, match=said) as caught:
+        rows_of(spark, tmp_path / name)
+    assert caught.value.__context__ is None
+
+
+def test_csv_and_parquet_in_one_folder_are_refused(spark, arrow, tmp_path):
+    pq.write_table(arrow, tmp_path / "flows.parquet")
+    (tmp_path / "flows.csv").write_text("origin,destination\n1,2\n")
+    with pytest.raises(IngestError, match="both CSV and Parquet"):
+        rows_of(spark, tmp_path)
+
+
+def test_something_else_is_refused(spark):
+    with pytest.raises(IngestError, match="from a int"):
+        rows_of(spark, 7)
+
+
+def test_lines_with_a_cell_too_many_or_too_few_are_counted_and_refused(spark, tmp_path):
+    from inftda.engines.spark.leaves import read_leaves
+    from inftda.hierarchy import Hierarchy
+    from inftda.noise.entropy import SeededSource
+    from inftda.privacy.unit import PrivacyUnit
+
+    (tmp_path / "flows.csv").write_text("origin,destination\n1,2\n1\n1,2,3\n2,2\n")
+    towns = Hierarchy.read({"town": ["1", "2"]})
+    with settings(spark), pytest.raises(IngestError, match="2 lines of 'flows.csv'"):
+        read_leaves(
+            spark, tmp_path / "flows.csv", [("origin", towns), ("destination", towns)],
+            count="auto", person=None, unit=PrivacyUnit(), unplaceable="error",
+            random_source=SeededSource(1),
+        )  # fmt: skip

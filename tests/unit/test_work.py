@@ -1,0 +1,316 @@
+"""How much work a release is, counted and not timed, so that no machine can make it fail.
+
+The work of a level is the number of children of surviving parents; everything else follows it,
+or the number of non-zero leaves. Nothing follows the number of possible pairs of areas.
+"""
+
+import threading
+import tracemalloc
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from inftda import counts as counts_module
+from inftda.counts import Counts
+from inftda.engines.local import LocalEngine
+from inftda.experiments.country import make_country
+from inftda.hierarchy import Hierarchy
+from inftda.mechanisms import topdown
+from inftda.mechanisms.base import Setting
+from inftda.mechanisms.topdown import TopDown
+from inftda.noise import entropy
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.plan import make_plan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import Axis, Tree
+from inftda.tree_order import DIGIT_BITS, Layout, digits_below_cut
+
+#: What one leaf takes: 32 bytes to be sorted (key and count, twice), 20 to be written down, and
+#: less for each level above. Another copy of everything would not fit.
+BYTES_PER_LEAF = 72
+#: Of the tree and of Python, whatever the number of leaves.
+BYTES_FIXED = 1_000_000
+#: Buffers of a thread for one draw: noise, seed, area, value and place.
+BYTES_PER_DRAW = 36
+
+
+@dataclass
+class Work:
+    """What was done in one release."""
+
+    counts: Counts
+    released: Counts
+    steps: list = field(default_factory=list)
+    fills: list = field(default_factory=list)
+    words: Counter = field(default_factory=Counter)
+
+    @property
+    def draws(self):
+        """Draws of each level, as progress tells them."""
+        return {name: total for name, _, total in self.steps}
+
+    @property
+    def parents(self):
+        """Number of surviving parents of each level."""
+        return [len(self.released.nodes(n)[1]) for n in range(len(self.released.levels))]
+
+
+def release(counts, *, rho=1, unit=None, seed=1, threads=1):
+    """Release counts and note what was done."""
+    steps, fills, words = [], [], Counter()
+
+    class Sampler(DiscreteGaussian):
+        def fill(self, out, stream):
+            fills.append(len(out))
+            super().fill(out, stream)
+
+    original = entropy.Stream.fill
+
+    def noted(stream, array):
+        words[array.dtype.itemsize] += len(array)
+        original(stream, array)
+
+    plan = make_plan(counts.tree, unit or PrivacyUnit(), rho=rho)
+    setting = Setting(
+        spending=plan.spending(),
+        make_sampler=Sampler,
+        source=SeededSource(seed),
+        engine=LocalEngine(threads),
+        progress=lambda *step: steps.append(step),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entropy.Stream, "fill", noted)
+        blocks = list(TopDown().run(counts, setting))
+    areas = [
+        np.concatenate([block.areas[axis] for block in blocks])
+        for axis in range(len(counts.tree.axes))
+    ]
+    value = np.concatenate([block.value for block in blocks])
+    return Work(counts, Counts.from_leaves(counts.tree, areas, value), steps, fills, words)
+
+
+def counts_of(sizes, trips, *, seed=3):
+    country = make_country(sizes, trips, seed=seed)
+    tree = Tree.destination_first(country.areas)
+    return Counts.from_leaves(tree, (country.origin, country.destination), country.count)
+
+
+def expected_draws(released):
+    """Children of all surviving parents, only children left out, from the release alone."""
+    draws = {}
+    for place, level in enumerate(released.levels):
+        areas, _ = released.nodes(place)
+        start = level.level.child_start
+        n_children = np.diff(start)[areas[level.level.axis]]
+        draws[level.level.name] = int(n_children[n_children > 1].sum())
+    return draws
+
+
+@pytest.fixture(scope="module")
+def small():
+    """50,000 trips between 200 towns."""
+    return counts_of((4, 16, 200), 50_000)
+
+
+# The top-down loop
+
+
+@pytest.mark.parametrize("rho", ["1/100", 1, 5000])
+@pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit("add-remove", trips=2)])
+def test_draws_are_the_children_of_surviving_parents_and_only_children_are_none(small, rho, unit):
+    work = release(small, rho=rho, unit=unit)
+    assert work.draws == expected_draws(work.released)
+    is_root_drawn = not unit.root_is_public
+    assert sum(work.fills) == sum(work.draws.values()) + is_root_drawn
+
+
+def test_only_children_are_no_work():
+    """Provinces of one town: their level is drawn for the others only."""
+    areas = Hierarchy.read(
+        {"region": list("NNNS"), "province": ["a", "b", "b", "c"], "town": list("wxyz")}
+    )
+    tree = Tree.destination_first(areas)
+    counts = Counts.from_leaves(
+        tree, (np.arange(4, dtype=np.int32),) * 2, np.full(4, 1000, np.int64)
+    )
+    work = release(counts, rho=5000)
+    assert work.released.n_leaves == 4
+    # To regions; from regions; N to 2 provinces (S has one); from provinces; b to 2 towns; from.
+    assert list(work.draws.values()) == [2, 4, 2, 4, 2, 2 * 2]
+
+
+@pytest.mark.parametrize("block", [50, 1_000, 1 << 17])
+def test_blocks_grow_with_draws_and_not_with_nodes(small, monkeypatch, block):
+    monkeypatch.setattr(topdown, "BLOCK_DRAWS", block)
+    work = release(small)
+    draws, parents = work.draws.values(), work.parents
+    # A block is full unless the next parent does not fit, so two neighbours are more than one
+    # full block; parents of only children fill blocks as well.
+    most = sum(1 + 2 * d // block + p // block for d, p in zip(draws, parents, strict=True))
+    assert len(work.fills) <= most
+    assert max(work.fills) <= max(block, 200)
+    if block > sum(draws):
+        assert len(work.fills) == len(small.levels), "one block a level, however many nodes"
+
+
+def test_one_draw_takes_one_short_word_and_one_parent_one_seed(small):
+    work = release(small)
+    n_draws, n_parents = sum(work.draws.values()), sum(work.parents)
+    assert work.words[4] == n_draws
+    # Seeds for the order of equal children; a draw in 10^8 or so needs another word.
+    assert n_parents <= work.words[8] <= n_parents + 2
+    assert set(work.words) == {4, 8}
+
+
+@pytest.mark.parametrize("rho", ["1/100", 1, 100])
+def test_no_level_is_more_work_than_its_nodes_or_than_the_trips_allow(small, rho):
+    work = release(small, rho=rho)
+    for level in small.tree.splitting_levels:
+        assert work.draws[level.name] <= level.n_nodes
+        assert work.draws[level.name] <= small.total * level.max_children
+
+
+def tenfold(depth):
+    """A hierarchy in which every area has ten parts, five regions at the top."""
+    n = 5 * 10 ** (depth - 1)
+    town = np.arange(n)
+    levels = {f"level {i}": (town // 10 ** (depth - i)).astype(str) for i in range(1, depth + 1)}
+    return Hierarchy.read({name: np.char.zfill(codes, 5) for name, codes in levels.items()})
+
+
+def test_ten_times_the_areas_are_not_ten_times_the_work():
+    """The same 2,000 trips with one level more: 100 times the pairs."""
+    fine = np.random.default_rng(2).integers(0, 5_000, (2, 2_000)).astype(np.int32)
+    work, pairs = [], []
+    for depth, places in ((3, fine // 10), (4, fine)):
+        tree = Tree.destination_first(tenfold(depth))
+        counts = Counts.from_leaves(tree, places, np.ones(2_000, np.int64))
+        work.append(sum(release(counts).draws.values()))
+        pairs.append(tree.levels[-1].n_nodes)
+    assert pairs[1] == 100 * pairs[0]
+    assert work[1] < 3 * work[0]
+    # Two more levels, each with ten children for each of at most 2,000 parents.
+    assert work[1] <= work[0] + 2 * 10 * 2_000 + 5_000
+    assert work[1] < pairs[1] / 200
+
+
+def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch):
+    """1,000 trips between 50,000 towns: 2.5 billion pairs, and a few megabytes."""
+    counts = counts_of((5, 50, 500, 5_000, 50_000), 1_000)
+    assert counts.tree.levels[-1].n_nodes == 2_500_000_000
+    setting = Setting(
+        spending=make_plan(counts.tree, PrivacyUnit(), rho=1).spending(),
+        make_sampler=DiscreteGaussian,
+        source=SeededSource(1),
+        engine=LocalEngine(1),
+    )
+    monkeypatch.setattr(topdown, "_of_thread", threading.local())  # buffers are kept otherwise
+    tracemalloc.start()
+    n_flows = sum(len(block.value) for block in TopDown().run(counts, setting))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert n_flows <= 1_000
+    buffers = 2 * topdown.BLOCK_DRAWS * BYTES_PER_DRAW
+    assert buffers <= peak < buffers + BYTES_FIXED
+
+
+# Counts
+
+
+def random_leaves(tree, n, seed=1):
+    random = np.random.default_rng(seed)
+    areas = [
+        random.integers(0, axis.hierarchy.n_areas(axis.hierarchy.depth), n).astype(np.int32)
+        for axis in tree.axes
+    ]
+    return areas, np.ones(n, np.int64)
+
+
+def kernel_calls(monkeypatch, tree, n):
+    """How often each kernel is called for n leaves, and how many nodes it is given."""
+    calls, nodes = Counter(), Counter()
+
+    def count(name, of_nodes):
+        original = getattr(counts_module, name)
+
+        def counted(*arguments):
+            calls[name] += 1
+            nodes[name] += of_nodes(arguments)
+            return original(*arguments)
+
+        monkeypatch.setattr(counts_module, name, counted)
+
+    with monkeypatch.context() as patch:
+        monkeypatch = patch
+        count("sort_stretches_kernel", lambda a: len(a[1]))
+        count("merge_equal_kernel", lambda a: a[3] - a[2])
+        count("sum_level_kernel", lambda a: a[3])
+        Counts.from_leaves(tree, *random_leaves(tree, n))
+    return calls, nodes
+
+
+@pytest.fixture(scope="module")
+def deep():
+    """The tree of 5,000 sections in five levels."""
+    return Tree.destination_first(make_country((5, 50, 500, 1_000, 5_000), 1).areas)
+
+
+@pytest.mark.parametrize("n", [1, 100, 20_000])
+def test_leaves_are_sorted_once_and_summed_once_a_level(monkeypatch, deep, n):
+    calls, nodes = kernel_calls(monkeypatch, deep, n)
+    assert calls == {
+        "sort_stretches_kernel": 1,
+        "merge_equal_kernel": 1,
+        "sum_level_kernel": len(deep.splitting_levels),
+    }
+    assert nodes["sort_stretches_kernel"] == nodes["merge_equal_kernel"] == n
+    assert nodes["sum_level_kernel"] <= n * len(deep.splitting_levels)
+
+
+@pytest.mark.parametrize("levels", [(9,), (20, 110, 8_092), (5, 50, 500, 1_000, 5_000)])
+def test_passes_of_the_sort_follow_the_bits_of_a_path_and_not_the_leaves(levels):
+    areas = make_country(levels, 1).areas
+    for tree in (
+        Tree.destination_first(areas),
+        Tree.build([Axis(n, areas) for n in "abcd"], list("abcd") * len(levels)),
+    ):
+        layout = Layout.of(tree)
+        bits = sum(layout.bits)
+        assert bits <= sum(level.max_children.bit_length() for level in tree.splitting_levels)
+        words, shifts = digits_below_cut(layout)
+        # One pass deals leaves out by their top bits; a word may end in the middle of a digit.
+        assert len(words) == len(shifts)
+        assert 1 + len(words) <= -(-bits // DIGIT_BITS) + layout.n_words
+        assert layout.n_words <= -(-bits // 64) + 1
+
+
+def peak_of(tree, n):
+    areas, value = random_leaves(tree, n)
+    Counts.from_leaves(tree, areas, value)  # whatever is made once is made
+    tracemalloc.start()
+    Counts.from_leaves(tree, areas, value)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_of_counting_follows_the_leaves():
+    """Fewer leaves than are worth a second thread, so the peak is the same in every run."""
+    tree = Tree.destination_first(make_country((5, 50, 500), 1).areas)
+    n = counts_module.FEW // 2
+    small, large = peak_of(tree, n), peak_of(tree, 2 * n)
+    assert large < 2 * n * BYTES_PER_LEAF + BYTES_FIXED
+    assert large - small < n * BYTES_PER_LEAF
+
+
+def test_the_number_of_areas_costs_what_the_areas_cost():
+    """A hundred times the pairs of areas with the same leaves: no array of that size."""
+    few, many = (
+        Tree.destination_first(Hierarchy.read({"town": np.arange(n).astype(str)}))
+        for n in (3_000, 30_000)
+    )
+    small, large = peak_of(few, 20_000), peak_of(many, 20_000)
+    assert large - small < 27_000 * 40
