@@ -63,7 +63,15 @@ def test_the_command_line_keeps_its_claim():
     assert found == audit(claim.box(seeded), N)
 
 
-@pytest.mark.parametrize("name", ["both ends moved", "one trip added", "one trip or none"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "both ends moved",
+        "one trip added",
+        "one trip or none",
+        "piled on an empty cell, added",  # to a table that is empty
+    ],
+)
 def test_releases_made_one_by_one_keep_their_claim(name):
     check(audit(Runs(PAIRS[name], "inftda", ONE), 1_000))
 

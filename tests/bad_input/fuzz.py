@@ -360,7 +360,7 @@ def work(minutes: float, log: Path) -> int:
                         raise
                     findings += 1
                     broken.add(name)  # one finding for each reader and run is enough
-                    notes = "\n".join(getattr(problem, "__notes__", []))
+                    notes = "\n".join(getattr(problem, "__notes__", []))[:3000]
                     print(f"FOUND in {name}: {problem!r}\n{notes}", flush=True)  # noqa: T201
                     for left in Path(folder).glob("*"):
                         if left.name not in {"areas.csv", "flows.csv", "made", "made.db"}:

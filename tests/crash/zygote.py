@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def load_everything() -> None:
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
     from inftda.tree import Tree  # noqa: PLC0415
 
+    tempfile.gettempdir()  # Python tries whether it can write there, once
     tree = Tree.destination_first(Hierarchy.read({"a": ["x", "x", "y"], "b": ["1", "2", "3"]}))
     areas = [np.array([0, 2], np.int32)] * 2
     counts = Counts.from_leaves(tree, areas, np.array([5, 6], np.int64))

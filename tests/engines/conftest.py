@@ -51,6 +51,7 @@ def spark():
         "spark.driver.host": "127.0.0.1",
         "spark.executor.extraJavaOptions": LIGHT,
         "spark.sql.shuffle.partitions": "2",
+        "spark.task.maxFailures": "3",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
     }
@@ -87,9 +88,7 @@ def publish(tmp_path):
 
 
 def cells_of(made) -> Mapping[tuple[str, ...], int]:
-    levels = {
-        axis.name: axis.hierarchy.level_name(axis.hierarchy.depth) for axis in made.tree.axes
-    }
+    levels = {axis.name: axis.hierarchy.level_name(axis.hierarchy.depth) for axis in made.tree.axes}
     rows = made.flows(levels=levels).to_pylist()
     cells = {tuple(row[name] for name in levels): row["flow"] for row in rows}
     assert len(cells) == made.manifest.n_flows, "no cell stands twice"

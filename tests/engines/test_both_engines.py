@@ -78,9 +78,7 @@ def test_origins_and_destinations_may_have_different_areas(engine, publish):
 
 @pytest.mark.parametrize("mechanism", ["inftda", "inftda-descending", "tda-l2", "tda-linf"])
 def test_a_top_down_release_is_positive_whole_complete_and_verifies(engine, publish, mechanism):
-    made, cells = publish(
-        FLOWS, areas=COUNTRY.areas, engine=engine, mechanism=mechanism, **BUDGET
-    )
+    made, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, mechanism=mechanism, **BUDGET)
     assert all(flow > 0 for flow in cells.values())
     assert sum(cells.values()) == made.total == 5_000
     assert cells != cells_in(FLOWS, "origin", "destination"), "there is noise in it"
@@ -97,9 +95,7 @@ def test_a_noised_total_is_what_the_leaves_sum_to(engine, publish):
     list(verify(made.table.parent))
 
 
-def test_noise_so_large_that_nothing_survives_gives_an_empty_release_that_verifies(
-    engine, publish
-):
+def test_noise_so_large_that_nothing_survives_gives_an_empty_release_that_verifies(engine, publish):
     flows = pa.table({"origin": ["001"], "destination": ["001"], "count": [1]})
     made, cells = publish(
         flows,

@@ -1,7 +1,7 @@
 """Trees: axes, order of refinement, and the shape of every level."""
 
+import heapq
 import itertools
-import time
 from collections import Counter
 
 import numpy as np
@@ -114,16 +114,14 @@ def test_the_root_is_one_node_that_no_step_leads_to():
         _ = root.axis
 
 
-def test_sizes_far_beyond_64_bits_are_exact_and_instant():
+def test_sizes_far_beyond_64_bits_are_exact_and_not_built():
     tree = Tree.build([Axis(name, flat(10_000)) for name in "abcde"], "abcde")
-    started = time.perf_counter()
     assert [level.n_nodes for level in tree.levels] == [10_000**k for k in range(6)]
     assert all(type(level.n_nodes) is int for level in tree.levels)
     assert all(type(level.max_children) is int for level in tree.levels)
     assert next(tree.levels[1].leaf_capacities()) == (10**16, 10_000)
     assert list(tree.levels[0].leaf_capacities()) == [(10**20, 1)]
     assert list(tree.levels[5].leaf_capacities()) == [(1, 10**20)]
-    assert time.perf_counter() - started < 0.5
 
 
 def test_a_million_million_pairs_are_normal():
@@ -200,15 +198,17 @@ def test_leaf_capacities_are_those_of_all_nodes_with_the_largest_first(tree):
         assert counted == capacities_by_brute_force(tree, level.index)
 
 
-def test_leaf_capacities_are_made_only_as_far_as_they_are_asked_for():
+def test_leaf_capacities_are_made_only_as_far_as_they_are_asked_for(monkeypatch):
     # 300 areas with 1 to 300 leaves on each of three axes: 27 million products.
     areas = np.repeat(np.arange(300), np.arange(1, 301))
     codes = {"area": areas.astype(str), "leaf": np.arange(len(areas)).astype(str)}
     axes = [Axis(name, Hierarchy.read(codes)) for name in "xyz"]
     level = Tree.build(axes, "xyzxyz").levels[3]
-    started = time.perf_counter()
+    pushed = []
+    push = heapq.heappush
+    monkeypatch.setattr(heapq, "heappush", lambda *a: (pushed.append(1), push(*a)))
     first = list(itertools.islice(level.leaf_capacities(), 4))
-    assert time.perf_counter() - started < 0.2
+    assert len(pushed) <= 3 * 4, "each product asked for makes at most one more on each axis"
     assert first == [(300**3, 1), *[(299 * 300**2, 1)] * 3]
 
 

@@ -117,11 +117,20 @@ def _draw(pyplot: Any, connection: Any, dataset: str, path: Path) -> None:
         row[0].set_title(f"epsilon = {epsilon:g}", loc="left", fontweight="bold")
     for panel in axes[-1][:2]:
         panel.set_xlabel("level of the tree (origin > destination)")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    # A mechanism may have been given up at some epsilons: look at all of them.
+    shown: dict[str, Any] = {}
+    for handle, label in (pair for row in axes for pair in _legend_of(row[0])):
+        shown.setdefault(label, handle)
+    figure.legend(
+        shown.values(), shown, loc="outside lower center", ncols=len(shown), frameon=False
+    )
     figure.suptitle(dataset)
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
+
+
+def _legend_of(panel: Any) -> list[tuple[Any, str]]:
+    return list(zip(*panel.get_legend_handles_labels(), strict=True))
 
 
 def _draw_levels(panel: Any, connection: Any, dataset: str, epsilon: float, measure: str) -> None:

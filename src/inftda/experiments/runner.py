@@ -5,6 +5,7 @@ written when all its repetitions are done, so an interrupted experiment goes on 
 Noise is seeded: results can be repeated, and promise nothing.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
+from inftda.errors import InftdaError
 from inftda.evaluate.metrics import measure
 from inftda.experiments.reproduction import published_run
 from inftda.experiments.spec import DataSet, Spec
@@ -67,8 +69,9 @@ class Cell:
 
     def file(self, folder: Path) -> Path:
         """Where its results are kept."""
-        parts = (self.dataset.name, self.setting, self.mechanism, f"{self.epsilon:g}")
-        name = "__".join(part.replace("/", "-").replace(" ", "-") for part in parts)
+        # As short as it can be without two epsilons sharing a file.
+        epsilon = repr(float(self.epsilon)).removesuffix(".0")
+        name = f"{self.dataset.name}__{self.setting}__{self.mechanism}__{epsilon}"
         return folder / "cells" / f"{name}.parquet"
 
 
@@ -82,8 +85,14 @@ def cells(spec: Spec) -> Iterator[Cell]:
 
 
 def run_experiment(spec: Spec, folder: Path, *, progress: Progress | None = None) -> pa.Table:
-    """Run what is not done yet; returns all results, tidy, and writes `results.parquet`."""
+    """Run what is not done yet; returns all results, tidy, and writes `results.parquet`.
+
+    Raises:
+        InftdaError: the spec makes no sense, or the folder holds results of another one.
+    """
+    spec.check()
     (folder / "cells").mkdir(parents=True, exist_ok=True)
+    _check_folder(spec, folder)
     todo = list(cells(spec))
     truth: tuple[str, Counts] | None = None
     for number, cell in enumerate(todo):
@@ -99,6 +108,19 @@ def run_experiment(spec: Spec, folder: Path, *, progress: Progress | None = None
     results = pa.concat_tables([pq.read_table(cell.file(folder)) for cell in todo])
     _write(results, folder / "results.parquet")
     return results
+
+
+def _check_folder(spec: Spec, folder: Path) -> None:
+    """Cells do not say how they were made: those of one folder are all made alike."""
+    path = folder / "cells" / "experiment.json"
+    ours = json.dumps({"delta": spec.delta, "runs": spec.runs, "seed": spec.seed})
+    theirs = path.read_text(encoding="utf-8") if path.exists() else ours
+    if theirs != ours:
+        raise InftdaError(
+            f"{str(folder)!r} holds results of another experiment: {theirs[:200]}, and this one "
+            f"is {ours}; choose another folder"
+        )
+    path.write_text(ours, encoding="utf-8")
 
 
 def load_counts(dataset: DataSet) -> Counts:
@@ -182,5 +204,8 @@ def run_once(cell: Cell, spec: Spec, truth: Counts, seed: int) -> tuple[Counts |
 def _write(table: pa.Table, path: Path) -> None:
     """All or nothing: a cell that exists is complete."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(table, partial)
-    partial.replace(path)
+    try:
+        pq.write_table(table, partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,16 +1,22 @@
 """What to run: data sets x settings x mechanisms x epsilons x repetitions, from one TOML file."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from inftda.errors import InftdaError
+from inftda.experiments.reproduction import check_published
 from inftda.experiments.synthetic import PAPER
 from inftda.mechanisms.catalogue import mechanism_named
+from inftda.privacy.levels import checked_delta, checked_epsilon
 
-SETTINGS = ("ours", "published")
+SETTINGS: Final = ("ours", "published")
+#: Names of data sets are parts of file names.
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_NUMBER: Final = (int, float)
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Spec:
     """
 
     datasets: tuple[DataSet, ...]
-    mechanisms: tuple[str, ...]
+    mechanisms: tuple[str, ...] = ()
     epsilons: tuple[float, ...] = (0.1, 1.0, 10.0)
     delta: float = 1e-8
     runs: int = 10
@@ -72,9 +78,10 @@ class Spec:
             raise InftdaError(f"cannot read {str(path)!r}: {problem.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
             raise InftdaError(f"{str(path)!r} is not TOML: {problem}") from None
-        datasets = tuple(_dataset(entry, path.parent) for entry in data.pop("dataset", []))
-        if not datasets:
+        entries = data.pop("dataset", [])
+        if not (_is_list(entries, dict) and entries):
             raise InftdaError(f"{str(path)!r} has no [[dataset]]; name at least one")
+        datasets = tuple(_dataset(entry, path.parent) for entry in entries)
         known = set(cls.__dataclass_fields__) - {"datasets"}
         for key in data:
             if key not in known:
@@ -92,14 +99,57 @@ class Spec:
         Raises:
             InftdaError: a mechanism or a setting is unknown, or a number is out of range.
         """
-        for dataset in self.datasets:
-            for name in dataset.mechanisms or self.mechanisms:
-                mechanism_named(name)
+        for name, kinds in (("mechanisms", str), ("settings", str), ("epsilons", _NUMBER)):
+            _check_list(name, getattr(self, name), kinds)
         for setting in self.settings:
             if setting not in SETTINGS:
                 raise InftdaError(f"settings are {' and '.join(SETTINGS)}, got {setting!r}")
-        if self.runs < 1 or not self.epsilons or not self.mechanisms:
-            raise InftdaError("an experiment needs mechanisms, epsilons and at least one run")
+        for epsilon in self.epsilons:
+            checked_epsilon(epsilon)
+        checked_delta(self.delta)
+        if not _is_kind(self.runs, int) or self.runs < 1:
+            raise InftdaError(f"runs must be a whole number from 1 up, got {self.runs!r}")
+        if not _is_kind(self.seed, int):
+            raise InftdaError(f"seed must be a whole number, got {self.seed!r}")
+        if not _is_kind(self.time_limit, _NUMBER) or not self.time_limit > 0:
+            raise InftdaError(f"time_limit must be seconds above 0, got {self.time_limit!r}")
+        _check_once("data set", [dataset.name for dataset in self.datasets])
+        for dataset in self.datasets:
+            self._check_dataset(dataset)
+
+    def _check_dataset(self, dataset: DataSet) -> None:
+        if not (_is_kind(dataset.name, str) and _NAME.fullmatch(dataset.name)):
+            raise InftdaError(
+                f"the 'name' of a data set must be letters, digits, - and _, got {dataset.name!r}"
+            )
+        if dataset.mechanisms is not None:
+            _check_list("mechanisms", dataset.mechanisms, str)
+        for name in dataset.mechanisms or self.mechanisms:
+            mechanism_named(name)
+            if "published" in self.settings:
+                check_published(name)
+
+
+def _is_kind(value: Any, kinds: Any) -> bool:
+    """Whether a value is of a kind; True is an int to Python, but no number to people."""
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _is_list(value: Any, kinds: Any) -> bool:
+    return isinstance(value, list | tuple) and all(_is_kind(item, kinds) for item in value)
+
+
+def _check_list(name: str, values: Any, kinds: Any) -> None:
+    if not _is_list(values, kinds) or not values:
+        what = "texts" if kinds is str else "numbers"
+        raise InftdaError(f"{name} must be a list of {what}, at least one; got {values!r}")
+    _check_once(name, values)
+
+
+def _check_once(what: str, values: Any) -> None:
+    for value in values:
+        if values.count(value) > 1:
+            raise InftdaError(f"the {what} {value!r} is given twice; name it once")
 
 
 def _dataset(entry: Mapping[str, Any], folder: Path) -> DataSet:
@@ -113,12 +163,15 @@ def _dataset(entry: Mapping[str, Any], folder: Path) -> DataSet:
         raise InftdaError(f"there is no synthetic data set {synthetic!r}; there are {list(PAPER)}")
     if synthetic is None and not {"flows", "areas"} <= set(entry):
         raise InftdaError(f"the data set {entry['name']!r} needs flows and areas, or synthetic")
+    for key in ("flows", "areas", "published"):
+        if not isinstance(entry.get(key, ""), str):
+            raise InftdaError(f"the {key!r} of a data set must be text, got {entry[key]!r}")
     files = {key: folder / entry[key] for key in ("flows", "areas") if key in entry}
     mechanisms = entry.get("mechanisms")
     return DataSet(
-        str(entry["name"]),
+        entry["name"],
         **files,
         synthetic=synthetic,
         published=entry.get("published"),
-        mechanisms=None if mechanisms is None else tuple(mechanisms),
+        mechanisms=tuple(mechanisms) if isinstance(mechanisms, list) else mechanisms,
     )

@@ -23,6 +23,9 @@ PUBLISHED_MEASURES: Final = {
     "false_discovery_rate": ("false_discovery_rate", 100.0),
     "false_negative_rate": ("false_negative_rate", 100.0),
 }
+PUBLISHED_COLUMNS: Final = (
+    "dataset", "mechanism", "epsilon", "level", "metric", "min", "mean", "max",
+)  # fmt: skip
 #: A mean reproduces a published figure if it lies in its range, widened by this share.
 WIDENED: Final = 0.15
 
@@ -63,9 +66,12 @@ class _Page:
 
     def load_published(self, path: Path) -> None:
         try:
-            self.connection.read_csv(str(path)).create("published_file")
+            self.connection.read_csv(str(path)).select(*PUBLISHED_COLUMNS).create("published_file")
         except duckdb.Error:
-            raise InftdaError(f"cannot read the published figures {str(path)!r}") from None
+            raise InftdaError(
+                f"cannot read the published figures {str(path)!r}; give a CSV file with the "
+                f"columns {', '.join(PUBLISHED_COLUMNS)}"
+            ) from None
         rows = [
             (dataset.name, dataset.published) for dataset in self.spec.datasets if dataset.published
         ]

@@ -409,14 +409,14 @@ def _talking(path: Path) -> Iterator[sqlite3.Connection]:
             # A charge must outlast a power cut that comes right after it.
             database.execute("PRAGMA synchronous = EXTRA")
             yield database
-    except sqlite3.Error as problem:
+    except (sqlite3.Error, UnicodeDecodeError) as problem:  # damaged text, also in its messages
         failure = problem
     else:
         return
     raise _explain(path, failure)
 
 
-def _explain(path: Path, failure: sqlite3.Error) -> Exception:
+def _explain(path: Path, failure: Exception) -> Exception:
     code = getattr(failure, "sqlite_errorname", "")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return OSError(errno.EBUSY, "another release is being charged; try again", str(path))

@@ -88,22 +88,20 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
+    replaced = _replaced(out)
     if out.exists() and force:
-        replaced = _replaced(out)
         try:
             out.rename(replaced)
             partial.rename(out)
         except BaseException:  # an interruption, too, must not take the old release away
             _restore(out)
             raise
-        shutil.rmtree(replaced, ignore_errors=True)
+        _clear(replaced)
     else:
         try:
-            partial.rename(out)  # fails if another process has put something there by now
-        except FileExistsError:
-            raise ReleaseError(f"{str(out)!r} exists by now; it is not replaced") from None
-        except OSError as problem:
-            if problem.errno != errno.ENOTEMPTY:
+            partial.rename(out)
+        except OSError as problem:  # another process has put something there in this moment
+            if problem.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                 raise
             raise ReleaseError(f"{str(out)!r} exists by now; it is not replaced") from None
     _sync(out.parent)

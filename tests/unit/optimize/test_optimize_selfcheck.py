@@ -1,7 +1,5 @@
 """The self-check passes on this build and sees a broken one."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -10,11 +8,8 @@ from inftda.optimize.selection import OK
 from inftda.optimize.selfcheck import self_check_optimizer
 
 
-def test_all_checks_pass_in_under_two_seconds():
-    self_check_optimizer()
-    start = time.perf_counter()
+def test_all_checks_pass():
     checks = self_check_optimizer()
-    assert time.perf_counter() - start < 2
     assert [check for check in checks if not check.ok] == []
     assert len({check.name for check in checks}) == 5
 

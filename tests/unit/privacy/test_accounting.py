@@ -243,11 +243,9 @@ def test_simple_variances_stay_as_they_are():
 
 def test_the_default_accountant_imports_no_slow_library():
     code = (
-        "import sys, time; from fractions import Fraction as F\n"
+        "import sys; from fractions import Fraction as F\n"
         "from inftda.privacy.accounting import calibrate\n"
-        "start = time.perf_counter()\n"
         "calibrate('auto', epsilon=1, delta=1e-8, parts=[(F(1), 2, 2)] * 6)\n"
-        "assert time.perf_counter() - start < 1\n"
         "assert not {'scipy', 'dp_accounting', 'numba'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,14 +10,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from inftda.engines.spark import tasks
 from inftda.engines.spark.frontier import Frontier
 from inftda.engines.spark.keys import draw_secret
 from inftda.engines.spark.leaves import SparkLeaves
 from inftda.engines.spark.scales import Charged, charge_all
-from inftda.engines.spark.session import carry_out, settings
+from inftda.engines.spark.session import carry_out, sent, settings
 from inftda.engines.spark.shipment import Shipment, pack
 from inftda.engines.spark.staging import read_back, write_flows
 from inftda.engines.spark.trunk import Trunk
@@ -88,42 +88,31 @@ class Drawing:
         return self._checked(read_back(self.folder, self.tree), frontier.total)
 
     def _write_subtrees(self, frontier: Frontier, charged: Charged) -> None:
-        context = self._session.sparkContext
         keys = self._keys(frontier.n_groups)
-        routes = context.broadcast((frontier, keys))
-        sent = context.broadcast(self._shipment(charged))
+        with (
+            sent(self._session, (frontier, keys)) as routes,
+            sent(self._session, self._shipment(charged)) as shipment,
+        ):
 
-        def route(batches):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - called by Spark
-            return tasks.route(*routes.value, batches)
+            def route(batches: tasks.Batches) -> tasks.Batches:
+                return tasks.route(*routes.value, batches)
 
-        def refine(batches):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - called by Spark
-            return tasks.refine(sent.value, routes.value[0], batches)
+            def refine(batches: tasks.Batches) -> tasks.Batches:
+                return tasks.refine(shipment.value, routes.value[0], batches)
 
-        areas = [StructField(name, IntegerType()) for name in self.leaves.areas]
-        routed = StructType(
-            [
-                StructField("key", LongType()),
-                StructField("node", IntegerType()),
-                *areas,
-                StructField("n", LongType()),
-            ]
-        )
-        rows = self.leaves.frame.mapInArrow(route, routed)
-        rows = rows.unionByName(self._seeds(frontier, keys))
-        self._write(rows.repartition(frontier.n_groups, "key"), refine, frontier.n_groups)
-        routes.destroy()
-        sent.destroy()
+            seeds = self._seeds(frontier, keys)
+            rows = self.leaves.frame.mapInArrow(route, seeds.schema).unionByName(seeds)
+            self._write(rows.repartition(frontier.n_groups, "key"), refine, frontier.n_groups)
 
     def _draw_leaves(self, charged: Charged) -> tuple[int, int]:
         """Every true leaf on its own: each goes to a partition by its areas alone."""
-        sent = self._session.sparkContext.broadcast(self._shipment(charged))
+        with sent(self._session, self._shipment(charged)) as shipment:
 
-        def draw(batches):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - called by Spark
-            return tasks.draw_leaves(sent.value, batches)
+            def draw(batches: tasks.Batches) -> tasks.Batches:
+                return tasks.draw_leaves(shipment.value, batches)
 
-        rows = self.leaves.frame.repartition(self.groups, *self.leaves.areas)
-        self._write(rows, draw, self.groups)
-        sent.destroy()
+            rows = self.leaves.frame.repartition(self.groups, *self.leaves.areas)
+            self._write(rows, draw, self.groups)
         return read_back(self.folder, self.tree)
 
     def _write(self, rows: DataFrame, work: Any, n_tasks: int) -> None:

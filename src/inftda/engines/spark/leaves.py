@@ -20,7 +20,7 @@ from inftda.engines.spark import tasks
 from inftda.engines.spark.bounding import group_by_person, keep_bounded
 from inftda.engines.spark.matching import Ascent, Matcher
 from inftda.engines.spark.rows import BAD_LINE, Rows, area_columns
-from inftda.engines.spark.session import carry_out
+from inftda.engines.spark.session import carry_out, sent
 from inftda.engines.spark.table import Table, open_table
 from inftda.errors import IngestError
 from inftda.hierarchy import OUTSIDE, Hierarchy
@@ -61,15 +61,13 @@ class SparkLeaves:
         Raises:
             ReleaseError: Spark failed.
         """
-        sent = self.frame.sparkSession.sparkContext.broadcast((within, ascent))
+        with sent(self.frame.sparkSession, (within, ascent)) as ladder:
 
-        def climb(batches):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - called by Spark
-            return tasks.climb(*sent.value, batches)
+            def climb(batches: tasks.Batches) -> tasks.Batches:
+                return tasks.climb(*ladder.value, batches)
 
-        nodes = self.frame.mapInArrow(climb, self.frame.schema)
-        sums = carry_out(nodes.groupBy(*self.areas).agg(F.sum("n").alias("n")).toArrow)
-        sent.destroy()
-        return sums
+            nodes = self.frame.mapInArrow(climb, self.frame.schema)
+            return carry_out(nodes.groupBy(*self.areas).agg(F.sum("n").alias("n")).toArrow)
 
     def close(self) -> None:
         """Let the executors forget the leaves."""

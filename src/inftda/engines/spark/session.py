@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
+from pyspark.core.broadcast import Broadcast
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -117,6 +118,16 @@ def without_pandas_warning() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
         yield
+
+
+@contextmanager
+def sent(session: SparkSession, value: T) -> Iterator[Broadcast[T]]:
+    """A value on every executor, taken back at the end: it may hold secrets."""
+    broadcast = session.sparkContext.broadcast(value)
+    try:
+        yield broadcast
+    finally:
+        broadcast.destroy()
 
 
 def carry_out(job: Callable[[], T]) -> T:

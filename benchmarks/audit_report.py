@@ -1,8 +1,8 @@
 """The long audit: every claim, every planted fault, fresh secure bits, and a report.
 
-Run `make audit`, or `python benchmarks/audit.py [--releases N] [--jobs N] [--json FILE]` with
-`tests` on the path (PYTHONPATH), where the audit's parts are. The exit code is 0 if no claim was
-disproved and every fault was caught.
+Run `make audit`, or `python benchmarks/audit_report.py [--releases N] [--jobs N] [--json FILE]`
+with `tests` on the path (PYTHONPATH), where the audit's parts are. The exit code is 0 if no claim
+was disproved and every fault was caught.
 """
 
 import argparse

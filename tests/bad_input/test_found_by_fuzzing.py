@@ -1,0 +1,55 @@
+"""Input that once broke the rule: found by `fuzz.py`, or by looking for what it would find."""
+
+import pytest
+
+from inftda.cli.main import run
+
+BUDGET = ("--epsilon", "1", "--delta", "1e-8")
+
+
+@pytest.fixture
+def ledger(place, capsys):
+    assert run(["ledger", "create", "ledger.db", "census", "--rho", "1"]) == 0
+    capsys.readouterr()
+    return place / "ledger.db"
+
+
+@pytest.mark.parametrize("command", [("list",), ("show",), ("charge", "--rho", "1", "--note", "x")])
+def test_a_ledger_whose_schema_is_no_longer_text(ledger, refuse, command):
+    """SQLite quotes the damaged schema in its message, which is then no UTF-8 either."""
+    content = ledger.read_bytes()
+    assert content.count(b"name TEXT NOT NULL") == 1
+    ledger.write_bytes(content.replace(b"name TEXT NOT NULL", b"name TEXT NOT N\xd5LL"))
+    verb, *rest = command
+    name = () if verb == "list" else ("census",)
+    refuse("ledger", verb, "ledger.db", *name, *rest, says="damaged")
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "1e-999999999", "1E+99999", "1e1_000_000_000"])
+@pytest.mark.parametrize("option", ["--rho", "--split"])
+def test_a_number_with_a_billion_digits(refuse_release, option, number):
+    """Written out it would fill the memory; the answer must come at once."""
+    if option == "--split":
+        refuse_release("--split", f"geometric:{number}", says="geometric:1.3")
+    else:
+        refuse_release(budget=("--rho", number), says="number such as")
+
+
+def test_noise_that_no_sampler_draws_is_refused_before_it_is_charged(ledger, refuse_release):
+    refuse_release(
+        "--ledger", ledger, "--dataset", "census", budget=("--rho", "1e-100"), says="larger epsilon"
+    )
+
+
+def test_a_folder_that_is_called_like_a_pattern(place, capsys):
+    release = ("release", "flows.csv", "--areas", "areas.csv", *BUDGET, "--quiet")
+    assert run([*release, "--out", "out[1]"]) == 0
+    assert run([*release, "--out", "out1"]) == 0
+    (place / "out1" / "flows.parquet").write_bytes(b"")
+    assert run(["verify", "out[1]"]) == 0, capsys.readouterr().err
+
+
+def test_two_columns_that_differ_in_case_only(refuse_release, write):
+    write("modes.csv", "mode\ncar\nbus\n")
+    flows = write("x.csv", "origin,destination,Flow\n1,2,car\n")
+    refuse_release("--axis", "Flow=modes.csv", flows=flows, says="another name")
