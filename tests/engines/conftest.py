@@ -40,9 +40,13 @@ def spark():
     """A session on the cluster."""
     if reason := why_not():
         pytest.skip(reason)
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - it may be missing
 
-    from inftda.engines.spark.session import PRIVATE, QUIET, without_pandas_warning
+    from inftda.engines.spark.session import (  # noqa: PLC0415 - likewise
+        PRIVATE,
+        QUIET,
+        without_pandas_warning,
+    )
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={QUIET} {LIGHT}"
@@ -71,7 +75,7 @@ def engine(request):
     """Each engine in turn."""
     if request.param == "local":
         return "local"
-    from inftda.engines.spark import SparkEngine
+    from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - pyspark may be missing
 
     return SparkEngine(request.getfixturevalue("spark"), groups=GROUPS)
 

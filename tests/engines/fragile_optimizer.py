@@ -3,6 +3,8 @@
 import os
 from dataclasses import dataclass, field
 
+from inftda.optimize.segments import optimize_intopt
+
 
 @dataclass
 class Fragile:
@@ -13,8 +15,6 @@ class Fragile:
     driver: int = field(default_factory=os.getpid)
 
     def __call__(self, x, start, total, seed):
-        from inftda.optimize.segments import optimize_intopt
-
         if os.getpid() != self.driver:
             for death in range(self.deaths):
                 try:
@@ -32,8 +32,6 @@ class Hopeless:
     driver: int = field(default_factory=os.getpid)
 
     def __call__(self, x, start, total, seed):
-        from inftda.optimize.segments import optimize_intopt
-
         if os.getpid() != self.driver:
             raise RuntimeError(f"a confidential count: {x.max()}")
         return optimize_intopt(x, start, total, seed)

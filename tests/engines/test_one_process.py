@@ -10,11 +10,14 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_process import OneProcess, true_cells
-from random_trees import random_counts, random_trees
 
+from inftda.engines.spark import shipment
 from inftda.engines.spark.keys import KeyedSource
 from inftda.errors import BudgetError, ReleaseError
+from inftda.experiments.country import make_country
 from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import Tree
+from random_trees import random_counts, random_trees
 
 UNITS = st.builds(
     PrivacyUnit,
@@ -96,9 +99,6 @@ def test_subtrees_are_disjoint_in_tree_order_and_hold_every_surviving_leaf(data)
 
 
 def test_every_level_was_charged_before_anything_is_drawn():
-    from inftda.experiments.country import make_country
-    from inftda.tree import Tree
-
     country = make_country((2, 4), 100)
     tree = Tree.destination_first(country.areas)
     made = OneProcess(tree, (country.origin, country.destination), country.count, groups=2)
@@ -117,10 +117,6 @@ def test_every_level_was_charged_before_anything_is_drawn():
 
 
 def test_an_executor_with_another_version_draws_nothing(monkeypatch):
-    from inftda.engines.spark import shipment
-    from inftda.experiments.country import make_country
-    from inftda.tree import Tree
-
     country = make_country((2, 4), 100)
     tree = Tree.destination_first(country.areas)
     made = OneProcess(tree, (country.origin, country.destination), country.count, groups=2)

@@ -1,6 +1,6 @@
 """Both engines read the same tables alike, and complain about bad ones in the same words."""
 
-import datetime
+import datetime as dt
 from decimal import Decimal
 
 import duckdb
@@ -103,7 +103,7 @@ BAD = {
     ),
     "a negative count": flows(count=[1, -2]),
     "text as count": flows(count=["1", "1e3"]),
-    "dates as counts": flows(count=[datetime.date(2026, 1, 1)] * 2),
+    "dates as counts": flows(count=[dt.date(2026, 1, 1)] * 2),
     "decimals as codes": flows(origin=[1.0, 2.0]),
     "lists as codes": flows(origin=[["1"], ["2"]]),
     "no such column": pa.table({"Origin": ["1"], "destination": ["2"]}),

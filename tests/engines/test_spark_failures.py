@@ -1,16 +1,19 @@
 """Noise is drawn once: tasks that die, run twice or meet a lopsided table change nothing."""
 
+import secrets
 from pathlib import Path
 
 import fragile_optimizer
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from fragile_optimizer import Fragile, Hopeless
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
+from inftda.cli.main import run
 from inftda.engines.spark import SparkEngine, trunk
 from inftda.engines.spark.session import settings
 from inftda.engines.spark.staging import write_flows
@@ -88,8 +91,6 @@ def test_the_noisy_frame_is_evaluated_once(spark, tmp_path):
     seen.mkdir()
 
     def draw(batches):
-        import secrets
-
         for batch in batches:
             Path(f"{seen}/{secrets.token_hex(8)}").touch()
             yield batch
@@ -198,19 +199,13 @@ def test_another_master_than_the_active_one_is_refused(spark, tmp_path):
 
 def test_settings_and_memory_of_the_session_are_as_before(spark, tmp_path):
     before = dict(spark.conf.getAll)
-    release(
-        COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release", engine=SparkEngine(spark, groups=2),
-        **BUDGET,
-    )  # fmt: skip
+    engine = SparkEngine(spark, groups=2)
+    release(COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release", engine=engine, **BUDGET)
     assert dict(spark.conf.getAll) == before
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
 
 def test_the_command_line_takes_spark(spark, tmp_path, capsys):
-    import pyarrow.csv as pa_csv
-
-    from inftda.cli.main import run
-
     assert spark is not None
     pq.write_table(COUNTRY.flows(), tmp_path / "flows.parquet")
     pa_csv.write_csv(COUNTRY.areas.to_table(), tmp_path / "areas.csv")

@@ -8,10 +8,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
+from inftda.engines.spark.leaves import read_leaves
 from inftda.engines.spark.session import settings
 from inftda.engines.spark.table import open_table
 from inftda.errors import IngestError
+from inftda.hierarchy import Hierarchy
 from inftda.ingest import CsvFile
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.unit import PrivacyUnit
 
 ROWS = [("001", "002", "5"), ("002", "001", "7")]
 
@@ -106,14 +110,9 @@ def test_something_else_is_refused(spark):
 
 
 def test_lines_with_a_cell_too_many_or_too_few_are_counted_and_refused(spark, tmp_path):
-    from inftda.engines.spark.leaves import read_leaves
-    from inftda.hierarchy import Hierarchy
-    from inftda.noise.entropy import SeededSource
-    from inftda.privacy.unit import PrivacyUnit
-
     (tmp_path / "flows.csv").write_text("origin,destination\n1,2\n1\n1,2,3\n2,2\n")
     towns = Hierarchy.read({"town": ["1", "2"]})
-    with settings(spark), pytest.raises(IngestError, match="2 lines of 'flows.csv'"):
+    with settings(spark), pytest.raises(IngestError, match=r"2 lines of 'flows\.csv'"):
         read_leaves(
             spark, tmp_path / "flows.csv", [("origin", towns), ("destination", towns)],
             count="auto", person=None, unit=PrivacyUnit(), unplaceable="error",

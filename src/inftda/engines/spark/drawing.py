@@ -94,10 +94,10 @@ class Drawing:
             sent(self._session, self._shipment(charged)) as shipment,
         ):
 
-            def route(batches: tasks.Batches) -> tasks.Batches:
+            def route(batches: tasks.Batches) -> tasks.Made:
                 return tasks.route(*routes.value, batches)
 
-            def refine(batches: tasks.Batches) -> tasks.Batches:
+            def refine(batches: tasks.Batches) -> tasks.Made:
                 return tasks.refine(shipment.value, routes.value[0], batches)
 
             seeds = self._seeds(frontier, keys)
@@ -108,7 +108,7 @@ class Drawing:
         """Every true leaf on its own: each goes to a partition by its areas alone."""
         with sent(self._session, self._shipment(charged)) as shipment:
 
-            def draw(batches: tasks.Batches) -> tasks.Batches:
+            def draw(batches: tasks.Batches) -> tasks.Made:
                 return tasks.draw_leaves(shipment.value, batches)
 
             rows = self.leaves.frame.repartition(self.groups, *self.leaves.areas)

@@ -63,7 +63,7 @@ class SparkLeaves:
         """
         with sent(self.frame.sparkSession, (within, ascent)) as ladder:
 
-            def climb(batches: tasks.Batches) -> tasks.Batches:
+            def climb(batches: tasks.Batches) -> tasks.Made:
                 return tasks.climb(*ladder.value, batches)
 
             nodes = self.frame.mapInArrow(climb, self.frame.schema)

@@ -26,9 +26,10 @@ from inftda.tree import Tree
 BATCH_ROWS = 1 << 16
 
 Batches = Iterable[pa.RecordBatch]
+Made = Iterator[pa.RecordBatch]
 
 
-def climb(within: Matcher | None, ascent: Ascent, batches: Batches) -> Iterator[pa.RecordBatch]:
+def climb(within: Matcher | None, ascent: Ascent, batches: Batches) -> Made:
     """From leaves to the nodes of a level that they lie below; counts stay as they are.
 
     Args:
@@ -47,9 +48,7 @@ def climb(within: Matcher | None, ascent: Ascent, batches: Batches) -> Iterator[
         )
 
 
-def route(
-    frontier: Frontier, keys: NDArray[np.int64], batches: Batches
-) -> Iterator[pa.RecordBatch]:
+def route(frontier: Frontier, keys: NDArray[np.int64], batches: Batches) -> Made:
     """Leaves with the key of their group and the place of their subtree; others are dropped.
 
     Args:
@@ -68,7 +67,7 @@ def route(
         yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
 
 
-def refine(shipment: Shipment, frontier: Frontier, batches: Batches) -> Iterator[pa.RecordBatch]:
+def refine(shipment: Shipment, frontier: Frontier, batches: Batches) -> Made:
     """From released subtrees and the true leaves in them to released leaves.
 
     Args:
@@ -120,7 +119,7 @@ def _refine_group(  # noqa: PLR0913, PLR0917 - a group is its number and its row
         setting.spending.finish()
 
 
-def draw_leaves(shipment: Shipment, batches: Batches) -> Iterator[pa.RecordBatch]:
+def draw_leaves(shipment: Shipment, batches: Batches) -> Made:
     """Released leaves by a mechanism that takes every true leaf on its own.
 
     Args:
@@ -136,7 +135,7 @@ def draw_leaves(shipment: Shipment, batches: Batches) -> Iterator[pa.RecordBatch
     yield from encode(shipment.tree, shipment.mechanism.run(counts, setting))
 
 
-def encode(tree: Tree, flows: Iterable[Flows]) -> Iterator[pa.RecordBatch]:
+def encode(tree: Tree, flows: Iterable[Flows]) -> Made:
     """Released leaves with codes, in batches of some size."""
     waiting: list[Flows] = []
     n_waiting = 0
