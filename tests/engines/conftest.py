@@ -31,7 +31,7 @@ def why_not() -> str | None:
 def pytest_collection_modifyitems(items):
     """All tests that start Spark go to one process: a cluster for each would be too many."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or "engine" in item.fixturenames:
+        if item.path.parent == Path(__file__).parent and {"spark", "engine"} & {*item.fixturenames}:
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 

@@ -14,13 +14,16 @@ from inftda.optimize.segments import (
 )
 from inftda.optimize.solvers import solve_l2, solve_linf
 
+#: A black box takes milliseconds for each parent.
+SMALL_BLOCK = 256
+
 _ALL: tuple[Mechanism, ...] = (
     TopDown("inftda", "intopt", optimize_intopt),
     TopDown("inftda-descending", "intopt-descending", optimize_intopt_descending),
     TopDown("tda-l2", "l2", optimize_l2),
     TopDown("tda-linf", "linf", optimize_linf),
-    TopDown("tda-l2-blackbox", "l2 by Clarabel", optimize_one_by_one(solve_l2)),
-    TopDown("tda-linf-blackbox", "linf by GLPK_MI or HiGHS", optimize_one_by_one(solve_linf)),
+    TopDown("tda-l2-blackbox", "l2 by Clarabel", optimize_one_by_one(solve_l2), SMALL_BLOCK),
+    TopDown("tda-linf-blackbox", "linf by GLPK_MI", optimize_one_by_one(solve_linf), SMALL_BLOCK),
     VanillaGauss("vanilla-gauss"),
     VanillaGauss("vanilla-gauss-clamped", "clamped"),
     StabilityHistogram("stability-histogram"),

@@ -58,11 +58,13 @@ class TopDown:
         name: of the mechanism.
         objective: name of the optimiser.
         optimize: the optimiser, for many parents at once.
+        block_draws: draws in a block; a slow optimiser wants few, to be interrupted in time.
     """
 
     name: str = "inftda"
     objective: str = "intopt"
     optimize: Optimizer = optimize_intopt
+    block_draws: int | None = None
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -96,7 +98,7 @@ class TopDown:
             nodes=nodes,
             truth=level,
             sampler=setting.make_sampler(charged.sigma2),
-            optimize=self.optimize,
+            mechanism=self,
             setting=setting,
         )
         done, name = 0, level.level.name
@@ -141,13 +143,14 @@ class _Division:
         nodes: Nodes,
         truth: LevelCounts,
         sampler: Sampler,
-        optimize: Optimizer,
+        mechanism: TopDown,
         setting: Setting,
     ) -> None:
         self.nodes = nodes
         self.truth = truth
         self.sampler = sampler
-        self.optimize = optimize
+        self.optimize = mechanism.optimize
+        self.block_draws = mechanism.block_draws or BLOCK_DRAWS
         self.true_children = (truth.start, truth.ordinal, truth.count)
         self.source = setting.source
         self.axis = truth.level.axis
@@ -166,9 +169,9 @@ class _Division:
         # Only children are no draws but do take room in the output: both bound a block.
         first = number = 0
         while first < n_parents:
-            reach = self.draws_before[first] + BLOCK_DRAWS
+            reach = self.draws_before[first] + self.block_draws
             last = int(np.searchsorted(self.draws_before, reach, side="right")) - 1
-            last = min(max(last, first + 1), first + BLOCK_DRAWS, n_parents)
+            last = min(max(last, first + 1), first + self.block_draws, n_parents)
             yield number, first, last
             first, number = last, number + 1
         if n_parents == 0:

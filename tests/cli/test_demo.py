@@ -1,0 +1,64 @@
+"""`inftda demo` as a newcomer types it."""
+
+import re
+import shlex
+
+import pyarrow.parquet as pq
+import pytest
+
+from inftda.publication.release import open_release
+from inftda.publication.verify import verify
+
+
+@pytest.fixture
+def shown(cli, tmp_path):
+    done = cli("demo", "--out", tmp_path / "demo")
+    assert done.code == 0, done.err
+    return done.out
+
+
+def test_the_demo_makes_a_country_and_a_private_release_of_it(shown, tmp_path):
+    folder = tmp_path / "demo"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "areas.csv",
+        "flows.parquet",
+        "release",
+    ]
+    assert list(verify(folder / "release"))
+    made = open_release(folder / "release")
+    assert made.manifest.private is True
+    assert made.total == sum(pq.read_table(folder / "flows.parquet").column("count").to_pylist())
+    assert (made.manifest.plan.epsilon, made.manifest.plan.delta) == (1, 1e-8)
+    assert "a person with exactly 1 trip may be replaced" in shown
+
+
+def test_the_commands_it_shows_work_as_they_stand(shown, cli):
+    commands = [line[2:] for line in shown.splitlines() if line.startswith("$ inftda ")]
+    assert len(commands) == 2
+    for command in commands:
+        done = cli(*shlex.split(command)[1:])
+        assert done.code == 0, done.err
+    assert re.search(r"^origin +destination +flow$", done.out, re.MULTILINE)
+
+
+def test_what_it_shows_is_what_the_query_gives(cli, tmp_path):
+    folder = tmp_path / "demo"
+    lines = cli("demo", "--out", folder).out.splitlines()
+    asked = cli(
+        "query", folder / "release", "--origin-level", "region", "--destination-level", "region",
+        "--top", 5,
+    )  # fmt: skip
+    assert asked.out.splitlines() == lines[-6:]
+
+
+def test_the_demo_can_be_run_again(cli, tmp_path):
+    for _ in range(2):
+        assert cli("demo", "--out", tmp_path / "demo").code == 0
+
+
+def test_the_demo_does_not_replace_what_is_not_a_release(cli, tmp_path):
+    (tmp_path / "demo" / "release").mkdir(parents=True)
+    (tmp_path / "demo" / "release" / "thesis.txt").write_text("years of work")
+    done = cli("demo", "--out", tmp_path / "demo")
+    assert done.code == 2
+    assert (tmp_path / "demo" / "release" / "thesis.txt").exists()

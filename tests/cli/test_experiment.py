@@ -1,0 +1,88 @@
+"""`inftda experiment` as it is typed, on a tiny data set."""
+
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+PUBLISHED = """dataset,mechanism,epsilon,level,metric,min,mean,max
+Tiny,InfTDA,1.0,1,max_error,0.0,100.0,200.0
+Tiny,InfTDA,1.0,6,max_error,4000.0,4500.0,5000.0
+"""
+
+
+@pytest.fixture
+def spec(country, tmp_path):
+    """Two mechanisms, both settings, one epsilon, two runs."""
+    path = tmp_path / "spec.toml"
+    path.write_text(
+        'mechanisms = ["inftda", "stability-histogram"]\nepsilons = [1]\nruns = 2\n'
+        'settings = ["ours", "published"]\n'
+        f'[[dataset]]\nname = "tiny"\npublished = "Tiny"\nflows = "{country.flows}"\n'
+        f'areas = "{country.areas}"\n'
+    )
+    return path
+
+
+def test_results_summary_and_figures_are_written(cli, spec, tmp_path):
+    (tmp_path / "published.csv").write_text(PUBLISHED)
+    out = tmp_path / "out"
+    done = cli("experiment", spec, "--out", out, "--published", tmp_path / "published.csv")
+    assert done.code == 0, done.err
+    for what in ("results.parquet", "summary.md", "figures"):
+        assert str(out / what) in done.out
+    results = pq.read_table(out / "results.parquet")
+    assert set(results.column("mechanism").to_pylist()) == {"inftda", "stability-histogram"}
+    assert set(results.column("setting").to_pylist()) == {"ours", "published"}
+    summary = (out / "summary.md").read_text()
+    assert "4500.0" in summary, "the published figure stands beside ours"
+    # No error can be so large in a table of 5,000 trips: the cell is outside, and is listed.
+    assert re.search(r"\| tiny \| inftda \| 1\.0 \| municipality > municipality \|", summary)
+    links = re.findall(r"!\[.*\]\((.*)\)", summary)
+    assert links == ["figures/tiny-ours.png", "figures/tiny-published.png"]
+    for link in links:
+        assert not Path(link).is_absolute()
+        assert (out / link).stat().st_size > 10_000
+
+
+def test_it_goes_on_where_it_was(cli, spec, tmp_path):
+    out = tmp_path / "out"
+    assert cli("experiment", spec, "--out", out, "--quiet").code == 0
+    first = {path: path.stat().st_mtime_ns for path in (out / "cells").glob("*.parquet")}
+    assert len(first) == 4
+    assert cli("experiment", spec, "--out", out, "--quiet").code == 0
+    assert {path: path.stat().st_mtime_ns for path in (out / "cells").glob("*.parquet")} == first
+
+
+def test_quiet_says_nothing(cli, spec, tmp_path):
+    done = cli("experiment", spec, "--out", tmp_path / "out", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("mechanisms = [", "not TOML"),
+        ('mechanisms = ["inftda"]', "name at least one"),
+        ('mechanisms = ["magic"]\n[[dataset]]\nname = "a"\nsynthetic = "binary_sparse"', "magic"),
+        ('[[dataset]]\nname = "a"\nsynthetic = "binary_sparse"', "mechanisms"),
+        ('mechanisms = ["inftda"]\nruns = "ten"\n[[dataset]]\nname = "a"', "flows and areas"),
+        (
+            'mechanisms = ["inftda"]\n[[dataset]]\nname = "a"\nflows = "no.csv"\nareas = "no.csv"',
+            "no.csv",
+        ),
+    ],
+)
+def test_a_spec_that_makes_no_sense_is_one_clear_line(cli, tmp_path, text, says):
+    (tmp_path / "spec.toml").write_text(text)
+    done = cli("experiment", tmp_path / "spec.toml", "--out", tmp_path / "out", "--quiet")
+    assert done.code == 2, done.err
+    assert says in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_published_figures_that_cannot_be_read_are_told(cli, spec, tmp_path):
+    done = cli("experiment", spec, "--out", tmp_path / "out", "--published", tmp_path / "no.csv")
+    assert done.code == 2
+    assert "published figures" in done.err

@@ -1,0 +1,546 @@
+"""The Python function: every option, in memory and to a folder, from every kind of table.
+
+Where numbers are looked at, the budget is so large that a draw differs from 0 with odds below
+1e-10, or the source is seeded: nothing here depends on luck.
+"""
+
+import inspect
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import inftda
+from inftda.engines.local import LocalEngine
+from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
+from inftda.mechanisms import catalogue
+from inftda.mechanisms.base import Flows
+from inftda.mechanisms.topdown import TopDown
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.budget import Budget
+from inftda.privacy.ledger import Ledger
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.verify import verify
+from inftda.publish import build_tree, release
+
+AREAS = {"region": ["N", "N", "S", "S"], "town": ["01", "02", "03", "04"]}
+ABROAD = {"land": ["x", "x", "y"], "kreis": ["x1", "x2", "y1"], "stadt": ["p", "q", "r"]}
+MODES = {"kind": ["road", "road", "rail"], "mode": ["car", "bus", "train"]}
+TRUTH = {("01", "02"): 300, ("01", "04"): 20, ("03", "03"): 77, ("04", "01"): 1}
+FLOWS = pa.table(
+    {
+        "origin": [origin for origin, _ in TRUTH],
+        "destination": [destination for _, destination in TRUTH],
+        "count": list(TRUTH.values()),
+    }
+)
+BUDGET = {"epsilon": 1, "delta": 1e-8}
+#: Next to no noise.
+EXACT = {"rho": 3000, "source": SeededSource(1)}
+
+
+def cells(made):
+    """Cell to flow at the finest level."""
+    table = made.flows()
+    return {tuple(row.values())[:-1]: row["flow"] for row in table.to_pylist()}
+
+
+@pytest.fixture(params=["memory", "folder"])
+def publish(request, tmp_path):
+    """Releases to memory or to a folder, with next to no noise unless a budget is given."""
+
+    def call(flows=FLOWS, areas=AREAS, **options):
+        budget = {} if {"epsilon", "rho"} & set(options) else EXACT
+        out = tmp_path / "out" if request.param == "folder" else None
+        made = release(flows, areas, out=out, **budget, **options)
+        assert (out is None) == isinstance(made.table, pa.Table)
+        assert made.manifest.total == sum(cells(made).values())
+        assert made.manifest.n_flows == len(cells(made))
+        return made
+
+    return call
+
+
+def test_a_release_with_next_to_no_noise_is_the_truth(publish):
+    made = publish()
+    assert cells(made) == TRUTH
+    assert made.flows("region", "region").to_pylist() == [
+        {"origin": "N", "destination": "N", "flow": 300},
+        {"origin": "N", "destination": "S", "flow": 20},
+        {"origin": "S", "destination": "N", "flow": 1},
+        {"origin": "S", "destination": "S", "flow": 77},
+    ]
+
+
+@pytest.mark.parametrize("is_trips", [False, True])
+@pytest.mark.parametrize("kind", ["pyarrow", "pandas", "polars", "mapping", "csv", "parquet"])
+def test_flows_and_trips_of_every_kind_of_table(publish, tmp_path, kind, is_trips):
+    rows = FLOWS.to_pylist()
+    if is_trips:  # one row a trip, and no column of counts
+        rows = [
+            {k: row[k] for k in ("origin", "destination")}
+            for row in rows
+            for _ in range(row["count"])
+        ]
+    table = pa.Table.from_pylist(rows)
+    path = tmp_path / f"flows.{kind}"
+    if kind == "csv":
+        table.to_pandas().to_csv(path, index=False)
+    elif kind == "parquet":
+        pq.write_table(table, path)
+    given = {
+        "pyarrow": table,
+        "pandas": table.to_pandas(),
+        "polars": pl.from_arrow(table),
+        "mapping": table.to_pydict(),
+        "csv": path,
+        "parquet": str(path),
+    }
+    assert cells(publish(given[kind])) == TRUTH
+
+
+@pytest.mark.parametrize(
+    "areas",
+    [
+        AREAS,
+        pd.DataFrame(AREAS),
+        pl.DataFrame(AREAS),
+        pa.table(AREAS),
+        inftda.Hierarchy.read(AREAS),
+        pd.DataFrame(AREAS).iloc[::-1],
+        pd.DataFrame(AREAS)[pd.DataFrame(AREAS).town != "00"],  # with an index left over
+    ],
+    ids=["mapping", "pandas", "polars", "pyarrow", "Hierarchy", "reversed", "filtered"],
+)
+def test_areas_of_every_kind_of_table(publish, areas):
+    made = publish(areas=areas)
+    assert cells(made) == TRUTH
+    assert made.tree == build_tree(AREAS)
+
+
+def test_columns_may_have_other_names(publish):
+    renamed = FLOWS.rename_columns(["von", "nach", "n"])
+    assert cells(publish(renamed, origin="von", destination="nach", count="n")) == TRUTH
+    # Without its name a column of counts is not guessed: one row is one trip.
+    assert cells(publish_again(renamed)) == dict.fromkeys(TRUTH, 1)
+
+
+def publish_again(flows):
+    return release(flows, AREAS, origin="von", destination="nach", **EXACT)
+
+
+def test_a_column_of_counts_can_be_left_alone():
+    made = release(FLOWS, AREAS, count=None, **EXACT)
+    assert cells(made) == dict.fromkeys(TRUTH, 1)
+
+
+def test_origins_and_destinations_of_two_countries(publish):
+    flows = {"origin": ["01", "04", "04"], "destination": ["p", "p", "r"], "count": [5, 60, 700]}
+    expected = {("01", "p"): 5, ("04", "p"): 60, ("04", "r"): 700}
+    made = publish(flows, None, origin_areas=AREAS, destination_areas=ABROAD)
+    assert cells(made) == expected
+    assert made.tree.order == ("destination", "origin", "destination", "origin", "destination")
+    assert [axis.hierarchy.depth for axis in made.tree.axes] == [2, 3]
+    assert made.flows("region", "land", destination="kreis:x1").to_pylist() == [
+        {"origin": "N", "destination": "x", "flow": 5},
+        {"origin": "S", "destination": "x", "flow": 60},
+    ]
+
+
+def test_one_end_may_have_other_areas(publish):
+    flows = {"origin": ["01"], "destination": ["q"], "count": [9]}
+    assert cells(publish(flows, AREAS, destination_areas=ABROAD)) == {("01", "q"): 9}
+
+
+def test_the_origin_may_come_first(publish):
+    assert publish(tree="origin").tree.order == ("origin", "destination") * 2
+    assert build_tree(AREAS).order == ("destination", "origin") * 2
+
+
+WITH_MODE = pa.table(
+    {
+        "origin": ["01", "01", "04", "03"],
+        "destination": ["02", "02", "01", "03"],
+        "mode": ["car", "train", "bus", "car"],
+        "count": [10, 200, 3000, 4],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ["mode", "mode", "destination", "origin", "destination", "origin"],
+        ["destination", "origin", "mode", "destination", "mode", "origin"],
+        ["destination", "origin", "destination", "origin", "mode", "mode"],
+        None,
+    ],
+    ids=["first", "in the middle", "last", "as it comes"],
+)
+def test_a_further_axis_is_refined_where_the_order_says(publish, order):
+    made = publish(WITH_MODE, axes={"mode": MODES}, order=order)
+    rows = [tuple(row.values()) for row in WITH_MODE.to_pylist()]
+    assert cells(made) == {row[:-1]: row[-1] for row in rows}
+    expected = order or ["destination", "origin", "destination", "origin", "mode", "mode"]
+    assert list(made.tree.order) == expected
+    assert made.flows("all", "all", levels={"mode": "kind"}).to_pylist() == [
+        {"mode": "rail", "flow": 200},
+        {"mode": "road", "flow": 3014},
+    ]
+    names = [level["name"] for level in made.manifest.guarantee["levels"]]
+    assert len(names) == 6
+    if order and order[0] == "mode":
+        assert names[0] == "all \N{MULTIPLICATION SIGN} all \N{MULTIPLICATION SIGN} kind"
+
+
+def test_a_table_of_other_axes_alone(publish):
+    table = {"mode": ["car", "train", "car"], "sex": ["f", "m", "m"], "count": [5, 6, 70]}
+    made = publish(table, None, axes={"mode": MODES, "sex": {"sex": ["f", "m"]}})
+    assert cells(made) == {("car", "f"): 5, ("train", "m"): 6, ("car", "m"): 70}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem", "says"),
+    [
+        ({"areas": None}, TreeError, "give areas"),
+        ({"areas": None, "origin_areas": AREAS}, TreeError, "destination"),
+        ({"areas": None, "destination_areas": AREAS}, TreeError, "origin"),
+        ({"tree": "oak"}, TreeError, "'destination' or 'origin'"),
+        ({"order": ["origin"]}, TreeError, "the order names"),
+        ({"order": ["mode"] * 4}, TreeError, "the order names the axis 'mode'"),
+        ({"axes": {"flow": MODES}}, TreeError, "must not be called"),
+        ({"mechanism": "magic"}, InftdaError, "no mechanism"),
+        ({"noise": "white"}, InftdaError, "'table' or 'opendp'"),
+        ({"engine": "steam"}, InftdaError, "'local' or 'spark'"),
+        ({"threads": 0}, InftdaError, "at least 1"),
+        ({"neighbours": "friends"}, PrivacyError, "neighbours"),
+        ({"trips": 0}, PrivacyError, "trips"),
+        ({"accountant": "magic"}, PrivacyError, "accountant"),
+        ({"split": "linear"}, PrivacyError, "uniform"),
+        ({"epsilon": 0}, PrivacyError, "epsilon"),
+        ({"delta": None}, PrivacyError, "delta"),
+        ({"rho": 1}, PrivacyError, "not all"),
+        ({"unplaceable": "ignore"}, InftdaError, "unplaceable"),
+        ({"unplaceable": "drop"}, PrivacyError, "substitute"),
+        ({"dataset": "census"}, PrivacyError, "ledger"),
+        ({"flows": {"origin": ["99"], "destination": ["01"]}}, IngestError, "placed"),
+        ({"flows": {"origin": ["01"]}}, IngestError, "destination"),
+        ({"flows": 3}, IngestError, "int"),
+        ({"flows": FLOWS.slice(0, 0)}, IngestError, "no rows"),
+        ({"count": "n"}, IngestError, "'n'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_leaves_nothing(tmp_path, options, problem, says):
+    given = {"flows": FLOWS, "areas": AREAS, **BUDGET, **options}
+    with pytest.raises(problem, match=says):
+        release(out=tmp_path / "out", **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_asked_for_is_checked_before_the_table_is_read(tmp_path):
+    class Unread:
+        def __arrow_c_stream__(self, requested_schema=None):
+            pytest.fail(f"the table was read ({requested_schema})")
+
+    for options in ({"epsilon": -1}, {"accountant": "magic"}, {"order": ["origin"]}):
+        with pytest.raises(InftdaError):
+            release(Unread(), AREAS, **{**BUDGET, **options})
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InftdaError, match="exists already"):
+        release(Unread(), AREAS, **BUDGET, out=tmp_path / "out")
+
+
+# Who is protected, and how strongly
+
+
+def test_the_guarantee_is_the_one_that_was_asked_for(publish):
+    made = publish(epsilon=2, delta=1e-6, accountant="zcdp", split="geometric:1.5")
+    plan = made.manifest.plan
+    assert (plan.epsilon, plan.delta, plan.accountant) == (2, 1e-6, "zcdp")
+    assert plan.unit == PrivacyUnit()
+    costs = [level.rho for level in plan.levels]
+    assert all(float(b / a) == pytest.approx(1.5, rel=1e-6) for a, b in pairwise(costs))
+    assert made.manifest.private is True
+
+
+@pytest.mark.parametrize("rho", [0.1, Fraction(1, 10), "1/10"])
+def test_rho_is_taken_as_it_is_written(rho):
+    made = release(FLOWS, AREAS, rho=rho)
+    assert made.manifest.plan.rho <= Fraction(1, 10)
+    assert float(made.manifest.plan.rho) == pytest.approx(0.1, rel=1e-8)
+    assert made.manifest.plan.epsilon is None
+
+
+@pytest.mark.parametrize(
+    ("options", "unit"),
+    [
+        ({}, PrivacyUnit()),
+        ({"trips": 3}, PrivacyUnit(trips=3)),
+        ({"trips": 3, "exactly": False}, PrivacyUnit(trips=3, exactly=False)),
+        ({"neighbours": "add-remove"}, PrivacyUnit("add-remove")),
+        (
+            {"neighbours": "add-remove", "trips": 2, "distinct": True},
+            PrivacyUnit("add-remove", 2, distinct=True),
+        ),
+    ],
+)
+def test_the_unit_of_privacy_is_the_one_that_was_asked_for(publish, options, unit):
+    made = publish(**options)
+    plan = made.manifest.plan
+    assert plan.unit == unit
+    assert (plan.levels[0].index == 0) is not unit.root_is_public
+    assert cells(made) == TRUTH
+
+
+def test_the_total_is_kept_where_it_is_public_and_noised_where_not():
+    totals = [
+        {
+            release(FLOWS, AREAS, rho="1/50", source=SeededSource(seed), **unit).total
+            for seed in range(8)
+        }
+        for unit in ({}, {"exactly": False}, {"neighbours": "add-remove"})
+    ]
+    assert totals[0] == {398}
+    assert len(totals[1]) > 1
+    assert len(totals[2]) > 1
+
+
+@pytest.mark.parametrize("mechanism", ["inftda", "inftda-descending", "tda-l2", "tda-linf"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_cannot_be_placed_go_outside_and_keep_the_public_total(mechanism, seed):
+    flows = {
+        "origin": ["01", "99", None, "04", "zz"],
+        "destination": ["02", "02", "03", None, "zz"],
+        "count": [5, 70, 900, 20, 3],
+    }
+    noisy = release(
+        flows,
+        AREAS,
+        unplaceable="outside",
+        mechanism=mechanism,
+        source=SeededSource(seed),
+        **BUDGET,
+    )
+    assert noisy.total == 998
+    made = release(flows, AREAS, unplaceable="outside", mechanism=mechanism, **EXACT)
+    assert cells(made) == {
+        ("01", "02"): 5,
+        ("outside", "02"): 70,
+        ("outside", "03"): 900,
+        ("04", "outside"): 20,
+        ("outside", "outside"): 3,
+    }
+    assert made.tree.axes[0].hierarchy.n_areas(2) == 5
+    # The area is public: it is there also if nobody needs it.
+    assert build_tree(AREAS, outside=True) == made.tree
+
+
+def test_rows_that_cannot_be_placed_may_be_dropped_where_the_total_is_noised():
+    flows = {"origin": ["01", "99"], "destination": ["02", "02"], "count": [5, 70]}
+    made = release(flows, AREAS, unplaceable="drop", neighbours="add-remove", **EXACT)
+    assert cells(made) == {("01", "02"): 5}
+
+
+PEOPLE = pd.DataFrame(
+    {
+        "who": ["a"] * 5 + ["b"] + ["c"] * 2,
+        "origin": ["01", "01", "02", "03", "01", "04", "02", "02"],
+        "destination": ["02", "02", "02", "03", "04", "04", "01", "01"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "total"),
+    [
+        ({"trips": 1}, 3),
+        ({"trips": 2}, 5),
+        ({"trips": 2, "distinct": True}, 4),
+        ({"trips": 9}, 8),
+        ({"trips": 9, "distinct": True}, 6),
+        ({"trips": 2, "neighbours": "substitute", "exactly": False}, 5),
+    ],
+)
+def test_nobody_has_more_trips_than_the_unit_allows(publish, options, total):
+    made = publish(PEOPLE, person="who", **{"neighbours": "add-remove", **options})
+    assert made.total == total
+    true = PEOPLE.groupby(["origin", "destination"]).size().to_dict()
+    assert all(flow <= true[cell] for cell, flow in cells(made).items())
+    assert cells(made)["04", "04"] == 1, "who has few trips keeps them"
+
+
+def test_people_with_another_number_of_trips_than_exactly_so_many_are_refused():
+    with pytest.raises(IngestError, match="exactly") as caught:
+        release(PEOPLE, AREAS, person="who", trips=2, **BUDGET)
+    assert "'a'" not in str(caught.value), "no person is named"
+    two_each = pd.concat([PEOPLE.iloc[:2], PEOPLE.iloc[6:]])
+    made = release(two_each, AREAS, person="who", trips=2, **EXACT)
+    assert made.total == 4
+
+
+# How it is done
+
+
+def test_a_seed_repeats_a_release_and_makes_it_promise_nothing(publish, tmp_path):
+    made = publish(source=SeededSource(7), **BUDGET)
+    again, other = (release(FLOWS, AREAS, source=SeededSource(seed), **BUDGET) for seed in (7, 8))
+    assert cells(made) == cells(again) != cells(other)
+    assert made.manifest.private is False
+    assert release(FLOWS, AREAS, **BUDGET).manifest.private is True
+    again.save(tmp_path / "saved")
+    with pytest.raises(InftdaError, match="promises nothing"):
+        list(verify(tmp_path / "saved"))
+
+
+def test_the_default_source_is_secure_and_never_the_same():
+    found = [cells(release(FLOWS, AREAS, rho="1/1000")) for _ in range(3)]
+    assert found[0] != found[1] or found[1] != found[2]
+
+
+@pytest.mark.parametrize("mechanism", ["inftda", "vanilla-gauss"])
+def test_noise_may_come_from_opendp(publish, mechanism):
+    made = publish(noise="opendp", mechanism=mechanism, **BUDGET)
+    assert made.manifest.options["noise"] == "opendp"
+    assert made.manifest.private is True
+    if mechanism == "inftda":
+        assert made.total == 398
+    exact = release(FLOWS, AREAS, noise="opendp", mechanism=mechanism, **EXACT)
+    assert cells(exact) == TRUTH
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, None])
+def test_threads_change_nothing_but_the_time(publish, threads):
+    made = publish(threads=threads, source=SeededSource(3), **BUDGET)
+    assert cells(made) == cells(release(FLOWS, AREAS, source=SeededSource(3), **BUDGET))
+
+
+def test_an_engine_may_be_given():
+    used = []
+
+    @dataclass(frozen=True)
+    class Noted(LocalEngine):
+        def map(self, work, items):
+            used.append(1)
+            return super().map(work, items)
+
+    made = release(FLOWS, AREAS, engine=Noted(1), source=SeededSource(3), **BUDGET)
+    assert len(used) == 4
+    assert cells(made) == cells(release(FLOWS, AREAS, source=SeededSource(3), **BUDGET))
+
+
+@pytest.mark.parametrize("mechanism", sorted(catalogue.MECHANISMS))
+def test_every_mechanism_releases_saves_and_verifies(tmp_path, mechanism):
+    made = release(FLOWS, AREAS, mechanism=mechanism, out=tmp_path / "out", **BUDGET)
+    assert made.manifest.mechanism == mechanism
+    assert list(verify(tmp_path / "out"))
+    if mechanism != "vanilla-gauss":
+        assert all(flow > 0 for flow in cells(made).values())
+
+
+def test_progress_is_told_of_every_level():
+    steps = []
+    release(FLOWS, AREAS, progress=lambda *step: steps.append(step), **BUDGET)
+    names = list(dict.fromkeys(name for name, _, _ in steps))
+    assert names == ["all > region", "region > region", "region > town", "town > town"]
+
+
+def test_a_release_in_memory_and_one_in_a_folder_are_the_same(tmp_path):
+    seeded = {"source": SeededSource(5), **BUDGET}
+    memory = release(FLOWS, AREAS, **seeded)
+    folder = release(FLOWS, AREAS, out=str(tmp_path / "out"), **seeded)
+    assert memory.manifest == folder.manifest
+    assert memory.flows().equals(folder.flows())
+    assert cells(memory.save(tmp_path / "saved")) == cells(inftda.open_release(tmp_path / "out"))
+
+
+def test_a_folder_is_replaced_only_by_force(tmp_path):
+    release(FLOWS, AREAS, out=tmp_path / "out", **BUDGET)
+    before = (tmp_path / "out" / "flows.parquet").read_bytes()
+    with pytest.raises(InftdaError, match="exists already"):
+        release(FLOWS, AREAS, out=tmp_path / "out", **BUDGET)
+    assert (tmp_path / "out" / "flows.parquet").read_bytes() == before
+    made = release(FLOWS, AREAS, out=tmp_path / "out", force=True, rho=1)
+    assert inftda.open_release(tmp_path / "out").manifest == made.manifest
+
+
+def test_a_release_is_charged_to_its_ledger(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add("census", PrivacyUnit(), Budget.make(rho=1))
+    for given in (ledger, tmp_path / "ledger.db"):
+        release(FLOWS, AREAS, rho="1/4", ledger=given, dataset="census")
+    assert len(ledger.account("census").entries) == 2
+    with pytest.raises(PrivacyError, match="fits"):
+        release(FLOWS, AREAS, rho="3/4", ledger=ledger, dataset="census")
+
+
+class Cheat(TopDown):
+    """Publishes without drawing what was planned."""
+
+    def run(self, counts, setting):
+        del setting
+        yield Flows(*counts.leaves)
+
+
+def test_no_mechanism_can_publish_what_it_did_not_pay_for(monkeypatch, tmp_path):
+    monkeypatch.setitem(catalogue.MECHANISMS, "cheat", Cheat("cheat"))
+    for out in (None, tmp_path / "out"):
+        with pytest.raises(BudgetError, match="not drawn"):
+            release(FLOWS, AREAS, mechanism="cheat", out=out, **BUDGET)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_holds_the_release_and_nothing_else(tmp_path):
+    release(FLOWS, AREAS, out=tmp_path / "one", **BUDGET)
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
+        "areas.csv", "flows.parquet", "manifest.json",
+    ]  # fmt: skip
+    flows = {"origin": ["01"], "destination": ["q"]}
+    release(flows, AREAS, destination_areas=ABROAD, out=tmp_path / "two", **BUDGET)
+    assert sorted(path.name for path in (tmp_path / "two").iterdir()) == [
+        "areas-1.csv", "areas-2.csv", "flows.parquet", "manifest.json",
+    ]  # fmt: skip
+    stated = json.loads((tmp_path / "one" / "manifest.json").read_text())
+    assert set(stated) == {
+        "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
+        "software",
+    }  # fmt: skip
+
+
+def test_the_truth_given_is_not_changed():
+    frame = FLOWS.to_pandas()
+    before = frame.copy()
+    release(frame, AREAS, **BUDGET)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_the_function_and_the_command_have_the_same_words():
+    from inftda.cli.release import command  # noqa: PLC0415
+
+    of_function, of_command = (set(inspect.signature(f).parameters) for f in (release, command))
+    only_in_python = {"source", "progress"}
+    only_on_the_command_line = {
+        "sql", "database", "master", "staging", "not_private_seed", "quiet", "as_json", "config",
+    }  # fmt: skip
+    assert of_function - of_command == only_in_python
+    assert of_command - of_function == only_on_the_command_line
+    documented = inspect.getdoc(release)
+    assert all(f"\n    {name}: " in documented for name in of_function)
+
+
+def test_public_names_are_the_ones_that_are_promised():
+    for name in ("release", "Hierarchy", "Tree", "PrivacyUnit", "open_release", "intopt"):
+        assert name in inftda.__all__
+        assert getattr(inftda, name)
+    draws = inftda.DiscreteGaussian("81/4").sample(10)
+    assert (draws.dtype, len(draws)) == (np.int64, 10)
+    assert inftda.intopt([5, -2, 1], 3).sum() == 3
+    with pytest.raises(AttributeError, match="no attribute 'magic'"):
+        _ = inftda.magic
