@@ -28,6 +28,7 @@ demo: $(VENV)/.run    ## Release a small made-up country and say what happened
 	@$(BIN)/inftda demo --out demo-output
 
 test: lint types      ## Lint, types and the fast tests
+	@command -v java >/dev/null || echo "Java is missing: SPARK IS NOT TESTED (install a JRE, 17 or newer)" >&2
 	@$(PYTEST) $(PYTEST_ARGS)
 
 test-all: lint types  ## Also the slow tests

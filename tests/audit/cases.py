@@ -12,6 +12,7 @@ from audit.evidence import Box
 from audit.pairs import (
     ALONE_IN_AN_AREA,
     FAR_TOO_MANY_TRIPS,
+    ONE_LEVEL,
     PAIRS,
     Pair,
     derived_areas,
@@ -189,7 +190,9 @@ PLANTED_SLOW: Final = (
     ),
     Planted(
         "rho divided over three of four levels",
-        lambda: faults.rho_over_too_few_levels(Fraction(3, 4)), _copies("both ends moved"), 400_000,
+        lambda: faults.rho_over_too_few_levels(Fraction(3, 4)),
+        lambda randomness: Copies(ONE_LEVEL, "inftda", budget_of(ONE_LEVEL, "inftda"), randomness),
+        1_200_000,
     ),
     Planted(
         "trips of a person not bounded", faults.contributions_unbounded,

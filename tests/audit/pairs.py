@@ -211,6 +211,10 @@ SEVERAL_TRIPS: Final = {
 }  # fmt: skip
 PAIRS: Final = ONE_TRIP | SEVERAL_TRIPS
 
+#: One level, and the two areas are parts of the same: nothing of the noise is optimised away.
+ONE_LEVEL: Final = _pair(
+    "moved between parts of one area", SUBSTITUTE, HERE, FLAT, left=[(0, 0)], right=[(0, 1)]
+)
 #: Nobody but one person travels from or to area 0.
 ALONE_IN_AN_AREA: Final = _pair(
     "alone in an area, added", ADD_REMOVE, FLAT, FLAT, left=[(0, 0)],

@@ -1,5 +1,9 @@
 """Input that once broke the rule: found by `fuzz.py`, or by looking for what it would find."""
 
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from inftda.cli.main import run
@@ -47,6 +51,30 @@ def test_a_folder_that_is_called_like_a_pattern(place, capsys):
     assert run([*release, "--out", "out1"]) == 0
     (place / "out1" / "flows.parquet").write_bytes(b"")
     assert run(["verify", "out[1]"]) == 0, capsys.readouterr().err
+
+
+def with_a_name_that_is_no_text(table):
+    """A Parquet file one of whose column names is not UTF-8."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="none", store_schema=False)
+    return sink.getvalue().replace(b"destination", b"destinatio\xee")
+
+
+@pytest.mark.parametrize("command", [("verify", "release"), ("query", "release")])
+def test_released_flows_with_a_column_name_that_is_no_text(made, refuse, command):
+    table = pa.table({"origin": ["1"], "destination": ["2"], "flow": [50]})
+    (made / "flows.parquet").write_bytes(with_a_name_that_is_no_text(table))
+    refuse(*command, says="damaged")
+
+
+def test_a_table_with_a_column_name_that_is_no_text(refuse_release, write):
+    table = pa.table({"origin": ["1"], "destination": ["2"], "count": [50]})
+    refuse_release(flows=write("x.parquet", with_a_name_that_is_no_text(table)), says="damaged")
+
+
+def test_areas_with_a_column_name_that_is_no_text(refuse_release, write):
+    table = pa.table({"destination": ["1", "2", "3", "4"]})
+    refuse_release(areas=write("x.parquet", with_a_name_that_is_no_text(table)), says="areas table")
 
 
 def test_two_columns_that_differ_in_case_only(refuse_release, write):

@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_process import OneProcess, true_cells
 
-from inftda.engines.spark import shipment
+from inftda.engines.spark import shipment, trunk
+from inftda.engines.spark.frontier import Frontier
 from inftda.engines.spark.keys import KeyedSource
 from inftda.errors import BudgetError, ReleaseError
 from inftda.experiments.country import make_country
+from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import PrivacyUnit
-from inftda.tree import Tree
+from inftda.tree import Axis, Tree
 from random_trees import random_counts, random_trees
 
 UNITS = st.builds(
@@ -31,11 +33,28 @@ UNITS = st.builds(
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_with_next_to_no_noise_the_release_is_the_truth(data):
+    """Also where the driver can take few nodes at a time, or none at all."""
     tree = data.draw(random_trees())
     areas, counts = data.draw(random_counts(tree)).leaves
-    groups = data.draw(st.integers(1, 9))
-    made = OneProcess(tree, areas, counts, groups=groups, unit=data.draw(UNITS), rho=5000)
+    groups, most_nodes = data.draw(st.integers(1, 9)), data.draw(st.sampled_from([0, 5, 20, 1000]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trunk, "MOST_NODES", most_nodes)
+        made = OneProcess(tree, areas, counts, groups=groups, unit=data.draw(UNITS), rho=5000)
     assert made.release() == true_cells(tree, areas, counts)
+
+
+def test_subtrees_in_which_nobody_travels_are_refined_beside_those_with_trips():
+    """Two released regions of which only the second has trips; towns get next to no noise."""
+    towns = Hierarchy.read({"region": [*"NNNSSS"], "town": [*"abcdef"]})
+    tree = Tree.build([Axis("town", towns)], ["town", "town"])
+    made = OneProcess(tree, (np.array([4], np.int32),), np.array([10]), groups=1, rho=5000)
+    made.frontier = Frontier.of(
+        tree, [(tree.levels[1], (np.array([0, 1], np.int32),), np.array([5, 10]))], groups=1
+    )
+    cells = made.release()
+    assert cells.pop(("e",)) == 10
+    assert set(cells) <= {("a",), ("b",), ("c",)}
+    assert sum(cells.values()) == 5
 
 
 @pytest.mark.parametrize("mechanism", ["inftda", "inftda-descending", "tda-l2", "tda-linf"])

@@ -48,21 +48,27 @@ EXACT = {"rho": 3000, "source": SeededSource(1)}
 
 def cells(made):
     """Cell to flow at the finest level."""
-    table = made.flows()
+    table = made.table if isinstance(made.table, pa.Table) else pq.read_table(made.table)
     return {tuple(row.values())[:-1]: row["flow"] for row in table.to_pylist()}
+
+
+def in_memory(flows=FLOWS, areas=AREAS, **options):
+    """Releases with next to no noise, unless a budget is given."""
+    budget = {} if {"epsilon", "rho"} & set(options) else EXACT
+    made = release(flows, areas, **budget, **options)
+    assert made.manifest.total == sum(cells(made).values())
+    assert made.manifest.n_flows == len(cells(made))
+    return made
 
 
 @pytest.fixture(params=["memory", "folder"])
 def publish(request, tmp_path):
     """Releases to memory or to a folder, with next to no noise unless a budget is given."""
 
-    def call(flows=FLOWS, areas=AREAS, **options):
-        budget = {} if {"epsilon", "rho"} & set(options) else EXACT
+    def call(*given, **options):
         out = tmp_path / "out" if request.param == "folder" else None
-        made = release(flows, areas, out=out, **budget, **options)
+        made = in_memory(*given, out=out, **options)
         assert (out is None) == isinstance(made.table, pa.Table)
-        assert made.manifest.total == sum(cells(made).values())
-        assert made.manifest.n_flows == len(cells(made))
         return made
 
     return call
@@ -81,7 +87,7 @@ def test_a_release_with_next_to_no_noise_is_the_truth(publish):
 
 @pytest.mark.parametrize("is_trips", [False, True])
 @pytest.mark.parametrize("kind", ["pyarrow", "pandas", "polars", "mapping", "csv", "parquet"])
-def test_flows_and_trips_of_every_kind_of_table(publish, tmp_path, kind, is_trips):
+def test_flows_and_trips_of_every_kind_of_table(tmp_path, kind, is_trips):
     rows = FLOWS.to_pylist()
     if is_trips:  # one row a trip, and no column of counts
         rows = [
@@ -103,7 +109,7 @@ def test_flows_and_trips_of_every_kind_of_table(publish, tmp_path, kind, is_trip
         "csv": path,
         "parquet": str(path),
     }
-    assert cells(publish(given[kind])) == TRUTH
+    assert cells(in_memory(given[kind])) == TRUTH
 
 
 @pytest.mark.parametrize(
@@ -119,21 +125,18 @@ def test_flows_and_trips_of_every_kind_of_table(publish, tmp_path, kind, is_trip
     ],
     ids=["mapping", "pandas", "polars", "pyarrow", "Hierarchy", "reversed", "filtered"],
 )
-def test_areas_of_every_kind_of_table(publish, areas):
-    made = publish(areas=areas)
+def test_areas_of_every_kind_of_table(areas):
+    made = in_memory(areas=areas)
     assert cells(made) == TRUTH
     assert made.tree == build_tree(AREAS)
 
 
-def test_columns_may_have_other_names(publish):
+def test_columns_may_have_other_names():
     renamed = FLOWS.rename_columns(["von", "nach", "n"])
-    assert cells(publish(renamed, origin="von", destination="nach", count="n")) == TRUTH
+    assert cells(in_memory(renamed, origin="von", destination="nach", count="n")) == TRUTH
     # Without its name a column of counts is not guessed: one row is one trip.
-    assert cells(publish_again(renamed)) == dict.fromkeys(TRUTH, 1)
-
-
-def publish_again(flows):
-    return release(flows, AREAS, origin="von", destination="nach", **EXACT)
+    trips = in_memory(renamed, origin="von", destination="nach")
+    assert cells(trips) == dict.fromkeys(TRUTH, 1)
 
 
 def test_a_column_of_counts_can_be_left_alone():
@@ -154,13 +157,13 @@ def test_origins_and_destinations_of_two_countries(publish):
     ]
 
 
-def test_one_end_may_have_other_areas(publish):
+def test_one_end_may_have_other_areas():
     flows = {"origin": ["01"], "destination": ["q"], "count": [9]}
-    assert cells(publish(flows, AREAS, destination_areas=ABROAD)) == {("01", "q"): 9}
+    assert cells(in_memory(flows, AREAS, destination_areas=ABROAD)) == {("01", "q"): 9}
 
 
-def test_the_origin_may_come_first(publish):
-    assert publish(tree="origin").tree.order == ("origin", "destination") * 2
+def test_the_origin_may_come_first():
+    assert in_memory(tree="origin").tree.order == ("origin", "destination") * 2
     assert build_tree(AREAS).order == ("destination", "origin") * 2
 
 
@@ -261,8 +264,8 @@ def test_what_was_asked_for_is_checked_before_the_table_is_read(tmp_path):
 # Who is protected, and how strongly
 
 
-def test_the_guarantee_is_the_one_that_was_asked_for(publish):
-    made = publish(epsilon=2, delta=1e-6, accountant="zcdp", split="geometric:1.5")
+def test_the_guarantee_is_the_one_that_was_asked_for():
+    made = in_memory(epsilon=2, delta=1e-6, accountant="zcdp", split="geometric:1.5")
     plan = made.manifest.plan
     assert (plan.epsilon, plan.delta, plan.accountant) == (2, 1e-6, "zcdp")
     assert plan.unit == PrivacyUnit()
@@ -292,8 +295,8 @@ def test_rho_is_taken_as_it_is_written(rho):
         ),
     ],
 )
-def test_the_unit_of_privacy_is_the_one_that_was_asked_for(publish, options, unit):
-    made = publish(**options)
+def test_the_unit_of_privacy_is_the_one_that_was_asked_for(options, unit):
+    made = in_memory(**options)
     plan = made.manifest.plan
     assert plan.unit == unit
     assert (plan.levels[0].index == 0) is not unit.root_is_public
@@ -304,7 +307,7 @@ def test_the_total_is_kept_where_it_is_public_and_noised_where_not():
     totals = [
         {
             release(FLOWS, AREAS, rho="1/50", source=SeededSource(seed), **unit).total
-            for seed in range(8)
+            for seed in range(4)
         }
         for unit in ({}, {"exactly": False}, {"neighbours": "add-remove"})
     ]
@@ -314,7 +317,7 @@ def test_the_total_is_kept_where_it_is_public_and_noised_where_not():
 
 
 @pytest.mark.parametrize("mechanism", ["inftda", "inftda-descending", "tda-l2", "tda-linf"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_rows_that_cannot_be_placed_go_outside_and_keep_the_public_total(mechanism, seed):
     flows = {
         "origin": ["01", "99", None, "04", "zz"],
@@ -364,13 +367,13 @@ PEOPLE = pd.DataFrame(
         ({"trips": 1}, 3),
         ({"trips": 2}, 5),
         ({"trips": 2, "distinct": True}, 4),
-        ({"trips": 9}, 8),
-        ({"trips": 9, "distinct": True}, 6),
+        ({"trips": 5}, 8),
+        ({"trips": 5, "distinct": True}, 6),
         ({"trips": 2, "neighbours": "substitute", "exactly": False}, 5),
     ],
 )
-def test_nobody_has_more_trips_than_the_unit_allows(publish, options, total):
-    made = publish(PEOPLE, person="who", **{"neighbours": "add-remove", **options})
+def test_nobody_has_more_trips_than_the_unit_allows(options, total):
+    made = in_memory(PEOPLE, person="who", **{"neighbours": "add-remove", **options})
     assert made.total == total
     true = PEOPLE.groupby(["origin", "destination"]).size().to_dict()
     assert all(flow <= true[cell] for cell, flow in cells(made).items())
@@ -406,8 +409,8 @@ def test_the_default_source_is_secure_and_never_the_same():
 
 
 @pytest.mark.parametrize("mechanism", ["inftda", "vanilla-gauss"])
-def test_noise_may_come_from_opendp(publish, mechanism):
-    made = publish(noise="opendp", mechanism=mechanism, **BUDGET)
+def test_noise_may_come_from_opendp(mechanism):
+    made = in_memory(noise="opendp", mechanism=mechanism, **BUDGET)
     assert made.manifest.options["noise"] == "opendp"
     assert made.manifest.private is True
     if mechanism == "inftda":
@@ -416,9 +419,9 @@ def test_noise_may_come_from_opendp(publish, mechanism):
     assert cells(exact) == TRUTH
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5, None])
-def test_threads_change_nothing_but_the_time(publish, threads):
-    made = publish(threads=threads, source=SeededSource(3), **BUDGET)
+@pytest.mark.parametrize("threads", [1, 5, None])
+def test_threads_change_nothing_but_the_time(threads):
+    made = in_memory(threads=threads, source=SeededSource(3), **BUDGET)
     assert cells(made) == cells(release(FLOWS, AREAS, source=SeededSource(3), **BUDGET))
 
 

@@ -20,9 +20,11 @@ def command(
     from inftda.experiments.figures import draw_figures  # noqa: PLC0415
     from inftda.experiments.runner import run_experiment  # noqa: PLC0415
     from inftda.experiments.spec import Spec  # noqa: PLC0415
-    from inftda.experiments.summary import write_summary  # noqa: PLC0415
+    from inftda.experiments.summary import read_published, write_summary  # noqa: PLC0415
 
     wanted = Spec.read(spec)
+    if published is not None:
+        read_published(published)  # complain before hours of work
     with Meter("cells", shown=not quiet) as progress:
         results = run_experiment(wanted, out, progress=progress)
     figures: list[Path] = []

@@ -23,9 +23,16 @@ PUBLISHED_MEASURES: Final = {
     "false_discovery_rate": ("false_discovery_rate", 100.0),
     "false_negative_rate": ("false_negative_rate", 100.0),
 }
-PUBLISHED_COLUMNS: Final = (
-    "dataset", "mechanism", "epsilon", "level", "metric", "min", "mean", "max",
-)  # fmt: skip
+PUBLISHED_COLUMNS: Final = {
+    "dataset": "VARCHAR",
+    "mechanism": "VARCHAR",
+    "epsilon": "DOUBLE",
+    "level": "BIGINT",
+    "metric": "VARCHAR",
+    "min": "DOUBLE",
+    "mean": "DOUBLE",
+    "max": "DOUBLE",
+}
 #: A mean reproduces a published figure if it lies in its range, widened by this share.
 WIDENED: Final = 0.15
 
@@ -52,6 +59,23 @@ def write_summary(
     path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 
 
+def read_published(path: Path) -> pa.Table:
+    """Published figures: a CSV file with the columns `write_summary` describes.
+
+    Raises:
+        InftdaError: it cannot be read as that.
+    """
+    columns = ", ".join(f'"{name}"::{kind} AS "{name}"' for name, kind in PUBLISHED_COLUMNS.items())
+    try:
+        with duckdb.connect() as connection:
+            return connection.read_csv(str(path)).project(columns).to_arrow_table()
+    except duckdb.Error:
+        raise InftdaError(
+            f"cannot read the published figures {str(path)!r}; give a CSV file with the "
+            f"columns {', '.join(PUBLISHED_COLUMNS)}"
+        ) from None
+
+
 class _Page:
     """Makes the sections of the page from tidy results."""
 
@@ -65,13 +89,7 @@ class _Page:
         )
 
     def load_published(self, path: Path) -> None:
-        try:
-            self.connection.read_csv(str(path)).select(*PUBLISHED_COLUMNS).create("published_file")
-        except duckdb.Error:
-            raise InftdaError(
-                f"cannot read the published figures {str(path)!r}; give a CSV file with the "
-                f"columns {', '.join(PUBLISHED_COLUMNS)}"
-            ) from None
+        self.connection.register("published_file", read_published(path))
         rows = [
             (dataset.name, dataset.published) for dataset in self.spec.datasets if dataset.published
         ]

@@ -113,11 +113,11 @@ class Input:
         """
         try:
             return action()
-        except duckdb.Error as problem:
-            failure = problem
+        except (duckdb.Error, RuntimeError, UnicodeDecodeError) as problem:
+            failure = problem  # the last two for names of columns that are no text
         raise IngestError(self.explain(failure))
 
-    def explain(self, failure: duckdb.Error) -> str:
+    def explain(self, failure: Exception) -> str:
         """What went wrong while reading, without a cell of the table in it."""
         if isinstance(failure, duckdb.OutOfMemoryException):
             return (

@@ -68,7 +68,7 @@ def open_database() -> Iterator[Any]:
     try:
         with duckdb.connect(config=dict.fromkeys(names, "false")) as connection:
             yield connection
-    except duckdb.Error:
+    except (duckdb.Error, RuntimeError):  # the latter for names that are no text
         raise ReleaseError(
             "flows.parquet cannot be read as flows between these areas; it was edited or "
             "damaged: get the release again from its publisher"

@@ -1,21 +1,22 @@
 """Running an experiment: what is done is not done again, and what is half done is not there."""
 
 import itertools
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tiny_experiment import tiny_spec, write_country
 
 from inftda.counts import Counts
+from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.evaluate.metrics import measure
 from inftda.experiments import runner
 from inftda.experiments.runner import (
     MEASURES,
     SCHEMA,
-    Cell,
     cells,
     load_counts,
     run_cell,
@@ -23,7 +24,8 @@ from inftda.experiments.runner import (
     run_once,
 )
 from inftda.experiments.spec import DataSet, Spec
-from inftda.tree import Tree
+from inftda.mechanisms.catalogue import MECHANISMS, SMALL_BLOCK
+from inftda.optimize.segments import optimize_one_by_one
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +210,34 @@ def test_what_takes_too_long_is_given_up_once_and_for_all(place, tmp_path, monke
     assert made == [], "what was given up is not tried again"
 
 
+def test_a_black_box_is_stopped_in_the_middle_of_a_level(tmp_path, monkeypatch):
+    """By a clock of its own, on which solving for one parent takes a second."""
+    solved = []
+
+    def solve(vector, total):
+        solved.append(len(vector))
+        even = np.full(len(vector), total // len(vector))
+        even[: total % len(vector)] += 1
+        return even
+
+    name = "tda-l2-blackbox"
+    slow = replace(MECHANISMS[name], optimize=optimize_one_by_one(solve))
+    monkeypatch.setitem(MECHANISMS, name, slow)
+    monkeypatch.setattr(runner, "LocalEngine", lambda: LocalEngine(1))
+    clock = SimpleNamespace(perf_counter=lambda: float(len(solved)))
+    monkeypatch.setattr(runner, "time", clock)
+    write_country(tmp_path, sizes=(4, 40, 200), trips=20_000)
+    seconds = {}
+    for limit in (100_000, 2_500):
+        del solved[:]
+        spec = tiny_spec(tmp_path, mechanisms=(name,), runs=1, time_limit=limit)
+        (cell,) = cells(spec)
+        released, seconds[limit] = run_once(cell, spec, load_counts(cell.dataset), 1)
+        assert (released is None) == (limit == 2_500)
+    assert seconds[100_000] > 5_000
+    assert 2_500 < seconds[2_500] <= 2_500 + SMALL_BLOCK
+
+
 def test_a_black_box_within_the_limit_is_measured_like_all_others(place, truth):
     spec = tiny_spec(place, mechanisms=("tda-l2-blackbox",), runs=1, time_limit=600)
     table = run_cell(next(iter(cells(spec))), spec, truth)
@@ -249,14 +279,3 @@ def test_counts_of_mechanisms_that_keep_negative_flows_are_measured(place, truth
 def test_a_data_set_that_cannot_be_read_is_told(tmp_path):
     with pytest.raises(InftdaError, match="areas"):
         run_experiment(tiny_spec(tmp_path), tmp_path / "out")
-
-
-def test_results_do_not_hold_the_truth(place, tmp_path, truth):
-    """Not even beside the figures: no column for counts."""
-    assert set(SCHEMA.names) == {
-        "dataset", "setting", "mechanism", "epsilon", "run", "level", "level_name", "measure",
-        "value",
-    }  # fmt: skip
-    assert isinstance(run_experiment(tiny_spec(place), tmp_path), pa.Table)
-    assert Tree.destination_first(truth.tree.axes[0].hierarchy) == truth.tree
-    assert not hasattr(Cell, "truth")

@@ -162,7 +162,13 @@ def test_tables_are_tables(page):
             assert len({line.count("|") for line in lines}) == 1
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00", b"a,b\n1,2\n", b""])
+HEAD = b"dataset,mechanism,epsilon,level,metric,min,mean,max\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, b"\xff\xfe\x00", b"a,b\n1,2\n", b"", HEAD + b"Tiny,InfTDA,1,1,max_error,low,110,120\n"],
+)
 def test_published_figures_that_cannot_be_read_are_told(tmp_path, content):
     file = tmp_path / "published.csv"
     if content is not None:

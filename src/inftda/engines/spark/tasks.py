@@ -114,7 +114,7 @@ def _refine_group(  # noqa: PLR0913, PLR0917 - a group is its number and its row
         truth = np.full(len(places), -1, np.int64)
         truth[np.searchsorted(places, with_truth)] = np.arange(len(with_truth))
         areas = tuple(numbers[places] for numbers in frontier.areas)
-        setting = shipment.setting(group, top=int(top), threads=_threads())
+        setting = shipment.setting(group, int(top), top=int(top), threads=_threads())
         yield from mechanism.refine(Nodes(areas, frontier.value[places], truth), counts, setting)
         setting.spending.finish()
 
