@@ -48,6 +48,12 @@ docs: $(VENV)/.dev    ## Build the documentation into site/, strictly
 bench: $(VENV)/.dev   ## Run all benchmarks and write docs/performance.md
 	@INFTDA_DATA=$(DATA) $(BIN)/python benchmarks/run.py
 
+audit: $(VENV)/.dev   ## The long black-box audit: claims, lower bounds, planted faults
+	@PYTHONPATH=tests $(BIN)/python benchmarks/audit_report.py
+
+fuzz: $(VENV)/.dev    ## Ten minutes of damaged input
+	@$(BIN)/python tests/bad_input/fuzz.py --minutes 10
+
 clean:                ## Remove everything made here
 	rm -rf $(VENV) build dist site demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
