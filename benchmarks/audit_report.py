@@ -24,7 +24,7 @@ from audit import faults
 from audit.boxes import Calls, Commands, Copies, Runs, secure, seeded
 from audit.cases import ONE, PLANTED, PLANTED_SLOW, WEAK, Claim, all_claims
 from audit.evidence import ODDS, Box, Finding, audit
-from audit.independence import LARGEST, likeness
+from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import FAR_TOO_MANY_TRIPS, PAIRS, table_of_people
 from inftda.noise.selfcheck import self_check_samplers
 
@@ -79,8 +79,8 @@ def check_likeness(is_planted: bool) -> tuple[str, float]:  # noqa: FBT001 - map
             sample = box.draw(50_000, 0)
     else:
         sample = box.draw(50_000, 0)
-    rows = sample.left.reshape(-1, 5, 5).transpose(0, 2, 1).reshape(-1, 25)
-    return "bits shared by blocks of work" if is_planted else "sound", likeness(rows)
+    value = likeness(in_tree_order(sample.left, 5))
+    return "bits shared by blocks of work" if is_planted else "sound", value
 
 
 def main() -> int:

@@ -19,10 +19,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 import measure
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
+from inftda.engines.spark import SparkEngine
+from inftda.engines.spark.drawing import ON_EXECUTORS
+from inftda.engines.spark.session import PRIVATE, QUIET, without_pandas_warning
 from inftda.experiments.country import make_country
 from inftda.hierarchy import Hierarchy
 from inftda.ingest import read_leaves
@@ -132,12 +136,6 @@ def run_local(folder, threads, out):
 
 
 def run_spark(folder, workers, out):
-    from pyspark.sql import SparkSession
-
-    from inftda.engines.spark import SparkEngine
-    from inftda.engines.spark.drawing import ON_EXECUTORS
-    from inftda.engines.spark.session import PRIVATE, QUIET, without_pandas_warning
-
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={QUIET}"
     builder = SparkSession.builder.master(f"local-cluster[{workers},1,{MEMORY_MB}]")
@@ -228,9 +226,8 @@ def show(result):
         cells = [
             f"{part['seconds']:6.1f} ({part['processor']:5.1f})" if part else "-" for part in parts
         ]
-        print(
-            f"{row['engine']:6}  {row['cores']:5}  {'  '.join(f'{c:13}' for c in cells)}  {row['flows']:,}"
-        )
+        shown = "  ".join(f"{cell:13}" for cell in cells)
+        print(f"{row['engine']:6}  {row['cores']:5}  {shown}  {row['flows']:,}")
     year = result["year"]
     print(", ".join(f"{name} {ns:.0f}" for name, ns in year["costs"].items()), "(processor time)")
     parts = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in year["seconds"].items())

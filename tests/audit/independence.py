@@ -29,3 +29,9 @@ def likeness(rows: NDArray[np.float64]) -> float:
     # A sum of n - lag products of independent numbers of variance 1 has that variance.
     lags = np.arange(2 * rows.shape[1], n - n // 8)
     return float(np.max(np.abs(products[lags]) / np.sqrt(n - lags)))
+
+
+def in_tree_order(rows: NDArray[np.float64], n_origins: int) -> NDArray[np.float64]:
+    """Cells from origin by destination to destination by origin: the order they are drawn in."""
+    cells = rows.reshape(len(rows), n_origins, -1)
+    return cells.transpose(0, 2, 1).reshape(rows.shape)

@@ -10,7 +10,7 @@ import inftda
 from audit.boxes import MECHANISMS, Calls, Commands, Copies, Runs, seeded
 from audit.cases import ONE, WEAK, Claim, all_claims
 from audit.evidence import audit
-from audit.independence import LARGEST, likeness
+from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import FAR_TOO_MANY_TRIPS, FLAT, PAIRS, table_of_people
 from inftda.errors import IngestError
 from inftda.noise.entropy import SeededSource
@@ -79,12 +79,7 @@ def test_releases_made_one_by_one_keep_their_claim(name):
 def test_copies_in_one_release_are_independent_of_one_another():
     sample = Copies(PAIRS["both ends moved"], "inftda", ONE).draw(30_000, 0)
     for side in (sample.left, sample.right):
-        assert likeness(in_tree_order(side)) < LARGEST
-
-
-def in_tree_order(rows):
-    """From origin and destination to destination and origin."""
-    return rows.reshape(-1, 5, 5).transpose(0, 2, 1).reshape(-1, 25)
+        assert likeness(in_tree_order(side, 5)) < LARGEST
 
 
 @pytest.mark.xfail(
