@@ -257,7 +257,12 @@ def many_digits():
 
 
 @pytest.mark.parametrize(
-    ("name", "unit", "others"), [case for case in CASES if case.values[2] == FEW]
+    ("name", "unit"),
+    [
+        pytest.param(*case.values[:2], id=f"{case.values[0]}, {case.values[1].describe()}")
+        for case in CASES
+        if case.values[2] == FEW
+    ],
 )
 @pytest.mark.usefixtures("many_digits")
 def test_the_noise_of_every_level_costs_exactly_its_rho(name, unit):

@@ -141,8 +141,10 @@ class Rows:
 
 def _look_up(frame: DataFrame, axes: Sequence[tuple[str, Hierarchy]]) -> DataFrame:
     session: SparkSession = frame.sparkSession
+    tables: dict[int, DataFrame] = {}
     for i, (_, hierarchy) in enumerate(axes):
-        names = [f"code_{i}", f"at_{i}"]
-        areas = session.createDataFrame(area_lookup(hierarchy).rename_columns(names))
-        frame = frame.join(F.broadcast(areas), names[0], "left")
+        if id(hierarchy) not in tables:  # origin and destination often share one
+            tables[id(hierarchy)] = session.createDataFrame(area_lookup(hierarchy))
+        areas = tables[id(hierarchy)].toDF(f"code_{i}", f"at_{i}")
+        frame = frame.join(F.broadcast(areas), f"code_{i}", "left")
     return frame
