@@ -3,8 +3,10 @@ a release of 10 billion rows on a cluster.
 
 python benchmarks/spark.py [--rows N] [--json]
 
-Times are of the second of two releases: Java is warm, kernels are compiled. Processor seconds
-are those of all processes that took part, so they hardly depend on what else the machine does.
+Times are of a process that has made a release before: Java is warm, kernels are compiled.
+Processor seconds are those of all processes that took part, so they hardly depend on what else
+the machine does. Costs a row, a leaf and a draw follow from two tables of different size, so that
+what every release costs is left out.
 """
 
 import argparse
@@ -46,7 +48,11 @@ YEAR = {"rows": 10_000_000_000, "leaves": 500_000_000, "draws": 10_000_000_000}
 CLUSTER_CORES = 20 * 16
 #: Share of the cores that is at work on average: stragglers, shuffles, waiting for disks.
 UTILISATION = 0.5
-WARM_UP_ROWS = 500_000
+#: How many times smaller the other table is.
+SMALLER = 5
+PARTS = ("warm-up", "small", "table")
+SIZE_OF = {"warm-up": "small", "small": "small", "table": "table"}
+N_FILES = 8
 
 
 class Clock:
@@ -86,30 +92,26 @@ def _is_ours(number, parents):
 
 
 def write_trips(folder, rows):
-    """A row for every trip of a country with census sections, in any order."""
+    """A row for every trip of a country with census sections, in any order, in some files."""
     country = make_country(measure.SECTIONS, rows)
     codes = country.areas.codes(country.areas.depth)
-    trip = np.random.default_rng(1).permutation(
-        np.repeat(np.arange(len(country.count)), country.count)
-    )
-    ends = {"origin": country.origin, "destination": country.destination}
-    pq.write_table(
-        pa.table(
-            {
-                name: pa.DictionaryArray.from_arrays(pa.array(numbers[trip]), codes)
-                for name, numbers in ends.items()
-            }
-        ),
-        folder / "trips.parquet",
-        row_group_size=1 << 20,
-    )
+    trips = np.repeat(np.arange(len(country.count)), country.count)
+    np.random.default_rng(1).shuffle(trips)
+    (folder / "trips").mkdir(parents=True)
+    for number, part in enumerate(np.array_split(trips, N_FILES)):
+        ends = {"origin": country.origin[part], "destination": country.destination[part]}
+        columns = {
+            name: pa.DictionaryArray.from_arrays(pa.array(numbers), codes)
+            for name, numbers in ends.items()
+        }
+        pq.write_table(pa.table(columns), folder / "trips" / f"{number}.parquet")
     pq.write_table(country.areas.to_table(), folder / "areas.parquet")
 
 
 def load(folder):
     areas = Hierarchy.read(folder / "areas.parquet")
     tree = Tree.destination_first(areas)
-    return tree, [("origin", areas), ("destination", areas)], str(folder / "trips.parquet")
+    return tree, [("origin", areas), ("destination", areas)], str(folder / "trips")
 
 
 def settings(tree, engine, progress):
@@ -132,7 +134,7 @@ def run_local(folder, threads, out):
     writer.close()
     clock.lap("draw")
     sizes = {"leaves": len(leaves.counts), "draws": sum(draws.values()), "flows": writer.n_flows}
-    return {"engine": "local", "cores": threads, **sizes, **clock.laps}
+    return {**sizes, **clock.laps}
 
 
 def run_spark(folder, workers, out):
@@ -145,8 +147,8 @@ def run_spark(folder, workers, out):
     with without_pandas_warning():
         session = builder.getOrCreate()
     results = {}
-    for part in ("warm-up", "table"):
-        tree, axes, trips = load(folder / part)
+    for part in PARTS:
+        tree, axes, trips = load(folder / SIZE_OF[part])
         clock = Clock()
         with SparkEngine(session).started() as started:
             leaves = started.read(
@@ -164,7 +166,7 @@ def run_spark(folder, workers, out):
                 leaves, out / part, tree=tree, plan=plan, mechanism=mechanism_named("inftda"),
                 setting=setting,
             )  # fmt: skip
-        results = {"engine": "spark", "cores": workers, "flows": flows, **clock.laps}
+        results[part] = {"flows": flows, **clock.laps}
     session.stop()
     return results
 
@@ -173,16 +175,15 @@ def compare(rows):
     """One row for each engine and number of cores, each run in a process of its own."""
     found = []
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        for part, n in (("warm-up", WARM_UP_ROWS), ("table", rows)):
-            (folder / part).mkdir()
-            write_trips(folder / part, n)
+        for part, n in (("small", rows // SMALLER), ("table", rows)):
+            write_trips(Path(temporary) / part, n)
         for engine in ("local", "spark"):
             for cores in (1, 2):
                 command = [sys.executable, __file__, "--one", engine, str(cores), temporary]
                 print(f"{engine} {cores} ...", file=sys.stderr, flush=True)
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                found.append(json.loads(done.stdout.splitlines()[-1]))
+                parts = json.loads(done.stdout.splitlines()[-1])
+                found.append({"engine": engine, "cores": cores, **parts})
     return found
 
 
@@ -190,46 +191,52 @@ def run_one(engine, cores, folder):
     with tempfile.TemporaryDirectory() as out:
         if engine == "spark":
             return run_spark(Path(folder), cores, Path(out))
-        run_local(Path(folder) / "warm-up", cores, Path(out) / "warm-up.parquet")
-        return run_local(Path(folder) / "table", cores, Path(out) / "flows.parquet")
+        return {
+            part: run_local(Path(folder) / SIZE_OF[part], cores, Path(out) / part) for part in PARTS
+        }
 
 
 def estimate(found, rows):
     """Processor time a row, a leaf and a draw on Spark, and what a year would take."""
-    local = found[0]
-    spark = found[-1]
-    draws_alone = local["draw"]["processor"]
+    local, spark = found[0], found[-1]
+
+    def more(run, phase):
+        """Processor nanoseconds that the large table takes beyond the small one."""
+        return (run["table"][phase]["processor"] - run["small"][phase]["processor"]) * 1e9
+
+    leaves = local["table"]["leaves"] - local["small"]["leaves"]
+    draws = local["table"]["draws"] - local["small"]["draws"]
     costs = {
-        "row_ns": spark["read"]["processor"] / rows * 1e9,
-        # The first pass over the leaves: from Java to Python, up the tree, summed up in Java.
-        "leaf_ns": spark["driver"]["processor"] / local["leaves"] * 1e9,
-        "draw_ns": draws_alone / local["draws"] * 1e9,
+        "row": more(spark, "read") / (rows - rows // SMALLER),
+        # One pass over the leaves: from Java to Python, up the tree, summed up in Java.
+        "leaf, summed up": more(spark, "driver") / leaves,
+        # What routing, sorting and writing take beyond the draws.
+        "leaf, shipped": (more(spark, "executors") - more(local, "draw")) / leaves,
+        "draw": more(local, "draw") / draws,
     }
-    # What moving leaves to their subtrees, sorting and writing take beyond the draws.
-    beyond = max(spark["executors"]["processor"] - draws_alone, 0.0)
-    costs["shipped_leaf_ns"] = beyond / local["leaves"] * 1e9
-    work = {
-        "read": YEAR["rows"] * costs["row_ns"],
-        "sums": YEAR["leaves"] * costs["leaf_ns"],
-        "ship": YEAR["leaves"] * costs["shipped_leaf_ns"],
-        "draw": YEAR["draws"] * costs["draw_ns"],
+    times = dict(
+        zip(costs, (YEAR["rows"], YEAR["leaves"], YEAR["leaves"], YEAR["draws"]), strict=True)
+    )
+    seconds = {
+        name: times[name] * cost / 1e9 / (CLUSTER_CORES * UTILISATION)
+        for name, cost in costs.items()
     }
-    seconds = {name: ns / 1e9 / (CLUSTER_CORES * UTILISATION) for name, ns in work.items()}
-    return {"costs": costs, "seconds": seconds, "minutes": sum(seconds.values()) / 60}
+    return {"costs_ns": costs, "seconds": seconds, "minutes": sum(seconds.values()) / 60}
 
 
 def show(result):
     print(f"{result['rows']:,} rows; wall-clock (processor) seconds")
     print("engine  cores  read           first levels   the rest       flows")
     for row in result["runs"]:
-        parts = [row["read"], row.get("driver"), row.get("executors") or row.get("draw")]
+        table = row["table"]
+        parts = [table["read"], table.get("driver"), table.get("executors") or table.get("draw")]
         cells = [
             f"{part['seconds']:6.1f} ({part['processor']:5.1f})" if part else "-" for part in parts
         ]
         shown = "  ".join(f"{cell:13}" for cell in cells)
-        print(f"{row['engine']:6}  {row['cores']:5}  {shown}  {row['flows']:,}")
+        print(f"{row['engine']:6}  {row['cores']:5}  {shown}  {table['flows']:,}")
     year = result["year"]
-    print(", ".join(f"{name} {ns:.0f}" for name, ns in year["costs"].items()), "(processor time)")
+    print("processor ns:", ", ".join(f"{ns:.0f} a {name}" for name, ns in year["costs_ns"].items()))
     parts = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in year["seconds"].items())
     print(
         f"{YEAR['rows']:,} rows, {YEAR['leaves']:,} pairs, {YEAR['draws']:,} draws on "

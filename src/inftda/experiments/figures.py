@@ -35,6 +35,7 @@ def draw_figures(results: pa.Table, folder: Path, *, setting: str = "ours") -> l
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
         connection.register("results", results)
         connection.execute(
             "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "
@@ -59,6 +60,7 @@ def draw_zoom_in(results: pa.Table, path: Path, *, dataset: str, epsilon: float)
     """
     pyplot = _pyplot()
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
         connection.register("results", results)
         connection.execute(
             "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "

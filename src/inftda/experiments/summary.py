@@ -51,6 +51,7 @@ def write_summary(
         figures: pictures to show, relative to the page.
     """
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
         connection.register("results", results)
         page = _Page(connection, spec)
         if published is not None:

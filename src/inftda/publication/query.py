@@ -67,6 +67,8 @@ def open_database() -> Iterator[Any]:
     names = "autoinstall_known_extensions", "autoload_known_extensions"
     try:
         with duckdb.connect(config=dict.fromkeys(names, "false")) as connection:
+            # The bar goes to standard output, which is for results.
+            connection.execute("SET enable_progress_bar = false")
             yield connection
     except (duckdb.Error, RuntimeError):  # the latter for names that are no text
         raise ReleaseError(
