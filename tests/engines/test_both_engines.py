@@ -109,6 +109,17 @@ def test_noise_so_large_that_nothing_survives_gives_an_empty_release_that_verifi
     assert cells == {}
 
 
+def test_an_empty_table_is_released_like_any_other_where_the_total_is_not_public(engine, publish):
+    """An error would tell it from a table with one person in it."""
+    codes = COUNTRY.areas.codes(COUNTRY.areas.depth).to_pylist()[:1]
+    nobody = pa.table({"origin": codes, "destination": codes, "count": [0]})
+    made, cells = publish(
+        nobody, areas=COUNTRY.areas, engine=engine, neighbours="add-remove", **BUDGET
+    )
+    assert sum(cells.values()) == made.total >= 0
+    list(verify(made.table.parent))
+
+
 def test_a_stability_histogram_releases_large_true_cells_only(engine, publish):
     made, cells = publish(
         FLOWS, areas=COUNTRY.areas, engine=engine, mechanism="stability-histogram", **BUDGET

@@ -144,7 +144,6 @@ PEOPLE = flows(person=["a", None])
         (flows(), {"person": "person"}),
         (flows(), {"person": "origin"}),
         (flows(), {"count": "destination"}),
-        (flows(origin=["9", "9"]), {"unplaceable": "drop", "unit": PrivacyUnit("add-remove")}),
         (flows(), {"unplaceable": "drop"}),
         (flows(), {"unplaceable": "burn"}),
         (flows(), {"unplaceable": "outside"}),

@@ -128,7 +128,19 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         *areas, counts = (as_numpy(column.combine_chunks()) for column in result.columns)
         del result
         _check_flaws(areas[0], counts, rows, workspace)
-    return _make_leaves(areas, counts, table.label, is_dropping=unplaceable == "drop")
+    if not may_be_empty(unit):
+        _check_not_empty(counts, table.label, is_dropping=unplaceable == "drop")
+    return _make_leaves(areas, counts, table.label)
+
+
+def may_be_empty(unit: PrivacyUnit | None) -> bool:
+    """Whether a table without trips is released like any other.
+
+    Privacy:
+        Unless the total is public, an empty table has neighbours that are not empty, and an
+        error would tell them apart.
+    """
+    return unit is not None and not unit.root_is_public
 
 
 def check_policy(
@@ -207,20 +219,21 @@ def flaw_message(
     )
 
 
-def _make_leaves(
-    areas: list[NDArray[np.int32]], counts: NDArray[np.int64], label: str, *, is_dropping: bool
-) -> Leaves:
+def _check_not_empty(counts: NDArray[np.int64], label: str, *, is_dropping: bool) -> None:
     if len(counts) == 0:
         raise IngestError(no_rows_message(label, is_dropping=is_dropping))
+    if counts.max() == 0:
+        raise IngestError(all_zero_message(label))
+
+
+def _make_leaves(areas: list[NDArray[np.int32]], counts: NDArray[np.int64], label: str) -> Leaves:
     # Summed in halves: each half is exact in int64 whatever the counts are.
     high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
-    if counts.min() < 0 or (high << 32) + low > MAX_INT64:
+    if counts.min(initial=0) < 0 or (high << 32) + low > MAX_INT64:
         raise IngestError(too_many_message(label))
-    if counts.min() == 0:
+    if counts.min(initial=1) == 0:
         positive = counts > 0
         areas, counts = [axis[positive] for axis in areas], counts[positive]
-    if len(counts) == 0:
-        raise IngestError(all_zero_message(label))
     return Leaves(tuple(areas), counts)
 
 

@@ -30,6 +30,7 @@ from inftda.ingest.leaves import (
     all_zero_message,
     check_policy,
     flaw_message,
+    may_be_empty,
     no_rows_message,
     too_many_message,
 )
@@ -101,25 +102,29 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     areas = area_columns(len(axes))
     placed = rows.placed(is_dropping=unplaceable == "drop")
     if person is None:
-        return _count(placed, areas, rows, is_dropping=unplaceable == "drop")
+        return _count(placed, areas, rows, unit, is_dropping=unplaceable == "drop")
     personal = group_by_person(placed, areas, unit).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         _check(table.attempt(lambda: _summary(personal, areas)), rows)
         bounding = Bounding(unit, random_source)
         bounded = keep_bounded(personal, areas, table=table, bounding=bounding)
-        return _count(bounded, areas, rows, is_dropping=unplaceable == "drop")
+        return _count(bounded, areas, rows, unit, is_dropping=unplaceable == "drop")
     finally:
         personal.unpersist()
 
 
-def _count(placed: DataFrame, areas: list[str], rows: Rows, *, is_dropping: bool) -> SparkLeaves:
+def _count(
+    placed: DataFrame, areas: list[str], rows: Rows, unit: PrivacyUnit, *, is_dropping: bool
+) -> SparkLeaves:
     """Trips per leaf, kept by the executors and checked."""
     counted = placed.groupBy(*areas).agg(F.try_sum("n").alias("n"))
     counted = counted.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         summary = rows.table.attempt(lambda: _summary(counted, areas))
         _check(summary, rows)
-        _check_total(summary, rows.table, is_dropping=is_dropping)
+        _check_total(summary, rows.table)
+        if not may_be_empty(unit):
+            _check_not_empty(summary, rows.table, is_dropping=is_dropping)
     except BaseException:
         counted.unpersist()
         raise
@@ -177,12 +182,15 @@ def _check(summary: _Summary, rows: Rows) -> None:
         )
 
 
-def _check_total(summary: _Summary, table: Table, *, is_dropping: bool) -> None:
+def _check_not_empty(summary: _Summary, table: Table, *, is_dropping: bool) -> None:
     if not summary.has_rows:
         raise IngestError(no_rows_message(table.label, is_dropping=is_dropping))
+    if summary.total == 0:
+        raise IngestError(all_zero_message(table.label))
+
+
+def _check_total(summary: _Summary, table: Table) -> None:
     if summary.total is None or summary.total >= 2**63:
         raise IngestError(too_many_message(table.label))
     if summary.total > MAX_TOTAL:
         raise IngestError("the total number of trips is beyond 2^60; split the table into parts")
-    if summary.total == 0:
-        raise IngestError(all_zero_message(table.label))
