@@ -42,7 +42,9 @@ def patients():
     ("neighbours", "options"),
     [
         ("substitute", {}),
-        ("substitute", {"tree": "origin", "trips": 2, "exactly": False}),
+        pytest.param(
+            "substitute", {"tree": "origin", "trips": 2, "exactly": False}, marks=pytest.mark.slow
+        ),
         ("add-remove", {"trips": 2, "distinct": True}),
     ],
 )
@@ -76,7 +78,15 @@ def test_origins_and_destinations_may_have_different_areas(engine, publish):
     assert cells == {("1", "x"): 3, ("1", "y"): 40, ("2", "y"): 500}
 
 
-@pytest.mark.parametrize("mechanism", ["inftda", "inftda-descending", "tda-l2", "tda-linf"])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "inftda",
+        "tda-l2",
+        pytest.param("inftda-descending", marks=pytest.mark.slow),
+        pytest.param("tda-linf", marks=pytest.mark.slow),
+    ],
+)
 def test_a_top_down_release_is_positive_whole_complete_and_verifies(engine, publish, mechanism):
     made, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, mechanism=mechanism, **BUDGET)
     assert all(flow > 0 for flow in cells.values())
@@ -149,11 +159,6 @@ def test_a_seeded_release_repeats_and_is_not_private(engine, publish):
     assert not twice[0][0].manifest.private
 
 
-def test_two_releases_of_the_same_table_differ(engine, publish):
-    twice = [publish(FLOWS, areas=COUNTRY.areas, engine=engine, **BUDGET)[1] for _ in range(2)]
-    assert twice[0] != twice[1]
-
-
 PEOPLE = pa.table(
     {
         "person": ["a", "a", "a", "b", "c", "c"],
@@ -165,7 +170,7 @@ TOWNS = {"town": ["1", "2", "3"]}
 
 
 @pytest.mark.parametrize(
-    ("trips", "distinct", "total"), [(1, False, 3), (2, False, 5), (2, True, 4), (3, False, 6)]
+    ("trips", "distinct", "total"), [(2, False, 5), (2, True, 4), (3, False, 6)]
 )
 def test_nobody_has_more_trips_than_the_unit_says(engine, publish, trips, distinct, total):
     made, cells = publish(
@@ -210,10 +215,13 @@ def test_rows_that_cannot_be_placed_go_outside_or_are_dropped(engine, publish):
     assert dropped == {("1", "2"): 5}
 
 
-def test_the_manifests_of_both_engines_say_the_same(engine, publish):
-    made, _ = publish(FLOWS, areas=COUNTRY.areas, engine=engine, **BUDGET)
-    expected, _ = publish(FLOWS, areas=COUNTRY.areas, **BUDGET)
-    said, other = made.manifest.to_dict(), expected.manifest.to_dict()
-    assert said.pop("n_flows") != 0
-    other.pop("n_flows")
-    assert said == other
+def test_two_releases_differ_and_their_manifests_say_what_the_other_engine_says(engine, publish):
+    twice = [publish(FLOWS, areas=COUNTRY.areas, engine=engine, **BUDGET) for _ in range(2)]
+    assert twice[0][1] != twice[1][1]
+    said, expected = (
+        made.manifest.to_dict()
+        for made in (twice[0][0], publish(FLOWS, areas=COUNTRY.areas, **BUDGET)[0])
+    )
+    assert said.pop("n_flows") > 0
+    assert expected.pop("n_flows") > 0
+    assert said == expected
