@@ -64,10 +64,21 @@ def spark():
     with without_pandas_warning():
         session = builder.getOrCreate()
     yield session
-    logs = Path(os.environ.get("SPARK_HOME") or Path(sys.modules["pyspark"].__file__).parent)
-    number = session.sparkContext.applicationId
+    logs = logs_of(session)
     session.stop()
-    shutil.rmtree(logs / "work" / number, ignore_errors=True)
+    shutil.rmtree(logs, ignore_errors=True)
+
+
+def logs_of(session) -> Path:
+    """Where the executors of a cluster on this machine write what they print."""
+    home = os.environ.get("SPARK_HOME") or Path(sys.modules["pyspark"].__file__).parent
+    return Path(home) / "work" / session.sparkContext.applicationId
+
+
+@pytest.fixture
+def executor_logs(spark):
+    """A folder for each executor, with its standard output and error."""
+    return logs_of(spark)
 
 
 @pytest.fixture(params=["local", "spark"])

@@ -1,12 +1,14 @@
 """The work of a cluster carried out in this process: same steps, same tasks, no Spark."""
 
 from fractions import Fraction
+from math import inf
 
 import numpy as np
 import pyarrow as pa
 
 from inftda.engines.local import LocalEngine
 from inftda.engines.spark import tasks
+from inftda.engines.spark.cost import CostModel
 from inftda.engines.spark.keys import draw_secret
 from inftda.engines.spark.scales import charge_all
 from inftda.engines.spark.shipment import Shipment, pack
@@ -47,7 +49,8 @@ class OneProcess:
         charged = charge_all(plan, self.spending)
         setting = Setting(charged.whole(), DiscreteGaussian, source, LocalEngine(1))
         chosen = mechanism_named(mechanism)
-        self.frontier = Trunk(tree, self.leaves, chosen, setting, groups).grow()
+        self.model = CostModel.of(tree, plan)
+        self.frontier = Trunk(self.model, self.leaves, chosen, setting, groups, inf).grow()
         self.shipment = Shipment(
             tree, pack(chosen), charged, DiscreteGaussian, draw_secret(source), is_secure=False
         )

@@ -49,7 +49,7 @@ def test_subtrees_in_which_nobody_travels_are_refined_beside_those_with_trips():
     tree = Tree.build([Axis("town", towns)], ["town", "town"])
     made = OneProcess(tree, (np.array([4], np.int32),), np.array([10]), groups=1, rho=5000)
     made.frontier = Frontier.of(
-        tree, [(tree.levels[1], (np.array([0, 1], np.int32),), np.array([5, 10]))], groups=1
+        made.model, [(tree.levels[1], (np.array([0, 1], np.int32),), np.array([5, 10]))], groups=1
     )
     cells = made.release()
     assert cells.pop(("e",)) == 10

@@ -205,6 +205,24 @@ def test_settings_and_memory_of_the_session_are_as_before(spark, tmp_path):
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
 
+def test_logs_of_executors_name_nobody(spark, executor_logs, tmp_path):
+    people = pa.table(
+        {
+            "person": ["Jane-Doe-4711", "Jane-Doe-4711", "John-Doe-0815"],
+            "origin": ["hideout-1", "hideout-2", "hideout-2"],
+            "destination": ["hideout-2", "hideout-2", "hideout-1"],
+        }
+    )
+    release(
+        people, {"town": ["hideout-1", "hideout-2", "elsewhere"]}, out=tmp_path / "release",
+        person="person", neighbours="add-remove", engine=SparkEngine(spark, groups=2), **BUDGET,
+    )  # fmt: skip
+    logs = [path.read_text() for path in executor_logs.glob("*/std*")]
+    assert len(logs) == 4
+    assert all("-Doe-" not in log for log in logs)
+    assert all("hideout" not in log for log in logs)
+
+
 def test_the_command_line_takes_spark(spark, tmp_path, capsys):
     assert spark is not None
     pq.write_table(COUNTRY.flows(), tmp_path / "flows.parquet")

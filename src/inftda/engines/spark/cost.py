@@ -1,43 +1,59 @@
-"""How much work lies below released nodes: from what is released and the public tree alone.
+"""How much work lies below released nodes: from what is released and public parameters alone.
 
 Which subtrees go to which executor decides which flows stand in which file, so it must not
 depend on the truth.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.privacy.plan import Plan
 from inftda.tree import Tree, TreeLevel
 
-#: What moving, sorting and writing one leaf costs, in draws.
-LEAF_COST = 8.0
+#: What a true leaf costs, in draws, as far as released trips tell how many there are: it is
+#: moved twice, sorted, and its flow written.
+TRIP_COST = 16.0
+#: Surviving nodes have this many times the noise scale on average, or more.
+LEAST_SURVIVOR = 0.5
 
 
-def subtree_cost(
-    tree: Tree,
-    level: TreeLevel,
-    areas: tuple[NDArray[np.int32], ...],
-    value: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Draws below each released node, about: no more nodes can survive than there are trips.
+@dataclass(frozen=True)
+class CostModel:
+    """Estimates the work below released nodes.
 
-    Args:
+    Attributes:
         tree: the public tree.
-        level: where the nodes stand.
-        areas: int32 area numbers of the nodes, one array per axis.
-        value: int64, their released counts.
-
-    Returns:
-        float64, one number a node, in draws; leaves cost what writing them does.
+        sigma: noise scale of each measured level, by its index.
     """
-    cost = np.zeros(len(value))
-    parents = np.ones(len(value))
-    for deeper in levels_below(tree, level):
-        children = n_descendants(level, deeper, areas)
-        cost += np.minimum(value, parents) * (children / parents)
-        parents = children
-    cost += LEAF_COST * np.minimum(value, parents)
-    return cost
+
+    tree: Tree
+    sigma: Mapping[int, float]
+
+    @classmethod
+    def of(cls, tree: Tree, plan: Plan) -> "CostModel":
+        """The model for a plan."""
+        return cls(tree, {level.index: level.sigma for level in plan.levels})
+
+    def subtrees(
+        self, level: TreeLevel, areas: tuple[NDArray[np.int32], ...], value: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """float64: the work below each released node, in draws; about, and never 0.
+
+        Args:
+            level: where the nodes stand.
+            areas: int32 area numbers of the nodes, one array per axis.
+            value: int64, their released counts.
+        """
+        cost, parents, possible = np.zeros(len(value)), np.ones(len(value)), np.ones(len(value))
+        for deeper in levels_below(self.tree, level):
+            above, possible = possible, n_descendants(level, deeper, areas)
+            cost += parents * (possible / above)
+            survivors = value / max(1.0, LEAST_SURVIVOR * self.sigma[deeper.index])
+            parents = np.clip(survivors, 1.0, possible)
+        return cost + TRIP_COST * np.minimum(value, possible)
 
 
 def levels_below(tree: Tree, level: TreeLevel) -> tuple[TreeLevel, ...]:

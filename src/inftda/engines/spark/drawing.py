@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from inftda.engines.spark import tasks
+from inftda.engines.spark.cost import CostModel
 from inftda.engines.spark.frontier import Frontier
 from inftda.engines.spark.keys import draw_secret
 from inftda.engines.spark.leaves import SparkLeaves
@@ -51,6 +52,7 @@ class Drawing:
         setting: the release's account, noise and random bits.
         staging: address of a folder that driver and executors both reach, or None.
         groups: into how many groups subtrees are cut, at least about.
+        group_cost: the most work of a group, in draws, about.
     """
 
     leaves: SparkLeaves
@@ -60,6 +62,7 @@ class Drawing:
     setting: Setting
     staging: str | None
     groups: int
+    group_cost: float
 
     def run(self, plan: Any) -> tuple[int, int]:
         """Charge the plan, draw and write; returns sum and number of the flows.
@@ -80,7 +83,15 @@ class Drawing:
     def _refine(self, mechanism: TopDown, charged: Charged) -> tuple[int, int]:
         """Top-down: the trunk here, the subtrees on the executors."""
         on_driver = replace(self.setting, spending=charged.whole())
-        frontier = Trunk(self.tree, self.leaves, mechanism, on_driver, self.groups).grow()
+        trunk = Trunk(
+            model=CostModel.of(self.tree, charged.plan),
+            leaves=self.leaves,
+            mechanism=mechanism,
+            setting=on_driver,
+            groups=self.groups,
+            group_cost=self.group_cost,
+        )
+        frontier = trunk.grow()
         if frontier.n_groups:
             self._write_subtrees(frontier, charged)
         else:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from inftda.tree import Tree
 
 #: Groups of subtrees for each core, so that slow ones even out.
 GROUPS_PER_CORE = 4
+#: Work of a group, in draws: a few seconds and less than 1 GB on an executor.
+GROUP_COST = float(1 << 26)
 #: Into how many partitions Spark shuffles, and its own default: far too many for two cores
 #: and too few for hundreds.
 PARTITIONS, SPARK_DEFAULT = "spark.sql.shuffle.partitions", "200"
@@ -33,8 +36,9 @@ class SparkEngine:
         master: URL of the cluster for a new session; as Spark is configured by default.
         staging: address of a private folder that driver and executors both reach, such as
             "hdfs:///user/me/private"; not needed where they share the disk of the output.
-        groups: into how many groups subtrees are cut, at least about; a few for each core
-            of the cluster by default. A seeded release repeats for the same number only.
+        groups: into how many groups subtrees are cut, about; by default a few for each core of
+            the cluster, and more if they would be large. A seeded release repeats for the
+            same number only.
     """
 
     session: SparkSession | None = None
@@ -71,8 +75,14 @@ class SparkEngine:
         """
         given = None if self.session is None else nullcontext(self.session)
         with given or opened(self.master) as session, ExitStack() as stack:
-            groups = self.groups or GROUPS_PER_CORE * session.sparkContext.defaultParallelism
-            yield StartedEngine(session, self.staging, groups, stack)
+            cores = session.sparkContext.defaultParallelism
+            yield StartedEngine(
+                session=session,
+                staging=self.staging,
+                groups=self.groups or GROUPS_PER_CORE * cores,
+                group_cost=inf if self.groups else GROUP_COST,
+                stack=stack,
+            )
 
 
 @dataclass(frozen=True)
@@ -83,12 +93,14 @@ class StartedEngine:
         session: the session.
         staging: see `SparkEngine`.
         groups: likewise.
+        group_cost: the most work of a group, in draws, about.
         stack: what to do when the release is made or has failed.
     """
 
     session: SparkSession
     staging: str | None
     groups: int
+    group_cost: float
     stack: ExitStack
 
     def read(
@@ -144,6 +156,7 @@ class StartedEngine:
             setting=setting,
             staging=self.staging,
             groups=self.groups,
+            group_cost=self.group_cost,
         )
         with settings(self.session, self._partitions()):
             return drawing.run(plan)

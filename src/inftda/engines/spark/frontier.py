@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.engines.spark.cost import subtree_cost
+from inftda.engines.spark.cost import CostModel
 from inftda.engines.spark.matching import Areas, Ascent, Matcher, first_leaves
 from inftda.tree import Tree, TreeLevel
 
@@ -37,7 +37,7 @@ class Frontier:
     @classmethod
     def of(
         cls,
-        tree: Tree,
+        model: CostModel,
         parts: Sequence[tuple[TreeLevel, Areas, NDArray[np.int64]]],
         *,
         groups: int,
@@ -45,15 +45,16 @@ class Frontier:
         """Put subtrees of several levels in tree order and cut them into groups.
 
         Args:
-            tree: the public tree.
+            model: what subtrees cost.
             parts: level, areas and released counts of the subtrees of each level.
             groups: the most groups; each has at least one subtree.
         """
+        tree = model.tree
         level = np.concatenate([np.full(len(value), at.index, np.int32) for at, _, value in parts])
         n_axes = range(len(tree.axes))
         areas = tuple(np.concatenate([numbers[axis] for _, numbers, _ in parts]) for axis in n_axes)
         value = np.concatenate([value for _, _, value in parts])
-        cost = np.concatenate([subtree_cost(tree, *part) for part in parts])
+        cost = np.concatenate([model.subtrees(*part) for part in parts])
         leaves = [first_leaves(at, numbers) for at, numbers, _ in parts]
         order = _tree_order(
             tree, tuple(np.concatenate([leaf[axis] for leaf in leaves]) for axis in n_axes)

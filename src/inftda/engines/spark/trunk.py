@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.counts import Counts
-from inftda.engines.spark.cost import levels_below, n_descendants, subtree_cost
+from inftda.engines.spark.cost import CostModel, levels_below, n_descendants
 from inftda.engines.spark.frontier import Frontier
 from inftda.engines.spark.matching import Areas, Ascent, Matcher, first_leaves
 from inftda.mechanisms.base import Setting
@@ -27,8 +27,6 @@ from inftda.tree import Tree, TreeLevel
 
 #: True nodes that the driver takes from Spark at once: some 20 MB.
 MOST_NODES = 1 << 20
-#: Work of a group, in draws: a few seconds and less than 1 GB on an executor.
-GROUP_COST = float(1 << 25)
 
 
 class Leaves(Protocol):
@@ -48,18 +46,25 @@ class Trunk:
     """What the driver needs to divide the first levels.
 
     Attributes:
-        tree: the public tree.
+        model: what subtrees cost, and the public tree.
         leaves: the truth.
         mechanism: how nodes are divided.
         setting: noise for the driver's part; every level is charged at most once.
         groups: the least number of groups to aim at.
+        group_cost: the most work of a group to aim at, in draws.
     """
 
-    tree: Tree
+    model: CostModel
     leaves: Leaves
     mechanism: TopDown
     setting: Setting
     groups: int
+    group_cost: float
+
+    @property
+    def tree(self) -> Tree:
+        """The public tree."""
+        return self.model.tree
 
     def grow(self) -> Frontier:
         """Release the first levels; returns the subtrees that are left whole."""
@@ -75,7 +80,7 @@ class Trunk:
                     break
                 at = level.level
                 nodes = join(list(self.mechanism.divide(nodes, level, self.setting)))
-                cost = subtree_cost(self.tree, at, nodes.areas, nodes.value)
+                cost = self.model.subtrees(at, nodes.areas, nodes.value)
                 is_heavy = self._is_heavy(at, nodes, cost, done)
                 whole.append((at, _choose(nodes, ~is_heavy)))
                 done += cost[~is_heavy].sum()
@@ -91,7 +96,8 @@ class Trunk:
     def _frontier(self, whole: list[tuple[TreeLevel, Nodes]], cost: float) -> Frontier:
         """Only what is released goes on: the places among the true nodes stay behind."""
         parts = [(at, nodes.areas, nodes.value) for at, nodes in whole]
-        return Frontier.of(self.tree, parts, groups=max(self.groups, ceil(cost / GROUP_COST)))
+        groups = max(self.groups, ceil(cost / self.group_cost))
+        return Frontier.of(self.model, parts, groups=groups)
 
     def _is_heavy(
         self, at: TreeLevel, nodes: Nodes, cost: NDArray[np.float64], done: float
@@ -101,7 +107,7 @@ class Trunk:
         if not below or not len(cost):
             return np.zeros(len(cost), bool)
         share = (done + cost.sum()) / self.groups
-        heavy = np.flatnonzero(cost > min(share, GROUP_COST))
+        heavy = np.flatnonzero(cost > min(share, self.group_cost))
         heavy = heavy[np.argsort(-cost[heavy], kind="stable")]
         areas = tuple(numbers[heavy] for numbers in nodes.areas)
         fits = np.cumsum(n_descendants(at, below[0], areas)) <= MOST_NODES
