@@ -94,8 +94,10 @@ class Workspace:
                 f"DuckDB does not accept the settings {self._settings}; memory_limit is a size "
                 "such as '4GB' and threads a number from 1 up"
             ) from None
-        # The bar goes to standard output, which is for results.
-        connection.execute("SET enable_progress_bar = false")
+        # The bar goes to standard output, which is for results. In a notebook that cannot
+        # show one, DuckDB does not even let it be switched off.
+        with suppress(duckdb.Error):
+            connection.execute("SET enable_progress_bar = false")
         # It turns "the first m of each group" into an aggregate that does not spill to disk.
         # Versions of DuckDB that do not have it do not know its name, either.
         with suppress(duckdb.Error):
