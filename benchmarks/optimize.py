@@ -17,9 +17,13 @@ import numba
 import numpy as np
 from numba import njit
 
-from inftda.optimize.chebyshev import chebyshev_kernel, chebyshev_segment
-from inftda.optimize.euclidean import euclidean_kernel
-from inftda.optimize.linf import linf_kernel
+from inftda.optimize.segments import (
+    optimize_intopt,
+    optimize_intopt_descending,
+    optimize_l2,
+    optimize_linf,
+)
+from inftda.optimize.selection import GATHER_ROOM
 
 SIZES = (2, 5, 10, 30, 100, 300, 3000, 100_000)
 SIGMAS = (2, 20, 300)
@@ -59,65 +63,46 @@ def sorted_intopt(x, total):
 
 
 @njit(nogil=True)
-def run_sorted(buffer, start, total):
+def optimize_sorted(x, start, total, _, place, value, kept):  # noqa: PLR0913, PLR0917 - as the others
+    """As the optimisers of the loop, by sorting."""
+    end = 0
+    kept[0] = 0
     for j in range(total.size):
-        sorted_intopt(buffer[start[j] : start[j + 1]], total[j])
+        vector = x[start[j] : start[j + 1]]
+        sorted_intopt(vector, total[j])
+        for i in range(vector.size):
+            place[end] = i
+            value[end] = vector[i]
+            end += vector[i] > 0
+        kept[j + 1] = end
+    return 0
 
 
-@njit(nogil=True)
-def run_intopt(buffer, start, total):
-    for j in range(total.size):
-        x = buffer[start[j] : start[j + 1]]
-        chebyshev_kernel(x, total[j], np.uint64(j), False, x)
-
-
-@njit(nogil=True)
-def run_segment(buffer, start, total):
-    for j in range(total.size):
-        chebyshev_segment(buffer, start[j], start[j + 1], total[j], np.uint64(j), False)
-
-
-@njit(nogil=True)
-def run_descending(buffer, start, total):
-    for j in range(total.size):
-        x = buffer[start[j] : start[j + 1]]
-        chebyshev_kernel(x, total[j], np.uint64(j), True, x)
-
-
-@njit(nogil=True)
-def run_l2(buffer, start, total):
-    for j in range(total.size):
-        x = buffer[start[j] : start[j + 1]]
-        euclidean_kernel(x, total[j], np.uint64(j), x)
-
-
-@njit(nogil=True)
-def run_linf(buffer, start, total):
-    for j in range(total.size):
-        x = buffer[start[j] : start[j + 1]]
-        linf_kernel(x, total[j], np.uint64(j), x)
-
-
-RUNS = {
-    "intopt": run_intopt,
-    "segment": run_segment,
-    "descending": run_descending,
-    "l2": run_l2,
-    "linf": run_linf,
-    "sorted": run_sorted,
+OPTIMIZERS = {
+    "intopt": optimize_intopt,
+    "descending": optimize_intopt_descending,
+    "l2": optimize_l2,
+    "linf": optimize_linf,
+    "sorted": optimize_sorted,
 }
 
 
-def best_seconds(run, buffer, start, total, repeats):
-    best = float("inf")
-    for _ in range(repeats):
-        work = buffer.copy()
+def best_seconds(optimize, x, start, total, repeats):
+    """Seconds of one call, positive elements written down; the first is not timed."""
+    seeds = np.random.default_rng(1).integers(0, 2**63, len(total), np.uint64)
+    room = len(x) + len(total) + GATHER_ROOM
+    place, value = np.empty(room, np.int32), np.empty(room, np.int64)
+    kept = np.empty(len(total) + 1, np.int64)
+    seconds = []
+    for _ in range(repeats + 1):
+        noisy = x.copy()
         began = time.perf_counter()
-        run(work, start, total)
-        best = min(best, time.perf_counter() - began)
-    assert (np.add.reduceat(work, start[:-1]) == total).all()
-    assert work.min() >= 0
-    return best
+        status = optimize(noisy, start, total, seeds, place, value, kept)
+        seconds.append(time.perf_counter() - began)
+    assert status == 0
+    assert (np.add.reduceat(value[: kept[-1]], kept[:-1]) == total).all()
+    assert value[: kept[-1]].min() > 0
+    return min(seconds[1:])
 
 
 def main():
@@ -126,14 +111,13 @@ def main():
     repeats = 3 if parser.parse_args().quick else 20
     print(f"# {platform.machine()}, numba {numba.__version__}, numpy {np.__version__}")
     print("# best of", repeats, "runs; ns per element (ns per vector)")
-    print(f"{'b':>7} {'sigma':>5}" + "".join(f"{name:>18}" for name in RUNS))
+    print(f"{'b':>7} {'sigma':>5}" + "".join(f"{name:>18}" for name in OPTIMIZERS))
     for size in SIZES:
         for sigma in SIGMAS:
             vectors = make_vectors(size, sigma, np.random.default_rng([size, sigma]))
             line = f"{size:>7} {sigma:>5}"
-            for run in RUNS.values():
-                run(*(part.copy() for part in vectors))
-                seconds = best_seconds(run, *vectors, repeats)
+            for optimize in OPTIMIZERS.values():
+                seconds = best_seconds(optimize, *vectors, repeats)
                 each = 1e9 * seconds / len(vectors[0])
                 line += f"{each:>9.2f} ({1e9 * seconds / len(vectors[2]):>6.0f})"
             print(line, flush=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
+from inftda.compiled import allocating_kernel, kernel
 from inftda.tree import Tree, TreeLevel
 
 WORD_BITS = 64
@@ -148,7 +148,7 @@ def digits_below_cut(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int6
     return np.array([w for w, _ in places], np.int64), np.array([s for _, s in places], np.int64)
 
 
-@kernel
+@allocating_kernel
 def sort_stretches_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     keys: Keys,
     counts: NDArray[np.int64],

@@ -14,7 +14,7 @@ class Fragile:
     deaths: int
     driver: int = field(default_factory=os.getpid)
 
-    def __call__(self, x, start, total, seed):
+    def __call__(self, x, *arguments):
         if os.getpid() != self.driver:
             for death in range(self.deaths):
                 try:
@@ -22,7 +22,7 @@ class Fragile:
                 except FileExistsError:
                     continue
                 os._exit(1)
-        return optimize_intopt(x, start, total, seed)
+        return optimize_intopt(x, *arguments)
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Hopeless:
 
     driver: int = field(default_factory=os.getpid)
 
-    def __call__(self, x, start, total, seed):
+    def __call__(self, x, *arguments):
         if os.getpid() != self.driver:
             raise RuntimeError(f"a confidential count: {x.max()}")
-        return optimize_intopt(x, start, total, seed)
+        return optimize_intopt(x, *arguments)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from inftda.errors import InftdaError
-from inftda.threads import available_cores, map_in_order
+from inftda.threads import Crew, available_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -16,11 +16,13 @@ class LocalEngine:
     """Carries out blocks of work on the threads of this machine."""
 
     threads: int = field(default_factory=available_cores)
+    _crew: Crew = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise InftdaError(f"threads must be at least 1, got {self.threads}")
+        object.__setattr__(self, "_crew", Crew(self.threads))
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results of `work` for every item, in the order of the items."""
-        return map_in_order(work, items, self.threads)
+        return self._crew.map(work, items)

@@ -15,7 +15,7 @@ Privacy:
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,18 @@ from inftda.counts import Counts, LevelCounts
 from inftda.mechanisms.base import Flows, Setting
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import Optimizer, check_status, optimize_intopt
+from inftda.optimize.selection import GATHER_ROOM
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
 #: Draws in a block: large enough that random bits are made without the GIL and that the
 #: cost of a block is its draws, small enough to stay in the second-level cache.
-BLOCK_DRAWS = 1 << 17
+BLOCK_DRAWS = 1 << 18
+
+#: Children written at a time: few parents keep more, and to write some too many, which the
+#: next parent overwrites, is quicker than to find out how many there are.
+BATCH: Final = 8
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,9 @@ class Nodes:
     Attributes:
         areas: int32 area numbers, one array per axis.
         value: int64 released counts, positive.
-        truth: int64 place among the true nodes of the level, -1 where there is none.
-            Confidential: it never leaves the mechanism.
+        truth: int64 place among the true nodes of the level, -1 where there is none; empty
+            at the leaves, below which there is nothing. Confidential: it never leaves the
+            mechanism.
     """
 
     areas: tuple[NDArray[np.int32], ...]
@@ -88,10 +94,12 @@ class TopDown:
         if not counts.levels:
             yield Flows(nodes.areas, nodes.value)
             return
-        for block in self.divide(nodes, counts.levels[-1], setting):
+        for block in self.divide(nodes, counts.levels[-1], setting, are_leaves=True):
             yield Flows(block.areas, block.value)
 
-    def divide(self, nodes: Nodes, level: LevelCounts, setting: Setting) -> Iterator[Nodes]:
+    def divide(
+        self, nodes: Nodes, level: LevelCounts, setting: Setting, *, are_leaves: bool = False
+    ) -> Iterator[Nodes]:
         """Children of released nodes at the next splitting level, in blocks."""
         charged = setting.spending.charge(level.level.index)
         division = _Division(
@@ -100,6 +108,7 @@ class TopDown:
             sampler=setting.make_sampler(charged.sigma2),
             mechanism=self,
             setting=setting,
+            are_leaves=are_leaves,
         )
         done, name = 0, level.level.name
         total = division.n_draws
@@ -137,7 +146,7 @@ def join(blocks: list[Nodes]) -> Nodes:
 class _Division:
     """One level step: the parents, the truth below them, and the noise of the level."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a step is all of these
         self,
         *,
         nodes: Nodes,
@@ -145,6 +154,7 @@ class _Division:
         sampler: Sampler,
         mechanism: TopDown,
         setting: Setting,
+        are_leaves: bool,
     ) -> None:
         self.nodes = nodes
         self.truth = truth
@@ -155,13 +165,10 @@ class _Division:
         self.source = setting.source
         self.axis = truth.level.axis
         self.child_start = truth.level.child_start
-        parent = nodes.areas[self.axis]
-        n_children = self.child_start[parent + 1] - self.child_start[parent]
-        # An only child has its parent's count whatever the noise, so none is drawn.
-        draws = np.where(n_children > 1, n_children, 0)
-        self.draws_before = np.concatenate([[0], np.cumsum(draws, dtype=np.int64)])
+        self.are_leaves = are_leaves
+        self.draws_before = np.empty(len(nodes.value) + 1, np.int64)
+        count_draws_kernel(nodes.areas[self.axis], self.child_start, self.draws_before)
         self.n_draws = int(self.draws_before[-1])
-        self.largest = int(n_children.max(initial=1))
 
     def blocks(self) -> Iterator[tuple[int, int, int]]:
         """(number of the block, first parent, parent behind the last)."""
@@ -180,57 +187,92 @@ class _Division:
     def divide_block(self, block: tuple[int, int, int]) -> tuple[Nodes, int]:
         """Children of the parents of one block, and the number of draws they took."""
         number, first, last = block
-        draws = int(self.draws_before[last] - self.draws_before[first])
-        room = draws + (last - first)
-        scratch = _scratch(room)
-        stream = self.source.stream(self.truth.level.index, number)
-        noise = scratch.noise[:draws]
-        self.sampler.fill(noise, stream)
-        seeds = scratch.seeds[: last - first]
-        stream.fill(seeds)
         start = self.draws_before[first : last + 1] - self.draws_before[first]
-        truth = self.nodes.truth[first:last]
-        add_truth_kernel(noise, start, truth, *self.true_children)
-        value = self.nodes.value[first:last]
-        check_status(self.optimize(noise, start, value, seeds))
-        n_survivors = np.empty(last - first, np.int64)
-        n = keep_positive_kernel(
-            noise,
-            start,
-            self.child_start[self.nodes.areas[self.axis][first:last]],
-            value,
-            truth,
-            *self.true_children[:2],
-            scratch.area,
-            scratch.value,
-            scratch.truth,
-            n_survivors,
-        )
-        areas = [np.repeat(axis[first:last], n_survivors) for axis in self.nodes.areas]
-        areas[self.axis] = scratch.area[:n].copy()
-        return Nodes(tuple(areas), scratch.value[:n].copy(), scratch.truth[:n].copy()), draws
+        value, truth = self.nodes.value[first:last], self.nodes.truth[first:last]
+        scratch = _scratch(int(start[-1]), last - first)
+        stream = self.source.stream(self.truth.level.index, number)
+        self.sampler.fill(scratch.x, stream)
+        stream.fill(scratch.seeds)
+        add_truth_kernel(scratch.x, start, truth, *self.true_children)
+        place, count, kept = scratch.place, scratch.value, scratch.kept
+        status = self.optimize(scratch.x, start, value, scratch.seeds, place, count, kept)
+        check_status(status)
+        return self._children(first, kept, place, count), len(scratch.x)
+
+    def _children(
+        self,
+        first: int,
+        kept: NDArray[np.int64],
+        place: NDArray[np.int32],
+        count: NDArray[np.int64],
+    ) -> Nodes:
+        """Surviving children as nodes: `kept` has the slice of each parent from `first` on."""
+        n, last = int(kept[-1]), first + len(kept) - 1
+        parents = tuple(area[first:last] for area in self.nodes.areas)
+        areas = tuple(np.empty(n + BATCH, np.int32) for _ in parents)
+        child_areas_kernel(parents, self.axis, self.child_start, kept, place, areas)
+        truth = np.empty(0 if self.are_leaves else n, np.int64)
+        if not self.are_leaves:
+            true_parents = self.nodes.truth[first:last]
+            find_truth_kernel(true_parents, kept, place, *self.true_children[:2], truth)
+        return Nodes(tuple(area[:n] for area in areas), count[:n].copy(), truth)
 
 
-class _Scratch:
-    """Buffers of one thread, used again for every block: fresh pages cost more than draws."""
+class _Scratch(NamedTuple):
+    """What a block is worked out in.
 
-    def __init__(self, room: int) -> None:
-        self.room = room
-        self.noise = np.empty(room, np.int64)
-        self.seeds = np.empty(room, np.uint64)
-        self.area = np.empty(room, np.int32)
-        self.value = np.empty(room, np.int64)
-        self.truth = np.empty(room, np.int64)
+    Attributes:
+        x: int64[draws], noise, then noisy counts.
+        seeds: uint64[parents], to share alike among equal children.
+        place: int32, which children survive; longer than they can be many.
+        value: int64, their counts.
+        kept: int64[parents + 1], slices of these two.
+    """
+
+    x: NDArray[np.int64]
+    seeds: NDArray[np.uint64]
+    place: NDArray[np.int32]
+    value: NDArray[np.int64]
+    kept: NDArray[np.int64]
 
 
 _of_thread = threading.local()
 
 
-def _scratch(room: int) -> _Scratch:
+def _scratch(n_draws: int, n_parents: int) -> _Scratch:
+    """Buffers of this thread, used again for every block: fresh pages cost more than draws."""
     held: _Scratch | None = getattr(_of_thread, "scratch", None)
-    if held is None or held.room < room:
-        held = _of_thread.scratch = _Scratch(max(room, 2 * BLOCK_DRAWS))
-    return held
+    room = n_draws + n_parents + GATHER_ROOM
+    if held is None or len(held.value) < room:
+        room = max(room, 2 * BLOCK_DRAWS + GATHER_ROOM)
+        held = _of_thread.scratch = _Scratch(
+            np.empty(room, np.int64),
+            np.empty(room, np.uint64),
+            np.empty(room, np.int32),
+            np.empty(room, np.int64),
+            np.empty(room, np.int64),
+        )
+    return held._replace(
+        x=held.x[:n_draws], seeds=held.seeds[:n_parents], kept=held.kept[: n_parents + 1]
+    )
+
+
+@kernel
+def count_draws_kernel(
+    parent: NDArray[np.int32], child_start: NDArray[np.int32], draws_before: NDArray[np.int64]
+) -> None:
+    """Count the draws of all parents before each, and of all.
+
+    Args:
+        parent: int32[parents], area of each on the axis that is refined.
+        child_start: int32[areas + 1], first child of each area.
+        draws_before: int64[parents + 1], written.
+    """
+    draws_before[0] = 0
+    for i in range(parent.size):
+        n_children = child_start[parent[i] + 1] - child_start[parent[i]]
+        # An only child has its parent's count whatever the noise, so none is drawn.
+        draws_before[i + 1] = draws_before[i] + (n_children if n_children > 1 else 0)
 
 
 @kernel
@@ -252,81 +294,72 @@ def add_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         true_ordinal: int32, place of each true child among all children of its parent.
         true_count: int64.
     """
-    for parent in range(truth.size):
-        place = truth[parent]
-        if place >= 0 and start[parent + 1] > start[parent]:
-            for child in range(true_start[place], true_start[place + 1]):
-                x[start[parent] + true_ordinal[child]] += true_count[child]
+    one = np.uint64(1)  # unsigned: signed indices are tested for counting from the end
+    for parent in range(np.uint64(truth.size)):
+        first = start[parent]
+        if truth[parent] >= 0 and start[parent + one] > first:
+            place = np.uint64(truth[parent])
+            for child in range(np.uint64(true_start[place]), np.uint64(true_start[place + one])):
+                x[np.uint64(first + true_ordinal[child])] += true_count[child]
 
 
 @kernel
-def keep_positive_kernel(  # noqa: C901, PLR0913, PLR0917 - one pass, plain arrays
-    x: NDArray[np.int64],
-    start: NDArray[np.int64],
-    first_area: NDArray[np.int32],
-    value: NDArray[np.int64],
-    truth: NDArray[np.int64],
-    true_start: NDArray[np.int64],
-    true_ordinal: NDArray[np.int32],
-    out_area: NDArray[np.int32],
-    out_value: NDArray[np.int64],
-    out_truth: NDArray[np.int64],
-    n_survivors: NDArray[np.int64],
-) -> int:
-    """Children with a positive count, and where each stands among the true ones.
+def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    parents: tuple[NDArray[np.int32], ...],
+    refined: int,
+    child_start: NDArray[np.int32],
+    kept: NDArray[np.int64],
+    place: NDArray[np.int32],
+    out: tuple[NDArray[np.int32], ...],
+) -> None:
+    """Areas of surviving children: on one axis their own, on the others their parents'.
 
     Args:
-        x: int64, optimised counts of the children.
-        start: int64[parents + 1], slices of x; empty for a parent with an only child.
-        first_area: int32[parents], area of the first child on the refined axis.
-        value: int64[parents], released counts, which only children inherit.
+        parents: int32[parents] for every axis, area of each parent.
+        refined: the axis on which children differ.
+        child_start: int32[areas + 1], first child of each area on that axis.
+        kept: int64[parents + 1], slices of the next.
+        place: int32, place of each surviving child among all children of its parent; BATCH
+            more may be read.
+        out: int32 for every axis, written; with room for BATCH more.
+    """
+    for axis in range(len(parents)):
+        areas, children = parents[axis], out[axis]
+        step = np.int32(axis == refined)
+        for i in range(np.uint64(areas.size)):
+            first = child_start[areas[i]] if axis == refined else areas[i]
+            child = np.uint64(kept[i])
+            while child < np.uint64(kept[i + np.uint64(1)]):
+                for k in range(np.uint64(BATCH)):
+                    children[child + k] = first + step * place[child + k]
+                child += np.uint64(BATCH)
+
+
+@kernel
+def find_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    truth: NDArray[np.int64],
+    kept: NDArray[np.int64],
+    place: NDArray[np.int32],
+    true_start: NDArray[np.int64],
+    true_ordinal: NDArray[np.int32],
+    out: NDArray[np.int64],
+) -> None:
+    """Where each surviving child stands among the true ones.
+
+    Args:
         truth: int64[parents], place among the true parents or -1.
+        kept: int64[parents + 1], slices of the next.
+        place: int32, place of each surviving child among all children of its parent.
         true_start: int64[true parents + 1], slices of the next.
         true_ordinal: int32, ascending within a slice.
-        out_area: int32, written: area of each surviving child on the refined axis.
-        out_value: int64, written: its count.
-        out_truth: int64, written: its place among the true children or -1.
-        n_survivors: int64[parents], written.
-
-    Returns:
-        Number of surviving children.
+        out: int64, written: place among the true children or -1.
     """
-    n = np.uint64(0)
-    one = np.uint64(1)
-    for parent in range(np.uint64(truth.size)):
-        place = truth[parent]
-        child = end = 0
-        if place >= 0:
-            child, end = true_start[place], true_start[place + 1]
-        before = n
-        low, high = np.uint64(start[parent]), np.uint64(start[parent + one])
-        if low == high:
-            out_area[n] = first_area[parent]
-            out_value[n] = value[parent]
-            out_truth[n] = child if child < end else -1
-            n += one
-        i = low
-        while i < high:
-            # Most children are zero: look at eight at a time. None is negative.
-            if i + np.uint64(8) <= high:
-                any_of_eight = np.int64(0)
-                for k in range(np.uint64(8)):
-                    any_of_eight |= x[i + k]
-                if any_of_eight == 0:
-                    i += np.uint64(8)
-                    continue
-                stop = i + np.uint64(8)
-            else:
-                stop = high
-            while i < stop:
-                if x[i] > 0:
-                    ordinal = np.int64(i - low)
-                    while child < end and true_ordinal[child] < ordinal:
-                        child += 1
-                    out_area[n] = first_area[parent] + ordinal
-                    out_value[n] = x[i]
-                    out_truth[n] = child if child < end and true_ordinal[child] == ordinal else -1
-                    n += one
-                i += one
-        n_survivors[parent] = n - before
-    return int(n)
+    for parent in range(truth.size):
+        true_child = end = 0
+        if truth[parent] >= 0:
+            true_child, end = true_start[truth[parent]], true_start[truth[parent] + 1]
+        for child in range(kept[parent], kept[parent + 1]):
+            while true_child < end and true_ordinal[true_child] < place[child]:
+                true_child += 1
+            is_true = true_child < end and true_ordinal[true_child] == place[child]
+            out[child] = true_child if is_true else -1

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
+from inftda.compiled import allocating_kernel
 from inftda.counts import Counts
 from inftda.errors import PrivacyError
 from inftda.mechanisms.base import Flows, Setting
@@ -95,7 +95,7 @@ class _Cells:
         return Flows(tuple(areas[::-1]), value)
 
 
-@kernel
+@allocating_kernel
 def add_and_keep_kernel(
     noise: NDArray[np.int64],
     first: int,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-CHUNK_BYTES: Final = 1 << 18
+CHUNK_BYTES: Final = 1 << 19
 """How much is encrypted at a time: from this size on, the cipher runs without the GIL."""
 
 KEY_BYTES: Final = 1 << 40

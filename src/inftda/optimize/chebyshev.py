@@ -19,17 +19,21 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inftda.compiled import inlined_kernel, kernel
+from inftda.compiled import allocating_kernel, inlined_kernel, kernel
 from inftda.optimize.inputs import as_total, as_vector, check_order, check_status, draw_seed
 from inftda.optimize.selection import (
     EMPTY,
+    GATHER_ROOM,
     NEGATIVE,
     OK,
     TOO_LARGE,
+    Places,
     Vector,
     above,
+    append,
     ceil_div,
     describe,
+    gather,
     is_too_large,
     random_below,
     random_word,
@@ -82,7 +86,7 @@ def intopt(
     return vector
 
 
-@inlined_kernel
+@allocating_kernel
 def chebyshev_kernel(
     x: Vector,
     total: int,
@@ -105,96 +109,82 @@ def chebyshev_kernel(
     if x is not out:
         for i in range(x.size):
             out[i] = x[i]
-    return chebyshev_segment(out, 0, out.size, total, seed, descending)
+    place = np.empty(x.size + GATHER_ROOM, np.int32)
+    value = np.empty(x.size + GATHER_ROOM, np.int64)
+    end = chebyshev_survivors(out, 0, out.size, total, seed, descending, place, value, 0)
+    if end < 0:
+        return -end
+    out[:] = 0
+    for i in range(end):
+        out[place[i]] = value[i]
+    return OK
 
 
 @kernel
-def chebyshev_segment(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+def chebyshev_survivors(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     x: Vector,
     start: int,
     stop: int,
     total: int,
     seed: np.uint64,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+    place: Places,
+    value: Vector,
+    at: int,
 ) -> int:
-    """IntOpt of x[start:stop] in place, for loops over many stretches of one buffer.
+    """IntOpt of x[start:stop], of which only what is positive is written down.
 
     Args:
-        x: int64 buffer, contiguous; x[start:stop] is overwritten if the status is 0.
+        x: int64 buffer, contiguous; x[start:stop] is overwritten.
         start: first element.
         stop: element behind the last.
         total: int64, what the result sums to.
         seed: uint64, a fresh uniform word for this stretch.
         descending: whether large elements give way first.
+        place: int32, written from `at` on: which elements are positive, ascending.
+        value: int64, written from `at` on: what they are. Both have room for all elements
+            and GATHER_ROOM more.
+        at: where to begin.
 
     Returns:
-        Status: OK, EMPTY, NEGATIVE or TOO_LARGE of `selection`.
+        Where what is written ends, or minus the status: EMPTY, NEGATIVE, TOO_LARGE.
     """
     size = stop - start
-    status = OK
-    if total < 0:
-        status = NEGATIVE
-    elif size < 1:
-        status = OK if total == 0 else EMPTY
-    elif size == 1 or total == 0:
-        for i in range(np.uint64(start), np.uint64(stop)):
-            x[i] = total
-    else:
-        sum_of_x, smallest, largest = describe(x, start, stop)
-        if is_too_large(size, smallest, largest, total):
-            status = TOO_LARGE
-        elif size == 2:
-            _share_between_two(x, start, total, seed, descending)
-        else:
-            _optimize(x, start, stop, total, sum_of_x, smallest, largest, seed, descending)
-    # One way out, with x still in use: else x is reference-counted, which is atomic and slow.
-    return status if x.size >= 0 else TOO_LARGE
-
-
-@inlined_kernel
-def _optimize(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
-    x: Vector,
-    start: int,
-    stop: int,
-    total: int,
-    sum_of_x: int,
-    smallest: int,
-    largest: int,
-    seed: np.uint64,
-    descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
-) -> None:
-    """IntOpt of three or more elements, with their sum, smallest and largest known."""
+    if total <= 0:
+        return at if total == 0 else -NEGATIVE
+    if size < 1:
+        return -EMPTY
+    if size == 1:
+        return append(place, value, at, 0, total)
+    sum_of_x, smallest, largest = describe(x, start, stop)
+    if is_too_large(size, smallest, largest, total):
+        return -TOO_LARGE
+    if size == 2:
+        first = _share_of_first(x, start, total, seed, descending)
+        end = append(place, value, at, 0, first)
+        return append(place, value, end, 1, total - first)
     # Algorithm 2, lines 1 and 2: z = max(lift, -x), drop = max |z|.
-    lift = ceil_div(total - sum_of_x, stop - start)
+    lift = ceil_div(total - sum_of_x, size)
     drop = max(lift, -lift, -smallest)
-    count, mass = above(x, start, stop, drop)
-    if mass - drop * count > total:
-        # Even the floors are too high. Rounds go on until drop is enough; the ceilings of
-        # the last round are the floors of the round before.
-        drop, count, mass = sink(x, start, stop, total, drop, count, mass)
-        lift = 1 - drop
-    room = total - (mass - drop * count)
-    _raise_to_total(x, start, stop, lift, drop, count, mass, largest, room, seed, descending)
+    return _raise_to_total(
+        x, start, stop, lift, drop, largest, total, seed, descending, place, value, at
+    )
 
 
 @inlined_kernel
-def _share_between_two(
+def _share_of_first(
     x: Vector,
     start: int,
     total: int,
     seed: np.uint64,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
-) -> None:
+) -> int:
     """IntOpt of two elements: keep their difference as far as the total and 0 allow."""
-    at = np.uint64(start)
-    after = np.uint64(start + 1)
-    gap = x[at] - x[after]
+    gap = int(x[np.uint64(start)] - x[np.uint64(start + 1)])
     lesser = max(0, (total - max(gap, -gap) + (1 if descending else 0)) >> 1)
     if gap == 0 and random_below(random_word(seed, 0), 2) == 1:
         gap = 1
-    first = total - lesser if gap > 0 else lesser
-    x[at] = first
-    x[after] = total - first
+    return total - lesser if gap > 0 else lesser
 
 
 @inlined_kernel
@@ -204,13 +194,14 @@ def _raise_to_total(  # noqa: PLR0913, PLR0917 - compiled code takes plain value
     stop: int,
     lift: int,
     drop: int,
-    count: int,
-    mass: int,
     largest: int,
-    room: int,
+    total: int,
     seed: np.uint64,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
-) -> None:
+    place: Places,
+    value: Vector,
+    at: int,
+) -> int:
     """Place every element at its floor or its ceiling so that the sum fits.
 
     Args:
@@ -218,129 +209,190 @@ def _raise_to_total(  # noqa: PLR0913, PLR0917 - compiled code takes plain value
         start: first element.
         stop: element behind the last.
         lift: ceilings are max(0, x + lift).
-        drop: floors are max(0, x - drop); drop >= |lift|.
-        count: number of elements above `drop`.
-        mass: their sum.
+        drop: floors are max(0, x - drop); drop >= |lift|. If even the floors are too high,
+            both are changed.
         largest: largest element.
-        room: total minus the sum of all floors.
+        total: what the result sums to.
         seed: uint64.
         descending: whether large elements give way first.
+        place: int32, written from `at` on.
+        value: int64, written from `at` on.
+        at: where to begin.
+
+    Returns:
+        Where what is written ends.
     """
+    # Only elements above -lift can become positive, and mostly only those far above it:
+    # these are picked out, and all that follows is done with the few of them.
+    bottom = -lift if descending else drop - ((lift + drop) >> 1)
+    end = gather(x, start, stop, bottom, place, value, at)
+    count, mass = above(value, at, end, drop)
+    if mass - drop * count > total:
+        # Even the floors are too high. Rounds go on until drop is enough; the ceilings of
+        # the last round are the floors of the round before.
+        drop, count, mass = sink(value, at, end, total, drop, count, mass)
+        lift = 1 - drop
     # An element x has the gap min(x, drop) + lift between floor and ceiling if x > -lift,
     # else 0. Ascending: the largest elements are raised by their gaps as far as `room`
     # lasts. Descending: the largest elements are lowered as far as the excess lasts. Either
     # way gaps are added up from the top, and the threshold is where they pass `room`.
+    room = total - (mass - drop * count)
     span = lift + drop
     shift = count * drop - mass
     up, down, sign = lift, -drop, 1
-    bottom_count = stop - start  # a bound is enough until it decides
+    bottom = max(bottom, -lift)
+    bottom_count, bottom_mass = above(value, at, end, bottom)
+    bottom_gaps = bottom_mass + lift * bottom_count + shift
     if descending:
-        bottom_count, bottom_mass = above(x, start, stop, -lift)
-        room = bottom_mass + lift * bottom_count + shift - room
+        room = bottom_gaps - room
         up, down, sign = -drop, lift, -1
+    elif bottom_gaps <= room and bottom > -lift:
+        # Not enough of them: the threshold lies lower.
+        bottom = -lift
+        end = gather(x, start, stop, bottom, place, value, at)
+        bottom_count = end - at
     # Elements above `drop` have constant gaps, those up to it have growing ones.
-    is_low = count * span <= room
-    lower = -lift if is_low else drop
-    upper = min(drop, largest) if is_low else largest
-    lower_count = bottom_count if is_low else count
-    upper_count = count if is_low else 0
-    upper_gaps = count * span if is_low else 0
-    lower_mass = mass
-    upper_mass = 0
-    weight = lift if is_low else span
-    passes = 0
-    # In (lower, upper] lies the threshold: the gaps above `upper` fit into the room, those
-    # above `lower` do not (or just fill it). Done when one element or one value is left.
-    while upper - lower > 1 and lower_count - upper_count > 1:
-        if is_low or passes > _MEAN_PASSES:
-            middle = (lower + upper) >> 1
-        else:
-            # True counts range over many orders of magnitude; their mean parts them better.
-            mean = (lower_mass - upper_mass) // (lower_count - upper_count)
-            middle = min(upper - 1, mean)
-        passes += 1
-        count, mass = above(x, start, stop, middle)
-        gaps = weight * count + (mass + shift if is_low else 0)
-        if gaps <= room:
-            upper, upper_count, upper_mass, upper_gaps = middle, count, mass, gaps
-        else:
-            lower, lower_count, lower_mass = middle, count, mass
-    rest = room - upper_gaps
-    if rest == 0:
-        _settle(x, start, stop, upper, upper, up, down, 0)
-        return
-    ties = lower_count - upper_count
-    if ties > 1 and lower == -lift:
-        ties = above(x, start, stop, lower)[0] - upper_count
-    gap = min(upper, drop) + lift
-    if ties == 1:
-        _settle(x, start, stop, lower, upper, up, down, sign * rest)
-    elif ties * gap == rest:
-        _settle(x, start, stop, lower, lower, up, down, 0)
+    if count * span <= room:
+        bracket = (bottom, min(drop, largest), bottom_count, count, count * span)
+        lower, upper, ties, gaps = _find_up_to_drop(value, at, end, bracket, lift, shift, room)
     else:
-        _settle_ties(x, start, stop, upper, up, down, sign, gap, ties, rest, seed)
+        lower, upper, ties, gaps = _find_above_drop(
+            value, at, end, drop, largest, count, mass, span, room
+        )
+    rest = room - gaps
+    gap = min(upper, drop) + lift
+    if rest == 0:
+        return _settle(place, value, at, end, upper, upper, up, down, 0)
+    if ties == 1:
+        return _settle(place, value, at, end, lower, upper, up, down, sign * rest)
+    if ties * gap == rest:
+        return _settle(place, value, at, end, lower, lower, up, down, 0)
+    return _settle_ties(
+        x, start, place, value, at, end, upper, up, down, sign * gap, ties, sign * rest, seed
+    )
+
+
+# Both searches keep a bracket (lower, upper] that the threshold lies in: the gaps above
+# `upper` fit into the room, those above `lower` do not (or just fill it). They end when one
+# element or one value is left, and return the bracket, how many elements are in it, and the
+# gaps above it. Which way to go is a coin flip, hence selects instead of branches.
+
+
+@inlined_kernel
+def _find_up_to_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    value: Vector,
+    at: int,
+    end: int,
+    bracket: tuple[int, int, int, int, int],
+    lift: int,
+    shift: int,
+    room: int,
+) -> tuple[int, int, int, int]:
+    """Threshold among elements of different gaps, by halving."""
+    lower, upper, lower_count, upper_count, upper_gaps = bracket
+    while upper - lower > 1 and lower_count - upper_count > 1:
+        middle = (lower + upper) >> 1
+        count, mass = above(value, at, end, middle)
+        gaps = mass + lift * count + shift
+        fits = gaps <= room
+        upper = middle if fits else upper
+        upper_count = count if fits else upper_count
+        upper_gaps = gaps if fits else upper_gaps
+        lower = lower if fits else middle
+        lower_count = lower_count if fits else count
+    return lower, upper, lower_count - upper_count, upper_gaps
+
+
+@inlined_kernel
+def _find_above_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    value: Vector,
+    at: int,
+    end: int,
+    lower: int,
+    upper: int,
+    lower_count: int,
+    lower_mass: int,
+    span: int,
+    room: int,
+) -> tuple[int, int, int, int]:
+    """Threshold among elements that all have the gap `span`."""
+    upper_count = upper_mass = passes = 0
+    while upper - lower > 1 and lower_count - upper_count > 1:
+        middle = (lower + upper) >> 1
+        if passes < _MEAN_PASSES:
+            # True counts range over many orders of magnitude; their mean parts them better.
+            middle = min(upper - 1, (lower_mass - upper_mass) // (lower_count - upper_count))
+        passes += 1
+        count, mass = above(value, at, end, middle)
+        fits = span * count <= room
+        upper = middle if fits else upper
+        upper_count = count if fits else upper_count
+        upper_mass = mass if fits else upper_mass
+        lower = lower if fits else middle
+        lower_count = lower_count if fits else count
+        lower_mass = lower_mass if fits else mass
+    return lower, upper, lower_count - upper_count, span * upper_count
 
 
 @inlined_kernel
 def _settle(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
-    x: Vector, start: int, stop: int, lower: int, upper: int, up: int, down: int, extra: int
-) -> None:
-    """Shift by `up` above `upper` and by `down` elsewhere, not below 0; `extra` in between."""
-    for i in range(np.uint64(start), np.uint64(stop)):
-        value = x[i]
-        level = max(0, value + (up if value > upper else down))
-        x[i] = level + (extra if lower < value <= upper else 0)
+    place: Places,
+    value: Vector,
+    at: int,
+    end: int,
+    lower: int,
+    upper: int,
+    up: int,
+    down: int,
+    extra: int,
+) -> int:
+    """Shift by `up` above `upper` and by `down` elsewhere; `extra` in between.
+
+    What is then positive moves to the front; returns where it ends.
+    """
+    n = np.uint64(at)
+    for i in range(np.uint64(at), np.uint64(end)):
+        level = max(0, value[i] + (up if value[i] > upper else down))
+        level += extra if lower < value[i] <= upper else 0
+        place[n] = place[i]
+        value[n] = level
+        n += np.uint64(level > 0)
+    return int(np.int64(n))
 
 
-@kernel
+@inlined_kernel
 def _settle_ties(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     x: Vector,
     start: int,
-    stop: int,
+    place: Places,
+    value: Vector,
+    at: int,
+    end: int,
     tied: int,
     up: int,
     down: int,
-    sign: int,
     gap: int,
     ties: int,
     rest: int,
     seed: np.uint64,
-) -> None:
+) -> int:
     """As `_settle`, with several elements at the threshold `tied`, of which some get more.
 
     A random set of rest // gap of them is moved by the whole gap, one further by what is
-    then left. Knuth's selection sampling (Algorithm S) makes all sets equally likely.
+    then left: the first of a random shuffle (Fisher and Yates), so all are equally likely.
     """
-    # Two passes: the first is vectorised and marks the tied ones, the second ends with the
-    # last of them.
-    for i in range(np.uint64(start), np.uint64(stop)):
-        value = x[i]
-        level = max(0, value + (up if value > tied else down))
-        x[i] = -1 if value == tied else level
-    base = max(0, tied + down)
+    first = np.uint64(start)
+    n = first
+    for i in range(np.uint64(at), np.uint64(end)):
+        x[n] = i
+        n += np.uint64(value[i] == tied)
+        value[i] = max(0, value[i] + (up if value[i] > tied else down))
     whole = rest // gap
     part = rest - whole * gap
-    needed = whole + (1 if part > 0 else 0)
-    partial = random_below(random_word(seed, 0), needed) if part > 0 else -1
     left = ties
-    i = start
-    while left > 0:
-        if i + 8 <= stop and not _has_mark(x, i):
-            i += 8
-            continue
-        if x[np.uint64(i)] < 0:
-            is_chosen = random_below(random_word(seed, left), left) < needed
-            needed -= 1 if is_chosen else 0
-            amount = part if needed == partial else gap
-            x[np.uint64(i)] = base + (sign * amount if is_chosen else 0)
-            left -= 1
-        i += 1
-
-
-@inlined_kernel
-def _has_mark(x: Vector, start: int) -> bool:
-    """Whether one of eight elements is negative."""
-    i = np.uint64(start)
-    signs = x[i] | x[i + np.uint64(1)] | x[i + np.uint64(2)] | x[i + np.uint64(3)]
-    signs |= x[i + np.uint64(4)] | x[i + np.uint64(5)] | x[i + np.uint64(6)] | x[i + np.uint64(7)]
-    return bool(signs < 0)
+    for k in range(whole + (1 if part != 0 else 0)):
+        chosen = first + np.uint64(random_below(random_word(seed, left), left))
+        left -= 1
+        value[np.uint64(x[chosen])] += gap if k < whole else part
+        x[chosen] = x[first + np.uint64(left)]
+    return _settle(place, value, at, end, 0, 0, 0, 0, 0)

@@ -101,8 +101,7 @@ def euclidean_segment(x: Vector, start: int, stop: int, total: int, seed: np.uin
             status = TOO_LARGE
         else:
             _project(x, start, stop, total, sum_of_x, seed)
-    # One way out, with x still in use: else x is reference-counted, which is atomic and slow.
-    return status if x.size >= 0 else TOO_LARGE
+    return status
 
 
 @inlined_kernel

@@ -104,8 +104,7 @@ def linf_segment(x: Vector, start: int, stop: int, total: int, seed: np.uint64) 
             status = TOO_LARGE
         else:
             _choose_vertex(x, start, stop, total, sum_of_x, smallest, seed)
-    # One way out, with x still in use: else x is reference-counted, which is atomic and slow.
-    return status if x.size >= 0 else TOO_LARGE
+    return status
 
 
 @inlined_kernel

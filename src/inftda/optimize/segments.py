@@ -1,7 +1,8 @@
 """The optimisers for many vectors at once, laid one behind the other in one buffer.
 
-This is how the top-down loop uses them: one call for all parents of a block, in place and
-without the GIL. Each optimiser is compiled only when it is used.
+This is how the top-down loop uses them: one call for all parents of a block, without the
+GIL. Nearly all results are zero, so only the positive ones are written down. Each optimiser
+is compiled only when it is used.
 """
 
 from collections.abc import Callable
@@ -10,23 +11,44 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
+from inftda.compiled import inlined_kernel, kernel
 from inftda.errors import OptimizeError
-from inftda.optimize.chebyshev import chebyshev_segment
+from inftda.optimize.chebyshev import chebyshev_survivors
 from inftda.optimize.euclidean import euclidean_segment
 from inftda.optimize.linf import linf_segment
+from inftda.optimize.selection import Places, Vector, append, gather
 
-Vector = NDArray[np.int64]
 Seeds = NDArray[np.uint64]
 
 
 class Optimizer(Protocol):
-    """From noisy vectors to non-negative integers with given sums, in place."""
+    """From noisy vectors to non-negative integers with given sums."""
 
-    def __call__(self, x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
-        """Optimise x[start[i]:start[i+1]] to sum to total[i]; empty stretches are left out.
+    def __call__(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
+        self,
+        x: Vector,
+        start: Vector,
+        total: Vector,
+        seed: Seeds,
+        place: Places,
+        value: Vector,
+        kept: Vector,
+    ) -> int:
+        """Optimise every vector and write down what is positive.
 
-        Returns 0, or another number if a vector could not be optimised.
+        Args:
+            x: int64, the noisy vectors; overwritten.
+            start: int64[vectors + 1], slices of x. An empty one stands for a single element
+                that no noise was drawn for: it gets the whole sum.
+            total: int64[vectors], the sums, positive.
+            seed: uint64[vectors], a fresh uniform word each.
+            place: int32, written: place of each positive element in its vector, ascending.
+            value: int64, written: its value. Both have room for all of x, one more for
+                every vector, and GATHER_ROOM more.
+            kept: int64[vectors + 1], written: slices of `place` and `value`.
+
+        Returns:
+            0, or another number if a vector could not be optimised.
         """
 
 
@@ -44,57 +66,133 @@ def check_status(status: int) -> None:
 
 
 @kernel
-def optimize_intopt(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
+def optimize_intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
+    x: Vector,
+    start: Vector,
+    total: Vector,
+    seed: Seeds,
+    place: Places,
+    value: Vector,
+    kept: Vector,
+) -> int:
     """IntOpt, small elements give way first."""
-    for i in range(total.size):
-        if start[i + 1] > start[i]:
-            status = chebyshev_segment(x, start[i], start[i + 1], total[i], seed[i], False)
-            if status != 0:
-                return status
-    return 0
+    return _intopt(x, start, total, seed, place, value, kept, False)
 
 
 @kernel
-def optimize_intopt_descending(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
+def optimize_intopt_descending(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
+    x: Vector,
+    start: Vector,
+    total: Vector,
+    seed: Seeds,
+    place: Places,
+    value: Vector,
+    kept: Vector,
+) -> int:
     """IntOpt, large elements give way first."""
+    return _intopt(x, start, total, seed, place, value, kept, True)
+
+
+@inlined_kernel
+def _intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
+    x: Vector,
+    start: Vector,
+    total: Vector,
+    seed: Seeds,
+    place: Places,
+    value: Vector,
+    kept: Vector,
+    descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+) -> int:
+    end = 0
+    kept[0] = 0
     for i in range(total.size):
-        if start[i + 1] > start[i]:
-            status = chebyshev_segment(x, start[i], start[i + 1], total[i], seed[i], True)
-            if status != 0:
-                return status
+        low, high = start[i], start[i + 1]
+        if low == high:
+            end = append(place, value, end, 0, total[i])
+        else:
+            end = chebyshev_survivors(
+                x, low, high, total[i], seed[i], descending, place, value, end
+            )
+        if end < 0:
+            return -end
+        kept[i + 1] = end
     return 0
 
 
 @kernel
-def optimize_l2(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
+def optimize_l2(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
+    x: Vector,
+    start: Vector,
+    total: Vector,
+    seed: Seeds,
+    place: Places,
+    value: Vector,
+    kept: Vector,
+) -> int:
     """The nearest integers in Euclidean distance."""
     for i in range(total.size):
         if start[i + 1] > start[i]:
             status = euclidean_segment(x, start[i], start[i + 1], total[i], seed[i])
             if status != 0:
                 return status
+    _keep_positive(x, start, total, place, value, kept)
     return 0
 
 
 @kernel
-def optimize_linf(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
+def optimize_linf(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
+    x: Vector,
+    start: Vector,
+    total: Vector,
+    seed: Seeds,
+    place: Places,
+    value: Vector,
+    kept: Vector,
+) -> int:
     """Any of the nearest integers in Chebyshev distance, as a black box would give."""
     for i in range(total.size):
         if start[i + 1] > start[i]:
             status = linf_segment(x, start[i], start[i + 1], total[i], seed[i])
             if status != 0:
                 return status
+    _keep_positive(x, start, total, place, value, kept)
     return 0
 
 
 def optimize_one_by_one(solve: Callable[[Vector, int], Vector]) -> Optimizer:
     """An optimiser that hands each vector to a black box."""
 
-    def optimize(x: Vector, start: Vector, total: Vector, seed: Seeds) -> int:
+    def optimize(  # noqa: PLR0913, PLR0917 - as the compiled ones
+        x: Vector,
+        start: Vector,
+        total: Vector,
+        seed: Seeds,
+        place: Places,
+        value: Vector,
+        kept: Vector,
+    ) -> int:
         del seed  # a black box breaks ties as it likes
         for low, high, amount in zip(start[:-1], start[1:], total, strict=True):
             if high > low:
                 x[low:high] = solve(x[low:high], int(amount))
+        _keep_positive(x, start, total, place, value, kept)
         return 0
 
     return optimize
+
+
+@kernel
+def _keep_positive(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
+    x: Vector, start: Vector, total: Vector, place: Places, value: Vector, kept: Vector
+) -> None:
+    """Write down what is positive in vectors that are optimised already."""
+    end = 0
+    kept[0] = 0
+    for i in range(total.size):
+        low, high = start[i], start[i + 1]
+        if low == high:
+            end = append(place, value, end, 0, total[i])
+        else:
+            end = gather(x, low, high, 0, place, value, end)
+        kept[i + 1] = end

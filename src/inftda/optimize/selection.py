@@ -1,8 +1,7 @@
 """Kernels shared by the optimisers: sums above a level, thresholds, fair choices.
 
 All optimisers are passes over one stretch `x[start:stop]` of an int64 buffer; nothing is
-allocated, nothing sorted. A stretch is named by its ends because a slice handed to a
-compiled function costs two atomic reference counts, as much as optimising a short vector.
+allocated, nothing sorted.
 
 The kernels validate nothing and never wrap: `is_too_large` is asked first, once per
 vector, and bounds every sum formed later (docs/proofs/intopt.md, "No overflow").
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from inftda.compiled import inlined_kernel
 
 Vector = NDArray[np.int64]
+Places = NDArray[np.int32]
 
 OK: Final = 0
 """Status: the result is in place."""
@@ -28,6 +28,17 @@ TOO_LARGE: Final = 3
 
 LIMIT: Final = 1 << 61
 """Totals, and sizes of elements times their number, must not exceed this."""
+
+GATHER_ROOM: Final = 8
+"""Elements behind the last that `gather` may overwrite."""
+
+_FEW: Final = 24  # elements that are looked at one by one
+
+# Multiplied by the n-th power of two, the leading six bits are different for every n.
+_DE_BRUIJN: Final = np.uint64(0x03F79D71B4CB0A89)
+_PLACE_OF_BIT: Final = np.zeros(64, np.uint8)
+for _place in range(64):
+    _PLACE_OF_BIT[(int(_DE_BRUIJN) << _place & (1 << 64) - 1) >> 58] = _place
 
 _SAFE_VALUE: Final = 1 << 40
 _SAFE_SIZE: Final = 1 << 20  # _SAFE_VALUE * _SAFE_SIZE < LIMIT, so most vectors need no division
@@ -84,6 +95,67 @@ def above(x: Vector, start: int, stop: int, level: int) -> tuple[int, int]:
             count += 1
             mass += value
     return count, mass
+
+
+@inlined_kernel
+def gather(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    x: Vector,
+    start: int,
+    stop: int,
+    level: int,
+    place: Places,
+    value: Vector,
+    at: int,
+) -> int:
+    """Write down the elements of x[start:stop] that are larger than `level`, in their order.
+
+    Args:
+        x: int64 buffer, read only.
+        start: first element.
+        stop: element behind the last.
+        level: int64.
+        place: int32, written from `at` on: how far behind `start` each of them lies.
+        value: int64, written from `at` on. Both need room for GATHER_ROOM more.
+        at: where to begin.
+
+    Returns:
+        Where what is written ends.
+    """
+    n, first, end = np.uint64(at), np.uint64(start), np.uint64(stop)
+    one, few, all_bits = np.uint64(1), np.uint64(_FEW), np.uint64(64)
+    i = first
+    # Sixty-four at a time: one bit each, made by vector instructions. The last 64 may begin
+    # with elements that were looked at before, or with those of another stretch.
+    while i < end and end >= all_bits and end - first > few:
+        base = min(i, end - all_bits)
+        bits = np.uint64(0)
+        for k in range(np.uint64(64)):
+            bits |= np.uint64(x[base + k] > level) << k
+        bits >>= i - base
+        while bits != np.uint64(0):
+            # Eight without asking whether they are there: the answer is hard to predict.
+            for _ in range(8):
+                lowest = bits & (~bits + one)
+                found = i + np.uint64(_PLACE_OF_BIT[lowest * _DE_BRUIJN >> np.uint64(58)])
+                place[n] = found - first
+                value[n] = x[found]
+                n += np.uint64(bits != np.uint64(0))
+                bits ^= lowest
+        i = base + all_bits
+    while i < end:
+        place[n] = i - first
+        value[n] = x[i]
+        n += np.uint64(x[i] > level)
+        i += one
+    return int(np.int64(n))
+
+
+@inlined_kernel
+def append(place: Places, value: Vector, at: int, where: int, amount: int) -> int:
+    """Write down one element if it is positive; returns where what is written ends."""
+    place[np.uint64(at)] = where
+    value[np.uint64(at)] = amount
+    return at + (1 if amount > 0 else 0)
 
 
 @inlined_kernel

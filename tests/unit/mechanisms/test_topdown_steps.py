@@ -11,7 +11,15 @@ from inftda.errors import BudgetError, OptimizeError
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms import topdown
 from inftda.mechanisms.catalogue import MECHANISMS, mechanism_named
-from inftda.mechanisms.topdown import TopDown, add_truth_kernel, keep_positive_kernel, release_root
+from inftda.mechanisms.topdown import (
+    BATCH,
+    TopDown,
+    add_truth_kernel,
+    child_areas_kernel,
+    count_draws_kernel,
+    find_truth_kernel,
+    release_root,
+)
 from inftda.optimize.reference import algorithm_2, chebyshev_optimum, euclidean_optimum, shares
 from inftda.optimize.segments import (
     check_status,
@@ -21,6 +29,7 @@ from inftda.optimize.segments import (
     optimize_linf,
     optimize_one_by_one,
 )
+from inftda.optimize.selection import GATHER_ROOM
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
@@ -45,27 +54,37 @@ def counts_of(truth, tree=TREE):
 
 
 def random_step(seed):
-    """Parents with 1 to 40 children (an only child has no draw), some of them true."""
+    """Parents with 1 to 40 children (an only child has no draw), some of them true.
+
+    Of the children, some survive: none of some parents, all of others.
+    """
     random = np.random.default_rng(seed)
     n_children = random.choice([1, 2, 7, 8, 9, 16, 17, 40], 30)
     draws = np.where(n_children > 1, n_children, 0)
-    start = np.concatenate([[0], np.cumsum(draws)]).astype(np.int64)
     truth = np.full(30, -1, np.int64)
     true_parents = np.sort(random.permutation(30)[:20])
     truth[true_parents] = np.arange(20)
-    children = [
-        np.sort(random.permutation(n_children[p])[: random.integers(1, n_children[p] + 1)])
-        for p in true_parents
-    ]
+    children = [some_of(random, n_children[p], 1) for p in true_parents]
+    surviving = [some_of(random, n, random.choice([0, 0, n])) for n in n_children]
     return {
-        "start": start,
+        "n_children": n_children,
+        "start": slices(draws),
         "truth": truth,
-        "true_start": np.concatenate([[0], np.cumsum([len(c) for c in children])]).astype(np.int64),
+        "true_start": slices([len(c) for c in children]),
         "true_ordinal": np.concatenate(children).astype(np.int32),
-        "x": random.choice([0, 0, 0, 0, 0, 0, 1, 5, 1 << 40], start[-1]),
-        "value": random.integers(1, 100, 30),
-        "first_area": random.integers(0, 1000, 30).astype(np.int32),
+        "x": random.integers(-5, 9, draws.sum()),
+        "kept": slices([len(c) for c in surviving]),
+        "place": np.concatenate(surviving).astype(np.int32),
     }
+
+
+def some_of(random, n, least):
+    """At least so many of n children, ascending."""
+    return np.sort(random.permutation(n)[: random.integers(least, n + 1)])
+
+
+def slices(sizes):
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -85,41 +104,49 @@ def test_true_counts_are_added_where_their_twin_adds_them(seed):
     assert x.tolist() == expected
 
 
-def survivors(step):
-    """(parent, area, value, place among the true children or -1), by looking at every child."""
-    found = []
+@pytest.mark.parametrize("seed", range(20))
+def test_a_parent_takes_a_draw_for_every_child_unless_it_is_the_only_one(seed):
+    step = random_step(seed)
+    areas = np.random.default_rng(seed).permutation(30).astype(np.int32)
+    n_children = np.empty(30, np.int64)
+    n_children[areas] = step["n_children"]
+    before = np.full(31, -7)
+    count_draws_kernel(areas, slices(n_children).astype(np.int32), before)
+    assert before.tolist() == step["start"].tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("n_axes", [1, 2, 3])
+def test_children_are_in_areas_of_their_own_on_one_axis_and_their_parents_on_others(seed, n_axes):
+    step, random = random_step(seed), np.random.default_rng(seed)
+    child_start = slices(random.integers(1, 50, 1000)).astype(np.int32)
+    areas = tuple(random.integers(0, 1000, 30).astype(np.int32) for _ in range(n_axes))
+    n = len(step["place"])
+    place = np.concatenate([step["place"], np.full(BATCH, 77, np.int32)])
+    for refined in range(n_axes):
+        out = tuple(np.full(n + BATCH, -7, np.int32) for _ in areas)
+        child_areas_kernel(areas, refined, child_start, step["kept"], place, out)
+        of_parents = [np.repeat(area, np.diff(step["kept"])) for area in areas]
+        of_parents[refined] = child_start[of_parents[refined]] + step["place"]
+        assert [area[:n].tolist() for area in out] == [area.tolist() for area in of_parents]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_children_are_found_among_the_true_ones_where_their_twin_finds_them(seed):
+    step = random_step(seed)
+    expected = []
     for parent, place in enumerate(step["truth"].tolist()):
-        low, high = step["start"][parent : parent + 2].tolist()
         true = {}
         if place >= 0:
             span = range(*step["true_start"][place : place + 2].tolist())
             true = {int(step["true_ordinal"][child]): child for child in span}
-        first = int(step["first_area"][parent])
-        if low == high:
-            found.append((parent, first, int(step["value"][parent]), true.get(0, -1)))
-        for ordinal in range(high - low):
-            value = int(step["x"][low + ordinal])
-            if value > 0:
-                found.append((parent, first + ordinal, value, true.get(ordinal, -1)))
-    return found
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_the_children_that_survive_are_those_of_the_twin(seed):
-    step = random_step(seed)
-    if seed % 2:  # many children: more of them positive than in a release
-        step["x"] = np.random.default_rng(seed).integers(0, 2, len(step["x"]))
-    expected = survivors(step)
-    room = len(step["x"]) + len(step["truth"])
-    area, value = np.full(room, -7, np.int32), np.full(room, -7, np.int64)
-    truth, n_survivors = np.full(room, -7, np.int64), np.empty(30, np.int64)
-    n = keep_positive_kernel(
-        step["x"], step["start"], step["first_area"], step["value"], step["truth"],
-        step["true_start"], step["true_ordinal"], area, value, truth, n_survivors,
-    )  # fmt: skip
-    parents = np.repeat(np.arange(30), n_survivors).tolist()
-    found = zip(parents, area[:n].tolist(), value[:n].tolist(), truth[:n].tolist(), strict=True)
-    assert list(found) == expected
+        kept = slice(*step["kept"][parent : parent + 2])
+        expected += [true.get(ordinal, -1) for ordinal in step["place"][kept].tolist()]
+    found = np.full(len(step["place"]), -7)
+    find_truth_kernel(
+        step["truth"], step["kept"], step["place"], step["true_start"], step["true_ordinal"], found
+    )
+    assert found.tolist() == expected
 
 
 # Optimisers of many vectors at once
@@ -128,22 +155,38 @@ def test_the_children_that_survive_are_those_of_the_twin(seed):
 def segments(seed):
     """Vectors one behind the other, empty ones among them, and the sums they are to have."""
     random = np.random.default_rng(seed)
-    sizes = random.choice([0, 2, 3, 5, 12], 25)
+    sizes = random.choice([0, 2, 3, 5, 12, 70], 25)
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     x = random.integers(-6, 9, start[-1])
     return x, start, random.integers(0, 30, 25), random.integers(0, 2**63, 25, np.uint64)
 
 
+def outcome(optimize, x, start, total, seeds):
+    """Status, and every vector as a list, zeros put in again."""
+    room = len(x) + len(total) + GATHER_ROOM
+    place, value = np.full(room, -7, np.int32), np.full(room, -7)
+    kept = np.full(len(total) + 1, -7)
+    status = optimize(x.copy(), start, total, seeds, place, value, kept)
+    if status:
+        return status, []
+    found = []
+    for size, low, high in zip(np.diff(start), kept[:-1], kept[1:], strict=True):
+        vector = np.zeros(max(1, size), np.int64)  # an empty vector stands for an only child
+        vector[place[low:high]] = value[low:high]
+        assert (value[low:high] > 0).all()
+        assert (np.diff(place[low:high]) > 0).all()
+        found.append(vector.tolist())
+    return status, found
+
+
 def check_each(optimize, seed, check):
     x, start, total, seeds = segments(seed)
-    y = x.copy()
-    assert optimize(y, start, total, seeds) == 0
-    for low, high, amount in zip(start[:-1], start[1:], total.tolist(), strict=True):
+    status, found = outcome(optimize, x, start, total, seeds)
+    assert status == 0
+    for low, high, amount, after in zip(start[:-1], start[1:], total.tolist(), found, strict=True):
+        assert sum(after) == amount
         if high > low:
-            before, after = x[low:high].tolist(), y[low:high].tolist()
-            assert sum(after) == amount
-            assert min(after) >= 0
-            check(before, after, amount)
+            check(x[low:high].tolist(), after, amount)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -180,14 +223,17 @@ def test_a_black_box_is_handed_every_vector_once():
         asked.append((vector.tolist(), amount))
         return np.full(len(vector), amount)
 
-    assert optimize_one_by_one(solve)(x, start, total, seeds) == 0
+    status, found = outcome(optimize_one_by_one(solve), x, start, total, seeds)
+    assert status == 0
     expected = [
         (before[low:high].tolist(), amount)
         for low, high, amount in zip(start[:-1], start[1:], total.tolist(), strict=True)
         if high > low
     ]
     assert asked == expected
-    assert x.tolist() == np.repeat(total, np.diff(start)).tolist()
+    assert found == [
+        [amount] * max(1, size) for amount, size in zip(total, np.diff(start), strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +241,8 @@ def test_a_black_box_is_handed_every_vector_once():
 )
 def test_a_count_too_large_to_be_summed_is_an_error_and_never_a_wrong_sum(optimize):
     x = np.array([1, 2, 2**61, 2**61, 3, 4], np.int64)
-    status = optimize(x, np.array([0, 2, 4, 6]), np.array([3, 9, 7]), np.zeros(3, np.uint64))
+    start, total = np.array([0, 2, 4, 6]), np.array([3, 9, 7])
+    status, _ = outcome(optimize, x, start, total, np.zeros(3, np.uint64))
     assert status != 0
     with pytest.raises(OptimizeError, match="larger epsilon"):
         check_status(status)

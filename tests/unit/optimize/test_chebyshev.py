@@ -10,9 +10,9 @@ from scipy.stats import chi2_contingency, chisquare
 
 from inftda.errors import OptimizeError
 from inftda.noise.entropy import SeededSource
-from inftda.optimize.chebyshev import chebyshev_kernel, chebyshev_segment, intopt
+from inftda.optimize.chebyshev import chebyshev_kernel, chebyshev_survivors, intopt
 from inftda.optimize.reference import algorithm_2, algorithm_3, exhaustive, shares
-from inftda.optimize.selection import EMPTY, LIMIT, NEGATIVE, OK, TOO_LARGE
+from inftda.optimize.selection import EMPTY, GATHER_ROOM, LIMIT, NEGATIVE, OK, TOO_LARGE
 
 P_FALSE_ALARM = 1e-7
 
@@ -95,11 +95,32 @@ def test_the_kernel_works_in_place_and_leaves_other_input_alone():
     assert (x == y).all()
 
 
-def test_a_segment_is_optimised_as_if_it_were_alone():
-    buffer = np.array([100, 4, -3, 9, 0, 2, -100], np.int64)
-    _, alone = run(chebyshev_kernel, buffer[1:6].copy(), 8, 5, False)
-    assert chebyshev_segment(buffer, 1, 6, 8, np.uint64(5), False) == OK
-    assert buffer.tolist() == [100, *alone, -100]
+@pytest.mark.parametrize("is_descending", [False, True])
+@pytest.mark.parametrize("before", [0, 1, 63, 64, 200])
+def test_a_stretch_is_optimised_as_if_it_were_alone(before, is_descending):
+    """Wherever it lies: elements are looked at 64 at a time, those of neighbours among them."""
+    for size in (3, 5, 63, 64, 65, 130):
+        for number, (x, total) in enumerate(sparse_vectors(30, size, 3, seed=15)):
+            _, alone = run(chebyshev_kernel, x, total, number, is_descending)
+            buffer = np.concatenate([np.full(before, 10**6), x, [10**6]])
+            place = np.full(7 + size + GATHER_ROOM, -7, np.int32)
+            value = np.full(7 + size + GATHER_ROOM, -7)
+            end = chebyshev_survivors(
+                buffer,
+                before,
+                before + size,
+                total,
+                np.uint64(number),
+                is_descending,
+                place,
+                value,
+                7,
+            )
+            assert place[7:end].tolist() == np.flatnonzero(alone).tolist()
+            assert value[7:end].tolist() == alone[alone > 0].tolist()
+            assert (buffer[:before] == 10**6).all()
+            assert buffer[-1] == 10**6
+            assert (place[:7] == -7).all()
 
 
 # Too large, negative, empty

@@ -7,10 +7,12 @@ from scipy.stats import chisquare
 
 from inftda.optimize import chebyshev, euclidean, linf, selection
 from inftda.optimize.selection import (
+    GATHER_ROOM,
     LIMIT,
     above,
     ceil_div,
     describe,
+    gather,
     is_too_large,
     random_below,
     random_word,
@@ -65,6 +67,22 @@ def test_describe_and_above_look_at_the_segment_only():
     assert above(x, 1, 5, 0) == (2, 8)
     assert above(x, 1, 5, 4) == (0, 0)
     assert above(x, 1, 5, -4) == (4, 5)
+
+
+@pytest.mark.parametrize("start", [0, 1, 40, 64, 100])
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 9, 63, 64, 65, 127, 128, 129, 500])
+@pytest.mark.parametrize("level", [-100, -1, 0, 2, 100])
+def test_gather_writes_down_what_its_twin_does(start, size, level):
+    random = np.random.default_rng([start, size])
+    x = random.integers(-4, 5, start + size + 3)
+    expected = np.flatnonzero(x[start : start + size] > level)
+    place = np.full(5 + size + GATHER_ROOM, -7, np.int32)
+    value = np.full(5 + size + GATHER_ROOM, -7)
+    end = gather(x, start, start + size, level, place, value, 5)
+    assert place[5:end].tolist() == expected.tolist()
+    assert value[5:end].tolist() == x[start + expected].tolist()
+    assert (place[:5] == -7).all()
+    assert (value[:5] == -7).all()
 
 
 def test_sink_finds_the_least_level():

@@ -1,0 +1,115 @@
+"""Work handed to threads: the order of results, who works, and what happens when it fails."""
+
+import multiprocessing
+import os
+import threading
+import time
+
+import pytest
+
+from inftda.engines.local import LocalEngine
+from inftda.errors import InftdaError
+from inftda.threads import BACKLOG, Crew, available_cores, map_in_order
+
+
+def slowly_squared(number):
+    time.sleep(0.001 * (7 * number % 5))  # later items are often done before earlier ones
+    return number**2
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("n", [0, 1, 2, 50])
+def test_results_come_in_the_order_of_the_items(threads, n):
+    assert list(map_in_order(slowly_squared, range(n), threads)) == [i**2 for i in range(n)]
+
+
+def test_all_threads_work_and_the_caller_too():
+    names = set(Crew(3).map(lambda _: (time.sleep(0.002), threading.get_ident())[1], range(60)))
+    assert len(names) == 3
+    assert threading.get_ident() in names
+
+
+def test_one_thread_is_the_caller():
+    assert set(Crew(1).map(lambda _: threading.get_ident(), range(5))) == {threading.get_ident()}
+
+
+def test_threads_are_kept_from_one_piece_of_work_to_the_next():
+    crew = Crew(2)
+    first, second = (
+        set(crew.map(lambda _: (time.sleep(0.002), threading.get_ident())[1], range(20)))
+        for _ in range(2)
+    )
+    assert len(first) == 2
+    assert first == second
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_items_are_taken_no_further_ahead_than_the_backlog(threads):
+    """Results not yet taken are memory, also while one item takes long."""
+    given = []
+
+    def items():
+        for number in range(1000):
+            given.append(number)
+            yield number
+
+    def work(number):
+        time.sleep(0.05 if number % 400 == 0 else 0)
+
+    for taken, _ in enumerate(Crew(threads).map(work, items()), 1):
+        assert len(given) <= taken + threads * BACKLOG + 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_failure_reaches_the_caller_and_stops_the_rest(threads):
+    begun = []
+
+    def work(number):
+        begun.append(number)
+        if number == 20:
+            raise ValueError("the twentieth")
+        time.sleep(0.001)
+        return number
+
+    crew, taken = Crew(threads), []
+    with pytest.raises(ValueError, match="the twentieth"):
+        taken.extend(crew.map(work, range(1000)))
+    assert taken == sorted(taken)
+    assert len(begun) < 60
+    assert list(crew.map(lambda number: number, range(9))) == list(range(9)), "it can go on"
+
+
+def test_who_stops_early_waits_for_what_is_under_way_and_for_nothing_else():
+    running, done = [], []
+
+    def work(number):
+        running.append(number)
+        time.sleep(0.02)
+        done.append(number)
+
+    results = Crew(2).map(work, range(1000))
+    next(results)
+    results.close()
+    assert sorted(done) == sorted(running)
+    assert len(done) < 10
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_takes_threads_of_its_own():
+    crew = Crew(2)
+    assert list(crew.map(slowly_squared, range(9))) == [i**2 for i in range(9)]
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=lambda: list(crew.map(slowly_squared, range(9))))
+    child.start()
+    child.join(30)
+    is_stuck = child.is_alive()
+    child.kill()
+    assert not is_stuck
+
+
+def test_an_engine_has_all_cores_unless_told_otherwise():
+    assert LocalEngine().threads == available_cores() >= 1
+    assert LocalEngine(3) == LocalEngine(3)
+    assert repr(LocalEngine(3)) == "LocalEngine(threads=3)"
+    with pytest.raises(InftdaError, match="threads must be at least 1, got 0"):
+        LocalEngine(0)
