@@ -8,13 +8,19 @@ memory over numbers of trips and of geographic levels, beside the work: draws pl
 
 import argparse
 import json
+import multiprocessing
 import shutil
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 import measure
+from inftda.counts import Counts
+from inftda.hierarchy import Hierarchy
+from inftda.ingest import read_leaves
+from inftda.tree import Tree
 
 REPEATS = 5
 
@@ -50,15 +56,37 @@ def cold(flows, areas, folder):
 
 
 def growth(folder):
+    cases = [(trips, 3) for trips in (10**5, 10**6, 10**7, 10**8)]
+    cases += [(10**7, levels) for levels in (4, 5)]
     rows = []
-    for trips in (10**5, 10**6, 10**7, 10**8):
-        files = measure.write_country(folder / f"t{trips}", measure.MUNICIPALITIES, trips)
-        rows.append({"trips": trips, "levels": 3, **best(*files, folder, repeats=1)})
-    for levels in (3, 4, 5):
+    for trips, levels in cases:
         sizes = measure.SECTIONS[:levels]
-        files = measure.write_country(folder / f"l{levels}", sizes, 10**7)
-        rows.append({"trips": 10**7, "levels": levels, **best(*files, folder, repeats=1)})
+        files = measure.write_country(folder / f"{trips}-{levels}", sizes, trips)
+        result = best(*files, folder, repeats=2)
+        draws = apart(count_draws, folder / "release" / "flows.parquet", files[1])
+        rows.append({"trips": trips, "levels": levels, "draws": draws, **result})
     return rows
+
+
+def count_draws(flows, areas):
+    """Draws a release took: one for every child of a surviving node that is not the only one."""
+    hierarchy = Hierarchy.read(areas)
+    ends = [("origin", hierarchy), ("destination", hierarchy)]
+    leaves = read_leaves(str(flows), ends, count="flow")
+    tree = Tree.destination_first(hierarchy)
+    released = Counts.from_leaves(tree, leaves.areas, leaves.counts)
+    draws = 0
+    for number, level in enumerate(tree.splitting_levels):
+        parent = released.nodes(number)[0][level.axis]
+        n_children = level.child_start[parent + 1] - level.child_start[parent]
+        draws += int(n_children[n_children > 1].sum())
+    return draws
+
+
+def apart(function, *arguments):
+    """A result from a process of its own: a child's peak memory is never below its parent's."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def main():

@@ -26,14 +26,13 @@ def data_set(name, folder):
     return write_country(Path(folder) / f"made-up-{name}", MUNICIPALITIES, TRIPS)
 
 
-def write_country(folder, sizes, trips, seed=1):
+def write_country(folder, sizes, trips):
     """Write a made-up country; returns the paths of its flows and areas."""
     flows, areas = folder / "flows.parquet", folder / "areas.csv"
     if not flows.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        made = make_country(sizes, trips, seed=seed)
-        pq.write_table(made.flows(), flows)
-        pa_csv.write_csv(made.areas.to_table(), areas)
+        # By a process of its own: the peak memory of a child is never below its parent's.
+        subprocess.run([sys.executable, __file__, folder, str(trips), *map(str, sizes)], check=True)
     return flows, areas
 
 
@@ -73,3 +72,14 @@ def _processor():
     except OSError:
         return platform.processor()
     return next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")
+
+
+def main():
+    folder, trips, *sizes = sys.argv[1:]
+    made = make_country(tuple(map(int, sizes)), int(trips), seed=1)
+    pa_csv.write_csv(made.areas.to_table(), Path(folder) / "areas.csv")
+    pq.write_table(made.flows(), Path(folder) / "flows.parquet")
+
+
+if __name__ == "__main__":
+    main()
