@@ -30,9 +30,16 @@ from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
-#: Draws in a block: large enough that random bits are made without the GIL and that the
-#: cost of a block is its draws, small enough to stay in the second-level cache.
-BLOCK_DRAWS = 1 << 18
+#: Draws in a block, at most: so many that handing it out and starting a stream of random bits
+#: cost little beside them, so few that they stay in the second-level cache.
+BLOCK_DRAWS = 1 << 19
+
+#: Blocks in a level with fewer draws, so that no core waits long for the last of them; how
+#: many does not depend on the cores, or seeded releases would.
+LEVEL_BLOCKS: Final = 16
+
+#: Draws in a block, at least.
+FEWEST_DRAWS: Final = 1 << 15
 
 #: Children written at a time: few parents keep more, and to write some too many, which the
 #: next parent overwrites, is quicker than to find out how many there are.
@@ -135,9 +142,8 @@ def release_root(counts: Counts, setting: Setting) -> Nodes:
 
 def join(blocks: list[Nodes]) -> Nodes:
     """Blocks of nodes, one behind the other."""
-    n_axes = len(blocks[0].areas)
     return Nodes(
-        tuple(np.concatenate([block.areas[axis] for block in blocks]) for axis in range(n_axes)),
+        tuple(map(np.concatenate, zip(*(block.areas for block in blocks), strict=True))),
         np.concatenate([block.value for block in blocks]),
         np.concatenate([block.truth for block in blocks]),
     )
@@ -160,7 +166,6 @@ class _Division:
         self.truth = truth
         self.sampler = sampler
         self.optimize = mechanism.optimize
-        self.block_draws = mechanism.block_draws or BLOCK_DRAWS
         self.true_children = (truth.start, truth.ordinal, truth.count)
         self.source = setting.source
         self.axis = truth.level.axis
@@ -169,6 +174,8 @@ class _Division:
         self.draws_before = np.empty(len(nodes.value) + 1, np.int64)
         count_draws_kernel(nodes.areas[self.axis], self.child_start, self.draws_before)
         self.n_draws = int(self.draws_before[-1])
+        share = max(FEWEST_DRAWS, self.n_draws // LEVEL_BLOCKS)
+        self.block_draws = mechanism.block_draws or min(BLOCK_DRAWS, share)
 
     def blocks(self) -> Iterator[tuple[int, int, int]]:
         """(number of the block, first parent, parent behind the last)."""

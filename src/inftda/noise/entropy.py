@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-CHUNK_BYTES: Final = 1 << 19
-"""How much is encrypted at a time: from this size on, the cipher runs without the GIL."""
+CHUNK_BYTES: Final = 1 << 21
+"""How much is encrypted at a time. The cipher lets go of the GIL for large pieces only, and the
+fewer there are, the less threads wait for it."""
 
 KEY_BYTES: Final = 1 << 40
 """How much one key may yield: 2^36 blocks tell AES from random bits with odds below 2^-56."""
