@@ -1,15 +1,8 @@
 """Does the installed build draw, optimise and account as it says?"""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-
-class Check(NamedTuple):
-    """One thing that was looked at."""
-
-    name: str
-    ok: bool
-    detail: str
+from inftda.checks import Check
 
 
 def self_test() -> Iterator[Check]:
@@ -22,5 +15,4 @@ def self_test() -> Iterator[Check]:
     from inftda.privacy.selfcheck import self_check_accounting  # noqa: PLC0415
 
     for check in (self_check_samplers, self_check_optimizer, self_check_accounting):
-        for found in check():
-            yield Check(found.name, found.ok, found.detail)
+        yield from check()

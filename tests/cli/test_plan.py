@@ -100,6 +100,13 @@ def test_sizes_that_make_no_sense_are_refused(cli, sizes):
     assert done.err.count("\n") == 1
 
 
+def test_sizes_and_areas_are_not_both_given(cli, country):
+    done = cli("plan", "--sizes", "3,9", "--areas", country.areas, *BUDGET)
+    assert done.code == 2
+    assert "give either sizes or files, not both" in done.err
+    assert done.err.count("\n") == 1
+
+
 def test_the_table_shows_level_cells_sigma_and_error(cli, country, planned):
     done = cli("plan", "--areas", country.areas, *BUDGET)
     assert done.code == 0

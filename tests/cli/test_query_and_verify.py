@@ -6,6 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from inftda.cli.query import as_text
+
 
 def test_query_sums_to_the_total_at_every_cross_of_levels(released, cli):
     for origin in ("all", "region", "province", "municipality"):
@@ -58,6 +60,15 @@ def test_wrong_queries_are_told_apart(released, cli, arguments, said):
     done = cli("query", released, *arguments)
     assert done.code == 2
     assert said in done.err
+
+
+def test_a_code_cannot_tell_a_terminal_what_to_do():
+    flows = pa.table({"origin": ["a\x1b[2J", "b\n"], "flow": [1, 2]})
+    shown = as_text(flows)
+    assert shown.count("\n") == 3
+    assert "\x1b" not in shown
+    assert "a\\x1b[2J" in shown
+    assert "b\\x0a" in shown
 
 
 def test_a_fresh_release_verifies(released, cli):

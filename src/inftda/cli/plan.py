@@ -54,6 +54,8 @@ def command(  # noqa: PLR0913 - the same options as a release
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
     from inftda.publish import build_tree  # noqa: PLC0415
 
+    if sizes is not None and (areas or origin_areas or destination_areas or axes):
+        raise InftdaError("--sizes stands for the areas; give either sizes or files, not both")
     shape = build_tree(
         areas if sizes is None else balanced_areas(sizes),
         origin_areas=origin_areas,

@@ -11,13 +11,13 @@ A sampler whose variance is 3 % off passes with probability below 10^-9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from flint import arb
 
+from inftda.checks import Check
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.noise.entropy import SecureSource, Stream
@@ -34,15 +34,6 @@ N_DRAWS: Final = 1_000_000
 N_BINS: Final = 40
 MIN_P: Final = 1e-9
 """A check fails below this p-value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What one check found."""
-
-    name: str
-    ok: bool
-    detail: str
 
 
 def self_check_samplers(*, source: RandomSource | None = None) -> list[Check]:

@@ -6,10 +6,10 @@ and compared with the slow, obvious twin of `reference`. The vectors are the sam
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
+from inftda.checks import Check
 from inftda.optimize.chebyshev import chebyshev_kernel
 from inftda.optimize.euclidean import euclidean_kernel
 from inftda.optimize.linf import linf_kernel
@@ -25,14 +25,6 @@ N_VECTORS = 1000
 
 Solve = Callable[[Vector, int, np.uint64], tuple[int, Vector]]
 IsRight = Callable[[list[int], int, list[int]], bool]
-
-
-class Check(NamedTuple):
-    """What one check found."""
-
-    name: str
-    ok: bool
-    detail: str
 
 
 def self_check_optimizer() -> list[Check]:

@@ -8,8 +8,9 @@ two seconds, most of which is the import of dp-accounting.
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final
 
+from inftda.checks import Check
 from inftda.privacy.accounting import delta_of, epsilon_of, max_rho
 from inftda.privacy.levels import Measured, Share, levels_at
 
@@ -18,14 +19,6 @@ from inftda.privacy.levels import Measured, Share, levels_at
 _KNOWN: Final = ((0.1, 210.546, 169.509), (1.0, 21.308, 18.674), (10.0, 2.357, 2.228))
 _DELTA: Final = 1e-8
 _SHARES: Final = (Share(Fraction(1), 2, 2),) * 6
-
-
-class Check(NamedTuple):
-    """What one check found."""
-
-    name: str
-    ok: bool
-    detail: str
 
 
 def self_check_accounting() -> list[Check]:
