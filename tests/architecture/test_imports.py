@@ -17,6 +17,7 @@ ROOT = Path(inftda.__file__).parent
 #: From inner to outer: a module imports its own layer and the ones before it, no other.
 LAYERS = (
     "errors",
+    "checks",
     "scratch",
     "compiled",
     "threads",
