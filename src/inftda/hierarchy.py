@@ -163,9 +163,8 @@ class Hierarchy:
         """SHA-256 of level names and code paths: equal exactly for equal hierarchies."""
         digest = hashlib.sha256()
         for column, name in enumerate(self.level_names):
-            digest.update(_framed(name))
-            codes = self._codes[column]
-            digest.update(b"".join(_framed(code) for code in codes.to_pylist()))
+            digest.update(_framed(pa.array([name])))
+            digest.update(_framed(self._codes[column]))
             digest.update(self._child_start[column].astype("<i4").tobytes())
         return digest.hexdigest()
 
@@ -182,9 +181,17 @@ class Hierarchy:
         return f"Hierarchy({sizes})"
 
 
-def _framed(text: str) -> bytes:
-    raw = text.encode()
-    return len(raw).to_bytes(8, "little") + raw
+def _framed(texts: pa.StringArray) -> bytes:
+    """All texts one behind the other, each behind its length in 8 bytes."""
+    sizes = as_numpy(pc.binary_length(texts)).astype("<i8")
+    raw = np.frombuffer("".join(texts.to_pylist()).encode(), np.uint8)
+    ends = np.cumsum(sizes + 8)
+    framed = np.empty(raw.size + 8 * sizes.size, np.uint8)
+    is_size = np.zeros(framed.size, bool)
+    is_size[(ends - sizes - 8)[:, None] + np.arange(8)] = True
+    framed[is_size] = sizes.view(np.uint8)
+    framed[~is_size] = raw
+    return framed.tobytes()
 
 
 def _check_names(names: tuple[str, ...]) -> None:

@@ -198,8 +198,12 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
             raise TreeError(f"there is no hierarchy for the {name}; give areas for both ends")
     if not given:
         raise TreeError("there is no hierarchy; give areas (or axes for other tables)")
-    read = {name: _hierarchy(source, outside=outside) for name, source in given.items()}
-    built = [Axis(name, hierarchy) for name, hierarchy in read.items()]
+    # Origins and destinations mostly have the same areas, which are then read once.
+    read: dict[int, Hierarchy] = {}
+    for source in given.values():
+        if id(source) not in read:
+            read[id(source)] = _hierarchy(source, outside=outside)
+    built = [Axis(name, read[id(source)]) for name, source in given.items()]
     return Tree.build(built, order or default_order(built, first=first))
 
 

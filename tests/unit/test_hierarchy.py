@@ -1,5 +1,6 @@
 """Hierarchies: levels, numbering, child ranges, and errors that name the culprit."""
 
+import hashlib
 import random
 
 import numpy as np
@@ -290,6 +291,25 @@ def test_any_difference_changes_the_fingerprint(country, table):
     other = Hierarchy.read(table)
     assert other != country
     assert other.fingerprint != country.fingerprint
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"town": ["a"]},
+        {"región": ["é", "é", "東京"], "town": ["1", "22", "x" * 300]},
+        {"region": list("ABC") * 7, "town": [f"{i}€" for i in range(21)]},
+    ],
+)
+def test_the_fingerprint_is_that_of_its_twin(table):
+    """It is part of every release, so it must never change."""
+    areas = Hierarchy.read(table)
+    digest = hashlib.sha256()
+    for level, name in enumerate(areas.level_names, start=1):
+        for text in (name, *areas.codes(level).to_pylist()):
+            digest.update(len(text.encode()).to_bytes(8, "little") + text.encode())
+        digest.update(areas.child_start(level - 1).astype("<i4").tobytes())
+    assert areas.fingerprint == digest.hexdigest()
 
 
 def test_code_boundaries_are_part_of_the_fingerprint():

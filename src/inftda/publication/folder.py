@@ -157,8 +157,8 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
 
     files = areas_files(tree)
-    for axis in tree.axes:
-        pa_csv.write_csv(axis.hierarchy.to_table(), folder / files[axis.name])
+    for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
+        pa_csv.write_csv(hierarchy.to_table(), folder / file)
     (folder / MANIFEST_FILE).write_text(json.dumps(manifest.to_dict(), indent=2) + "\n")
 
 

@@ -125,8 +125,10 @@ def open_release(path: str | Path) -> Release:
             raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
     manifest = Manifest.read(folder / MANIFEST_FILE)
     axes = []
+    files = {axis.file: folder / _plain_name(axis.file) for axis in manifest.axes}
+    read = {name: Hierarchy.read(file) for name, file in files.items()}
     for axis in manifest.axes:
-        hierarchy = Hierarchy.read(folder / _plain_name(axis.file))
+        hierarchy = read[axis.file]
         if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
             raise ReleaseError(
                 f"{axis.file} is not the hierarchy the manifest of {str(folder)!r} states for "
