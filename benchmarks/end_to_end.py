@@ -62,7 +62,7 @@ def growth(folder):
     for trips, levels in cases:
         sizes = measure.SECTIONS[:levels]
         files = measure.write_country(folder / f"{trips}-{levels}", sizes, trips)
-        result = best(*files, folder, repeats=2)
+        result = best(*files, folder, repeats=3)
         draws = apart(count_draws, folder / "release" / "flows.parquet", files[1])
         rows.append({"trips": trips, "levels": levels, "draws": draws, **result})
     return rows
@@ -106,7 +106,7 @@ def main():
         if given.census:
             files = measure.write_country(folder / "census", measure.SECTIONS, measure.TRIPS)
             result["census"] = [
-                {"epsilon": epsilon, **best(*files, folder, repeats=1, epsilon=epsilon)}
+                {"epsilon": epsilon, **best(*files, folder, repeats=3, epsilon=epsilon)}
                 for epsilon in (1, 10)
             ]
         if given.growth:
