@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from inftda.optimize.segments import (
+    Survivors,
     optimize_intopt,
     optimize_intopt_descending,
     optimize_l2,
@@ -63,8 +64,9 @@ def sorted_intopt(x, total):
 
 
 @njit(nogil=True)
-def optimize_sorted(x, start, total, _, place, value, kept):  # noqa: PLR0913, PLR0917 - as the others
+def optimize_sorted(x, start, total, _, out):
     """As the optimisers of the loop, by sorting."""
+    place, value, kept = out
     end = 0
     kept[0] = 0
     for j in range(total.size):
@@ -97,7 +99,7 @@ def best_seconds(optimize, x, start, total, repeats):
     for _ in range(repeats + 1):
         noisy = x.copy()
         began = time.perf_counter()
-        status = optimize(noisy, start, total, seeds, place, value, kept)
+        status = optimize(noisy, start, total, seeds, Survivors(place, value, kept))
         seconds.append(time.perf_counter() - began)
     assert status == 0
     assert (np.add.reduceat(value[: kept[-1]], kept[:-1]) == total).all()

@@ -8,7 +8,7 @@ only waited would be woken for every item, and take a core each time.
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -58,10 +58,7 @@ class Crew:
             while results:
                 yield results.popleft().result()
         finally:
-            for result in results:
-                result.cancel()
-            for result in results:
-                result.cancelled() or result.exception()
+            wait([result for result in results if not result.cancel()])
 
     def _threads(self) -> ThreadPoolExecutor:
         """The other threads; new ones after a fork, which they do not survive."""

@@ -20,6 +20,7 @@ LAYERS = (
     "checks",
     "scratch",
     "compiled",
+    "database",
     "threads",
     "tables",
     "hierarchy",

@@ -107,12 +107,15 @@ def as_text(flows: Any) -> str:
     for name in flows.column_names:
         values = flows.column(name).to_pylist()
         is_flow = name == "flow"
-        cells = [name, *(f"{value:,}" if is_flow else _printable(value) for value in values)]
+        cells = [
+            _printable(name),
+            *(f"{value:,}" if is_flow else _printable(value) for value in values),
+        ]
         width = max(map(len, cells))
         columns.append([cell.rjust(width) if is_flow else cell.ljust(width) for cell in cells])
     return "".join("  ".join(row).rstrip() + "\n" for row in zip(*columns, strict=True))
 
 
-def _printable(code: str) -> str:
-    """A code without anything that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in code)
+def _printable(text: str) -> str:
+    """A name or code without anything that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)

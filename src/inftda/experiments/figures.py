@@ -6,6 +6,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from inftda.database import silence
 from inftda.errors import MissingExtraError
 
 #: Colours of Okabe and Ito, told apart by colour-blind people; each with its own marker.
@@ -35,7 +36,7 @@ def draw_figures(results: pa.Table, folder: Path, *, setting: str = "ours") -> l
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     with duckdb.connect() as connection:
-        connection.execute("SET enable_progress_bar = false")
+        silence(connection)
         connection.register("results", results)
         connection.execute(
             "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "
@@ -60,7 +61,7 @@ def draw_zoom_in(results: pa.Table, path: Path, *, dataset: str, epsilon: float)
     """
     pyplot = _pyplot()
     with duckdb.connect() as connection:
-        connection.execute("SET enable_progress_bar = false")
+        silence(connection)
         connection.register("results", results)
         connection.execute(
             "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "

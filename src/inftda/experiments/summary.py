@@ -7,6 +7,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from inftda.database import silence
 from inftda.errors import InftdaError
 from inftda.experiments.spec import Spec
 
@@ -51,7 +52,7 @@ def write_summary(
         figures: pictures to show, relative to the page.
     """
     with duckdb.connect() as connection:
-        connection.execute("SET enable_progress_bar = false")
+        silence(connection)
         connection.register("results", results)
         page = _Page(connection, spec)
         if published is not None:
@@ -69,6 +70,7 @@ def read_published(path: Path) -> pa.Table:
     columns = ", ".join(f'"{name}"::{kind} AS "{name}"' for name, kind in PUBLISHED_COLUMNS.items())
     try:
         with duckdb.connect() as connection:
+            silence(connection)
             return connection.read_csv(str(path)).project(columns).to_arrow_table()
     except duckdb.Error:
         raise InftdaError(

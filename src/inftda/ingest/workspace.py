@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import duckdb
 
+from inftda.database import silence
 from inftda.errors import IngestError
 from inftda.scratch import private_folder
 
@@ -94,10 +95,7 @@ class Workspace:
                 f"DuckDB does not accept the settings {self._settings}; memory_limit is a size "
                 "such as '4GB' and threads a number from 1 up"
             ) from None
-        # The bar goes to standard output, which is for results. In a notebook that cannot
-        # show one, DuckDB does not even let it be switched off.
-        with suppress(duckdb.Error):
-            connection.execute("SET enable_progress_bar = false")
+        silence(connection)
         # It turns "the first m of each group" into an aggregate that does not spill to disk.
         # Versions of DuckDB that do not have it do not know its name, either.
         with suppress(duckdb.Error):

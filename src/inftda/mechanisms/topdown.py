@@ -24,7 +24,7 @@ from inftda.compiled import kernel
 from inftda.counts import Counts, LevelCounts
 from inftda.mechanisms.base import Flows, Setting
 from inftda.noise.sampler import Sampler
-from inftda.optimize.segments import Optimizer, check_status, optimize_intopt
+from inftda.optimize.segments import Optimizer, Survivors, check_status, optimize_intopt
 from inftda.optimize.selection import GATHER_ROOM
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
@@ -42,8 +42,9 @@ LEVEL_BLOCKS: Final = 16
 FEWEST_DRAWS: Final = 1 << 15
 
 #: Children written at a time: few parents keep more, and to write some too many, which the
-#: next parent overwrites, is quicker than to find out how many there are.
-BATCH: Final = 8
+#: next parent overwrites, is quicker than to find out how many there are. As many may be read
+#: behind the last survivor.
+BATCH: Final = GATHER_ROOM
 
 
 @dataclass(frozen=True)
@@ -201,20 +202,13 @@ class _Division:
         self.sampler.fill(scratch.x, stream)
         stream.fill(scratch.seeds)
         add_truth_kernel(scratch.x, start, truth, *self.true_children)
-        place, count, kept = scratch.place, scratch.value, scratch.kept
-        status = self.optimize(scratch.x, start, value, scratch.seeds, place, count, kept)
-        check_status(status)
-        return self._children(first, kept, place, count), len(scratch.x)
+        check_status(self.optimize(scratch.x, start, value, scratch.seeds, scratch.survivors))
+        return self._children(first, last, scratch.survivors), len(scratch.x)
 
-    def _children(
-        self,
-        first: int,
-        kept: NDArray[np.int64],
-        place: NDArray[np.int32],
-        count: NDArray[np.int64],
-    ) -> Nodes:
-        """Surviving children as nodes: `kept` has the slice of each parent from `first` on."""
-        n, last = int(kept[-1]), first + len(kept) - 1
+    def _children(self, first: int, last: int, survivors: Survivors) -> Nodes:
+        """Surviving children of the parents from `first` up to `last` as nodes."""
+        place, count, kept = survivors
+        n = int(kept[-1])
         parents = tuple(area[first:last] for area in self.nodes.areas)
         areas = tuple(np.empty(n + BATCH, np.int32) for _ in parents)
         child_areas_kernel(parents, self.axis, self.child_start, kept, place, areas)
@@ -231,16 +225,12 @@ class _Scratch(NamedTuple):
     Attributes:
         x: int64[draws], noise, then noisy counts.
         seeds: uint64[parents], to share alike among equal children.
-        place: int32, which children survive; longer than they can be many.
-        value: int64, their counts.
-        kept: int64[parents + 1], slices of these two.
+        survivors: the children that are kept.
     """
 
     x: NDArray[np.int64]
     seeds: NDArray[np.uint64]
-    place: NDArray[np.int32]
-    value: NDArray[np.int64]
-    kept: NDArray[np.int64]
+    survivors: Survivors
 
 
 _of_thread = threading.local()
@@ -250,18 +240,18 @@ def _scratch(n_draws: int, n_parents: int) -> _Scratch:
     """Buffers of this thread, used again for every block: fresh pages cost more than draws."""
     held: _Scratch | None = getattr(_of_thread, "scratch", None)
     room = n_draws + n_parents + GATHER_ROOM
-    if held is None or len(held.value) < room:
+    if held is None or len(held.x) < room:
         room = max(room, 2 * BLOCK_DRAWS + GATHER_ROOM)
-        held = _of_thread.scratch = _Scratch(
-            np.empty(room, np.int64),
-            np.empty(room, np.uint64),
+        place, value, kept = (
             np.empty(room, np.int32),
             np.empty(room, np.int64),
             np.empty(room, np.int64),
         )
-    return held._replace(
-        x=held.x[:n_draws], seeds=held.seeds[:n_parents], kept=held.kept[: n_parents + 1]
-    )
+        survivors = Survivors(place, value, kept)
+        held = _Scratch(np.empty(room, np.int64), np.empty(room, np.uint64), survivors)
+        _of_thread.scratch = held
+    survivors = held.survivors._replace(kept=held.survivors.kept[: n_parents + 1])
+    return _Scratch(held.x[:n_draws], held.seeds[:n_parents], survivors)
 
 
 @kernel

@@ -6,7 +6,7 @@ is compiled only when it is used.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +21,25 @@ from inftda.optimize.selection import Places, Vector, append, gather
 Seeds = NDArray[np.uint64]
 
 
+class Survivors(NamedTuple):
+    """The positive elements of many vectors.
+
+    Attributes:
+        place: int32, place of each in its vector, ascending.
+        value: int64, its value. Both have room for all elements of all vectors, one more for
+            every vector, and GATHER_ROOM more.
+        kept: int64[vectors + 1], slices of these two.
+    """
+
+    place: Places
+    value: Vector
+    kept: Vector
+
+
 class Optimizer(Protocol):
     """From noisy vectors to non-negative integers with given sums."""
 
-    def __call__(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
-        self,
-        x: Vector,
-        start: Vector,
-        total: Vector,
-        seed: Seeds,
-        place: Places,
-        value: Vector,
-        kept: Vector,
-    ) -> int:
+    def __call__(self, x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
         """Optimise every vector and write down what is positive.
 
         Args:
@@ -42,10 +48,7 @@ class Optimizer(Protocol):
                 that no noise was drawn for: it gets the whole sum.
             total: int64[vectors], the sums, positive.
             seed: uint64[vectors], a fresh uniform word each.
-            place: int32, written: place of each positive element in its vector, ascending.
-            value: int64, written: its value. Both have room for all of x, one more for
-                every vector, and GATHER_ROOM more.
-            kept: int64[vectors + 1], written: slices of `place` and `value`.
+            out: overwritten.
 
         Returns:
             0, or another number if a vector could not be optimised.
@@ -66,31 +69,17 @@ def check_status(status: int) -> None:
 
 
 @kernel
-def optimize_intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
-    x: Vector,
-    start: Vector,
-    total: Vector,
-    seed: Seeds,
-    place: Places,
-    value: Vector,
-    kept: Vector,
-) -> int:
+def optimize_intopt(x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
     """IntOpt, small elements give way first."""
-    return _intopt(x, start, total, seed, place, value, kept, False)
+    return _intopt(x, start, total, seed, out, False)
 
 
 @kernel
-def optimize_intopt_descending(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
-    x: Vector,
-    start: Vector,
-    total: Vector,
-    seed: Seeds,
-    place: Places,
-    value: Vector,
-    kept: Vector,
+def optimize_intopt_descending(
+    x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors
 ) -> int:
     """IntOpt, large elements give way first."""
-    return _intopt(x, start, total, seed, place, value, kept, True)
+    return _intopt(x, start, total, seed, out, True)
 
 
 @inlined_kernel
@@ -99,11 +88,10 @@ def _intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
     start: Vector,
     total: Vector,
     seed: Seeds,
-    place: Places,
-    value: Vector,
-    kept: Vector,
+    out: Survivors,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
 ) -> int:
+    place, value, kept = out
     end = 0
     kept[0] = 0
     for i in range(total.size):
@@ -121,72 +109,47 @@ def _intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
 
 
 @kernel
-def optimize_l2(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
-    x: Vector,
-    start: Vector,
-    total: Vector,
-    seed: Seeds,
-    place: Places,
-    value: Vector,
-    kept: Vector,
-) -> int:
+def optimize_l2(x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
     """The nearest integers in Euclidean distance."""
     for i in range(total.size):
         if start[i + 1] > start[i]:
             status = euclidean_segment(x, start[i], start[i + 1], total[i], seed[i])
             if status != 0:
                 return status
-    _keep_positive(x, start, total, place, value, kept)
+    _keep_positive(x, start, total, out)
     return 0
 
 
 @kernel
-def optimize_linf(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
-    x: Vector,
-    start: Vector,
-    total: Vector,
-    seed: Seeds,
-    place: Places,
-    value: Vector,
-    kept: Vector,
-) -> int:
+def optimize_linf(x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
     """Any of the nearest integers in Chebyshev distance, as a black box would give."""
     for i in range(total.size):
         if start[i + 1] > start[i]:
             status = linf_segment(x, start[i], start[i + 1], total[i], seed[i])
             if status != 0:
                 return status
-    _keep_positive(x, start, total, place, value, kept)
+    _keep_positive(x, start, total, out)
     return 0
 
 
 def optimize_one_by_one(solve: Callable[[Vector, int], Vector]) -> Optimizer:
     """An optimiser that hands each vector to a black box."""
 
-    def optimize(  # noqa: PLR0913, PLR0917 - as the compiled ones
-        x: Vector,
-        start: Vector,
-        total: Vector,
-        seed: Seeds,
-        place: Places,
-        value: Vector,
-        kept: Vector,
-    ) -> int:
+    def optimize(x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
         del seed  # a black box breaks ties as it likes
         for low, high, amount in zip(start[:-1], start[1:], total, strict=True):
             if high > low:
                 x[low:high] = solve(x[low:high], int(amount))
-        _keep_positive(x, start, total, place, value, kept)
+        _keep_positive(x, start, total, out)
         return 0
 
     return optimize
 
 
 @kernel
-def _keep_positive(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
-    x: Vector, start: Vector, total: Vector, place: Places, value: Vector, kept: Vector
-) -> None:
+def _keep_positive(x: Vector, start: Vector, total: Vector, out: Survivors) -> None:
     """Write down what is positive in vectors that are optimised already."""
+    place, value, kept = out
     end = 0
     kept[0] = 0
     for i in range(total.size):

@@ -5,7 +5,7 @@ Every coarser number is the sum of the finest ones, so all answers are consisten
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from inftda.database import silence
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.tree import Axis, Tree
 
@@ -67,10 +68,7 @@ def open_database() -> Iterator[Any]:
     names = "autoinstall_known_extensions", "autoload_known_extensions"
     try:
         with duckdb.connect(config=dict.fromkeys(names, "false")) as connection:
-            # The bar goes to standard output, which is for results. In a notebook that cannot
-            # show one, DuckDB does not even let it be switched off.
-            with suppress(duckdb.Error):
-                connection.execute("SET enable_progress_bar = false")
+            silence(connection)
             yield connection
     except (duckdb.Error, RuntimeError):  # the latter for names that are no text
         raise ReleaseError(

@@ -22,6 +22,7 @@ from inftda.mechanisms.topdown import (
 )
 from inftda.optimize.reference import algorithm_2, chebyshev_optimum, euclidean_optimum, shares
 from inftda.optimize.segments import (
+    Survivors,
     check_status,
     optimize_intopt,
     optimize_intopt_descending,
@@ -166,7 +167,7 @@ def outcome(optimize, x, start, total, seeds):
     room = len(x) + len(total) + GATHER_ROOM
     place, value = np.full(room, -7, np.int32), np.full(room, -7)
     kept = np.full(len(total) + 1, -7)
-    status = optimize(x.copy(), start, total, seeds, place, value, kept)
+    status = optimize(x.copy(), start, total, seeds, Survivors(place, value, kept))
     if status:
         return status, []
     found = []
