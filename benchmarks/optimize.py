@@ -24,7 +24,6 @@ from inftda.optimize.segments import (
     optimize_l2,
     optimize_linf,
 )
-from inftda.optimize.selection import GATHER_ROOM
 
 SIZES = (2, 5, 10, 30, 100, 300, 3000, 100_000)
 SIGMAS = (2, 20, 300)
@@ -92,14 +91,13 @@ OPTIMIZERS = {
 def best_seconds(optimize, x, start, total, repeats):
     """Seconds of one call, positive elements written down; the first is not timed."""
     seeds = np.random.default_rng(1).integers(0, 2**63, len(total), np.uint64)
-    room = len(x) + len(total) + GATHER_ROOM
-    place, value = np.empty(room, np.int32), np.empty(room, np.int64)
-    kept = np.empty(len(total) + 1, np.int64)
+    survivors = Survivors.of(len(x) + len(total)).for_vectors(len(total))
+    _, value, kept = survivors
     seconds = []
     for _ in range(repeats + 1):
         noisy = x.copy()
         began = time.perf_counter()
-        status = optimize(noisy, start, total, seeds, Survivors(place, value, kept))
+        status = optimize(noisy, start, total, seeds, survivors)
         seconds.append(time.perf_counter() - began)
     assert status == 0
     assert (np.add.reduceat(value[: kept[-1]], kept[:-1]) == total).all()

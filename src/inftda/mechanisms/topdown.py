@@ -36,10 +36,10 @@ BLOCK_DRAWS = 1 << 19
 
 #: Blocks in a level with fewer draws, so that no core waits long for the last of them; how
 #: many does not depend on the cores, or seeded releases would.
-LEVEL_BLOCKS: Final = 16
+LEVEL_BLOCKS: Final = 8
 
 #: Draws in a block, at least.
-FEWEST_DRAWS: Final = 1 << 15
+FEWEST_DRAWS: Final = 1 << 16
 
 #: Children written at a time: few parents keep more, and to write some too many, which the
 #: next parent overwrites, is quicker than to find out how many there are. As many may be read
@@ -143,6 +143,8 @@ def release_root(counts: Counts, setting: Setting) -> Nodes:
 
 def join(blocks: list[Nodes]) -> Nodes:
     """Blocks of nodes, one behind the other."""
+    if len(blocks) == 1:
+        return blocks[0]
     return Nodes(
         tuple(map(np.concatenate, zip(*(block.areas for block in blocks), strict=True))),
         np.concatenate([block.value for block in blocks]),
@@ -239,18 +241,12 @@ _of_thread = threading.local()
 def _scratch(n_draws: int, n_parents: int) -> _Scratch:
     """Buffers of this thread, used again for every block: fresh pages cost more than draws."""
     held: _Scratch | None = getattr(_of_thread, "scratch", None)
-    room = n_draws + n_parents + GATHER_ROOM
+    room = n_draws + n_parents
     if held is None or len(held.x) < room:
-        room = max(room, 2 * BLOCK_DRAWS + GATHER_ROOM)
-        place, value, kept = (
-            np.empty(room, np.int32),
-            np.empty(room, np.int64),
-            np.empty(room, np.int64),
-        )
-        survivors = Survivors(place, value, kept)
-        held = _Scratch(np.empty(room, np.int64), np.empty(room, np.uint64), survivors)
+        room = max(room, 2 * BLOCK_DRAWS)
+        held = _Scratch(np.empty(room, np.int64), np.empty(room, np.uint64), Survivors.of(room))
         _of_thread.scratch = held
-    survivors = held.survivors._replace(kept=held.survivors.kept[: n_parents + 1])
+    survivors = held.survivors.for_vectors(n_parents)
     return _Scratch(held.x[:n_draws], held.seeds[:n_parents], survivors)
 
 

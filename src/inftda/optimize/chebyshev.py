@@ -14,6 +14,7 @@ Privacy:
     Post-processing of noisy values: needs no budget. It must never be given true counts.
 """
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from inftda.compiled import allocating_kernel, inlined_kernel, kernel
 from inftda.optimize.inputs import as_total, as_vector, check_order, check_status, draw_seed
+from inftda.optimize.instructions import EIGHT, bit_length, put_places, shift_apart
 from inftda.optimize.selection import (
     EMPTY,
     GATHER_ROOM,
@@ -30,11 +32,13 @@ from inftda.optimize.selection import (
     Places,
     Vector,
     above,
+    above_padded,
     append,
     ceil_div,
     describe,
     gather,
     is_too_large,
+    pad,
     random_below,
     random_word,
     sink,
@@ -44,6 +48,24 @@ if TYPE_CHECKING:
     from inftda.noise.entropy import RandomSource
 
 _MEAN_PASSES = 8  # then halve: passes stay below 8 + 61 however the values lie
+
+
+def _depth_of(rank: float, size: float) -> float:
+    """How far below the largest of so many noisy zeros the one of this rank lies, 0 being 1."""
+    # Some n exp(-z^2 / 2) of n normal draws lie above z, so that rank lies at sqrt(2 ln(n / rank)).
+    return 1.0 if rank >= size else 1.0 - math.sqrt(1.0 - math.log(rank) / math.log(size))
+
+
+#: How deep to look for candidates first, in 256ths, by the bits of the number of elements and of
+#: how many as large as the largest make up the total. It pays to look for more than twice as many,
+#: but not far beyond the middle; a second look is rare.
+_FIRST_DEPTH = np.array(
+    [
+        [int(256 * min(0.55, _depth_of(2 * 2**many + 2, 2 ** (size - 0.5)))) for many in range(64)]
+        for size in range(64)
+    ],
+    np.int16,
+)
 
 
 def intopt(
@@ -109,7 +131,7 @@ def chebyshev_kernel(
     if x is not out:
         for i in range(x.size):
             out[i] = x[i]
-    place = np.empty(x.size + GATHER_ROOM, np.int32)
+    place = np.empty(2 * (x.size + GATHER_ROOM), np.int32)
     value = np.empty(x.size + GATHER_ROOM, np.int64)
     end = chebyshev_survivors(out, 0, out.size, total, seed, descending, place, value, 0)
     if end < 0:
@@ -135,15 +157,15 @@ def chebyshev_survivors(  # noqa: PLR0913, PLR0917 - compiled code takes plain v
     """IntOpt of x[start:stop], of which only what is positive is written down.
 
     Args:
-        x: int64 buffer, contiguous; x[start:stop] is overwritten.
+        x: int64 buffer, contiguous, read only.
         start: first element.
         stop: element behind the last.
         total: int64, what the result sums to.
         seed: uint64, a fresh uniform word for this stretch.
         descending: whether large elements give way first.
         place: int32, written from `at` on: which elements are positive, ascending.
-        value: int64, written from `at` on: what they are. Both have room for all elements
-            and GATHER_ROOM more.
+            Room for all elements and GATHER_ROOM more, twice: notes are made behind it.
+        value: int64, written from `at` on: what they are. Room for GATHER_ROOM more.
         at: where to begin.
 
     Returns:
@@ -166,8 +188,11 @@ def chebyshev_survivors(  # noqa: PLR0913, PLR0917 - compiled code takes plain v
     # Algorithm 2, lines 1 and 2: z = max(lift, -x), drop = max |z|.
     lift = ceil_div(total - sum_of_x, size)
     drop = max(lift, -lift, -smallest)
+    bottom, mass, end = _write_candidates(
+        x, start, stop, lift, drop, largest, total, descending, place, value, at
+    )
     return _raise_to_total(
-        x, start, stop, lift, drop, largest, total, seed, descending, place, value, at
+        lift, drop, largest, bottom, mass, total, seed, descending, place, value, at, end
     )
 
 
@@ -188,7 +213,7 @@ def _share_of_first(
 
 
 @inlined_kernel
-def _raise_to_total(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+def _write_candidates(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     x: Vector,
     start: int,
     stop: int,
@@ -196,42 +221,94 @@ def _raise_to_total(  # noqa: PLR0913, PLR0917 - compiled code takes plain value
     drop: int,
     largest: int,
     total: int,
+    descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+    place: Places,
+    value: Vector,
+    at: int,
+) -> tuple[int, int, int]:
+    """Write down the elements that can become positive, and few others.
+
+    Only elements above -lift can, and mostly only the largest of them: as many as have
+    ceilings that sum to the total.
+
+    Args:
+        x: int64 buffer.
+        start: first element.
+        stop: element behind the last.
+        lift: ceilings are max(0, x + lift).
+        drop: floors are max(0, x - drop).
+        largest: largest element.
+        total: what the result sums to.
+        descending: whether large elements give way first.
+        place: int32, written from `at` on.
+        value: int64, written from `at` on, and padded.
+        at: where to begin.
+
+    Returns:
+        The level above which elements were written down, their sum, and where they end.
+    """
+    top = min(largest, drop)
+    reach = top + lift  # top - reach is -lift
+    depth = reach
+    if not descending:
+        many = max(0, bit_length(total) - bit_length(reach))
+        share = int(_FIRST_DEPTH[np.uint64(bit_length(stop - start)), np.uint64(many)])
+        depth = 1 + (reach >> 8) * share + ((reach & 255) * share >> 8)  # would wrap in one
+        # If one element is enough, those above `drop` are, or those as large as the largest.
+        depth = (1 if largest <= drop else 0) if total <= reach else depth
+    while True:
+        end = gather(x, start, stop, top - depth, place, value, at)
+        pad(value, end)
+        count, mass = above_padded(value, at, end, top - depth)
+        if mass + lift * count >= total:
+            return top - depth, mass, end
+        depth = min(reach, 2 * depth + 1)
+
+
+@inlined_kernel
+def _raise_to_total(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    lift: int,
+    drop: int,
+    largest: int,
+    bottom: int,
+    bottom_mass: int,
+    total: int,
     seed: np.uint64,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
     place: Places,
     value: Vector,
     at: int,
+    end: int,
 ) -> int:
-    """Place every element at its floor or its ceiling so that the sum fits.
+    """Place every candidate at its floor or its ceiling so that the sum fits.
 
     Args:
-        x: int64 buffer, x[start:stop] is overwritten.
-        start: first element.
-        stop: element behind the last.
         lift: ceilings are max(0, x + lift).
         drop: floors are max(0, x - drop); drop >= |lift|. If even the floors are too high,
             both are changed.
         largest: largest element.
+        bottom: all elements above it are candidates.
+        bottom_mass: their sum.
         total: what the result sums to.
         seed: uint64.
         descending: whether large elements give way first.
-        place: int32, written from `at` on.
-        value: int64, written from `at` on.
-        at: where to begin.
+        place: int32, candidates from `at` to `end`, overwritten.
+        value: int64, likewise; padded.
+        at: where candidates begin.
+        end: where they end.
 
     Returns:
         Where what is written ends.
     """
-    # Only elements above -lift can become positive, and mostly only those far above it:
-    # these are picked out, and all that follows is done with the few of them.
-    bottom = -lift if descending else drop - ((lift + drop) >> 1)
-    end = gather(x, start, stop, bottom, place, value, at)
-    count, mass = above(value, at, end, drop)
+    bottom_count = end - at
+    count, mass = above_padded(value, at, end, drop)
     if mass - drop * count > total:
         # Even the floors are too high. Rounds go on until drop is enough; the ceilings of
         # the last round are the floors of the round before.
         drop, count, mass = sink(value, at, end, total, drop, count, mass)
         lift = 1 - drop
+        bottom = -lift
+        bottom_count, bottom_mass = above(value, at, end, bottom)
     # An element x has the gap min(x, drop) + lift between floor and ceiling if x > -lift,
     # else 0. Ascending: the largest elements are raised by their gaps as far as `room`
     # lasts. Descending: the largest elements are lowered as far as the excess lasts. Either
@@ -240,17 +317,9 @@ def _raise_to_total(  # noqa: PLR0913, PLR0917 - compiled code takes plain value
     span = lift + drop
     shift = count * drop - mass
     up, down, sign = lift, -drop, 1
-    bottom = max(bottom, -lift)
-    bottom_count, bottom_mass = above(value, at, end, bottom)
-    bottom_gaps = bottom_mass + lift * bottom_count + shift
     if descending:
-        room = bottom_gaps - room
+        room = bottom_mass + lift * bottom_count + shift - room
         up, down, sign = -drop, lift, -1
-    elif bottom_gaps <= room and bottom > -lift:
-        # Not enough of them: the threshold lies lower.
-        bottom = -lift
-        end = gather(x, start, stop, bottom, place, value, at)
-        bottom_count = end - at
     # Elements above `drop` have constant gaps, those up to it have growing ones.
     if count * span <= room:
         bracket = (bottom, min(drop, largest), bottom_count, count, count * span)
@@ -261,14 +330,10 @@ def _raise_to_total(  # noqa: PLR0913, PLR0917 - compiled code takes plain value
         )
     rest = room - gaps
     gap = min(upper, drop) + lift
-    if rest == 0:
-        return _settle(place, value, at, end, upper, upper, up, down, 0)
-    if ties == 1:
-        return _settle(place, value, at, end, lower, upper, up, down, sign * rest)
-    if ties * gap == rest:
-        return _settle(place, value, at, end, lower, lower, up, down, 0)
-    return _settle_ties(
-        x, start, place, value, at, end, upper, up, down, sign * gap, ties, sign * rest, seed
+    if ties * gap == rest:  # enough for all of them, as if they lay above
+        upper, rest = lower, 0
+    return _settle(
+        place, value, at, end, lower, upper, up, down, ties, sign * gap, sign * rest, seed
     )
 
 
@@ -292,7 +357,7 @@ def _find_up_to_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain valu
     lower, upper, lower_count, upper_count, upper_gaps = bracket
     while upper - lower > 1 and lower_count - upper_count > 1:
         middle = (lower + upper) >> 1
-        count, mass = above(value, at, end, middle)
+        count, mass = above_padded(value, at, end, middle)
         gaps = mass + lift * count + shift
         fits = gaps <= room
         upper = middle if fits else upper
@@ -323,7 +388,7 @@ def _find_above_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain valu
             # True counts range over many orders of magnitude; their mean parts them better.
             middle = min(upper - 1, (lower_mass - upper_mass) // (lower_count - upper_count))
         passes += 1
-        count, mass = above(value, at, end, middle)
+        count, mass = above_padded(value, at, end, middle)
         fits = span * count <= room
         upper = middle if fits else upper
         upper_count = count if fits else upper_count
@@ -344,55 +409,34 @@ def _settle(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     upper: int,
     up: int,
     down: int,
-    extra: int,
-) -> int:
-    """Shift by `up` above `upper` and by `down` elsewhere; `extra` in between.
-
-    What is then positive moves to the front; returns where it ends.
-    """
-    n = np.uint64(at)
-    for i in range(np.uint64(at), np.uint64(end)):
-        level = max(0, value[i] + (up if value[i] > upper else down))
-        level += extra if lower < value[i] <= upper else 0
-        place[n] = place[i]
-        value[n] = level
-        n += np.uint64(level > 0)
-    return int(np.int64(n))
-
-
-@inlined_kernel
-def _settle_ties(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
-    x: Vector,
-    start: int,
-    place: Places,
-    value: Vector,
-    at: int,
-    end: int,
-    tied: int,
-    up: int,
-    down: int,
-    gap: int,
     ties: int,
+    gap: int,
     rest: int,
     seed: np.uint64,
 ) -> int:
-    """As `_settle`, with several elements at the threshold `tied`, of which some get more.
+    """Shift candidates by `up` above `upper` and by `down` elsewhere; keep what is positive.
 
-    A random set of rest // gap of them is moved by the whole gap, one further by what is
-    then left: the first of a random shuffle (Fisher and Yates), so all are equally likely.
+    Those in between, above `lower`, share `rest`: a random set of rest // gap of them is moved
+    by the whole gap, one further by what is then left. They are the first of a random shuffle
+    (Fisher and Yates), so all are equally likely.
     """
-    first = np.uint64(start)
-    n = first
-    for i in range(np.uint64(at), np.uint64(end)):
-        x[n] = i
-        n += np.uint64(value[i] == tied)
-        value[i] = max(0, value[i] + (up if value[i] > tied else down))
-    whole = rest // gap
-    part = rest - whole * gap
-    left = ties
-    for k in range(whole + (1 if part != 0 else 0)):
-        chosen = first + np.uint64(random_below(random_word(seed, left), left))
-        left -= 1
-        value[np.uint64(x[chosen])] += gap if k < whole else part
-        x[chosen] = x[first + np.uint64(left)]
-    return _settle(place, value, at, end, 0, 0, 0, 0, 0)
+    first, notes = np.uint64(at), np.uint64(end + GATHER_ROOM)
+    shifted, noted = first, notes
+    while shifted < np.uint64(end):
+        between = shift_apart(value, shifted, lower, upper, up, down)
+        noted = put_places(between, np.int32(shifted - first), place, noted)
+        shifted += np.uint64(EIGHT)
+    while rest != 0:
+        chosen = notes + np.uint64(random_below(random_word(seed, ties), ties))
+        part = rest if abs(rest) < abs(gap) else gap
+        value[first + np.uint64(place[chosen])] += part
+        rest -= part
+        ties -= 1
+        place[chosen] = place[notes + np.uint64(ties)]
+    kept = first
+    for i in range(first, np.uint64(end)):
+        survivor = value[i]
+        place[kept] = place[i]
+        value[kept] = survivor
+        kept += np.uint64(survivor > 0)
+    return int(np.int64(kept))

@@ -16,7 +16,7 @@ from inftda.errors import OptimizeError
 from inftda.optimize.chebyshev import chebyshev_survivors
 from inftda.optimize.euclidean import euclidean_segment
 from inftda.optimize.linf import linf_segment
-from inftda.optimize.selection import Places, Vector, append, gather
+from inftda.optimize.selection import GATHER_ROOM, Places, Vector, append, gather
 
 Seeds = NDArray[np.uint64]
 
@@ -25,15 +25,29 @@ class Survivors(NamedTuple):
     """The positive elements of many vectors.
 
     Attributes:
-        place: int32, place of each in its vector, ascending.
-        value: int64, its value. Both have room for all elements of all vectors, one more for
-            every vector, and GATHER_ROOM more.
+        place: int32, place of each in its vector, ascending; twice as long as `value`, for
+            notes behind it.
+        value: int64, its value. Room for all elements of all vectors, one more for every
+            vector, and GATHER_ROOM more.
         kept: int64[vectors + 1], slices of these two.
     """
 
     place: Places
     value: Vector
     kept: Vector
+
+    @classmethod
+    def of(cls, room: int) -> "Survivors":
+        """Arrays for as many elements and vectors, taken together."""
+        return cls(
+            np.empty(2 * (room + GATHER_ROOM), np.int32),
+            np.empty(room + GATHER_ROOM, np.int64),
+            np.empty(room + 1, np.int64),
+        )
+
+    def for_vectors(self, n_vectors: int) -> "Survivors":
+        """The same arrays for so many vectors."""
+        return self._replace(kept=self.kept[: n_vectors + 1])
 
 
 class Optimizer(Protocol):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel
+from inftda.optimize.instructions import EIGHT, larger, put_places, sum_larger
 
 Vector = NDArray[np.int64]
 Places = NDArray[np.int32]
@@ -29,16 +30,10 @@ TOO_LARGE: Final = 3
 LIMIT: Final = 1 << 61
 """Totals, and sizes of elements times their number, must not exceed this."""
 
-GATHER_ROOM: Final = 8
-"""Elements behind the last that `gather` may overwrite."""
+GATHER_ROOM: Final = EIGHT
+"""Elements behind the last that `gather` and `pad` may overwrite."""
 
-_FEW: Final = 24  # elements that are looked at one by one
-
-# Multiplied by the n-th power of two, the leading six bits are different for every n.
-_DE_BRUIJN: Final = np.uint64(0x03F79D71B4CB0A89)
-_PLACE_OF_BIT: Final = np.zeros(64, np.uint8)
-for _place in range(64):
-    _PLACE_OF_BIT[(int(_DE_BRUIJN) << _place & (1 << 64) - 1) >> 58] = _place
+_PADDING: Final = -(1 << 62)  # below all levels, and no sum of it and a level wraps
 
 _SAFE_VALUE: Final = 1 << 40
 _SAFE_SIZE: Final = 1 << 20  # _SAFE_VALUE * _SAFE_SIZE < LIMIT, so most vectors need no division
@@ -121,33 +116,48 @@ def gather(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     Returns:
         Where what is written ends.
     """
-    n, first, end = np.uint64(at), np.uint64(start), np.uint64(stop)
-    one, few, all_bits = np.uint64(1), np.uint64(_FEW), np.uint64(64)
-    i = first
-    # Sixty-four at a time: one bit each, made by vector instructions. The last 64 may begin
-    # with elements that were looked at before, or with those of another stretch.
-    while i < end and end >= all_bits and end - first > few:
-        base = min(i, end - all_bits)
-        bits = np.uint64(0)
-        for k in range(np.uint64(64)):
-            bits |= np.uint64(x[base + k] > level) << k
-        bits >>= i - base
-        while bits != np.uint64(0):
-            # Eight without asking whether they are there: the answer is hard to predict.
-            for _ in range(8):
-                lowest = bits & (~bits + one)
-                found = i + np.uint64(_PLACE_OF_BIT[lowest * _DE_BRUIJN >> np.uint64(58)])
-                place[n] = found - first
-                value[n] = x[found]
-                n += np.uint64(bits != np.uint64(0))
-                bits ^= lowest
-        i = base + all_bits
-    while i < end:
-        place[n] = i - first
-        value[n] = x[i]
-        n += np.uint64(x[i] > level)
-        i += one
+    n, first, end, eight = np.uint64(at), np.uint64(start), np.uint64(stop), np.uint64(EIGHT)
+    if end - first < eight:
+        for i in range(first, end):
+            place[n] = i - first
+            value[n] = x[i]
+            n += np.uint64(x[i] > level)
+        return int(np.int64(n))
+    seen, last = first, end - eight
+    while seen <= last:
+        n = put_places(larger(x, seen, level), np.int32(seen - first), place, n)
+        seen += eight
+    # The last eight once more, but for those that were seen before.
+    bits = larger(x, last, level) >> (seen - last) << (seen - last)
+    n = put_places(bits, np.int32(last - first), place, n)
+    put_places(np.uint64(0), np.int32(0), place, n)  # eight places to be read, also at the end
+    copied = np.uint64(at)
+    while copied < n:
+        for k in range(eight):
+            value[copied + k] = x[first + np.uint64(place[copied + k])]
+        copied += eight
     return int(np.int64(n))
+
+
+@inlined_kernel
+def pad(value: Vector, end: int) -> None:
+    """Follow what ends at `end` by elements that are in no sum of `above_padded`."""
+    for k in range(np.uint64(EIGHT)):
+        value[np.uint64(end) + k] = _PADDING
+
+
+@inlined_kernel
+def above_padded(value: Vector, start: int, stop: int, level: int) -> tuple[int, int]:
+    """As `above`, for a few elements that are padded: quicker than for a loop over them."""
+    count = 0
+    mass = 0
+    i = np.uint64(start)
+    while i < np.uint64(stop):
+        more, sum_of_more = sum_larger(value, i, level)
+        count += more
+        mass += sum_of_more
+        i += np.uint64(EIGHT)
+    return count, mass
 
 
 @inlined_kernel

@@ -30,7 +30,6 @@ from inftda.optimize.segments import (
     optimize_linf,
     optimize_one_by_one,
 )
-from inftda.optimize.selection import GATHER_ROOM
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
@@ -164,10 +163,11 @@ def segments(seed):
 
 def outcome(optimize, x, start, total, seeds):
     """Status, and every vector as a list, zeros put in again."""
-    room = len(x) + len(total) + GATHER_ROOM
-    place, value = np.full(room, -7, np.int32), np.full(room, -7)
-    kept = np.full(len(total) + 1, -7)
-    status = optimize(x.copy(), start, total, seeds, Survivors(place, value, kept))
+    survivors = Survivors.of(len(x) + len(total)).for_vectors(len(total))
+    for array in survivors:
+        array[:] = -7
+    place, value, kept = survivors
+    status = optimize(x.copy(), start, total, seeds, survivors)
     if status:
         return status, []
     found = []
