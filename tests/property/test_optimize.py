@@ -26,7 +26,7 @@ values = st.one_of(
     st.integers(-(1 << 40), 1 << 40),
     st.sampled_from([1 << 56, -(1 << 56), (1 << 56) - 1]),
 )
-vectors = st.lists(values, min_size=1, max_size=14)
+vectors = st.lists(values, min_size=1, max_size=20)
 totals = st.one_of(st.integers(0, 20), st.integers(0, 1 << 42), st.integers(0, LIMIT))
 seeds = st.integers(0, (1 << 64) - 1)
 without_deadline = settings(deadline=None)  # the first example may have to compile

@@ -57,6 +57,29 @@ def test_interpreted_and_compiled_kernels_give_the_same(module, name, flags, mon
             assert (y == compiled[number][1]).all()
 
 
+@pytest.mark.parametrize(("share", "looks"), [(0, 2), (255, 1)])
+def test_where_candidates_are_looked_for_first_changes_nothing(share, looks, monkeypatch):
+    """A first look that is too shallow is followed by deeper ones."""
+    problems = list(sparse_vectors(40, 30, 4, seed=16))
+    problems += [(x, 200) for x, _ in sparse_vectors(40, 30, 4, seed=17)]
+    compiled = [run(chebyshev.chebyshev_kernel, *p, n, False) for n, p in enumerate(problems)]
+    interpret(monkeypatch)
+    taken = []
+
+    def counted(*arguments):
+        taken[-1] += 1
+        return selection.gather(*arguments)
+
+    monkeypatch.setattr(chebyshev, "gather", counted)
+    monkeypatch.setattr(chebyshev, "_FIRST_DEPTH", np.full((64, 64), share, np.int16))
+    for number, (x, total) in enumerate(problems):
+        taken.append(0)
+        status, y = run(chebyshev.chebyshev_kernel, x, total, number, False)
+        assert (status, y.tolist()) == (compiled[number][0], compiled[number][1].tolist())
+    assert max(taken) >= looks
+    assert (max(taken) == 1) == (looks == 1)
+
+
 @pytest.mark.parametrize("divisor", [1, 2, 3, 10, 1 << 40])
 def test_ceil_div_rounds_up_for_either_sign(divisor):
     for number in (0, 1, 2, 9, 10, 11, (1 << 61) + 1):
