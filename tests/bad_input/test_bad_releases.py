@@ -95,7 +95,7 @@ MANIFESTS = {
     "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "only plain names"),
     "a file without a name": (put(*AXIS, "file", ""), "only plain names"),
     "a file with a zero byte": (put(*AXIS, "file", "areas.csv\0"), "no file"),
-    "another file": (put(*AXIS, "file", "flows.parquet"), "areas"),
+    "another file": (put(*AXIS, "file", "flows.parquet"), "flows.parquet"),
     "a missing file": (put(*AXIS, "file", "more.csv"), "no file"),
     "another fingerprint": (put(*AXIS, "fingerprint", "00"), "not the hierarchy"),
     "another order": (put("tree", "order", ["origin"] * 4), "the order names"),

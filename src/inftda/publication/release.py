@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.errors import ReleaseError
+from inftda.errors import InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.publication.folder import FLOWS_FILE, MANIFEST_FILE, write_public_files, writing
 from inftda.publication.manifest import Manifest
@@ -126,7 +126,7 @@ def open_release(path: str | Path) -> Release:
     manifest = Manifest.read(folder / MANIFEST_FILE)
     axes = []
     files = {axis.file: folder / _plain_name(axis.file) for axis in manifest.axes}
-    read = {name: Hierarchy.read(file) for name, file in files.items()}
+    read = {name: _read_areas(file) for name, file in files.items()}
     for axis in manifest.axes:
         hierarchy = read[axis.file]
         if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
@@ -136,6 +136,16 @@ def open_release(path: str | Path) -> Release:
             )
         axes.append(Axis(axis.name, hierarchy))
     return Release(manifest, Tree.build(axes, manifest.order), folder / FLOWS_FILE)
+
+
+def _read_areas(file: Path) -> Hierarchy:
+    try:
+        return Hierarchy.read(file)
+    except InftdaError as error:
+        raise ReleaseError(
+            f"{file.name} does not hold the areas of a release ({error}); "
+            "get the release again from its publisher"
+        ) from error
 
 
 def _plain_name(name: str) -> str:
