@@ -177,7 +177,8 @@ class _Division:
         self.draws_before = np.empty(len(nodes.value) + 1, np.int64)
         count_draws_kernel(nodes.areas[self.axis], self.child_start, self.draws_before)
         self.n_draws = int(self.draws_before[-1])
-        share = max(FEWEST_DRAWS, self.n_draws // LEVEL_BLOCKS)
+        # A block lacks less than one parent, so with that added there is no small one at the end.
+        share = max(FEWEST_DRAWS, self.n_draws // LEVEL_BLOCKS + truth.level.max_children)
         self.block_draws = mechanism.block_draws or min(BLOCK_DRAWS, share)
 
     def blocks(self) -> Iterator[tuple[int, int, int]]:
