@@ -19,8 +19,9 @@ from scipy.stats import beta
 
 #: What one audit may be wrong by chance with. Some 300 are made at a time.
 ODDS: Final = 1e-9
-#: How sure the search wants to be: enough not to fall for an event by chance.
-_SEARCH_ODDS: Final = 1e-3
+#: How sure the search wants to be: nearly as much as the judgement, or it falls for rare events
+#: that were frequent by chance. With 1e-3 it did once in thirty audits.
+_SEARCH_ODDS: Final = 1e-7
 _N_THRESHOLDS: Final = 80
 _N_CELLS: Final = 6
 _REACHES: Final = (1.0, 4.0)
