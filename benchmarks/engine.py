@@ -29,7 +29,7 @@ from inftda.privacy.unit import PrivacyUnit
 from inftda.threads import available_cores
 from inftda.tree import Tree
 
-DELTA, REPEATS = 1e-8, 5
+DELTA, REPEATS = 1e-8, 10
 
 
 def load(flows, areas):
