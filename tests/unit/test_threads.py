@@ -113,3 +113,23 @@ def test_an_engine_has_all_cores_unless_told_otherwise():
     assert repr(LocalEngine(3)) == "LocalEngine(threads=3)"
     with pytest.raises(InftdaError, match="threads must be at least 1, got 0"):
         LocalEngine(0)
+
+
+def test_the_first_item_of_an_engine_is_the_callers_alone():
+    """Kernels are loaded for it, and a thread interrupted while it loads keeps the lock."""
+    engine, under_way, seen = LocalEngine(3), set(), []
+
+    def work(item):
+        under_way.add(item)
+        time.sleep(0.01)
+        seen.append((item, threading.current_thread() is caller, len(under_way)))
+        under_way.discard(item)
+        return item
+
+    caller = threading.current_thread()
+    assert list(engine.map(work, range(6))) == list(range(6))
+    assert seen[0] == (0, True, 1)
+    assert not all(is_callers for _, is_callers, _ in seen)
+    seen.clear()
+    assert list(engine.map(work, range(6))) == list(range(6))
+    assert not all(is_callers for _, is_callers, _ in seen)
