@@ -31,7 +31,7 @@ from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
 #: Draws in a block, at most: so many that handing it out and starting a stream of random bits
-#: cost little beside them, so few that they stay in the second-level cache.
+#: cost little beside them, so few that the buffers of a thread stay small. Fewer are no quicker.
 BLOCK_DRAWS = 1 << 19
 
 #: Blocks in a level with fewer draws, so that no core waits long for the last of them; how
