@@ -163,7 +163,7 @@ class Hierarchy:
         """SHA-256 of level names and code paths: equal exactly for equal hierarchies."""
         digest = hashlib.sha256()
         for column, name in enumerate(self.level_names):
-            digest.update(_framed(pa.array([name])))
+            digest.update(len(name.encode()).to_bytes(8, "little") + name.encode())
             digest.update(_framed(self._codes[column]))
             digest.update(self._child_start[column].astype("<i4").tobytes())
         return digest.hexdigest()

@@ -46,6 +46,19 @@ def test_quiet_says_nothing(country, cli, tmp_path):
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
+def test_a_release_does_not_wait_for_pandas(country, tmp_path):
+    """Arrow imports it at every chance if it is installed, as long as the release itself takes."""
+    pytest.importorskip("pandas")
+    code = (
+        "import sys; from inftda.cli.main import run; code = run(sys.argv[1:]); "
+        "print(code, 'inftda.publish' in sys.modules, 'pandas' in sys.modules)"
+    )
+    arguments = ("release", country.flows, "--areas", country.areas, *BUDGET, "--quiet", "--out")
+    command = [sys.executable, "-c", code, *map(str, arguments), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert done.stdout.split() == ["0", "True", "False"]
+
+
 def test_an_existing_folder_is_refused_and_replaced_only_by_force(country, cli, released):
     before = (released / "manifest.json").read_bytes()
     again = ("release", country.flows, "--areas", country.areas, *BUDGET, "--out", released)
