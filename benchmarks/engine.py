@@ -21,7 +21,7 @@ from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.ingest import read_leaves
 from inftda.mechanisms.base import Setting
-from inftda.mechanisms.topdown import BLOCK_DRAWS, TopDown
+from inftda.mechanisms.topdown import BLOCK_DRAWS, TopDown, block_size
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SecureSource
 from inftda.privacy.plan import make_plan
@@ -30,6 +30,7 @@ from inftda.threads import available_cores
 from inftda.tree import Tree
 
 DELTA, REPEATS = 1e-8, 10
+BUFFERS = threading.local()  # one a thread, used again, as in the loop
 
 
 def load(flows, areas):
@@ -57,16 +58,18 @@ def bare(plan, draws, threads):
     """Seconds of sampling as many draws with the noise of each level."""
     jobs = []
     for level, n in zip(plan.levels, draws.values(), strict=True):
-        sampler = DiscreteGaussian(level.sigma2)
-        sizes = [BLOCK_DRAWS] * (n // BLOCK_DRAWS) + [n % BLOCK_DRAWS]
-        jobs += [(sampler, size) for size in sizes if size]
+        sampler, left = DiscreteGaussian(level.sigma2), n
+        while left:
+            size = block_size(left)
+            jobs.append((sampler, size))
+            left -= size
     source = SecureSource()
-    buffers = {}  # one a thread, as in the loop
 
     def fill(job):
         sampler, size = job
-        buffer = buffers.setdefault(threading.get_ident(), np.empty(BLOCK_DRAWS, np.int64))
-        sampler.fill(buffer[:size], source.stream())
+        if not hasattr(BUFFERS, "x"):
+            BUFFERS.x = np.empty(BLOCK_DRAWS, np.int64)
+        sampler.fill(BUFFERS.x[:size], source.stream())
 
     started = time.perf_counter()
     for _ in LocalEngine(threads).map(fill, jobs):

@@ -48,13 +48,19 @@ class Crew:
             yield from map(work, items)
             return
         pool, ahead = self._threads(), (self.threads - 1) * (1 + AHEAD)
+        given: deque[Item] = deque()
         results: deque[Future[Result]] = deque()
         try:
             for item in items:
                 is_pool_busy = sum(not result.done() for result in results) >= ahead
+                given.append(item)
                 results.append(_done(work, item) if is_pool_busy else pool.submit(work, item))
                 while results and (results[0].done() or len(results) > self.threads * BACKLOG):
+                    given.popleft()
                     yield results.popleft().result()
+            for n, item in enumerate(given):
+                if results[n].cancel():  # it still waits, and there is nothing else to do here
+                    results[n] = _done(work, item)
             while results:
                 yield results.popleft().result()
         finally:

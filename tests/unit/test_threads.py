@@ -29,6 +29,21 @@ def test_all_threads_work_and_the_caller_too():
     assert threading.get_ident() in names
 
 
+def test_the_caller_takes_back_what_still_waits_when_nothing_else_is_left():
+    """Or one core would wait while the items it handed out are done one after the other."""
+    left, is_all_else_done = {1, 2, 3}, threading.Event()
+
+    def work(number):
+        if number == 0:
+            return is_all_else_done.wait(30)
+        left.discard(number)
+        if not left:
+            is_all_else_done.set()
+        return True
+
+    assert list(Crew(2).map(work, range(4))) == [True] * 4
+
+
 def test_one_thread_is_the_caller():
     assert set(Crew(1).map(lambda _: threading.get_ident(), range(5))) == {threading.get_ident()}
 

@@ -34,11 +34,7 @@ from inftda.tree import Tree
 #: cost little beside them, so few that the buffers of a thread stay small. Fewer are no quicker.
 BLOCK_DRAWS = 1 << 19
 
-#: Blocks in a level with fewer draws, so that no core waits long for the last of them; how
-#: many does not depend on the cores, or seeded releases would.
-LEVEL_BLOCKS: Final = 8
-
-#: Draws in a block, at least.
+#: Draws in a block, at least, unless a level has fewer.
 FEWEST_DRAWS: Final = 1 << 16
 
 #: Children written at a time: few parents keep more, and to write some too many, which the
@@ -152,6 +148,18 @@ def join(blocks: list[Nodes]) -> Nodes:
     )
 
 
+def block_size(left: int) -> int:
+    """How many of the draws that are left in a level the next block may take.
+
+    A quarter of them: large blocks first, small ones last, so that no core waits long for
+    another at the end of a level. The number of cores must not matter, or seeded releases would
+    depend on it.
+    """
+    if left < 2 * FEWEST_DRAWS:
+        return left
+    return min(BLOCK_DRAWS, max(FEWEST_DRAWS, left // 4))
+
+
 class _Division:
     """One level step: the parents, the truth below them, and the noise of the level."""
 
@@ -177,9 +185,7 @@ class _Division:
         self.draws_before = np.empty(len(nodes.value) + 1, np.int64)
         count_draws_kernel(nodes.areas[self.axis], self.child_start, self.draws_before)
         self.n_draws = int(self.draws_before[-1])
-        # A block lacks less than one parent, so with that added there is no small one at the end.
-        share = max(FEWEST_DRAWS, self.n_draws // LEVEL_BLOCKS + truth.level.max_children)
-        self.block_draws = mechanism.block_draws or min(BLOCK_DRAWS, share)
+        self.block_draws = mechanism.block_draws or BLOCK_DRAWS
 
     def blocks(self) -> Iterator[tuple[int, int, int]]:
         """(number of the block, first parent, parent behind the last)."""
@@ -187,7 +193,8 @@ class _Division:
         # Only children are no draws but do take room in the output: both bound a block.
         first = number = 0
         while first < n_parents:
-            reach = self.draws_before[first] + self.block_draws
+            before = int(self.draws_before[first])
+            reach = before + min(self.block_draws, block_size(self.n_draws - before))
             last = int(np.searchsorted(self.draws_before, reach, side="right")) - 1
             last = min(max(last, first + 1), first + self.block_draws, n_parents)
             yield number, first, last

@@ -387,6 +387,20 @@ def test_where_blocks_end_does_not_change_what_is_done(monkeypatch, size, thread
     assert record.n_draws == sum(DRAWS)
 
 
+@pytest.mark.parametrize("draws", [0, 1, 65_536, 131_072, 300_000, 2_813_007, 57_251_395])
+def test_blocks_of_a_level_get_smaller_but_never_small(draws):
+    sizes, left = [], draws
+    while left:
+        sizes.append(topdown.block_size(left))
+        left -= sizes[-1]
+    assert sum(sizes) == draws
+    assert all(size <= topdown.BLOCK_DRAWS for size in sizes)
+    assert all(size >= topdown.FEWEST_DRAWS for size in sizes) or len(sizes) <= 1
+    assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
+    # The last to begin is done soon: nobody waits for more than one small block.
+    assert sizes[-1:] <= [2 * topdown.FEWEST_DRAWS]
+
+
 def test_progress_goes_up_to_the_work_of_each_level_and_names_it(monkeypatch):
     monkeypatch.setattr(topdown, "BLOCK_DRAWS", 4)
     record = Record()
