@@ -100,7 +100,8 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
 
     Privacy:
         Under `substitute` the number of trips is public, and dropping rows would change it,
-        so "drop" is refused.
+        so "drop" is refused. Distinct trips may coincide "outside", so without a person
+        column that tells which to keep, a unit of several distinct trips is refused there.
     """
     check_policy(axes, person=person, unit=unit, unplaceable=unplaceable)
     with Workspace(
@@ -172,6 +173,13 @@ def check_policy(
             "rows that cannot be placed must not be dropped under neighbours 'substitute', "
             "because that changes the number of trips, which is public; use "
             "unplaceable='outside', or a privacy unit with neighbours 'add-remove'"
+        )
+    merges_trips = unplaceable == "outside" and person is None
+    if merges_trips and unit is not None and unit.distinct and unit.trips > 1:
+        raise PrivacyError(
+            "trips to different unknown places become the same trip to 'outside', but the privacy "
+            "unit says that nobody makes the same trip twice; leave out distinct, list the places "
+            "in the areas table, or give the person column, so that no one's trip is kept twice"
         )
 
 

@@ -138,6 +138,34 @@ def test_different_unknown_codes_are_one_outside_area(read, towns):
     assert counts == {("elsewhere", "001"): 3}
 
 
+@pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
+def test_distinct_trips_that_would_coincide_outside_are_refused(read, towns, neighbours):
+    """Two trips of one person in one cell change it by two, and distinct trips by one."""
+    outside = towns.with_outside()
+    options = {"axes": [("origin", outside), ("destination", outside)], "unplaceable": "outside"}
+    table = {"origin": ["001", "001"], "destination": ["X", "Y"]}
+    unit = PrivacyUnit(neighbours, trips=2, distinct=True)
+    with pytest.raises(PrivacyError, match="different unknown places become the same trip"):
+        read(table, unit=unit, **options)
+    once = PrivacyUnit(neighbours, distinct=True)
+    assert read(table, unit=once, **options) == {("001", "outside"): 2}
+    again = PrivacyUnit(neighbours, trips=2)
+    assert read(table, unit=again, **options) == {("001", "outside"): 2}
+
+
+def test_a_person_keeps_one_of_the_distinct_trips_that_coincide_outside(read, towns):
+    outside = towns.with_outside()
+    table = {"origin": ["001", "001"], "destination": ["X", "Y"], "who": ["anna", "anna"]}
+    counts = read(
+        table,
+        axes=[("origin", outside), ("destination", outside)],
+        unplaceable="outside",
+        unit=PrivacyUnit("add-remove", trips=2, distinct=True),
+        person="who",
+    )
+    assert counts == {("001", "outside"): 1}
+
+
 def test_outside_needs_a_hierarchy_with_an_outside_area(read):
     with pytest.raises(IngestError, match=r"axis 'origin' has no area 'outside'.*with_outside"):
         read(LOST, unplaceable="outside")
