@@ -199,6 +199,13 @@ def _check_names(names: tuple[str, ...]) -> None:
         raise HierarchyError("the areas table has no levels; give at least one column of codes")
     if not all(name.strip() for name in names):
         raise HierarchyError("a level column of the areas table has no name; give it one")
+    for name in names:
+        # A release writes them as the header of a CSV file, and must be read back as it was.
+        if name != name.strip() or len(name.splitlines()) > 1:
+            raise HierarchyError(
+                f"the level column {name!r} of the areas table has blanks around its name or a "
+                "line break in it; rename that column"
+            )
     if "all" in names:
         raise HierarchyError(
             "a level must not be called 'all', which stands for the whole; rename that column"

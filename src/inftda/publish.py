@@ -6,7 +6,7 @@ before the data is touched, and the plan before any noise is drawn.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -278,7 +278,9 @@ class _Job:
         with writing(Path(out), force=force) as folder:
             total, n_flows = self.write(counts, folder / FLOWS_FILE)
             write_public_files(folder, self.tree, self.manifest(total, n_flows))
-        return open_release(out)
+            # Read back before it is in place: what cannot be opened must not be published.
+            written = open_release(folder)
+        return replace(written, table=Path(out) / FLOWS_FILE)
 
     def write(self, counts: Any, to: Path) -> tuple[int, int]:
         """Draw and write the flows; returns their sum and number."""

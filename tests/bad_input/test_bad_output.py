@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from inftda import publish
+from inftda.cli import release as release_command
 from inftda.cli.main import run
 from inftda.errors import ReleaseError
 from inftda.publication import folder as folders
@@ -205,6 +207,58 @@ def test_an_interruption_while_a_release_is_replaced_keeps_the_older_one(
     assert "nothing was published" in capsys.readouterr().err
     assert (place / "out" / "flows.parquet").read_bytes() == before
     assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [
+        (KeyboardInterrupt(), "interrupted"),
+        (OSError(5, "Input/output error"), "OSError"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_what_goes_wrong_after_publication_is_not_called_a_failed_release(
+    place, capsys, monkeypatch, problem, says, is_there
+):
+    """Whoever believes it releases the same table again, and nobody accounts for that."""
+
+    def fail(*_):
+        raise problem
+
+    if is_there:
+        assert run([*RELEASE, "--out", "out", "--quiet"]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(release_command, "summary", fail)
+        assert run([*RELEASE, "--out", "out", "--force"]) == 1
+    said = capsys.readouterr().err
+    assert said == f"error: {says} when the release in 'out' was complete and in place\n"
+    assert run(["verify", "out"]) == 0
+    assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
+
+
+def test_what_cannot_be_read_back_is_not_published(place, capsys, monkeypatch):
+    write = folders.write_public_files
+
+    def write_badly(folder, tree, manifest):
+        write(folder, tree, manifest)
+        (folder / "areas.csv").write_text("region,town\nN,001\n")
+
+    monkeypatch.setattr(publish, "write_public_files", write_badly)
+    assert run([*RELEASE, "--out", "out"]) == 2
+    assert "areas.csv is not the hierarchy" in capsys.readouterr().err
+    assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv"]
+
+
+def test_a_command_that_publishes_nothing_does_not_say_so(place, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    assert run([*RELEASE, "--out", "out", "--quiet"]) == 0
+    monkeypatch.setattr("inftda.publication.verify.open_release", fail)
+    assert run(["verify", "out"]) == 1
+    assert capsys.readouterr().err == "error: out of memory\n"
+    assert place.is_dir()
 
 
 def test_a_release_that_another_process_has_put_there_by_now_is_not_replaced(place, capsys):

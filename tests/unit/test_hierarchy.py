@@ -222,6 +222,13 @@ def test_a_column_without_a_name_is_refused():
         Hierarchy.read({" ": ["1"]})
 
 
+@pytest.mark.parametrize("name", ["region ", " region", "re\ngion", "re\rgion", "region\t"])
+def test_a_name_that_a_csv_header_would_not_keep_is_refused(name):
+    """A release is read back from the header that was written for it."""
+    with pytest.raises(HierarchyError, match=r"blanks around its name or a line break.*rename"):
+        Hierarchy.read({name: ["1"]})
+
+
 def test_the_name_of_the_whole_is_reserved():
     with pytest.raises(HierarchyError, match=r"'all'.*rename that column"):
         Hierarchy.read({"all": ["1"]})

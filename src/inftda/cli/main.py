@@ -38,6 +38,8 @@ _WRONG_PATHS = (
     NotADirectoryError,
     PermissionError,
 )
+#: Commands of which it matters whether they had published something when they failed.
+_PUBLISHING = ("release", "demo")
 #: What newer argument parsers make of Ctrl-C.
 _PARSER_INTERRUPTED = 130
 
@@ -89,24 +91,25 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each kind of end
     """Run one command; returns the exit code and never raises."""
+    outcome = "; nothing was published" if arguments[:1] in [[name] for name in _PUBLISHING] else ""
     try:
         code = app(arguments, standalone_mode=False)
     except InftdaError as problem:
         return _complain(str(problem), WRONG_USE)
     except KeyboardInterrupt:
-        return _complain("interrupted; nothing was published", FAILED)
+        return _complain(f"interrupted{outcome}", FAILED)
     except OSError as problem:
         where = f" ({problem.filename!r})" if problem.filename else ""
         said = " ".join(f"{problem.strerror or problem}{where}".split())
         if isinstance(problem, _WRONG_PATHS):
             return _complain(f"{said}; check the path", WRONG_USE)
-        return _complain(f"{said}; nothing was published", FAILED)
+        return _complain(f"{said}{outcome}", FAILED)
     except MemoryError:
-        return _complain("out of memory; nothing was published", FAILED)
+        return _complain(f"out of memory{outcome}", FAILED)
     except Exception as problem:  # noqa: BLE001 - the last line of defence: no traceback, no data
-        return _unexpected(problem)
+        return _unexpected(problem, outcome)
     if code == _PARSER_INTERRUPTED:
-        return _complain("interrupted; nothing was published", FAILED)
+        return _complain(f"interrupted{outcome}", FAILED)
     return code if isinstance(code, int) else DONE
 
 
@@ -129,21 +132,24 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-def _unexpected(problem: Exception) -> int:
+def _unexpected(problem: Exception, outcome: str) -> int:
     """Usage errors of the argument parser, and bugs.
 
     The parser's classes moved between its versions, so they are told by what they can do.
     A bug's message may hold data, so only its kind and place are shown.
     """
+    if type(problem).__name__ == "NoArgsIsHelpError":  # its message is the help
+        typer.echo(str(problem.format_message()), err=True)  # type: ignore[attr-defined] # see above
+        return WRONG_USE
     if hasattr(problem, "format_message") and hasattr(problem, "exit_code"):
         return _complain(f"{problem.format_message()} (see inftda COMMAND --help)", WRONG_USE)
     if type(problem).__name__ == "Abort":
-        return _complain("interrupted; nothing was published", FAILED)
+        return _complain(f"interrupted{outcome}", FAILED)
     if os.environ.get("INFTDA_DEBUG"):
         traceback.print_exception(problem)
     place = traceback.extract_tb(problem.__traceback__)[-1]
     return _complain(
-        f"unexpected {type(problem).__name__} at {place.name}:{place.lineno}; nothing was "
-        "published. Please report it (INFTDA_DEBUG=1 shows details, which may be confidential)",
+        f"unexpected {type(problem).__name__} at {place.name}:{place.lineno}{outcome}. "
+        "Please report it (INFTDA_DEBUG=1 shows details, which may be confidential)",
         FAILED,
     )

@@ -1,7 +1,10 @@
 """`inftda release`: the main job."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -145,44 +148,70 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
 
     if out is None:
         raise typer.BadParameter("give the folder to write to", param_hint="--out")
-    with LevelProgress(shown=not (quiet or as_json)) as progress:
-        made = release(
-            _table(flows, sql, database),
-            areas,
-            out=out,
-            force=force,
-            origin_areas=origin_areas,
-            destination_areas=destination_areas,
-            axes=options.pairs("--axis", axes),
-            order=options.names(order),
-            tree=tree,  # type: ignore[arg-type] # checked there
-            epsilon=epsilon,
-            delta=delta,
-            rho=options.exact_number("--rho", rho),
-            neighbours=neighbours,
-            trips=trips,
-            exactly=exactly,
-            distinct=distinct,
-            accountant=accountant,
-            split=options.split_of(split),
-            origin=origin,
-            destination=destination,
-            count=count or "auto",
-            person=person,
-            unplaceable=unplaceable,
-            mechanism=mechanism,
-            noise=noise,  # type: ignore[arg-type] # checked there
-            threads=threads,
-            engine=_engine(engine, master=master, staging=staging),
-            source=_source(not_private_seed),
-            progress=progress,
-            ledger=ledger,
-            dataset=dataset,
+    with _telling_what_is_published(out):
+        with LevelProgress(shown=not (quiet or as_json)) as progress:
+            made = release(
+                _table(flows, sql, database),
+                areas,
+                out=out,
+                force=force,
+                origin_areas=origin_areas,
+                destination_areas=destination_areas,
+                axes=options.pairs("--axis", axes),
+                order=options.names(order),
+                tree=tree,  # type: ignore[arg-type] # checked there
+                epsilon=epsilon,
+                delta=delta,
+                rho=options.exact_number("--rho", rho),
+                neighbours=neighbours,
+                trips=trips,
+                exactly=exactly,
+                distinct=distinct,
+                accountant=accountant,
+                split=options.split_of(split),
+                origin=origin,
+                destination=destination,
+                count=count or "auto",
+                person=person,
+                unplaceable=unplaceable,
+                mechanism=mechanism,
+                noise=noise,  # type: ignore[arg-type] # checked there
+                threads=threads,
+                engine=_engine(engine, master=master, staging=staging),
+                source=_source(not_private_seed),
+                progress=progress,
+                ledger=ledger,
+                dataset=dataset,
+            )
+        if as_json:
+            typer.echo(json.dumps({"out": str(out), **made.manifest.to_dict()}))
+        elif not quiet:
+            typer.echo(summary(made, out))
+
+
+@contextmanager
+def _telling_what_is_published(out: Path) -> Iterator[None]:
+    """What goes wrong when the release is in place must not be taken for a failed release."""
+    before = _identity(out)
+    try:
+        yield
+    except (KeyboardInterrupt, OSError, MemoryError) as problem:
+        if _identity(out) in {None, before}:
+            raise
+        what = "interrupted" if isinstance(problem, KeyboardInterrupt) else type(problem).__name__
+        typer.echo(
+            f"error: {what} when the release in {str(out)!r} was complete and in place", err=True
         )
-    if as_json:
-        typer.echo(json.dumps({"out": str(out), **made.manifest.to_dict()}))
-    elif not quiet:
-        typer.echo(summary(made, out))
+        raise typer.Exit(1) from None
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Tells a folder from another of the same name."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _table(flows: str | None, sql: str | None, database: str | None) -> Any:
@@ -245,6 +274,6 @@ def summary(release: "Release", out: Path) -> str:
         f"Released:   {n_flows:,} {what}, {total}",
         *promise,
         f"Files:      {out}",
-        f"Next:       inftda verify {out}",
+        f"Next:       inftda verify {quote(str(out))}",
     ]
     return "\n".join(lines)
