@@ -1,12 +1,21 @@
 """`inftda query` and `inftda verify` on a real release."""
 
 import json
+from fractions import Fraction
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from inftda.cli.query import as_text
+from inftda.mechanisms.catalogue import MECHANISMS
+from inftda.privacy.plan import make_plan
+from inftda.privacy.stability import make_stability_plan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.release import open_release
+from inftda.publication.verify import MEASURED
+from inftda.tree import Tree
 
 
 def test_query_sums_to_the_total_at_every_cross_of_levels(released, cli):
@@ -75,6 +84,21 @@ def test_a_fresh_release_verifies(released, cli):
     done = cli("verify", released)
     assert done.code == 0
     assert "guarantee follows" in done.out
+    assert "flows are integers above 0" in done.out
+    assert "flows are to the bit the ones" in done.out
+
+
+def test_only_what_is_so_is_certified_of_a_baseline(country, cli, tmp_path):
+    out = tmp_path / "vanilla"
+    done = cli(
+        "release", country.flows, "--areas", country.areas, "--epsilon", 1, "--delta", 1e-8,
+        "--mechanism", "vanilla-gauss", "--out", out, "--quiet",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert pq.read_table(out / "flows.parquet")["flow"].to_numpy().min() < 0
+    said = cli("verify", out).out
+    assert "flows are integers other than 0" in said
+    assert "above 0" not in said
 
 
 def edit_manifest(folder, change):
@@ -122,6 +146,52 @@ def test_an_edited_manifest_does_not_verify(released, cli, change):
     assert done.err.count("\n") == 1
 
 
+def leaves_only(tree):
+    return make_plan(tree, PrivacyUnit(), rho=Fraction(1, 100), delta=1e-8, scope="leaves")
+
+
+def above_a_threshold(tree):
+    return make_stability_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+
+
+@pytest.mark.parametrize("plan", [leaves_only, above_a_threshold])
+def test_a_guarantee_for_less_than_the_mechanism_measures_does_not_verify(released, cli, plan):
+    """True of the noise that is stated, but the mechanism draws more."""
+    guarantee = plan(open_release(released).tree).to_dict()
+    edit_manifest(released, lambda data: data.update(guarantee=guarantee))
+    done = cli("verify", released)
+    assert done.code == 2
+    assert "the mechanism 'inftda' does not measure" in done.err
+
+
+@pytest.mark.parametrize("name", ["vanilla-gauss", "stability-histogram", "inftda-2"])
+def test_another_mechanism_than_the_guarantee_is_for_does_not_verify(released, cli, name):
+    edit_manifest(released, lambda data: data.update(mechanism=name))
+    done = cli("verify", released)
+    assert done.code == 2
+    assert f"the mechanism {name!r} does not measure 'levels'" in done.err
+
+
+@pytest.mark.parametrize("change", [{"cells": 1}, {"name": "all > all"}, {"index": 1}])
+def test_a_threshold_for_other_cells_does_not_verify(country, cli, tmp_path, change):
+    out = tmp_path / "out"
+    cli(
+        "release", country.flows, "--areas", country.areas, "--epsilon", 1, "--delta", 1e-8,
+        "--mechanism", "stability-histogram", "--out", out, "--quiet",
+    )  # fmt: skip
+    assert cli("verify", out).code == 0
+    edit_manifest(out, lambda data: data["guarantee"]["levels"][0].update(change))
+    assert "does not measure the leaves of this tree" in cli("verify", out).err
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_what_every_mechanism_measures_is_known_to_verify(country, name):
+    tree = Tree.destination_first(country.made.areas)
+    plan = MECHANISMS[name].plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+    stated = plan.to_dict()
+    assert MEASURED[name] == stated.get("scope", stated["accountant"])
+
+
 def rewrite(folder, change):
     path = folder / "flows.parquet"
     table = pq.read_table(path)
@@ -148,10 +218,42 @@ def make_fractions(columns):
     columns["flow"] = [float(flow) for flow in columns["flow"]]
 
 
-@pytest.mark.parametrize("change", [make_negative, repeat_cell, unknown_area, make_fractions])
-def test_edited_flows_do_not_verify(released, cli, change):
+def swap_flows(columns):
+    columns["flow"].reverse()
+
+
+def write_again(_columns):
+    """The same rows in another file."""
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (make_negative, "flows are integers above 0"),
+        (repeat_cell, "no cell stands twice"),
+        (unknown_area, "every origin is a known area"),
+        (make_fractions, "flows must be 64-bit integers"),
+        (swap_flows, "flows.parquet is not what the manifest was written for"),
+        (write_again, "flows.parquet is not what the manifest was written for"),
+    ],
+)
+def test_edited_flows_do_not_verify(released, cli, change, says):
     rewrite(released, change)
-    assert cli("verify", released).code == 2
+    done = cli("verify", released)
+    assert done.code == 2
+    assert says in done.err
+
+
+def test_no_bit_of_the_flows_can_be_changed_unseen(released, cli):
+    path = released / "flows.parquet"
+    whole = path.read_bytes()
+    random = Random(1)
+    for _ in range(25):
+        at, bit = random.randrange(len(whole)), random.randrange(8)
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :])
+        assert cli("verify", released).code == 2
+    path.write_bytes(whole)
+    assert cli("verify", released).code == 0
 
 
 def test_a_folder_that_is_no_release_is_told(cli, tmp_path):

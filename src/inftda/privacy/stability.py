@@ -66,8 +66,11 @@ class StabilityPlan:
         level = self.levels[0]
         if level.scale < scale or level.threshold < threshold:
             raise BudgetError("scale and threshold are too small for what is promised")
-        if tree is not None and level.index != tree.levels[-1].index:
-            raise BudgetError("the plan does not measure the leaves of this tree")
+        if tree is not None:
+            leaves = tree.levels[-1]
+            stated = level.index, level.name, level.cells
+            if stated != (leaves.index, leaves.name, leaves.n_nodes):
+                raise BudgetError("the plan does not measure the leaves of this tree")
 
     def spending(self) -> "StabilitySpending":
         """A fresh record of what is drawn."""

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.publication.digest import digest
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW
 from inftda.scratch import private_folder
@@ -153,12 +155,13 @@ def areas_files(tree: Tree) -> dict[str, str]:
 
 
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
-    """Everything of a release but the flows."""
+    """Everything of a release but the flows, which are there."""
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
 
     files = areas_files(tree)
     for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
         pa_csv.write_csv(hierarchy.to_table(), folder / file)
+    manifest = replace(manifest, flows_sha256=digest(folder / FLOWS_FILE))
     (folder / MANIFEST_FILE).write_text(json.dumps(manifest.to_dict(), indent=2) + "\n")
 
 

@@ -45,6 +45,7 @@ class Manifest:
         order: axis names in the order of refinement.
         total: sum of all flows.
         n_flows: number of rows.
+        flows_sha256: digest of the flows as they were written; empty while they are in memory only.
         software: versions of what made it.
     """
 
@@ -56,6 +57,7 @@ class Manifest:
     order: tuple[str, ...]
     total: int
     n_flows: int
+    flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
     software: Mapping[str, str] = field(default_factory=lambda: software_versions())  # noqa: PLW0108 - defined below
 
     @property
@@ -91,6 +93,7 @@ class Manifest:
             },
             "total": self.total,
             "n_flows": self.n_flows,
+            "flows_sha256": self.flows_sha256,
             "software": dict(self.software),
         }
 
@@ -116,6 +119,7 @@ class Manifest:
             order=tuple(str(name) for name in _get(tree, "order", list)),
             total=_get(data, "total", int),
             n_flows=_get(data, "n_flows", int),
+            flows_sha256=_get(data, "flows_sha256", str),
             software=_get(data, "software", dict),
         )
 

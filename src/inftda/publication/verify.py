@@ -8,8 +8,20 @@ import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
+from inftda.privacy.plan import Plan
+from inftda.privacy.stability import ACCOUNTANT as STABILITY
+from inftda.privacy.stability import StabilityPlan
+from inftda.publication.digest import digest
 from inftda.publication.query import FLOW, open_database, open_flows, quoted
 from inftda.publication.release import Release, open_release
+
+#: What each mechanism measures: every level that splits, the leaves, or those above a threshold.
+MEASURED = {
+    **dict.fromkeys(("inftda", "inftda-descending"), "levels"),
+    **dict.fromkeys(("tda-l2", "tda-linf", "tda-l2-blackbox", "tda-linf-blackbox"), "levels"),
+    **dict.fromkeys(("vanilla-gauss", "vanilla-gauss-clamped"), "leaves"),
+    "stability-histogram": STABILITY,
+}
 
 
 def verify(path: str | Path) -> Iterator[str]:
@@ -22,6 +34,7 @@ def verify(path: str | Path) -> Iterator[str]:
     yield "areas are the ones the manifest states"
     yield _check_guarantee(release)
     yield from _check_flows(release)
+    yield _check_digest(release)
 
 
 def _check_guarantee(release: Release) -> str:
@@ -30,6 +43,7 @@ def _check_guarantee(release: Release) -> str:
         raise ReleaseError("this release was made with a seed: it promises nothing")
     try:
         plan = release.manifest.plan
+        _check_measured(release.manifest.mechanism, plan)
         plan.verify(release.tree)
     except InftdaError as problem:
         raise ReleaseError(f"the guarantee does not hold: {problem}") from None
@@ -38,6 +52,16 @@ def _check_guarantee(release: Release) -> str:
             "the manifest states figures that do not follow from its noise; it was edited"
         )
     return f"guarantee follows from the noise of each level: {plan.describe()}"
+
+
+def _check_measured(mechanism: str, plan: Plan | StabilityPlan) -> None:
+    """A guarantee for less than the mechanism measures would be too good."""
+    measured = plan.scope if isinstance(plan, Plan) else STABILITY
+    if MEASURED.get(mechanism) != measured:
+        raise ReleaseError(
+            f"the mechanism {mechanism!r} does not measure {measured!r}; the manifest was edited, "
+            "or written by another version of inftda"
+        )
 
 
 def _check_flows(release: Release) -> Iterator[str]:
@@ -54,7 +78,7 @@ def _check_flows(release: Release) -> Iterator[str]:
         if str(flows.types[-1]) != "BIGINT":
             raise ReleaseError(f"flows must be 64-bit integers, got {flows.types[-1]}")
         columns = ", ".join(quoted(name) for name in names)
-        yield _one(connection, "flows are integers above 0", _SIGNS[_sign(release)])
+        yield _one(connection, *_SIGNS[_sign(release)])
         for axis in release.tree.axes:
             connection.register("areas", _codes(axis.hierarchy))
             column = quoted(axis.name)
@@ -79,14 +103,30 @@ def _check_flows(release: Release) -> Iterator[str]:
 
 
 _SIGNS = {
-    "positive": f"SELECT coalesce(min({FLOW}) > 0, true) FROM flows",  # noqa: S608 - constant
-    "any": f"SELECT count(*) FILTER ({FLOW} = 0) = 0 FROM flows",  # noqa: S608 - constant
+    "positive": (
+        "flows are integers above 0",
+        f"SELECT coalesce(min({FLOW}) > 0, true) FROM flows",  # noqa: S608 - constant
+    ),
+    "any": (
+        "flows are integers other than 0",
+        f"SELECT count(*) FILTER ({FLOW} = 0) = 0 FROM flows",  # noqa: S608 - constant
+    ),
 }
 
 
 def _sign(release: Release) -> str:
     """Only a mechanism that keeps negative counts may publish them."""
     return "any" if release.manifest.options.get("negative") == "kept" else "positive"
+
+
+def _check_digest(release: Release) -> str:
+    """The flows are, to the bit, those that the manifest was written for."""
+    if isinstance(release.table, Path) and digest(release.table) != release.manifest.flows_sha256:
+        raise ReleaseError(
+            f"{release.table.name} is not what the manifest was written for; it was damaged or "
+            "changed: get the release again from its publisher"
+        )
+    return "flows are to the bit the ones the manifest states"
 
 
 def _codes(hierarchy: Hierarchy) -> pa.Table:

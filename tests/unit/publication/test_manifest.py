@@ -70,6 +70,7 @@ FACTS = {
     ("tree", "axes", 0, "fingerprint"): 7,
     ("total",): 7.0,
     ("n_flows",): True,
+    ("flows_sha256",): None,
     ("software",): "numpy",
 }
 
