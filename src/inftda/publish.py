@@ -147,6 +147,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     plan = chosen.plan(
         shape, unit, epsilon=epsilon, delta=delta, rho=rho, accountant=accountant, split=split
     )
+    if noise != "table" and not isinstance(plan, Plan):
+        raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
     charge = Charge.to(
         ledger,
         dataset,
@@ -330,6 +332,10 @@ class _Job:
 
         return self.source or SecureSource()
 
+    def noise_option(self) -> dict[str, str]:
+        """Where noise came from, if the mechanism lets it be chosen."""
+        return {"noise": self.noise} if isinstance(self.plan, Plan) else {}
+
     def manifest(self, total: int, n_flows: int) -> Manifest:
         files = areas_files(self.tree)
         axes = tuple(
@@ -344,7 +350,7 @@ class _Job:
         return Manifest(
             private=self.random_source.is_secure,
             mechanism=self.mechanism.name,
-            options={"noise": self.noise, **self.mechanism.options},
+            options={**self.noise_option(), **self.mechanism.options},
             guarantee=self.plan.to_dict(),
             axes=axes,
             order=self.tree.order,

@@ -221,6 +221,7 @@ def test_a_table_of_other_axes_alone(publish):
         ({"axes": {"flow": MODES}}, TreeError, "must not be called"),
         ({"mechanism": "magic"}, InftdaError, "no mechanism"),
         ({"noise": "white"}, InftdaError, "'table' or 'opendp'"),
+        ({"noise": "opendp", "mechanism": "stability-histogram"}, InftdaError, "its own noise"),
         ({"engine": "steam"}, InftdaError, "'local' or 'spark'"),
         ({"threads": 0}, InftdaError, "at least 1"),
         ({"neighbours": "friends"}, PrivacyError, "neighbours"),

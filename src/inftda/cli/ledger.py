@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inftda.cli import options
+from inftda.privacy.levels import rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from inftda.privacy.ledger import Account
@@ -191,9 +192,9 @@ def _row(account: "Account") -> tuple[str, ...]:
         account.name,
         str(spent.releases),
         f"{float(budget.rho):.6g}",
-        f"{float(spent.rho):.6g}",
-        f"{float(left):.6g}",
-        "" if epsilon is None else f"{epsilon:.6g}",
+        rounded_up(spent.rho),
+        rounded_down(left),
+        "" if epsilon is None else rounded_up(epsilon),
         whole if budget.delta is None else f"{whole} at delta {float(budget.delta):.6g}".strip(),
     )
 
@@ -201,14 +202,16 @@ def _row(account: "Account") -> tuple[str, ...]:
 def _spent(account: "Account") -> str:
     spent, budget = account.spent, account.budget
     releases = "1 release" if spent.releases == 1 else f"{spent.releases} releases"
-    text = f"rho = {float(spent.rho):.6g} by {releases}"
+    text = f"rho = {rounded_up(spent.rho)} by {releases}"
     if spent.epsilon:
         text += (
-            f"; not zCDP: epsilon = {float(spent.epsilon):.6g}, delta = {float(spent.delta):.6g}"
+            f"; not zCDP: epsilon = {rounded_up(spent.epsilon)}, delta = {rounded_up(spent.delta)}"
         )
     epsilon = budget.epsilon_at_delta(spent)
     if epsilon is not None and budget.delta is not None:
-        text += f"; all together epsilon = {epsilon:.6g} at delta = {float(budget.delta):.6g}"
+        text += (
+            f"; all together epsilon = {rounded_up(epsilon)} at delta = {float(budget.delta):.6g}"
+        )
     return text
 
 

@@ -85,7 +85,7 @@ def euclidean_kernel(x: Vector, total: int, seed: np.uint64, out: Vector) -> int
 
 @kernel
 def euclidean_segment(x: Vector, start: int, stop: int, total: int, seed: np.uint64) -> int:
-    """Euclidean projection of x[start:stop] in place; arguments as `chebyshev_segment`."""
+    """Euclidean projection of x[start:stop] in place; arguments as `chebyshev_survivors`."""
     size = stop - start
     status = OK
     if total < 0:

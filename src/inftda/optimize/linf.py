@@ -88,7 +88,7 @@ def linf_kernel(x: Vector, total: int, seed: np.uint64, out: Vector) -> int:
 
 @kernel
 def linf_segment(x: Vector, start: int, stop: int, total: int, seed: np.uint64) -> int:
-    """A random vertex for x[start:stop], in place; arguments as `chebyshev_segment`."""
+    """A random vertex for x[start:stop], in place; arguments as `chebyshev_survivors`."""
     size = stop - start
     status = OK
     if total < 0:

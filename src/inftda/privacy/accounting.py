@@ -189,6 +189,19 @@ def checked_accountant(name: str) -> Accountant:
     return name
 
 
+def check_offered(accountant: str, delta: float) -> None:
+    """Refuse a delta that the error of an accountant is not far below.
+
+    Raises:
+        PrivacyError: it is too small.
+    """
+    if accountant == "pld" and delta < MIN_PLD_DELTA:
+        raise PrivacyError(
+            f"the accountant 'pld' needs a delta of at least {MIN_PLD_DELTA:g}, got {delta:g}; "
+            "use 'exact' or 'zcdp'"
+        )
+
+
 def _margin(accountant: str, levels: tuple[Measured, ...]) -> float:
     if accountant == "auto":
         accountant = "exact" if LossLattice.of(levels) is not None else "pld"
@@ -237,11 +250,7 @@ def _largest_rho(
     accountant: Accountant, epsilon: float, delta: float, shares: Sequence[Share]
 ) -> Fraction:
     """Search between a rho that is safe and one that is not."""
-    if accountant == "pld" and delta < MIN_PLD_DELTA:
-        raise PrivacyError(
-            f"the accountant 'pld' needs a delta of at least {MIN_PLD_DELTA:g}, got {delta:g}; "
-            "use 'exact' or 'zcdp'"
-        )
+    check_offered(accountant, delta)
     target = delta * (1 - _MARGIN[accountant])
 
     def excess(rho: float) -> float:

@@ -22,6 +22,8 @@ from inftda.privacy.levels import (
     checked_rho,
     exact_number,
     levels_at,
+    rounded_down,
+    rounded_up,
     total_rho,
 )
 from inftda.privacy.plan import Plan
@@ -78,7 +80,7 @@ class Cost:
     def describe(self) -> str:
         """The cost in a few words."""
         if self.rho is not None:
-            return f"rho = {float(self.rho):.6g}"
+            return f"rho = {rounded_up(self.rho)}"
         return f"epsilon = {_shown(self.epsilon)}, delta = {_shown(self.delta)}"
 
 
@@ -191,10 +193,10 @@ class Budget:
         if spent.releases == 0 and self._is_enough_for(cost):
             return "alone"
         left = self.rho - spent.rho
-        advice = "nothing is left" if left <= 0 else f"at most --rho {_down(left)} fits"
+        advice = "nothing is left" if left <= 0 else f"at most --rho {rounded_down(left)} fits"
         raise LedgerError(
             f"the budget is rho = {float(self.rho):.6g}{self._at_delta()}, of which "
-            f"{float(spent.rho):.6g} is spent; this release costs {float(cost.rho):.6g}, "
+            f"{rounded_up(spent.rho)} is spent; this release costs {rounded_up(cost.rho)}, "
             f"but {advice}"
         )
 
@@ -312,11 +314,3 @@ def _exact(value: Number | None) -> Fraction | None:
 
 def _shown(value: Fraction | None) -> str:
     return "none" if value is None else f"{float(value):.6g}"
-
-
-def _down(value: Fraction) -> str:
-    """A number to type that is not above `value`."""
-    shown = f"{float(value):.6g}"
-    if exact_number(shown) <= value:
-        return shown
-    return f"{float(value * Fraction(99999, 100000)):.6g}"

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -183,10 +184,40 @@ def exact_number(value: Fraction | float | str) -> Fraction:
     """
     if isinstance(value, Fraction):
         return value
+    # A subclass of float may show more than its digits.
+    if isinstance(value, float):
+        value = float.__repr__(value)
     text = value if isinstance(value, str) else repr(value)
     if len(text) > _MAX_DIGITS or "_" in text or _LONG_EXPONENT.search(text):
         raise ValueError(f"{text[:40]!r} is no number of reasonable length")
     return Fraction(text)
+
+
+def rounded_up(value: Fraction | float) -> str:
+    """Six digits for people that are never below the number: for what is spent or promised.
+
+    >>> rounded_up(0.65724115), rounded_up(Fraction(1, 3)), rounded_up(1e-8)
+    ('0.657242', '0.333334', '1e-08')
+    """
+    return _shown(value, ROUND_CEILING)
+
+
+def rounded_down(value: Fraction | float) -> str:
+    """Six digits for people that are never above the number: for what is left.
+
+    >>> rounded_down(Fraction(2, 3))
+    '0.666666'
+    """
+    return _shown(value, ROUND_FLOOR)
+
+
+def _shown(value: Fraction | float, rounding: str) -> str:
+    exact = exact_number(value)
+    # A quotient of exact numbers is rounded once, and a float keeps six digits as they are.
+    digits = Context(prec=6, rounding=rounding).divide(
+        Decimal(exact.numerator), Decimal(exact.denominator)
+    )
+    return f"{float(digits):.6g}"
 
 
 def _number(name: str, value: Fraction | float | str) -> float:

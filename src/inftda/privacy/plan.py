@@ -17,6 +17,7 @@ from inftda.errors import BudgetError, PrivacyError
 from inftda.privacy.accounting import (
     Accountant,
     calibrate,
+    check_offered,
     checked_accountant,
     delta_of,
     epsilon_of,
@@ -32,6 +33,7 @@ from inftda.privacy.levels import (
     checked_rho,
     exact_number,
     levels_at,
+    rounded_up,
     total_rho,
 )
 from inftda.privacy.split import Split, weights_of
@@ -196,6 +198,7 @@ class Plan:
         if self.epsilon is None or self.delta is None:
             raise BudgetError("epsilon and delta are promised together or not at all")
         delta = checked_delta(self.delta)
+        check_offered(self.accountant, delta)
         if not 0 <= self.epsilon < math.inf:
             raise BudgetError(f"epsilon must be a number of at least 0, got {self.epsilon}")
         found = privacy_curve(self.accountant, self.measured)(self.epsilon)
@@ -219,11 +222,11 @@ class Plan:
 
     def describe(self) -> str:
         """The promise in one line."""
-        cost = f"rho = {float(self.rho):.6g} (zCDP)"
+        cost = f"rho = {rounded_up(self.rho)} (zCDP)"
         if self.epsilon is None or self.delta is None:
             return cost
         return (
-            f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.6g} "
+            f"epsilon = {rounded_up(self.epsilon)}, delta = {rounded_up(self.delta)} "
             f"by the accountant '{self.accountant}'; {cost}"
         )
 

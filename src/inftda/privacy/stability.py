@@ -14,7 +14,13 @@ from math import expm1, floor, log, log1p
 from typing import Any
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.privacy.levels import check_drawable, checked_delta, checked_epsilon, exact_number
+from inftda.privacy.levels import (
+    check_drawable,
+    checked_delta,
+    checked_epsilon,
+    exact_number,
+    rounded_up,
+)
 from inftda.privacy.unit import UNIT_KEYS, Levels, PrivacyUnit
 
 ACCOUNTANT = "stability"
@@ -52,7 +58,8 @@ class StabilityPlan:
 
     def describe(self) -> str:
         """The guarantee in one line."""
-        return f"({self.epsilon:g}, {self.delta:g})-differential privacy, stability histogram"
+        promise = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})"
+        return f"{promise}-differential privacy, stability histogram"
 
     def verify(self, tree: Levels | None = None) -> None:
         """Recompute scale and threshold; with a tree, check that the leaves are measured.

@@ -8,13 +8,14 @@ else computed from the truth, and nothing here ever sees the truth.
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.errors import InftdaError, ReleaseError
+from inftda.errors import InftdaError, MissingExtraError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.publication.folder import FLOWS_FILE, MANIFEST_FILE, write_public_files, writing
 from inftda.publication.manifest import Manifest
@@ -158,10 +159,12 @@ def _plain_name(name: str) -> str:
 def _convert(table: pa.Table, as_: TableFormat) -> Any:
     if as_ == "arrow":
         return table
-    if as_ == "pandas":
-        return table.to_pandas()
-    if as_ == "polars":
-        import polars as pl  # noqa: PLC0415 - optional, brought by the user who asks for it
-
-        return pl.from_arrow(table)
+    if as_ in {"pandas", "polars"}:
+        try:
+            library = import_module(as_)  # optional, brought by the user who asks for it
+        except ImportError:
+            raise MissingExtraError(
+                f"flows as {as_} need {as_}, which is not installed; install it, or leave out as_"
+            ) from None
+        return table.to_pandas() if as_ == "pandas" else library.from_arrow(table)
     raise ReleaseError(f"as_ must be 'arrow', 'pandas' or 'polars', got {as_!r}")

@@ -2,15 +2,20 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from handmade import UNEVEN_TREE, HandmadeTree
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inftda.errors import BudgetError, PrivacyError
 from inftda.hierarchy import Hierarchy
+from inftda.privacy.levels import rounded_down, rounded_up
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
@@ -329,3 +334,39 @@ def test_every_spending_starts_anew():
 def test_a_plan_describes_its_promise():
     assert "epsilon = 1, delta = 1e-08" in plan_of().describe()
     assert plan_of(rho=1, epsilon=None, delta=None).describe() == "rho = 1 (zCDP)"
+
+
+@pytest.mark.parametrize("budget", [{"delta": 1e-12}, {"epsilon": 2}])
+def test_a_given_rho_promises_no_delta_that_transforms_blur(budget):
+    with pytest.raises(PrivacyError, match="'pld' needs a delta of at least 1e-11"):
+        make_plan(
+            TREE, ONE_TRIP, rho=Fraction(1, 100), accountant="pld", split="geometric:1.3", **budget
+        )
+
+
+@pytest.mark.parametrize("thousandths", range(1, 40))
+def test_what_is_described_is_never_better_than_what_is_promised(thousandths):
+    plan = plan_of(rho=Fraction(thousandths, 977), epsilon=None, accountant="zcdp")
+    epsilon, delta, rho = map(Fraction, re.findall(r"= ([0-9.e-]+)", plan.describe()))
+    assert Fraction(repr(plan.epsilon)) <= epsilon <= Fraction(plan.epsilon) * Fraction("1.00001")
+    assert delta == Fraction(repr(plan.delta))
+    assert plan.rho <= rho <= plan.rho * Fraction("1.00001")
+
+
+@given(st.fractions(min_value=Fraction(1, 10**12), max_value=10**6))
+def test_six_digits_lie_on_the_safe_side(value):
+    lower, upper = Fraction(rounded_down(value)), Fraction(rounded_up(value))
+    assert lower <= value <= upper
+    assert upper - lower <= value / 10**5
+
+
+@pytest.mark.parametrize("text", ["1", "0.1", "1e-08", "17.5", "0.333333", "123456"])
+def test_numbers_of_six_digits_are_shown_as_they_are(text):
+    for number in (float(text), Fraction(text)):
+        assert rounded_up(number) == rounded_down(number) == text
+
+
+def test_floats_of_other_libraries_are_numbers():
+    assert plan_of(epsilon=np.float64(1), delta=np.float64(1e-8)) == plan_of()
+    rho = {"epsilon": None, "delta": None}
+    assert plan_of(rho=np.float64(0.1), **rho) == plan_of(rho=0.1, **rho)

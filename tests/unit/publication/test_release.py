@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pandas as pd
 import polars as pl
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 from small_release import HEALTH, HOME, OD, as_dict, grouped, make_release
 
-from inftda.errors import InftdaError, ReleaseError
+from inftda.errors import InftdaError, MissingExtraError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.publication.release import open_release
 from inftda.publication.verify import verify
@@ -117,6 +118,13 @@ def test_flows_come_as_arrow_pandas_or_polars():
     assert pandas.to_dict("records") == polars.to_dicts() == arrow.to_pylist()
     assert str(pandas.flow.dtype) == "int64"
     assert polars.schema["flow"] == pl.Int64
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_library_that_is_not_there_is_named(monkeypatch, kind):
+    monkeypatch.setitem(sys.modules, kind, None)
+    with pytest.raises(MissingExtraError, match=f"{kind}, which is not installed; install it"):
+        make_release(OD)[0].flows(as_=kind)
 
 
 @pytest.mark.parametrize("tree", [OD, HEALTH, MODES])
