@@ -1,6 +1,6 @@
-"""Private folders for work in progress, gone when it is done.
+"""Private folders for work in progress, gone when it is done, and files that come out whole.
 
-What is in them may be confidential, so only their owner can read them. A process that is
+What is in the folders may be confidential, so only their owner can read them. A process that is
 killed cannot clear up after itself, so whoever makes the next folder of the same kind does:
 each folder in use is locked by its process, and the system takes the lock back from the dead.
 """
@@ -19,6 +19,9 @@ except ImportError:  # Windows
     HAS_LOCKS = False  # leave all other folders alone
 else:
     HAS_LOCKS = True
+
+#: Where files are filled, beside the place they are for.
+_PARTIAL = ".inftda-partial-"
 
 
 @contextmanager
@@ -39,6 +42,40 @@ def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
+
+
+@contextmanager
+def whole_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
+    """A file to fill, which takes the place of `path` all at once when the block ends well.
+
+    Whatever interrupts the block, `path` is either as it was before or complete. A link is
+    replaced and not followed.
+
+    Args:
+        path: the file to write, in an existing folder.
+        mode: rights of the file; by default those of any new file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = path.absolute()
+    with private_folder(path.parent, _PARTIAL) as folder:
+        partial = folder / path.name
+        yield partial
+        if mode is not None:
+            partial.chmod(mode)
+        sync(partial)
+        partial.replace(path)
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, written to the disk itself."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _make(parent: Path, prefix: str) -> tuple[Path, int]:

@@ -33,7 +33,7 @@ def ledger(place, capsys):
         (("list", "flows.csv"), "not a ledger"),
         (("show", "ledger.db", "cencus"), "it has 'census'"),
         (("export", "ledger.db", "--format", "xml"), "--help"),
-        (("export", "ledger.db", "--out", "no/where.csv"), "check the path"),
+        (("export", "ledger.db", "--out", "no/where.csv"), "make it first"),
         (("charge", "ledger.db", "census", "--rho", "0.01"), "--note"),
         (("charge", "ledger.db", "census", "--note", "x"), "give one of the two"),
         (("charge", "ledger.db", "census", "--rho", "0.03", "--note", "x"), "--rho 0.02 fits"),

@@ -23,6 +23,8 @@ def things(place):
     (place / "file").write_text("precious")
     (place / "full").mkdir()
     (place / "full" / "thesis.txt").write_text("years of work")
+    (place / "extension").mkdir()
+    (place / "extension" / "manifest.json").write_text('{"manifest_version": 3}')
     (place / "empty").mkdir()
     (place / "dangling").symlink_to("nowhere")
     (place / "linked").symlink_to("empty")
@@ -56,6 +58,7 @@ def test_a_folder_that_cannot_be_made_is_refused(refuse, out, says):
     [
         ("file", "not replaced"),
         ("full", "not replaced"),
+        ("extension", "not replaced"),
         (".", "not replaced"),
         ("..", "not replaced"),
         ("/", "not replaced"),

@@ -211,11 +211,30 @@ def test_a_folder_with_a_strange_name_verifies_and_is_queried(made, place, capsy
         (("--format", "parquet"), "--out"),
         (("--format", "xml"), "--help"),
         (("--top", "few"), "--help"),
-        (("--out", "no/where.csv"), "check the path"),
-        (("--format", "parquet", "--out", "no/where.parquet"), "check the path"),
-        (("--out", "release"), "check the path"),
+        (("--top", "-1"), "--help"),
+        (("--out", "no/where.csv"), "make it first"),
+        (("--format", "parquet", "--out", "no/where.parquet"), "make it first"),
+        (("--format", "csv", "--out", "release"), "is a folder"),
+        (("--out", "flows.csv"), "--force"),
+        (("--out", "release/flows.parquet", "--force"), "lies in the release"),
+        (("--out", "release/areas.csv", "--force"), "lies in the release"),
     ],
 )
 @pytest.mark.usefixtures("made")
 def test_a_query_that_makes_no_sense_is_refused(refuse, arguments, says):
     refuse("query", "release", *arguments, says=says)
+
+
+@pytest.mark.parametrize(
+    ("out", "says"),
+    [
+        ("flows.csv", "--force"),
+        ("release/flows.parquet", "lies in the release"),
+        ("release/report.html", "lies in the release"),
+        ("release", "is a folder"),
+        ("no/where.html", "make it first"),
+    ],
+)
+@pytest.mark.usefixtures("made")
+def test_a_page_does_not_replace_anything(refuse, out, says):
+    refuse("report", "release", "--out", out, says=says)

@@ -2,12 +2,17 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from inftda.publication.release import open_release
 from inftda.publication.verify import verify
+
+
+def snapshot(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
@@ -41,6 +46,13 @@ def test_the_commands_it_shows_work_as_they_stand(shown, cli):
     assert re.search(r"^origin +destination +flow$", done.out, re.MULTILINE)
 
 
+def test_the_commands_it_shows_work_whatever_the_folder_is_called(cli, tmp_path):
+    shown = cli("demo", "--out", tmp_path / "a demo; of ours").out
+    commands = [line[2:] for line in shown.splitlines() if line.startswith("$ inftda ")]
+    for command in commands:
+        assert cli(*shlex.split(command)[1:]).code == 0
+
+
 def test_what_it_shows_is_what_the_query_gives(cli, tmp_path):
     folder = tmp_path / "demo"
     lines = cli("demo", "--out", folder).out.splitlines()
@@ -54,6 +66,47 @@ def test_what_it_shows_is_what_the_query_gives(cli, tmp_path):
 def test_the_demo_can_be_run_again(cli, tmp_path):
     for _ in range(2):
         assert cli("demo", "--out", tmp_path / "demo").code == 0
+
+
+def test_the_demo_can_be_run_again_in_a_folder_it_did_not_finish(cli, tmp_path):
+    assert cli("demo", "--out", tmp_path / "demo").code == 0
+    (tmp_path / "demo" / "areas.csv").unlink()
+    (tmp_path / "demo" / "release" / "flows.parquet").unlink()
+    assert cli("demo", "--out", tmp_path / "demo").code == 0
+    assert (tmp_path / "demo" / "areas.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["flows.parquet", "areas.csv"])
+@pytest.mark.parametrize("kind", ["thesis", "table", "link", "folder"])
+def test_the_demo_replaces_no_table_that_it_did_not_make(cli, country, tmp_path, name, kind):
+    (path := tmp_path / name).parent.mkdir(exist_ok=True)
+    own = Path(country.flows if name == "flows.parquet" else country.areas).read_bytes()
+    if kind == "link":
+        (tmp_path / "own").write_bytes(own)
+        path.symlink_to("own")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(own if kind == "table" else b"years of work")
+    before = snapshot(tmp_path)
+    done = cli("demo", "--out", tmp_path)
+    assert done.code == 2
+    assert name in done.err
+    assert "give another --out" in done.err
+    assert done.err.count("\n") == 1
+    assert snapshot(tmp_path) == before
+
+
+def test_the_demo_replaces_no_release_that_it_did_not_make(cli, released, tmp_path):
+    before = snapshot(tmp_path)
+    done = cli("demo", "--out", tmp_path)
+    assert done.code == 2
+    assert "not what the demo makes" in done.err
+    assert snapshot(tmp_path) == before
+    done = cli("demo", "--out", released)
+    assert done.code == 2
+    assert "lies in the release folder" in done.err
+    assert snapshot(tmp_path) == before
 
 
 def test_the_demo_does_not_replace_what_is_not_a_release(cli, tmp_path):

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import shlex
 
 import pytest
 
@@ -130,6 +132,55 @@ def test_the_export_has_every_entry_with_exact_amounts(cli, ledger, publish, tmp
     assert cli("ledger", "export", ledger, "--format", "json", "--out", out).code == 0
     (account,) = json.loads(out.read_text())["datasets"]
     assert [entry["rho"] for entry in account["entries"]] == ["1/75", "1/100"]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_the_export_does_not_replace_the_ledger(cli, ledger, force):
+    before = ledger.read_bytes()
+    done = cli("ledger", "export", ledger, "--format", "csv", "--out", ledger, *force)
+    assert done.code == 2
+    assert "is being read" in done.err
+    assert ledger.read_bytes() == before
+
+
+def test_the_export_replaces_a_file_only_by_force(cli, ledger, tmp_path):
+    (out := tmp_path / "entries.csv").write_text("confidential")
+    refused = cli("ledger", "export", ledger, "--out", out)
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert out.read_text() == "confidential"
+    assert cli("ledger", "export", ledger, "--out", out, "--force").code == 0
+    assert out.read_text().startswith("dataset,")
+
+
+def test_the_export_is_written_as_the_file_ends(cli, ledger, tmp_path):
+    assert cli("ledger", "export", ledger, "--out", tmp_path / "entries.json").code == 0
+    assert "datasets" in json.loads((tmp_path / "entries.json").read_text())
+    for options in (("entries.txt",), ("other.json", "--format", "csv")):
+        refused = cli("ledger", "export", ledger, "--out", tmp_path / options[0], *options[1:])
+        assert refused.code == 2
+        assert "the ending of" in refused.err
+        assert not (tmp_path / options[0]).exists()
+
+
+def test_an_export_that_cannot_be_written_leaves_the_older_file(cli, ledger, tmp_path, monkeypatch):
+    (out := tmp_path / "entries.csv").write_text("old")
+
+    def fail(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    done = cli("ledger", "export", ledger, "--out", out, "--force")
+    assert done.code == 1
+    assert out.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["entries.csv", "ledger.db"]
+
+
+def test_what_to_do_next_can_be_typed_as_it_stands(cli, tmp_path):
+    path, name = tmp_path / "our ledger; 1", "it's census"
+    done = cli("ledger", "create", path, name, "--rho", "1")
+    (line,) = [line for line in done.out.splitlines() if line.startswith("Next:")]
+    assert shlex.split(line)[4:] == ["--ledger", str(path), "--dataset", name]
 
 
 def test_python_takes_the_same_arguments(country, ledger, cli):

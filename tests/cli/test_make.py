@@ -1,5 +1,7 @@
 """`inftda make` as it is typed."""
 
+import shlex
+
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +22,70 @@ def test_a_country_is_written_ready_for_a_release(tmp_path, capsys):
     release = ["release", str(out / "flows.parquet"), "--areas", str(out / "areas.csv")]
     arguments = ["--epsilon", "1", "--delta", "1e-6", "--out", str(tmp_path / "made"), "--quiet"]
     assert run([*release, *arguments]) == 0
+
+
+KINDS = {
+    "country": ["make", "country", "--sizes", "2,4", "--trips", "50"],
+    "synthetic": ["make", "synthetic", "--partition", "binary", "--share", "1", "--levels", "2"],
+}
+
+
+def snapshot(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["flows.parquet", "areas.csv"])
+def test_a_table_that_is_there_is_not_replaced(tmp_path, capsys, kind, name):
+    (tmp_path / name).write_text("years of work")
+    assert run([*KINDS[kind], "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert name in said
+    assert "give another --out" in said
+    assert said.count("\n") == 1
+    assert snapshot(tmp_path) == {tmp_path / name: b"years of work"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("within", [".", "deep/inside"])
+def test_nothing_is_made_in_a_release(released, capsys, kind, within):
+    (released / "areas.csv").unlink()
+    before = snapshot(released)
+    assert run([*KINDS[kind], "--out", str(released / within)]) == 2
+    assert "lies in the release folder" in capsys.readouterr().err
+    assert snapshot(released) == before
+    assert not (released / "deep").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_link_to_nowhere_is_not_followed(tmp_path, kind):
+    (tmp_path / "areas.csv").symlink_to("nowhere")
+    assert run([*KINDS[kind], "--out", str(tmp_path)]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["areas.csv"]
+
+
+def test_a_file_is_no_folder(tmp_path, capsys):
+    (tmp_path / "file").write_text("years of work")
+    assert run([*KINDS["country"], "--out", str(tmp_path / "file")]) == 2
+    assert "is not a folder" in capsys.readouterr().err
+
+
+def test_both_files_are_written_or_none(tmp_path, capsys, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pa_csv, "write_csv", fail)
+    assert run([*KINDS["country"], "--out", str(tmp_path), "--quiet"]) == 1
+    assert "No space left" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_to_do_next_can_be_typed_as_it_stands(tmp_path, capsys):
+    out = tmp_path / "a country; of ours"
+    assert run([*KINDS["country"], "--out", str(out)]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "Next:" in line]
+    typed = shlex.split(line.removeprefix("Next:  inftda"))[:-1]
+    assert run([*typed, str(tmp_path / "release"), "--quiet"]) == 0
 
 
 def test_a_country_with_given_margins_keeps_them(tmp_path):

@@ -1,6 +1,7 @@
 """`inftda query` and `inftda verify` on a real release."""
 
 import json
+import os
 from fractions import Fraction
 from random import Random
 
@@ -43,6 +44,89 @@ def test_query_formats_agree(released, cli, tmp_path):
     assert text.splitlines()[0].split() == ["origin", "destination", "flow"]
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+ENDS = {"csv": b'"origin"', "json": b"[", "parquet": b"PAR1"}
+
+
+@pytest.mark.parametrize("ending", ENDS)
+def test_the_ending_says_how_a_file_is_written(released, cli, tmp_path, ending):
+    for name in (f"flows.{ending}", f"FLOWS-2.{ending.upper()}"):
+        assert cli("query", released, "--out", tmp_path / name).code == 0
+        assert (tmp_path / name).read_bytes().startswith(ENDS[ending])
+    other = tmp_path / "flows.txt"
+    assert cli("query", released, "--format", ending, "--out", other).code == 0
+    assert other.read_bytes() == (tmp_path / f"flows.{ending}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--out", "flows.csv", "--format", "json"), "contradicts the ending of 'flows.csv'"),
+        (("--out", "flows.csv", "--format", "table"), "contradicts"),
+        (("--out", "flows.parquet", "--format", "csv"), "contradicts"),
+        (("--out", "flows.txt"), "give one of .csv, .json, .parquet, or say --format"),
+        (("--out", "flows"), "does not say how to write it"),
+        (("--out", "flows.csv.gz"), "does not say how to write it"),
+        (("--top", "-1"), "--top"),
+        (("--top", "0"), "--top"),
+    ],
+)
+def test_what_would_be_written_otherwise_than_it_seems_is_refused(
+    released, cli, here, options, says
+):
+    done = cli("query", released, *options)
+    assert done.code == 2
+    assert says in done.err
+    assert done.err.count("\n") == 1
+    assert [path.name for path in here.iterdir()] == ["release"]
+
+
+def snapshot(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["flows.parquet", "manifest.json", "areas.csv", "new.csv"])
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_a_query_does_not_write_into_a_release(released, cli, name, force):
+    before = snapshot(released)
+    done = cli("query", released, "--out", released / name, *force)
+    assert done.code == 2
+    assert "lies in the release folder" in done.err
+    assert snapshot(released) == before
+
+
+def test_a_query_replaces_a_file_only_by_force(released, cli, tmp_path):
+    (out := tmp_path / "flows.csv").write_text("confidential")
+    done = cli("query", released, "--out", out)
+    assert done.code == 2
+    assert "--force" in done.err
+    assert out.read_text() == "confidential"
+    assert cli("query", released, "--out", out, "--force").code == 0
+    assert out.read_text().startswith('"origin"')
+
+
+@pytest.mark.parametrize("ending", ENDS)
+def test_a_query_that_cannot_be_written_leaves_the_older_file(
+    released, cli, tmp_path, monkeypatch, ending
+):
+    (out := tmp_path / f"flows.{ending}").write_text("old")
+
+    def fail(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    done = cli("query", released, "--out", out, "--force")
+    assert done.code == 1
+    assert "No space left" in done.err
+    assert out.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, "release"]
+
+
 def test_query_keeps_to_areas_and_shows_the_largest(released, cli):
     rows = json.loads(cli("query", released, "--from", "region:1", "--format", "json").out)
     whole = json.loads(
@@ -63,6 +147,10 @@ def test_query_keeps_to_areas_and_shows_the_largest(released, cli):
         (("--origin-level", "galaxy"), "galaxy"),
         (("--level", "mode=all"), "mode"),
         (("--format", "yaml"), "yaml"),
+        (("--level", "origin=region", "--origin-level", "province"), "given twice"),
+        (("--level", "destination=all", "--destination-level", "all"), "given twice"),
+        (("--where", "origin=region:1", "--from", "region:2"), "given twice"),
+        (("--where", "destination=region:1", "--to", "region:1"), "given twice"),
     ],
 )
 def test_wrong_queries_are_told_apart(released, cli, arguments, said):

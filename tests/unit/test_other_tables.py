@@ -232,8 +232,10 @@ def test_other_tables_are_asked_by_axis_on_the_command_line(tmp_path, capsys):
     assert (
         json.loads(capsys.readouterr().out) == made.flows(levels={"disease": "chapter"}).to_pylist()
     )
-    asked = ["--where", "disease=J45", "--where", "disease=I21", "--level", "disease=disease"]
-    assert run(["query", folder, *asked, "--format", "json"]) == 0
+    asked = ["--where", "disease=J45", "--where", "disease=I21"]
+    others = [axis.name for axis in made.tree.axes if axis.name != "disease"]
+    summed_up = [word for name in others for word in ("--level", f"{name}=all")]
+    assert run(["query", folder, *asked, *summed_up, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["disease"] for row in rows] == ["I21", "J45"]
 

@@ -1,5 +1,6 @@
 """Private folders: made, locked, removed, and cleared up after those who cannot."""
 
+import os
 import stat
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 
 from inftda import scratch
-from inftda.scratch import private_folder
+from inftda.scratch import private_folder, whole_file
 
 
 def test_a_folder_is_private_and_gone_at_the_end(tmp_path):
@@ -84,3 +85,77 @@ def test_where_folders_cannot_be_locked_none_is_cleared(tmp_path, monkeypatch):
     with private_folder(tmp_path, "work-") as folder:
         assert folder.exists()
     assert left.exists()
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_comes_out_whole(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+    with whole_file(path) as partial:
+        partial.write_text("new")
+        assert path.read_text() == "old"
+        assert partial.parent.parent == tmp_path, "a rename within one file system"
+        assert stat.S_IMODE(partial.parent.stat().st_mode) == 0o700
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["table.csv"]
+
+
+def cut_off(path, problem):
+    with whole_file(path) as partial:
+        partial.write_text("half")
+        raise problem
+
+
+@pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_whatever_interrupts_the_writing_leaves_the_file_as_it_was(tmp_path, problem, is_there):
+    path = tmp_path / "table.csv"
+    if is_there:
+        path.write_text("old")
+    with pytest.raises(type(problem)):
+        cut_off(path, problem)
+    assert names(tmp_path) == (["table.csv"] if is_there else [])
+    assert not is_there or path.read_text() == "old"
+
+
+def test_a_file_gets_the_rights_it_should_have(tmp_path):
+    before = os.umask(0o027)
+    try:
+        for name, mode in {"usual": None, "private": 0o600}.items():
+            with whole_file(tmp_path / name, mode=mode) as partial:
+                partial.write_text("x")
+    finally:
+        os.umask(before)
+    rights = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("usual", "private")]
+    assert rights == [0o640, 0o600]
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):
+    steps = []
+    replace, fsync = type(tmp_path).replace, os.fsync
+
+    def replaced(path, target):
+        steps.append("replace")
+        return replace(path, target)
+
+    def synced(descriptor):
+        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        return fsync(descriptor)
+
+    monkeypatch.setattr(type(tmp_path), "replace", replaced)
+    monkeypatch.setattr(os, "fsync", synced)
+    with whole_file(tmp_path / "x") as partial:
+        partial.write_text("x")
+    assert steps == ["file", "replace", "folder"]
+
+
+def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    with whole_file(tmp_path / "link") as partial:
+        partial.write_text("new")
+    assert (tmp_path / "target").read_text() == "old"
+    assert not (tmp_path / "link").is_symlink()

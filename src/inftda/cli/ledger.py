@@ -1,13 +1,14 @@
 """`inftda ledger`: give data sets a budget and see what is left of it."""
 
 import json
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inftda.cli import options
+from inftda.cli import options, output
 from inftda.privacy.levels import rounded_down, rounded_up
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def create(  # noqa: PLR0913 - a budget and a unit
     typer.echo(f"Data set:   {account.name}")
     typer.echo(f"Protected:  {account.unit.describe()}")
     typer.echo(f"Budget:     {account.budget.describe()}")
-    typer.echo(f"Next:       inftda release ... --ledger {path} --dataset {dataset!r}")
+    chosen = f"--ledger {shlex.quote(str(path))} --dataset {shlex.quote(dataset)}"
+    typer.echo(f"Next:       inftda release ... {chosen}")
 
 
 @app.command("list")
@@ -134,14 +136,20 @@ def show(path: LedgerFile, dataset: DatasetName, *, as_json: options.Json = Fals
 def export(
     path: LedgerFile,
     *,
-    format_: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.CSV,
-    out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="How to write it [default: as --out ends, else csv]."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file: .csv or .json.")] = None,
+    force: output.Force = False,
 ) -> None:
     """Every entry of the ledger, amounts as exact fractions."""
     from inftda.privacy.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
 
+    kind = output.kind_of(Format, format_, out)
+    output.check_out(out, force=force, reads=path)
     accounts = Ledger(path).accounts()
-    if format_ is Format.JSON:
+    if kind is Format.JSON:
         whole = {
             "datasets": [account.to_dict() for account in accounts],
             "cannot_know": CANNOT_KNOW,
@@ -149,10 +157,7 @@ def export(
         text = json.dumps(whole, indent=2) + "\n"
     else:
         text = _as_csv(accounts)
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
+    output.give(text, out)
 
 
 @app.command("charge")

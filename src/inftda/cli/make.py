@@ -1,5 +1,7 @@
 """`inftda make`: data sets to try things out with, none of them anybody's data."""
 
+import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,6 +9,7 @@ import typer
 
 from inftda.cli.meter import Meter
 from inftda.errors import InftdaError
+from inftda.scratch import whole_file
 
 if TYPE_CHECKING:
     from inftda.experiments.country import Country
@@ -15,7 +18,9 @@ app = typer.Typer(
     help="Make data sets to try things out with.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Out = Annotated[Path, typer.Option(help="Folder for flows.parquet and areas.csv.")]
+#: Folder for the files; they are also what many people call their own.
+FLOWS, AREAS = "flows.parquet", "areas.csv"
+Out = Annotated[Path, typer.Option(help=f"Folder for {FLOWS} and {AREAS}, which are not replaced.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same data.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")]
 
@@ -47,6 +52,7 @@ def country_command(  # noqa: PLR0913 - a country has many sides
     from inftda.experiments.country import make_country  # noqa: PLC0415 - help must be instant
     from inftda.hierarchy import Hierarchy  # noqa: PLC0415
 
+    _check_free(out)
     given = None if areas is None else Hierarchy.read(areas)
     if margins is not None and given is None:
         raise InftdaError("--margins need --areas: they are given by the codes of areas")
@@ -87,6 +93,7 @@ def synthetic_command(  # noqa: PLR0913 - what a data set is made by
         make_synthetic,
     )
 
+    _check_free(out)
     if (name is None) == (partition is None):
         raise InftdaError("give either a name such as binary_sparse or --partition")
     kind = name or Synthetic(partition, share, levels, mean_flow)  # type: ignore[arg-type] # checked there
@@ -130,17 +137,52 @@ def _read_margins(path: Path, areas: Any) -> tuple[Any, Any]:
     return margins[0], margins[1]
 
 
-def _write(made: "Country", out: Path, *, quiet: bool) -> None:
+def check_folder(out: Path) -> None:
+    """Complain about a folder that cannot be written to or is a release.
+
+    Raises:
+        InftdaError: give another one.
+    """
+    from inftda.publication.folder import release_around  # noqa: PLC0415 - help must be instant
+
+    if out.exists() and not out.is_dir():
+        raise InftdaError(f"{str(out)!r} is not a folder; give another --out")
+    folder = release_around(out)
+    if folder is not None:
+        raise InftdaError(
+            f"{str(out)!r} lies in the release folder {str(folder)!r}, which stays as it was "
+            "published; give another --out"
+        )
+
+
+def _check_free(out: Path) -> None:
+    """Complain about a folder that has one of the files already."""
+    check_folder(out)
+    for path in (out / FLOWS, out / AREAS):
+        if os.path.lexists(path):
+            raise InftdaError(
+                f"{str(path)!r} exists already; it is not replaced, give another --out or move it"
+            )
+
+
+def write_country(made: "Country", out: Path) -> None:
+    """Write both files or none."""
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - help must be instant
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     out.mkdir(parents=True, exist_ok=True)
-    flows, areas = out / "flows.parquet", out / "areas.csv"
-    pq.write_table(made.flows(), flows, compression="zstd")
-    pa_csv.write_csv(made.areas.to_table(), areas)
-    if not quiet:
-        typer.echo(f"Made:  {len(made.count):,} flows, {int(made.count.sum()):,} trips in all")
-        typer.echo(f"Areas: {made.areas!r}")
-        typer.echo(
-            f"Next:  inftda release {flows} --areas {areas} --epsilon 1 --delta 1e-8 --out RELEASE"
-        )
+    with whole_file(out / FLOWS) as flows, whole_file(out / AREAS) as areas:
+        pq.write_table(made.flows(), flows, compression="zstd")
+        pa_csv.write_csv(made.areas.to_table(), areas)
+
+
+def _write(made: "Country", out: Path, *, quiet: bool) -> None:
+    write_country(made, out)
+    if quiet:
+        return
+    flows, areas = (shlex.quote(str(out / name)) for name in (FLOWS, AREAS))
+    typer.echo(f"Made:  {len(made.count):,} flows, {int(made.count.sum()):,} trips in all")
+    typer.echo(f"Areas: {made.areas!r}")
+    typer.echo(
+        f"Next:  inftda release {flows} --areas {areas} --epsilon 1 --delta 1e-8 --out RELEASE"
+    )

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from inftda.cli import options
+from inftda.cli import options, output
 from inftda.errors import InftdaError
+from inftda.scratch import whole_file
 
 
 class Format(StrEnum):
@@ -24,10 +25,12 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
     folder: Annotated[Path, typer.Argument(metavar="RELEASE", help="Folder of a release.")],
     *,
     origin_level: Annotated[
-        str | None, typer.Option(help="Level of the origins, or all [default: finest].")
+        str | None,
+        typer.Option(help="Level of the origins, or all to sum them up [default: finest]."),
     ] = None,
     destination_level: Annotated[
-        str | None, typer.Option(help="Level of the destinations, or all [default: finest].")
+        str | None,
+        typer.Option(help="Level of the destinations, or all to sum them up [default: finest]."),
     ] = None,
     origin: Annotated[
         list[str] | None,
@@ -43,23 +46,32 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
     ] = None,
     level: Annotated[
         list[str] | None,
-        typer.Option(metavar="AXIS=LEVEL", help="Level of an axis of another table."),
+        typer.Option(
+            metavar="AXIS=LEVEL",
+            help="Level of any axis, or all to sum it up [default: finest]; may be repeated.",
+        ),
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="AXIS=AREA", help="Keep an axis of another table to an area; may be repeated."
-        ),
+        typer.Option(metavar="AXIS=AREA", help="Only this area of any axis; may be repeated."),
     ] = None,
-    top: Annotated[int | None, typer.Option(help="Only the largest so many flows.")] = None,
-    format_: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+    top: Annotated[int | None, typer.Option(min=1, help="Only the largest so many flows.")] = None,
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="How to write [default: as --out ends, else table]."),
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write to this file (needed for parquet).")
+        Path | None, typer.Option(help="Write to this file: .csv, .json or .parquet.")
     ] = None,
+    force: output.Force = False,
 ) -> None:
     """Sum up the flows of a release between areas of any levels."""
     from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant
 
+    kind = output.kind_of(Format, format_, out)
+    if kind is Format.PARQUET and out is None:
+        raise InftdaError("parquet cannot be printed; give a file with --out")
+    output.check_out(out, force=force)
     flows = open_release(folder).flows(
         origin_level,
         destination_level,
@@ -69,23 +81,18 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
         where=options.lists("--where", where),
     )
     if top is not None:
-        flows = flows.sort_by([("flow", "descending")]).slice(0, max(top, 0))
-    _give(flows, format_, out)
-
-
-def _give(flows: Any, format_: Format, out: Path | None) -> None:
-    if format_ is Format.PARQUET:
-        import pyarrow.parquet as pq  # noqa: PLC0415 - only for this format
-
-        if out is None:
-            raise InftdaError("parquet cannot be printed; give a file with --out")
-        pq.write_table(flows, out)
-        return
-    text = {Format.TABLE: as_text, Format.CSV: _as_csv, Format.JSON: _as_json}[format_](flows)
-    if out is None:
-        typer.echo(text, nl=False)
+        flows = flows.sort_by([("flow", "descending")]).slice(0, top)
+    if kind is Format.PARQUET and out is not None:
+        _write_parquet(flows, out)
     else:
-        out.write_text(text, encoding="utf-8")
+        output.give(_TEXTS[kind](flows), out)
+
+
+def _write_parquet(flows: Any, out: Path) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only for this format
+
+    with whole_file(out) as partial:
+        pq.write_table(flows, partial)
 
 
 def _as_csv(flows: Any) -> str:
@@ -119,3 +126,6 @@ def as_text(flows: Any) -> str:
 def _printable(text: str) -> str:
     """A name or code without anything that a terminal would obey."""
     return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
+
+
+_TEXTS = {Format.TABLE: as_text, Format.CSV: _as_csv, Format.JSON: _as_json}

@@ -5,7 +5,6 @@ must never get into a release folder, whatever way leads there.
 """
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,8 @@ import pyarrow.parquet as pq
 
 from inftda.errors import ReleaseError
 from inftda.evaluate.comparison import Comparison
-from inftda.publication.folder import FLOWS_FILE, MANIFEST_FILE
+from inftda.publication.folder import release_around
+from inftda.scratch import whole_file
 
 LEVELS_FILE, SIZES_FILE = "CONFIDENTIAL-levels", "CONFIDENTIAL-sizes"
 SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-evaluation.json", "CONFIDENTIAL-evaluation.html"
@@ -62,16 +62,12 @@ def check_outside(out: Path, release: str | Path) -> None:
     Raises:
         ReleaseError: `out` or a folder above it is this release or another one.
     """
-    resolved = out.resolve()
-    for folder in (resolved, *resolved.parents):
-        if not folder.exists():
-            continue
-        is_this = Path(release).exists() and folder.samefile(release)
-        if is_this or ((folder / MANIFEST_FILE).exists() and (folder / FLOWS_FILE).exists()):
-            raise ReleaseError(
-                f"{str(out)!r} lies in the release folder {str(folder)!r}, which is for "
-                "publication; measures are confidential, choose a folder elsewhere"
-            )
+    folder = release_around(out, release)
+    if folder is not None:
+        raise ReleaseError(
+            f"{str(out)!r} lies in the release folder {str(folder)!r}, which is for "
+            "publication; measures are confidential, choose a folder elsewhere"
+        )
 
 
 def _table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
@@ -84,13 +80,6 @@ def _table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
 
 
 def _write(path: Path, writer: Writer) -> Path:
-    """Write beside the path and move into place: never through a link, never half a file."""
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
-        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with whole_file(path, mode=0o600) as partial:
         writer(partial)
-        partial.chmod(0o600)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
     return path

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,7 +19,7 @@ from inftda.errors import ReleaseError
 from inftda.publication.digest import digest
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW
-from inftda.scratch import private_folder
+from inftda.scratch import private_folder, sync
 from inftda.tables import as_arrow
 from inftda.tree import Tree
 
@@ -27,13 +28,16 @@ FLOWS_FILE, MANIFEST_FILE = "flows.parquet", "manifest.json"
 MAX_NAME = 200
 #: Rows of a row group: enough that the codes in use are written few times.
 ROW_GROUP = 1 << 20
+#: Files of a table that many machines wrote.
+_PART = re.compile(r"part-\d{5,}\.parquet")
 
 
 def check_writable(out: Path, *, force: bool) -> None:
     """Complain about the output folder before any work is done.
 
     Raises:
-        ReleaseError: it exists and `force` is not given, or it cannot be made.
+        ReleaseError: it exists and `force` is not given, it holds more than a release, or it
+            cannot be made.
     """
     if len(os.fsencode(out.absolute().name)) > MAX_NAME:
         raise ReleaseError(
@@ -46,10 +50,13 @@ def check_writable(out: Path, *, force: bool) -> None:
         raise ReleaseError(
             f"{str(out)!r} exists already; choose another folder or say --force to replace it"
         )
-    if out.exists() and not _is_replaceable(out):
-        raise ReleaseError(
-            f"{str(out)!r} holds something that is not a release; it is not replaced"
-        )
+    if out.exists():
+        _check_replaceable(out)
+        if os.path.lexists(waiting := _replaced(out)):
+            raise ReleaseError(
+                f"{str(waiting)!r} is where {str(out)!r} would wait for its replacement, and is "
+                "not a release; move it elsewhere or choose another folder"
+            )
     parent = out.absolute().parent
     if not parent.is_dir():
         raise ReleaseError(f"there is no folder {str(parent)!r} to write into; make it first")
@@ -57,8 +64,72 @@ def check_writable(out: Path, *, force: bool) -> None:
         raise ReleaseError(f"the folder {str(parent)!r} may not be written to; choose another")
 
 
-def _is_replaceable(out: Path) -> bool:
-    return out.is_dir() and ((out / MANIFEST_FILE).exists() or not any(out.iterdir()))
+def _check_replaceable(out: Path) -> None:
+    """Complain unless a folder is empty, or a release with nothing else in it."""
+    if not out.is_dir():
+        raise ReleaseError(f"{str(out)!r} is a file and not a release; it is not replaced")
+    if not any(out.iterdir()):
+        return
+    if not (out / MANIFEST_FILE).exists():
+        raise ReleaseError(
+            f"{str(out)!r} is not a release: it has no {MANIFEST_FILE}; it is not replaced, "
+            "choose another folder"
+        )
+    try:
+        strangers = _strangers(out)
+    except ReleaseError as problem:
+        raise ReleaseError(
+            f"{str(out)!r} is not replaced: {problem}; choose another folder, or remove this one "
+            "yourself if nobody needs it"
+        ) from None
+    if strangers:
+        raise ReleaseError(
+            f"{str(out)!r} is not replaced: {str(strangers[0])!r} in it is not part of a release; "
+            "move it elsewhere or choose another folder"
+        )
+
+
+def _strangers(folder: Path) -> list[Path]:
+    """Paths in a folder, relative to it, that the release in it does not have.
+
+    Raises:
+        ReleaseError: it has no manifest of a release.
+    """
+    axes = Manifest.read(folder / MANIFEST_FILE).axes
+    # A manifest that names any other file would have us remove it.
+    areas = {"areas.csv", *(f"areas-{number}.csv" for number in range(1, len(axes) + 1))}
+    own = {MANIFEST_FILE, FLOWS_FILE, *(areas & {axis.file for axis in axes})}
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.name == FLOWS_FILE and path.is_dir() and not path.is_symlink():
+            parts = sorted(path.iterdir())
+            found += [
+                part for part in parts if not (_is_plain(part) and _PART.fullmatch(part.name))
+            ]
+        elif path.name not in own or not _is_plain(path):
+            found.append(path)
+    return [path.relative_to(folder) for path in found]
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def release_around(path: Path, *known: str | Path) -> Path | None:
+    """The release that a path is or lies in, by whatever links or relative paths.
+
+    Args:
+        path: a file or folder, there or not.
+        known: folders of releases, whatever they hold.
+    """
+    resolved = path.resolve()
+    for folder in (resolved, *resolved.parents):
+        if not folder.exists():
+            continue
+        is_known = any(Path(release).exists() and folder.samefile(release) for release in known)
+        if is_known or all((folder / name).exists() for name in (MANIFEST_FILE, FLOWS_FILE)):
+            return folder
+    return None
 
 
 @contextmanager
@@ -82,8 +153,8 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
         for file in partial.rglob("*"):
             if file.is_file():
                 file.chmod(0o600)
-                _sync(file)
-        _sync(partial)
+                sync(file)
+        sync(partial)
         # Drawing takes time: what somebody else has put there meanwhile is not ours to replace.
         check_writable(out, force=force)
         _put_in_place(partial, out, force=force)
@@ -106,7 +177,7 @@ def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
             if problem.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                 raise
             raise ReleaseError(f"{str(out)!r} exists by now; it is not replaced") from None
-    _sync(out.parent)
+    sync(out.parent)
 
 
 def _replaced(out: Path) -> Path:
@@ -127,23 +198,17 @@ def _restore(out: Path) -> None:
 def _clear(replaced: Path) -> None:
     """Remove an old release, its manifest last: what has none may be somebody else's."""
     manifest = replaced / MANIFEST_FILE
-    with suppress(OSError):
+    with suppress(OSError, ReleaseError):
         if manifest.exists():
+            if _strangers(replaced):
+                return
             for path in replaced.iterdir():
-                if path.is_dir() and not path.is_symlink():
+                if path.is_dir():
                     shutil.rmtree(path)
                 elif path != manifest:
                     path.unlink()
             manifest.unlink()
         replaced.rmdir()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def areas_files(tree: Tree) -> dict[str, str]:

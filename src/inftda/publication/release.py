@@ -50,33 +50,31 @@ class Release:
         where: Mapping[str, str | Sequence[str]] | None = None,
         as_: TableFormat = "arrow",
     ) -> Any:
-        """Flows between areas of any two levels: the sums of the finest flows.
+        """Flows between areas of any levels: the sums of the finest flows.
+
+        Every axis is shown at its finest level, unless another is named.
 
         Args:
-            origin_level: name of a level of the origins, or "all"; the finest by default.
+            origin_level: name of a level of the origins, or "all" to sum them up.
             destination_level: likewise of the destinations.
             origin: only flows from this area (or these), of any level; write
                 "level:code" where one code is used at two levels.
             destination: likewise for where flows go to.
-            levels: for other tables, axis name to level name; "all" by default.
-            where: for other tables, axis name to area or areas.
+            levels: axis name to level name, for tables with other axes.
+            where: axis name to area or areas, likewise.
             as_: "arrow", "pandas" or "polars".
 
         Raises:
-            ReleaseError: no such axis, or an area is unknown or ambiguous.
+            ReleaseError: no such axis, an axis is named twice, or an area is unknown or
+                ambiguous.
         """
-        chosen = dict(levels or {})
-        filters = dict(where or {})
-        if self.tree.is_od or origin_level or destination_level:
-            chosen.setdefault(ORIGIN, origin_level or self._finest(ORIGIN))
-            chosen.setdefault(DESTINATION, destination_level or self._finest(DESTINATION))
-        elif not chosen:
-            chosen = {axis.name: self._finest(axis.name) for axis in self.tree.axes}
-        ends = {ORIGIN: origin, DESTINATION: destination}
-        filters |= {name: areas for name, areas in ends.items() if areas is not None}
+        level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
+        chosen = _together("level", level_of_end, levels)
+        filters = _together("area", {ORIGIN: origin, DESTINATION: destination}, where)
         for name in {*chosen, *filters}:
             self.axis(name)
-        return _convert(sum_flows(self.table, self.tree, chosen, filters), as_)
+        shown = {axis.name: self._finest(axis.name) for axis in self.tree.axes} | chosen
+        return _convert(sum_flows(self.table, self.tree, shown, filters), as_)
 
     @property
     def total(self) -> int:
@@ -154,6 +152,18 @@ def _plain_name(name: str) -> str:
     if Path(name).name != name or name in {"", ".", ".."}:
         raise ReleaseError(f"the manifest names the file {name!r}; only plain names are allowed")
     return name
+
+
+def _together(what: str, ends: Mapping[str, Any], axes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is given for the two ends and for axes by their names; each at most once."""
+    given = {name: value for name, value in ends.items() if value is not None}
+    for name in axes or {}:
+        if name in given:
+            raise ReleaseError(
+                f"the {what} of axis {name!r} is given twice, for the {name} and by the name of "
+                "the axis; give it once"
+            )
+    return given | dict(axes or {})
 
 
 def _convert(table: pa.Table, as_: TableFormat) -> Any:

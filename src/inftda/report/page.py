@@ -5,14 +5,14 @@ It shows the release, its manifest, and what follows from them; it never sees th
 
 # ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
 
-import os
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from inftda.errors import InftdaError, ReleaseError
+from inftda.errors import ReleaseError
 from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_errors
 from inftda.publication.release import Release
+from inftda.publication.target import check_target
 from inftda.report.accuracy import accuracy_section
 from inftda.report.contents import Contents, Table, pack_contents
 from inftda.report.labels import Labels
@@ -20,6 +20,7 @@ from inftda.report.markup import Html, asset, fill, join, policy, script, tag, t
 from inftda.report.promise import promise_section
 from inftda.report.shapes import Shapes, read_shapes
 from inftda.report.technical import technical_section
+from inftda.scratch import whole_file
 
 
 @dataclass(frozen=True)
@@ -61,28 +62,33 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     files: Files | None = None,
     runs: int = 20,
     seconds: float = 20.0,
+    force: bool = False,
 ) -> Path:
     """Write the public page of a release.
 
     Args:
         release: the release.
-        out: the HTML file to write; replaced if it is there.
+        out: the HTML file to write, not in a release.
         title: heading of the page.
         files: names, places and outlines of areas.
         runs: simulations for typical errors, at most.
         seconds: time for them.
+        force: replace a file that is there.
 
     Returns:
         The file.
 
     Raises:
-        InftdaError: a file cannot be read, written, or does not fit the release.
+        InftdaError: a file cannot be read or does not fit the release, or `out` must not be
+            written.
+        OSError: it cannot be written.
 
     Privacy:
         Post-processing of the release: no cost.
     """
-    check_file(Path(out))
-    labels, shapes = (files or Files()).read(release)
+    files = files or Files()
+    check_target(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
+    labels, shapes = files.read(release)
     errors = _typical(release, runs, seconds)
     table = Table(release.tree, *released_leaves(release))
     contents = pack_contents(table, labels, shapes, errors)
@@ -174,29 +180,18 @@ def footer() -> Html:
 
 
 def check_file(out: Path) -> None:
-    """Complain about the file to write before any work is done.
+    """Complain about a file to write, which is replaced if it is there.
 
     Raises:
-        InftdaError: it is a folder, or its folder is not there.
+        InftdaError: it cannot or must not be written.
     """
-    if out.is_dir():
-        raise InftdaError(f"{str(out)!r} is a folder; give the name of an HTML file")
-    if not out.absolute().parent.is_dir():
-        raise InftdaError(f"there is no folder {str(out.absolute().parent)!r} to write into")
+    check_target(out, force=True)
 
 
-def write_file(out: Path, page: str, *, mode: int = 0o644) -> Path:
+def write_file(out: Path, page: str, *, mode: int | None = None) -> Path:
     """Write a page as a whole or not at all."""
-    partial = out.absolute().parent / f".{out.name}.partial-{os.getpid()}"
-    try:
-        descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(page)
-        partial.replace(out)
-    except OSError as problem:
-        raise InftdaError(f"cannot write {str(out)!r}: {problem.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(out, mode=mode) as partial:
+        partial.write_text(page, encoding="utf-8")
     return out
 
 

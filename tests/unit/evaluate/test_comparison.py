@@ -1,6 +1,7 @@
 """A release folder compared with its truth, and where the result may be written."""
 
 import json
+import os
 import stat
 from dataclasses import replace
 
@@ -292,6 +293,15 @@ def test_a_page_that_fails_leaves_no_half_file(comparison, folder, tmp_path):
     with pytest.raises(RuntimeError):
         write_comparison(comparison, tmp_path / "out", release=folder, page=fail)
     assert not [path for path in (tmp_path / "out").iterdir() if "html" in path.name]
+
+
+def test_a_file_of_another_process_beside_the_measures_is_left_alone(comparison, folder, tmp_path):
+    (out := tmp_path / "out").mkdir()
+    other = out / f".CONFIDENTIAL-levels.csv.partial-{os.getpid()}"
+    other.write_text("somebody else's")
+    write_comparison(comparison, out, release=folder)
+    assert other.read_text() == "somebody else's"
+    assert (out / "CONFIDENTIAL-levels.csv").exists()
 
 
 def test_a_file_in_the_place_of_the_folder_is_an_error(comparison, folder, tmp_path):

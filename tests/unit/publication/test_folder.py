@@ -1,6 +1,7 @@
 """The folder of a release: all of it or nothing, and nobody else's business until it is there."""
 
 import itertools
+import json
 import os
 import stat
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from small_release import HEALTH, HOME, OD, rows_of
+from small_release import HEALTH, HOME, OD, manifest_of, rows_of
 
 from inftda.errors import ReleaseError
 from inftda.publication import folder as folders
@@ -16,9 +17,20 @@ from inftda.publication.folder import FlowsWriter, areas_files, as_table, check_
 from inftda.tree import Tree
 
 
+def files_of(text):
+    """A release in which every file holds this text."""
+    manifest = manifest_of(OD, {}, mechanism=text).to_dict()
+    return {
+        "manifest.json": json.dumps(manifest),
+        "flows.parquet": text,
+        "areas-1.csv": text,
+        "areas-2.csv": text,
+    }
+
+
 def fill(folder, text="new"):
-    (folder / "manifest.json").write_text(text)
-    (folder / "flows.parquet").write_text(text)
+    for name, content in files_of(text).items():
+        (folder / name).write_text(content)
 
 
 def content(folder):
@@ -45,8 +57,7 @@ def stop(problem):
     return raises
 
 
-OLD = {"manifest.json": "old", "flows.parquet": "old"}
-NEW = {"manifest.json": "new", "flows.parquet": "new"}
+OLD, NEW = files_of("old"), files_of("new")
 
 
 @pytest.fixture
@@ -150,6 +161,103 @@ def test_a_replaced_release_that_was_not_cleared_away_is(old):
     assert names(old.parent) == ["out"]
 
 
+def named_in_the_manifest(folder):
+    manifest = json.loads(OLD["manifest.json"])
+    manifest["tree"]["axes"][0]["file"] = "thesis.txt"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "areas-1.csv").rename(folder / "thesis.txt")
+
+
+def among_the_parts(folder):
+    (folder / "flows.parquet").unlink()
+    (folder / "flows.parquet").mkdir()
+    (folder / "flows.parquet" / "part-00000.parquet").write_text("old")
+    (folder / "flows.parquet" / "thesis.txt").write_text("years of work")
+
+
+def in_a_folder(folder):
+    (folder / "areas-1.csv").unlink()
+    (folder / "areas-1.csv").mkdir()
+    (folder / "areas-1.csv" / "thesis.txt").write_text("years of work")
+
+
+STRANGERS = {
+    "thesis.txt": lambda folder: (folder / "thesis.txt").write_text("years of work"),
+    "areas.csv": lambda folder: (folder / "areas.csv").write_text("years of work"),
+    "areas-3.csv": lambda folder: (folder / "areas-3.csv").write_text("years of work"),
+    "work": lambda folder: (folder / "work").mkdir(),
+    ".git": lambda folder: (folder / ".git").symlink_to("elsewhere"),
+    "'thesis.txt'": named_in_the_manifest,
+    "flows.parquet/thesis.txt": among_the_parts,
+    "areas-1.csv": in_a_folder,
+}
+
+
+def everything(folder):
+    return {
+        str(path.relative_to(folder)): path.read_text() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_a_release_that_holds_anything_else_is_not_replaced(old, stranger):
+    STRANGERS[stranger](old)
+    before = everything(old)
+    with pytest.raises(ReleaseError, match=f"not replaced.*{stranger}.*move it elsewhere"):
+        write(old, force=True)
+    assert everything(old) == before
+    assert names(old.parent) == ["out"]
+
+
+def test_a_stranger_that_came_while_the_release_was_drawn_is_not_removed(old):
+    thesis = old / "thesis.txt"
+    with pytest.raises(ReleaseError, match=r"thesis\.txt"):
+        write(old, force=True, then=lambda: thesis.write_text("years of work"))
+    assert content(old) == {**OLD, "thesis.txt": "years of work"}
+
+
+def test_a_release_in_parts_is_replaced(old):
+    among_the_parts(old)
+    (old / "flows.parquet" / "thesis.txt").unlink()
+    write(old, force=True)
+    assert content(old) == NEW
+    assert names(old.parent) == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        ("{}", "another version of inftda"),
+        ('{"name": "an extension for browsers"}', "another version of inftda"),
+        (OLD["manifest.json"].replace("inftda-release/1", "inftda-release/9"), "another version"),
+        (OLD["manifest.json"].replace('"total"', '"sum"'), "'total'"),
+        (OLD["manifest.json"][:-9], "not readable as JSON"),
+        ("", "not readable as JSON"),
+    ],
+)
+def test_what_has_another_manifest_is_not_replaced(old, manifest, says):
+    (old / "manifest.json").write_text(manifest)
+    before = content(old)
+    with pytest.raises(ReleaseError, match=f"not replaced.*{says}.*remove this one yourself"):
+        write(old, force=True)
+    assert content(old) == before
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_folder_of_somebody_else_where_the_older_release_would_wait_is_left(out, is_empty):
+    out.mkdir()
+    if not is_empty:
+        fill(out, "old")
+    (waiting := out.parent / ".out.replaced").mkdir()
+    fill(waiting, "older")
+    (waiting / "thesis.txt").write_text("years of work")
+    with pytest.raises(ReleaseError, match=r"\.out\.replaced.*move it elsewhere"):
+        write(out, force=True)
+    assert content(waiting) == {**files_of("older"), "thesis.txt": "years of work"}
+    assert content(out) == ({} if is_empty else OLD)
+
+
 def removals(folder):
     """Folders as a kill at any moment of clearing `folder` away may leave them."""
     steps = []
@@ -170,9 +278,8 @@ def removals(folder):
 def test_a_kill_at_any_moment_of_clearing_away_does_no_harm(tmp_path):
     (first := tmp_path / "first").mkdir()
     fill(first, "older")
-    (first / "areas.csv").write_text("older")
     steps = removals(first)
-    assert len(steps) == 3
+    assert len(steps) == 4
     for number, left in enumerate(steps):
         (place := tmp_path / str(number)).mkdir()
         for name, text in {"out": OLD, ".out.replaced": left}.items():
@@ -187,7 +294,7 @@ def test_a_kill_at_any_moment_of_clearing_away_does_no_harm(tmp_path):
 def test_a_half_cleared_release_is_not_brought_back(out):
     """The release that replaced it was then removed by hand."""
     (waiting := out.parent / ".out.replaced").mkdir()
-    (waiting / "manifest.json").write_text("old")
+    (waiting / "manifest.json").write_text(OLD["manifest.json"])
     write(out)
     assert content(out) == NEW
     assert names(out.parent) == ["out"]
@@ -228,7 +335,7 @@ def test_only_the_owner_can_read_a_release_whatever_the_umask(out):
         os.umask(before)
     assert mode(out) == 0o700
     files = [path for path in out.rglob("*") if path.is_file()]
-    assert len(files) == 3
+    assert len(files) == 5
     assert {mode(path) for path in files} == {0o600}
 
 

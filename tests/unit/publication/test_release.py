@@ -61,7 +61,7 @@ def test_flows_from_and_to_areas_of_any_level():
 def test_levels_and_areas_of_other_tables_go_by_the_name_of_the_axis():
     release, rows = make_release(HEALTH)
     disease, sex = (axis.name for axis in HEALTH.axes)
-    found = release.flows(levels={disease: "chapter"}, where={sex: "f"})
+    found = release.flows(levels={disease: "chapter", sex: "all"}, where={sex: "f"})
     expected = grouped(HEALTH, rows, {disease: "chapter"}, kept=lambda cell: cell[1] == "f")
     assert as_dict(found) == expected
     assert as_dict(release.flows(where={sex: "m"})) == {
@@ -69,16 +69,48 @@ def test_levels_and_areas_of_other_tables_go_by_the_name_of_the_axis():
     }
 
 
-def test_a_further_axis_is_summed_up_unless_it_is_asked_for():
+FINEST = {"origin": "town", "destination": "town", "mode": "mode"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, {}),
+        ({"origin_level": "town"}, {}),
+        ({"origin_level": "all"}, {"origin": "all"}),
+        ({"destination_level": "all"}, {"destination": "all"}),
+        ({"levels": {"mode": "all"}}, {"mode": "all"}),
+        ({"levels": {"mode": "kind"}}, {"mode": "kind"}),
+        ({"levels": {"origin": "all"}}, {"origin": "all"}),
+        ({"origin_level": "all", "levels": {"mode": "kind"}}, {"origin": "all", "mode": "kind"}),
+    ],
+)
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_every_axis_is_shown_at_its_finest_level_unless_another_is_named(
+    arguments, named, is_filtered
+):
     release, rows = make_release(MODES)
-    assert as_dict(release.flows()) == rows
-    both = {"origin": "town", "destination": "town"}
-    assert as_dict(release.flows("town", "town")) == grouped(MODES, rows, both)
-    assert as_dict(release.flows("all")) == grouped(MODES, rows, {"destination": "town"})
-    kinds = release.flows("all", "town", levels={"mode": "kind"}, origin="2")
-    assert as_dict(kinds) == grouped(
-        MODES, rows, {"destination": "town", "mode": "kind"}, kept=lambda cell: cell[0] == "2"
-    )
+    levels = {name: level for name, level in {**FINEST, **named}.items() if level != "all"}
+    filters = {"origin": "2", "where": {"mode": "road"}} if is_filtered else {}
+    kept = (lambda cell: cell[0] == "2" and cell[2] in "ab") if is_filtered else (lambda _: True)
+    found = release.flows(**arguments, **filters)
+    assert as_dict(found) == grouped(MODES, rows, levels, kept=kept)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"origin_level": "region", "levels": {"origin": "town"}},
+        {"origin_level": "region", "levels": {"origin": "region"}},
+        {"destination_level": "city", "levels": {"destination": "all"}},
+        {"origin": "N", "where": {"origin": "S"}},
+        {"destination": "x", "where": {"destination": ["y"]}},
+    ],
+)
+def test_an_axis_named_twice_is_refused(arguments):
+    release, _ = make_release(OD)
+    with pytest.raises(ReleaseError, match=r"axis '(origin|destination)' is given twice"):
+        release.flows(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +177,9 @@ def test_an_opened_release_can_be_saved_elsewhere_and_in_place(tmp_path, is_fold
     first = release.save(tmp_path / "first")
     if is_folder:  # as a cluster writes it
         file = tmp_path / "first" / "flows.parquet"
-        file.rename(tmp_path / "part.parquet")
+        file.rename(tmp_path / "part-00000.parquet")
         file.mkdir()
-        (tmp_path / "part.parquet").rename(file / "part.parquet")
+        (tmp_path / "part-00000.parquet").rename(file / "part-00000.parquet")
     second = first.save(tmp_path / "second")
     shutil.rmtree(tmp_path / "first")
     third = second.save(tmp_path / "second", force=True)

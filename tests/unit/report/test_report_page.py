@@ -1,3 +1,4 @@
+import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,10 +10,11 @@ import typer
 from typer.testing import CliRunner
 
 from inftda.cli.report import command
-from inftda.errors import InftdaError
+from inftda.errors import InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.publish import release
-from inftda.report.page import Files, write_page
+from inftda.report.confidential import write_confidential_page
+from inftda.report.page import Files, write_file, write_page
 
 VOID = {"meta", "link", "br", "img", "input", "circle", "line", "path", "rect"}
 
@@ -50,7 +52,7 @@ def parsed(page):
 @pytest.fixture
 def page(tmp_path):
     def make(made, **options):
-        out = write_page(made, tmp_path / "page.html", runs=1, **options)
+        out = write_page(made, tmp_path / "page.html", runs=1, force=True, **options)
         return out.read_text(encoding="utf-8")
 
     return make
@@ -175,6 +177,53 @@ def test_the_file_is_written_whole_or_not_at_all(od, tmp_path):
     with pytest.raises(InftdaError, match="there is no folder"):
         write_page(od, tmp_path / "none" / "page.html")
     write_page(od, tmp_path / "page.html", runs=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_file_that_is_there_is_replaced_only_by_force(od, tmp_path):
+    (out := tmp_path / "page.html").write_text("old")
+    with pytest.raises(InftdaError, match="--force"):
+        write_page(od, out, runs=1)
+    assert out.read_text() == "old"
+    write_page(od, out, runs=1, force=True)
+    assert out.read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("kind", ["names", "centroids", "geojson"])
+def test_a_page_does_not_replace_what_it_is_made_from(od, tmp_path, kind):
+    (path := tmp_path / "given").write_text("years of work")
+    with pytest.raises(InftdaError, match="is being read"):
+        write_page(od, path, files=Files(**{kind: path}), force=True)
+    assert path.read_text() == "years of work"
+
+
+def test_no_page_is_written_into_a_release(od, tmp_path):
+    od.save(tmp_path / "release")
+    out = tmp_path / "release" / "page.html"
+    with pytest.raises(ReleaseError, match="lies in the release"):
+        write_page(od, out)
+    with pytest.raises(ReleaseError, match="lies in the release"):
+        write_confidential_page(od, od.flows(), [], out)
+    assert not out.exists()
+
+
+def test_a_file_of_another_process_beside_the_page_is_left_alone(tmp_path):
+    other = tmp_path / f".page.html.partial-{os.getpid()}"
+    other.write_text("somebody else's")
+    write_file(tmp_path / "page.html", "page")
+    assert other.read_text() == "somebody else's"
+
+
+def test_a_page_that_cannot_be_written_leaves_the_older_one(tmp_path, monkeypatch):
+    (out := tmp_path / "page.html").write_text("old")
+
+    def fail(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_file(out, "new")
+    assert out.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 

@@ -1,0 +1,58 @@
+"""The file a command is asked to write: checked before any work is done."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from inftda.errors import InftdaError, ReleaseError
+from inftda.publication.folder import release_around
+
+#: Longest name that file systems take, in bytes.
+_MAX_NAME = 255
+
+
+def check_target(out: Path, *, force: bool = False, reads: Iterable[Path | None] = ()) -> None:
+    """Complain about a file that cannot, or must not, be written.
+
+    Args:
+        out: the file to write.
+        force: replace it if it is there.
+        reads: what the same command reads, which is never replaced.
+
+    Raises:
+        ReleaseError: it lies in a release.
+        InftdaError: it cannot be written, is being read, or is there and `force` is not given.
+    """
+    _check_place(out)
+    folder = release_around(out)
+    if folder is not None:
+        raise ReleaseError(
+            f"{str(out)!r} lies in the release folder {str(folder)!r}, which stays as it was "
+            "published; write it elsewhere"
+        )
+    if not out.exists():
+        return
+    if any(path is not None and path.exists() and out.samefile(path) for path in reads):
+        raise InftdaError(f"{str(out)!r} is being read; write to another file")
+    if not out.is_file():
+        raise InftdaError(f"{str(out)!r} is not a plain file; write to another one")
+    if not force:
+        raise InftdaError(
+            f"{str(out)!r} exists already; choose another file or say --force to replace it"
+        )
+
+
+def _check_place(out: Path) -> None:
+    parent = out.absolute().parent
+    if any(len(os.fsencode(part)) > _MAX_NAME for part in out.parts):
+        raise InftdaError(
+            f"the name of the file to write must be at most {_MAX_NAME} bytes; choose a shorter one"
+        )
+    if out.is_symlink():
+        raise InftdaError(f"{str(out)!r} is a link; give a file that is none")
+    if out.is_dir():
+        raise InftdaError(f"{str(out)!r} is a folder; give the name of a file")
+    if not parent.is_dir():
+        raise InftdaError(f"there is no folder {str(parent)!r} to write into; make it first")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InftdaError(f"the folder {str(parent)!r} may not be written to; choose another")
