@@ -1,5 +1,7 @@
 """The paper's figures: errors, false discoveries and times, with bars from minimum to maximum."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,15 +37,7 @@ def draw_figures(results: pa.Table, folder: Path, *, setting: str = "ours") -> l
     pyplot = _pyplot()
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    with duckdb.connect() as connection:
-        silence(connection)
-        connection.register("results", results)
-        connection.execute(
-            "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "
-            "any_value(level_name) AS name, avg(value) AS mean, min(value) AS low, "
-            "max(value) AS high FROM results WHERE setting = ? GROUP BY ALL",
-            [setting],
-        )
+    with _means(results, setting) as connection:
         for (dataset,) in connection.sql(
             "SELECT DISTINCT dataset FROM means ORDER BY dataset"
         ).fetchall():
@@ -60,14 +54,9 @@ def draw_zoom_in(results: pa.Table, path: Path, *, dataset: str, epsilon: float)
         MissingExtraError: matplotlib is not installed.
     """
     pyplot = _pyplot()
-    with duckdb.connect() as connection:
-        silence(connection)
-        connection.register("results", results)
-        connection.execute(
-            "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "
-            "any_value(level_name) AS name, avg(value) AS mean, min(value) AS low, "
-            "max(value) AS high FROM results WHERE setting = 'ours' AND level <> 0 GROUP BY ALL"
-        )
+    with _means(results, "ours") as connection:
+        # The total is not noised, so it is not an error one could zoom out to.
+        connection.execute("DELETE FROM means WHERE level = 0")
         figure, panel = pyplot.subplots(figsize=(8.6, 4.2), layout="constrained")
         _draw_levels(panel, connection, dataset, epsilon, "max_abs_error")
     panel.set_yscale("log")
@@ -77,6 +66,21 @@ def draw_zoom_in(results: pa.Table, path: Path, *, dataset: str, epsilon: float)
     panel.legend(frameon=False)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
+
+
+@contextmanager
+def _means(results: pa.Table, setting: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with a table `means`: mean, least and largest of the runs of one setting."""
+    with duckdb.connect() as connection:
+        silence(connection)
+        connection.register("results", results)
+        connection.execute(
+            "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "
+            "any_value(level_name) AS name, avg(value) AS mean, min(value) AS low, "
+            "max(value) AS high FROM results WHERE setting = ? GROUP BY ALL",
+            [setting],
+        )
+        yield connection
 
 
 def _pyplot() -> Any:
