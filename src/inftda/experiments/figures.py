@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import MissingExtraError
+from inftda.experiments.confidential import make_private, notice_of, write_private
 
 #: Colours of Okabe and Ito, told apart by colour-blind people; each with its own marker.
 STYLES: Final = {
@@ -29,20 +30,21 @@ PANELS: Final = (
 
 
 def draw_figures(results: pa.Table, folder: Path, *, setting: str = "ours") -> list[Path]:
-    """One picture for each data set; returns their paths.
+    """One picture for each data set, marked if it is confidential; returns their paths.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
+        InftdaError: the folder lies in a release or cannot be made.
     """
     pyplot = _pyplot()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     paths = []
     with _means(results, setting) as connection:
         for (dataset,) in connection.sql(
             "SELECT DISTINCT dataset FROM means ORDER BY dataset"
         ).fetchall():
             path = folder / f"{dataset.replace(' ', '-')}-{setting}.png"
-            _draw(pyplot, connection, dataset, path)
+            _draw(pyplot, connection, dataset, path, notice=notice_of(results, dataset))
             paths.append(path)
     return paths
 
@@ -52,6 +54,7 @@ def draw_zoom_in(results: pa.Table, path: Path, *, dataset: str, epsilon: float)
 
     Raises:
         MissingExtraError: matplotlib is not installed.
+        InftdaError: the path lies in a release.
     """
     pyplot = _pyplot()
     with _means(results, "ours") as connection:
@@ -64,7 +67,8 @@ def draw_zoom_in(results: pa.Table, path: Path, *, dataset: str, epsilon: float)
     panel.set_xlabel("zoomed out  \N{LEFT RIGHT ARROW}  zoomed in (from > to)")
     panel.tick_params(axis="x", labelsize=9)
     panel.legend(frameon=False)
-    figure.savefig(path, dpi=130)
+    figure.suptitle(notice_of(results, dataset) or "")
+    write_private(path, lambda partial: figure.savefig(partial, dpi=130))
     pyplot.close(figure)
 
 
@@ -96,7 +100,7 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def _draw(pyplot: Any, connection: Any, dataset: str, path: Path) -> None:
+def _draw(pyplot: Any, connection: Any, dataset: str, path: Path, *, notice: str | None) -> None:
     epsilons = [
         row[0]
         for row in connection.execute(
@@ -131,8 +135,8 @@ def _draw(pyplot: Any, connection: Any, dataset: str, path: Path) -> None:
     figure.legend(
         shown.values(), shown, loc="outside lower center", ncols=len(shown), frameon=False
     )
-    figure.suptitle(dataset)
-    figure.savefig(path, dpi=110)
+    figure.suptitle(dataset if notice is None else f"{dataset}\n{notice}")
+    write_private(path, lambda partial: figure.savefig(partial, dpi=110))
     pyplot.close(figure)
 
 
