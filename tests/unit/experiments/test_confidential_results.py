@@ -14,7 +14,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluate.comparison import NOTICE
 from inftda.experiments.confidential import make_private, marked, write_private
 from inftda.experiments.figures import draw_figures, draw_zoom_in
-from inftda.experiments.runner import SCHEMA, cells, run_experiment
+from inftda.experiments.runner import SCHEMA, cells, load_counts, run_cell, run_experiment
 from inftda.experiments.spec import DataSet
 from inftda.experiments.summary import write_summary
 from inftda.publish import release
@@ -98,6 +98,13 @@ def test_every_row_and_file_of_a_confidential_data_set_carries_the_notice(spec, 
     assert (note["confidential"], note["notice"]) == (["tiny"], NOTICE)
     summary = (out / "summary.md").read_text()
     assert summary.split("\n\n")[1] == f"**{NOTICE}.** Confidential data sets: tiny."
+
+
+def test_a_confidential_cell_is_marked_from_the_start(spec):
+    """An experiment may be cut off before its results are put together."""
+    secret, _ = cells(spec)
+    results = run_cell(secret, spec, load_counts(secret.dataset))
+    assert set(results.column("notice").to_pylist()) == {NOTICE}
 
 
 def test_nothing_is_marked_where_all_is_public(place, out):
