@@ -6,6 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from inftda.evaluate.comparison import NOTICE
+
 PUBLISHED = """dataset,mechanism,epsilon,level,metric,min,mean,max
 Tiny,InfTDA,1.0,1,max_error,0.0,100.0,200.0
 Tiny,InfTDA,1.0,6,max_error,4000.0,4500.0,5000.0
@@ -50,6 +52,28 @@ def test_results_summary_and_figures_are_written_once(cli, spec, tmp_path):
     again = cli("experiment", spec, "--out", out, "--quiet")
     assert (again.code, again.out, again.err) == (0, "", "")
     assert {path: path.stat().st_mtime_ns for path in (out / "cells").glob("*.parquet")} == cells
+
+
+def test_results_of_files_are_confidential_unless_they_are_said_to_be_public(cli, spec, tmp_path):
+    secret = cli("experiment", spec, "--out", tmp_path / "secret")
+    assert secret.code == 0, secret.err
+    assert secret.out.startswith(f"{NOTICE}: tiny\n")
+    assert NOTICE in (tmp_path / "secret" / "summary.md").read_text()
+    for path in (tmp_path / "secret", *(tmp_path / "secret").rglob("*")):
+        assert not path.stat().st_mode & 0o077, path
+    spec.write_text(spec.read_text() + "public = true\n")
+    known = cli("experiment", spec, "--out", tmp_path / "known")
+    assert known.code == 0, known.err
+    assert known.out.startswith("Results:")
+    assert NOTICE not in (tmp_path / "known" / "summary.md").read_text()
+
+
+def test_nothing_is_written_into_a_release(cli, spec, released):
+    before = sorted(released.rglob("*"))
+    done = cli("experiment", spec, "--out", released / "exp")
+    assert done.code == 2
+    assert "choose a folder elsewhere" in done.err
+    assert sorted(released.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

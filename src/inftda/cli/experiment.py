@@ -8,15 +8,21 @@ import typer
 
 def command(
     spec: Annotated[Path, typer.Argument(help="What to run: a TOML file.")],
-    out: Annotated[Path, typer.Option(help="Folder for results; goes on where it was.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for results, not in a release; goes on where it was.")
+    ],
     *,
     published: Annotated[
         Path | None, typer.Option(help="CSV of published figures to put beside ours.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
 ) -> None:
-    """Run an experiment and write tidy results, figures and a Markdown summary."""
+    """Run an experiment and write tidy results, figures and a Markdown summary.
+
+    Results of tables read from files are CONFIDENTIAL unless the spec says they are public.
+    """
     from inftda.cli.meter import Meter  # noqa: PLC0415 - help must be instant
+    from inftda.evaluate.comparison import NOTICE  # noqa: PLC0415
     from inftda.experiments.figures import draw_figures  # noqa: PLC0415
     from inftda.experiments.runner import run_experiment  # noqa: PLC0415
     from inftda.experiments.spec import Spec  # noqa: PLC0415
@@ -37,7 +43,10 @@ def command(
         published=published,
         figures=[figure.relative_to(out) for figure in figures],
     )
-    if not quiet:
-        typer.echo(f"Results:  {out / 'results.parquet'}")
-        typer.echo(f"Summary:  {out / 'summary.md'}")
-        typer.echo(f"Figures:  {out / 'figures'}")
+    if quiet:
+        return
+    if wanted.confidential:
+        typer.echo(f"{NOTICE}: {', '.join(wanted.confidential)}")
+    typer.echo(f"Results:  {out / 'results.parquet'}")
+    typer.echo(f"Summary:  {out / 'summary.md'}")
+    typer.echo(f"Figures:  {out / 'figures'}")

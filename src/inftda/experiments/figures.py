@@ -1,5 +1,7 @@
 """The paper's figures: errors, false discoveries and times, with bars from minimum to maximum."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,6 +10,7 @@ import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import MissingExtraError
+from inftda.experiments.confidential import make_private, notice_of, write_private
 
 #: Colours of Okabe and Ito, told apart by colour-blind people; each with its own marker.
 STYLES: Final = {
@@ -27,28 +30,21 @@ PANELS: Final = (
 
 
 def draw_figures(results: pa.Table, folder: Path, *, setting: str = "ours") -> list[Path]:
-    """One picture for each data set; returns their paths.
+    """One picture for each data set, marked if it is confidential; returns their paths.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
+        InftdaError: the folder lies in a release or cannot be made.
     """
     pyplot = _pyplot()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     paths = []
-    with duckdb.connect() as connection:
-        silence(connection)
-        connection.register("results", results)
-        connection.execute(
-            "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "
-            "any_value(level_name) AS name, avg(value) AS mean, min(value) AS low, "
-            "max(value) AS high FROM results WHERE setting = ? GROUP BY ALL",
-            [setting],
-        )
+    with _means(results, setting) as connection:
         for (dataset,) in connection.sql(
             "SELECT DISTINCT dataset FROM means ORDER BY dataset"
         ).fetchall():
             path = folder / f"{dataset.replace(' ', '-')}-{setting}.png"
-            _draw(pyplot, connection, dataset, path)
+            _draw(pyplot, connection, dataset, path, notice=notice_of(results, dataset))
             paths.append(path)
     return paths
 
@@ -58,16 +54,12 @@ def draw_zoom_in(results: pa.Table, path: Path, *, dataset: str, epsilon: float)
 
     Raises:
         MissingExtraError: matplotlib is not installed.
+        InftdaError: the path lies in a release.
     """
     pyplot = _pyplot()
-    with duckdb.connect() as connection:
-        silence(connection)
-        connection.register("results", results)
-        connection.execute(
-            "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "
-            "any_value(level_name) AS name, avg(value) AS mean, min(value) AS low, "
-            "max(value) AS high FROM results WHERE setting = 'ours' AND level <> 0 GROUP BY ALL"
-        )
+    with _means(results, "ours") as connection:
+        # The total is not noised, so it is not an error one could zoom out to.
+        connection.execute("DELETE FROM means WHERE level = 0")
         figure, panel = pyplot.subplots(figsize=(8.6, 4.2), layout="constrained")
         _draw_levels(panel, connection, dataset, epsilon, "max_abs_error")
     panel.set_yscale("log")
@@ -75,8 +67,24 @@ def draw_zoom_in(results: pa.Table, path: Path, *, dataset: str, epsilon: float)
     panel.set_xlabel("zoomed out  \N{LEFT RIGHT ARROW}  zoomed in (from > to)")
     panel.tick_params(axis="x", labelsize=9)
     panel.legend(frameon=False)
-    figure.savefig(path, dpi=130)
+    figure.suptitle(notice_of(results, dataset) or "")
+    write_private(path, lambda partial: figure.savefig(partial, dpi=130))
     pyplot.close(figure)
+
+
+@contextmanager
+def _means(results: pa.Table, setting: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with a table `means`: mean, least and largest of the runs of one setting."""
+    with duckdb.connect() as connection:
+        silence(connection)
+        connection.register("results", results)
+        connection.execute(
+            "CREATE TABLE means AS SELECT dataset, mechanism, epsilon, level, measure, "
+            "any_value(level_name) AS name, avg(value) AS mean, min(value) AS low, "
+            "max(value) AS high FROM results WHERE setting = ? GROUP BY ALL",
+            [setting],
+        )
+        yield connection
 
 
 def _pyplot() -> Any:
@@ -92,7 +100,7 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def _draw(pyplot: Any, connection: Any, dataset: str, path: Path) -> None:
+def _draw(pyplot: Any, connection: Any, dataset: str, path: Path, *, notice: str | None) -> None:
     epsilons = [
         row[0]
         for row in connection.execute(
@@ -127,8 +135,8 @@ def _draw(pyplot: Any, connection: Any, dataset: str, path: Path) -> None:
     figure.legend(
         shown.values(), shown, loc="outside lower center", ncols=len(shown), frameon=False
     )
-    figure.suptitle(dataset)
-    figure.savefig(path, dpi=110)
+    figure.suptitle(dataset if notice is None else f"{dataset}\n{notice}")
+    write_private(path, lambda partial: figure.savefig(partial, dpi=110))
     pyplot.close(figure)
 
 

@@ -2,11 +2,11 @@
 
 A cell is one data set, setting, mechanism and epsilon; its results are one small Parquet file,
 written when all its repetitions are done, so an interrupted experiment goes on where it was.
-Noise is seeded: results can be repeated, and promise nothing.
+Noise is seeded: results can be repeated, and promise nothing. Those of confidential data sets
+are marked.
 """
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
+from inftda.evaluate.comparison import NOTICE
 from inftda.evaluate.metrics import measure
+from inftda.experiments.confidential import make_private, marked, write_private
 from inftda.experiments.reproduction import published_run
 from inftda.experiments.spec import DataSet, Spec
 from inftda.experiments.synthetic import make_synthetic
@@ -87,11 +89,15 @@ def cells(spec: Spec) -> Iterator[Cell]:
 def run_experiment(spec: Spec, folder: Path, *, progress: Progress | None = None) -> pa.Table:
     """Run what is not done yet; returns all results, tidy, and writes `results.parquet`.
 
+    Rows of confidential data sets have a notice in a further column.
+
     Raises:
-        InftdaError: the spec makes no sense, or the folder holds results of another one.
+        InftdaError: the spec makes no sense, or the folder holds results of another one, lies
+            in a release or cannot be made.
     """
     spec.check()
-    (folder / "cells").mkdir(parents=True, exist_ok=True)
+    for private in (folder, folder / "cells"):
+        make_private(private)
     _check_folder(spec, folder)
     todo = list(cells(spec))
     truth: tuple[str, Counts] | None = None
@@ -105,7 +111,9 @@ def run_experiment(spec: Spec, folder: Path, *, progress: Progress | None = None
         _write(run_cell(cell, spec, truth[1]), cell.file(folder))
     if progress is not None:
         progress("done", len(todo), len(todo))
-    results = pa.concat_tables([pq.read_table(cell.file(folder)) for cell in todo])
+    tables = [_read_cell(cell, folder) for cell in todo]
+    results = pa.concat_tables(tables, promote_options="default")
+    results = results.replace_schema_metadata({"notice": NOTICE} if spec.confidential else None)
     _write(results, folder / "results.parquet")
     return results
 
@@ -113,14 +121,39 @@ def run_experiment(spec: Spec, folder: Path, *, progress: Progress | None = None
 def _check_folder(spec: Spec, folder: Path) -> None:
     """Cells do not say how they were made: those of one folder are all made alike."""
     path = folder / "cells" / "experiment.json"
-    ours = json.dumps({"delta": spec.delta, "runs": spec.runs, "seed": spec.seed})
-    theirs = path.read_text(encoding="utf-8") if path.exists() else ours
-    if theirs != ours:
+    ours: dict[str, Any] = {"delta": spec.delta, "runs": spec.runs, "seed": spec.seed}
+    theirs = _read_note(path) if path.exists() else ours
+    if {key: theirs.get(key) for key in ours} != ours:
         raise InftdaError(
-            f"{str(folder)!r} holds results of another experiment: {theirs[:200]}, and this one "
-            f"is {ours}; choose another folder"
+            f"{str(folder)!r} holds results of another experiment: {str(theirs)[:200]}, and this "
+            f"one is {ours}; choose another folder"
         )
-    path.write_text(ours, encoding="utf-8")
+    confidential = {*_still_confidential(spec, theirs), *spec.confidential}
+    notice = {"confidential": sorted(confidential), "notice": NOTICE} if confidential else {}
+    text = json.dumps({**ours, **notice})
+    write_private(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def _still_confidential(spec: Spec, note: dict[str, Any]) -> set[str]:
+    """Data sets with confidential cells in the folder that are not in this experiment."""
+    before = set(note.get("confidential", ()))
+    for dataset in spec.datasets:
+        if dataset.name in before and dataset.synthetic is not None:
+            # Its cells would be taken for those of the made-up one, and lose their notice.
+            raise InftdaError(
+                f"the folder holds results of a confidential data set {dataset.name!r}, and this "
+                "one is made up; choose another name or another folder"
+            )
+    return before - {dataset.name for dataset in spec.datasets}
+
+
+def _read_note(path: Path) -> dict[str, Any]:
+    """How the cells of a folder were made; nothing if that cannot be read."""
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
+    return note if isinstance(note, dict) else {}
 
 
 def load_counts(dataset: DataSet) -> Counts:
@@ -159,7 +192,8 @@ def run_cell(cell: Cell, spec: Spec, truth: Counts) -> pa.Table:
                 rows.append({**fixed, **place, "measure": name, "value": value})
         if spent > spec.time_limit:
             break
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    results = pa.Table.from_pylist(rows, schema=SCHEMA)
+    return marked(results, is_confidential=cell.dataset.is_confidential)
 
 
 class _OutOfTimeError(Exception):
@@ -201,11 +235,15 @@ def run_once(cell: Cell, spec: Spec, truth: Counts, seed: int) -> tuple[Counts |
     return Counts.from_leaves(truth.tree, areas, value), seconds
 
 
+def _read_cell(cell: Cell, folder: Path) -> pa.Table:
+    """Results of a cell, marked as the spec has it now, which may not be as it was then."""
+    found = pq.read_table(cell.file(folder))
+    wanted = marked(found, is_confidential=cell.dataset.is_confidential)
+    if not wanted.schema.equals(found.schema, check_metadata=True):
+        _write(wanted, cell.file(folder))
+    return wanted
+
+
 def _write(table: pa.Table, path: Path) -> None:
     """All or nothing: a cell that exists is complete."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        pq.write_table(table, partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_private(path, lambda partial: pq.write_table(table, partial))

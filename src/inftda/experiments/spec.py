@@ -30,6 +30,7 @@ class DataSet:
         synthetic: name of the synthetic data set.
         published: its name among the published figures, if it has any.
         mechanisms: to run on this one; all of the experiment's by default.
+        public: whether anybody may see the flows of the files.
     """
 
     name: str
@@ -38,6 +39,12 @@ class DataSet:
     synthetic: str | None = None
     published: str | None = None
     mechanisms: tuple[str, ...] | None = None
+    public: bool = False
+
+    @property
+    def is_confidential(self) -> bool:
+        """Whether its results tell of flows that are neither made up nor said to be public."""
+        return self.synthetic is None and not self.public
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,11 @@ class Spec:
     settings: tuple[str, ...] = ("ours",)
     time_limit: float = 60.0
     seed: int = 1
+
+    @property
+    def confidential(self) -> tuple[str, ...]:
+        """Names of the data sets whose results are confidential."""
+        return tuple(dataset.name for dataset in self.datasets if dataset.is_confidential)
 
     @classmethod
     def read(cls, path: Path) -> "Spec":
@@ -122,6 +134,10 @@ class Spec:
             raise InftdaError(
                 f"the 'name' of a data set must be letters, digits, - and _, got {dataset.name!r}"
             )
+        if not isinstance(dataset.public, bool):
+            raise InftdaError(
+                f"the 'public' of a data set must be true or false, got {dataset.public!r}"
+            )
         if dataset.mechanisms is not None:
             _check_list("mechanisms", dataset.mechanisms, str)
         for name in dataset.mechanisms or self.mechanisms:
@@ -174,4 +190,5 @@ def _dataset(entry: Mapping[str, Any], folder: Path) -> DataSet:
         synthetic=synthetic,
         published=entry.get("published"),
         mechanisms=tuple(mechanisms) if isinstance(mechanisms, list) else mechanisms,
+        public=entry.get("public", False),
     )

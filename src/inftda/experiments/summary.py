@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import InftdaError
+from inftda.evaluate.comparison import NOTICE
+from inftda.experiments.confidential import write_private
 from inftda.experiments.spec import Spec
 
 #: How the published figures call our mechanisms and measures, and in which unit.
@@ -41,7 +43,7 @@ WIDENED: Final = 0.15
 def write_summary(
     results: pa.Table, spec: Spec, path: Path, *, published: Path | None, figures: list[Path]
 ) -> None:
-    """Write the page.
+    """Write the page; it says which data sets are confidential.
 
     Args:
         results: of `run_experiment`.
@@ -50,6 +52,9 @@ def write_summary(
         published: CSV of published figures (dataset, mechanism, epsilon, level, metric,
             min, mean, max), or None.
         figures: pictures to show, relative to the page.
+
+    Raises:
+        InftdaError: the published figures cannot be read, or the path lies in a release.
     """
     with duckdb.connect() as connection:
         silence(connection)
@@ -58,7 +63,8 @@ def write_summary(
         if published is not None:
             page.load_published(published)
         blocks = list(page.blocks(figures))
-    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    text = "\n\n".join(blocks) + "\n"
+    write_private(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def read_published(path: Path) -> pa.Table:
@@ -126,6 +132,8 @@ class _Page:
 
     def blocks(self, figures: list[Path]) -> Iterator[str]:
         yield "# Results"
+        if self.spec.confidential:
+            yield f"**{NOTICE}.** Confidential data sets: {', '.join(self.spec.confidential)}."
         yield (
             f"Made by `inftda experiment`: {self.spec.runs} runs, delta = {self.spec.delta:g}, "
             "one trip a person, neighbours by substitution. Errors count missing cells as zero. "

@@ -1,1 +1,1 @@
-"""Pictures and pages made from releases."""
+"""Pages made from releases, and confidential ones with the truth beside."""

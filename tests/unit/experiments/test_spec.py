@@ -66,6 +66,12 @@ def test_a_data_set_may_have_mechanisms_of_its_own(read):
         read(GOOD + 'mechanisms = ["magic"]\n')
 
 
+def test_files_are_confidential_unless_they_are_said_to_be_public(read):
+    assert read(GOOD).confidential == ("mine",)
+    assert read(GOOD + "public = false\n").confidential == ("mine",)
+    assert read(GOOD + "public = true\n").confidential == ()
+
+
 DATASET = '[[dataset]]\nname = "a"\nsynthetic = "binary_sparse"\n'
 HEAD = 'mechanisms = ["inftda"]\n'
 
@@ -114,6 +120,8 @@ HEAD = 'mechanisms = ["inftda"]\n'
         (HEAD + '[[dataset]]\nname = "a"\nsynthetic = "dense"\n', "no synthetic data set"),
         (HEAD + '[[dataset]]\nname = "a"\nflows = 1\nareas = 2\n', "'flows'"),
         (HEAD + '[[dataset]]\nname = 3\nsynthetic = "binary_sparse"\n', "'name'"),
+        (HEAD + DATASET + 'public = "no"\n', "'public' .* must be true or false"),
+        (HEAD + DATASET + "public = 1\n", "'public' .* must be true or false"),
     ],
 )
 def test_what_makes_no_sense_is_one_clear_error(read, text, says):
@@ -143,6 +151,7 @@ def test_a_name_that_is_no_part_of_a_file_name_is_refused(read, name):
 
 def test_a_spec_made_by_hand_is_checked_likewise(tmp_path):
     tiny_spec(tmp_path).check()
-    for changes in ({"runs": 0}, {"epsilons": (-1.0,)}, {"mechanisms": ("magic",)}):
+    wrong = ({"runs": 0}, {"epsilons": (-1.0,)}, {"mechanisms": ("magic",)}, {"public": "no"})
+    for changes in wrong:
         with pytest.raises(InftdaError):
             tiny_spec(tmp_path, **changes).check()

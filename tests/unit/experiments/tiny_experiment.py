@@ -17,9 +17,10 @@ def write_country(folder, *, sizes=(2, 4, 12), trips=3_000, seed=3):
     return country
 
 
-def tiny_spec(folder, **changes):
-    """Two mechanisms, one epsilon, two runs."""
-    dataset = DataSet("tiny", folder / "flows.parquet", folder / "areas.csv", published="Tiny")
+def tiny_spec(folder, *, public=True, **changes):
+    """Two mechanisms, one epsilon, two runs; of a made-up country, as anybody may know."""
+    files = (folder / "flows.parquet", folder / "areas.csv")
+    dataset = DataSet("tiny", *files, published="Tiny", public=public)
     facts = {"mechanisms": ("inftda", "stability-histogram"), "epsilons": (1.0,), "runs": 2}
     return Spec((dataset,), **{**facts, **changes})
 

@@ -1,0 +1,74 @@
+"""What an experiment writes: for its owner only, never in a release, marked if confidential.
+
+Errors are computed from the true counts, with noise that anybody can repeat: what is found out
+about a confidential data set is as confidential as the data set itself.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from inftda.errors import InftdaError
+from inftda.evaluate.comparison import NOTICE
+from inftda.evaluate.confidential import check_outside
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can look into; it may be there already.
+
+    Raises:
+        InftdaError: it is, or lies in, a release folder, or cannot be made.
+    """
+    _check_outside(folder)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InftdaError(f"cannot make the folder {str(folder)!r}: {problem.strerror}") from None
+
+
+def write_private(path: Path, writer: Callable[[Path], object]) -> None:
+    """Write a file that only its owner can read: all of it or nothing, and not through a link.
+
+    Args:
+        path: of the file; its folder is there.
+        writer: writes to the path it is given.
+
+    Raises:
+        InftdaError: it would lie in a release folder.
+    """
+    _check_outside(path.parent)
+    # The name ends as the wanted one does, since some writers choose the format by it.
+    handle, name = tempfile.mkstemp(prefix=".partial-", suffix=f"-{path.name}", dir=path.parent)
+    os.close(handle)
+    partial = Path(name)
+    try:
+        writer(partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def marked(results: pa.Table, *, is_confidential: bool) -> pa.Table:
+    """Results with the notice in every row and in the schema if they are confidential."""
+    plain = results.select([name for name in results.column_names if name != "notice"])
+    if not is_confidential:
+        return plain.replace_schema_metadata(None)
+    notices = pa.array([NOTICE] * plain.num_rows, pa.string())
+    return plain.append_column("notice", notices).replace_schema_metadata({"notice": NOTICE})
+
+
+def notice_of(results: pa.Table, dataset: str) -> str | None:
+    """The notice that results carry for a data set; None if it is public."""
+    if "notice" not in results.column_names:
+        return None
+    rows = results.filter(pc.equal(results.column("dataset"), dataset))
+    return NOTICE if rows.column("notice").null_count < rows.num_rows else None
+
+
+def _check_outside(folder: Path) -> None:
+    # An experiment has no release of its own; any other is known by the files in it.
+    check_outside(folder, os.devnull)
