@@ -405,8 +405,9 @@ class LevelSums:
             number += leaf if above is None else above[leaf]
         n_cells = prod(self._sizes)
         if n_cells <= DENSE_CELLS:
-            # Sums of integers below 2^53 are exact in floating point; totals are.
-            dense = np.bincount(number, weights=flow, minlength=n_cells).astype(np.int64)
+            # In integers: a floating-point sum is not exact from 2^53 on, and totals may be larger.
+            dense = np.zeros(n_cells, np.int64)
+            np.add.at(dense, number, flow)
             used = np.flatnonzero(dense)
             return Cells(used, dense[used])
         return _summed(number, flow)

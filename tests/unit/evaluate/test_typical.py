@@ -230,6 +230,14 @@ def test_sums_are_the_same_by_counting_and_by_sorting(made, monkeypatch, dense):
     assert found == {(row["origin"], row["destination"]): row["flow"] for row in expected}
 
 
+@pytest.mark.parametrize("dense", [0, 10**9])
+def test_sums_beyond_what_floating_point_holds_are_exact(made, monkeypatch, dense):
+    monkeypatch.setattr(typical, "DENSE_CELLS", dense)
+    areas = (np.zeros(3, np.int32), np.arange(3, dtype=np.int32))
+    cells = LevelSums(made.tree, (0, 0)).of(areas, np.array([2**54, 1, 2**59]))
+    assert cells.value.tolist() == [2**59 + 2**54 + 1]
+
+
 def test_simulated_cells_find_their_truth():
     simulated = Cells(np.array([1, 4, 7]), np.array([10, 20, 30]))
     truth = Cells(np.array([0, 4, 9]), np.array([5, 6, 7]))
