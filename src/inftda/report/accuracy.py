@@ -8,11 +8,17 @@ sees the truth.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inftda.errors import InftdaError
 from inftda.evaluate.bounds import error_bounds
-from inftda.evaluate.typical import LevelErrors, TypicalError, TypicalErrors, is_top_down
+from inftda.evaluate.typical import (
+    OFTEN_LOST,
+    LevelErrors,
+    TypicalError,
+    TypicalErrors,
+    is_top_down,
+)
 from inftda.privacy.plan import Plan
 from inftda.publication.release import Release
 from inftda.report.markup import Html, join, table, tag, text
@@ -20,8 +26,9 @@ from inftda.tree import TreeLevel
 
 #: Odds that some guaranteed error, at any level, does not hold.
 BETA = 0.05
-#: A true flow of a size class that vanishes more often than this is worth a warning.
-OFTEN_LOST = 0.05
+#: Sizes that often vanish and sizes that do not are stated as one if they are no more apart:
+#: by this factor, or by so much.
+WIDE_GAP, SMALL_GAP = 1.25, 5
 _ZOOM = (
     "The further you zoom out, the better the numbers: the noise is about the same at every "
     "level, while the numbers grow. "
@@ -93,6 +100,33 @@ def guaranteed(release: Release) -> dict[int, int]:
     if str(objective).startswith("linf"):
         return {bound.index: bound.theorem4 for bound in bounds}
     return {}
+
+
+def within_guarantee(release: Release, errors: TypicalErrors) -> TypicalErrors:
+    """Typical errors, none larger than what is guaranteed at its level.
+
+    A simulation of a few numbers may by chance come out worse than what hardly ever happens.
+    """
+    bounds = guaranteed(release)
+    most = {level.depths: bounds.get(level.index) for level in release.tree.levels}
+    levels = (_capped(level, most.get(level.depths)) for level in errors.levels)
+    return replace(errors, levels=tuple(levels))
+
+
+def _capped(level: LevelErrors, most: int | None) -> LevelErrors:
+    if most is None:
+        return level
+
+    def cap(entry: TypicalError) -> TypicalError:
+        return replace(entry, median=min(entry.median, most), p95=min(entry.p95, most))
+
+    return replace(
+        level,
+        overall=cap(level.overall),
+        classes=tuple(map(cap, level.classes)),
+        often_lost=min(level.often_lost, most),
+        rarely_lost=min(level.rarely_lost or most, most),
+    )
 
 
 def arrowed(level: TreeLevel) -> Html:
@@ -229,7 +263,8 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
             "Compared with the truth on three test data sets, the stated 95 % held for 94 % of the "
             "numbers or more, level by level and size by size. The median is too optimistic "
             "for numbers about as large as the noise at the finest levels (about a third of "
-            "them, not half, are that good), and the share of false pairs is rough.",
+            "them, not half, are that good), the share of false pairs is rough, and numbers "
+            "vanish up to a size that is the stated one or up to a fifth smaller.",
             _ACROSS if is_od else "",
             class_="note",
         ),
@@ -245,12 +280,22 @@ def _zeros(rows: Sequence[LevelRow]) -> list[object]:
     )
     words: list[object] = [tag("strong", "Zeros"), general]
     finest = rows[-1].typical if rows else None
-    lost = [e for e in finest.classes if e.lost > OFTEN_LOST] if finest else []
-    if finest and lost and lost[-1].high is not None:
-        words.append(
-            f" At the finest level, true numbers up to about {lost[-1].high:,} often vanish."
-        )
+    if finest and finest.often_lost:
+        words.append(_vanishing(finest.often_lost, finest.rarely_lost))
     return words
+
+
+def _vanishing(often: int, rarely: int | None) -> str:
+    """Sizes that often vanish, and whether it is known where they end."""
+    words = (
+        f" At the finest level, true numbers up to about {often:,} often vanish (at least "
+        f"one in {1 / OFTEN_LOST:.0f})"
+    )
+    if rarely is None:
+        return f"{words}; of larger ones there are too few to tell."
+    if rarely > max(WIDE_GAP * often, often + SMALL_GAP):
+        return f"{words}; between that and {rarely:,} there are too few to tell."
+    return f"{words}."
 
 
 def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Html]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_errors
 from inftda.publication.release import Release
-from inftda.report.accuracy import accuracy_section
+from inftda.report.accuracy import accuracy_section, within_guarantee
 from inftda.report.contents import Contents, Table, pack_contents
 from inftda.report.labels import Labels
 from inftda.report.markup import Html, asset, fill, join, policy, script, tag, text
@@ -203,9 +203,10 @@ def write_file(out: Path, page: str, *, mode: int = 0o644) -> Path:
 def _typical(release: Release, runs: int, seconds: float) -> TypicalErrors | None:
     """Typical errors, or None for releases that cannot stand for a truth."""
     try:
-        return typical_errors(release, runs=runs, seconds=seconds)
+        errors = typical_errors(release, runs=runs, seconds=seconds)
     except ReleaseError:
         return None
+    return within_guarantee(release, errors)
 
 
 def _default_title(release: Release) -> str:

@@ -161,6 +161,56 @@ def test_small_true_flows_are_lost_and_large_ones_are_not(errors):
     assert finest.classes[0].false > finest.classes[-1].false == 0
 
 
+def test_sizes_that_often_vanish_end_about_where_they_truly_do(errors, made, country):
+    sums = LevelSums(made.tree, (3, 3))
+    true = sums.of((country.origin, country.destination), country.count)
+    lost = np.zeros(len(true.number), np.int64)
+    for seed in range(20):
+        again = release(
+            country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(seed)
+        )
+        lost += match_cells(sums.of(*released_leaves(again)), true)[1]
+    stated = errors.at((3, 3)).often_lost
+    below, beyond = ((true.value > at * stated) & (true.value <= (at + 0.4) * stated)
+                     for at in (0.4, 1.0))  # fmt: skip
+    assert min(below.sum(), beyond.sum()) > 30
+    assert lost[below].sum() > 2 * typical.OFTEN_LOST * 20 * below.sum()
+    assert lost[beyond].sum() < typical.OFTEN_LOST * 20 * beyond.sum()
+
+
+def by_bin(numbers):
+    bins = np.zeros(typical._N_BINS, np.int64)
+    for size, number in numbers.items():
+        bins[typical._bin_of(np.array([size]))[0]] += number
+    return bins
+
+
+@pytest.mark.parametrize(
+    ("n_true", "n_lost", "found"),
+    [
+        # One in ten at 30, one in 25 at 31.
+        ({20: 100, 30: 100, 31: 100, 40: 100}, {20: 50, 30: 10, 31: 4}, (30, 31)),
+        # A rare loss of a large flow does not count, since larger ones than 30 are kept.
+        ({30: 100, 31: 100, 60: 20, 70: 400}, {30: 10, 60: 2}, (30, 31)),
+        # Nobody knows where between 12 and 140 it ends.
+        ({12: 40, 140: 40}, {12: 30}, (12, 140)),
+        # A handful of numbers is not enough to say that they are rarely lost.
+        ({12: 40, 20: 5, 140: 40}, {12: 30}, (12, 140)),
+        ({12: 40}, {12: 30}, (12, None)),
+        ({12: 40}, {}, (0, None)),
+        ({}, {}, (0, None)),
+    ],
+)
+def test_sizes_that_are_often_lost_end_where_the_share_passes_one_in_20(n_true, n_lost, found):
+    assert typical._losses(by_bin(n_true), by_bin(n_lost)) == found
+
+
+def test_large_sizes_are_told_to_one_percent():
+    often, rarely = typical._losses(by_bin({5000: 100, 7000: 100}), by_bin({5000: 20}))
+    assert 5000 <= often <= 5050
+    assert 6930 <= rarely <= 7000
+
+
 def test_a_size_finds_its_class(errors):
     finest = errors.levels[-1]
     for entry in finest.classes:

@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 
 from inftda.cli.report import command
 from inftda.errors import InftdaError
+from inftda.evaluate.typical import typical_errors
 from inftda.hierarchy import Hierarchy
 from inftda.publish import release
+from inftda.report.accuracy import guaranteed
 from inftda.report.page import Files, write_page
 
 VOID = {"meta", "link", "br", "img", "input", "circle", "line", "path", "rect"}
@@ -153,6 +155,33 @@ def test_negative_flows_get_a_page_without_typical_errors(page, od, unpacked):
     header, _ = unpacked(page(replace(od, table=table)))
     assert header["flows"]["signed"]
     assert header["errors"] is None
+
+
+def test_nothing_on_the_page_is_beyond_what_is_guaranteed(page, od, unpacked, monkeypatch):
+    def exaggerated(made, **options):
+        """What a simulation of a few numbers may come to."""
+        found = typical_errors(made, **options)
+        levels = [
+            replace(
+                level,
+                overall=replace(level.overall, p95=10**6),
+                classes=tuple(replace(entry, p95=10**6) for entry in level.classes),
+                often_lost=10**6,
+            )
+            for level in found.levels
+        ]
+        return replace(found, levels=tuple(levels))
+
+    monkeypatch.setattr("inftda.report.page.typical_errors", exaggerated)
+    text = page(od)
+    header, _ = unpacked(text)
+    bounds = guaranteed(od)
+    for level in od.tree.levels:
+        stated = [p95 for _, _, p95, _ in header["errors"][",".join(map(str, level.depths))]]
+        assert stated
+        assert set(stated) == {bounds[level.index]}
+    assert f"up to about {bounds[od.tree.levels[-1].index]} often vanish" in text
+    assert "±1,000,000" not in text
 
 
 def test_names_and_places_get_into_the_page(page, od, unpacked, tmp_path):
