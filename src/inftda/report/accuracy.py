@@ -33,6 +33,10 @@ _ZOOM = (
     "The further you zoom out, the better the numbers: the noise is about the same at every "
     "level, while the numbers grow. "
 )
+_UNKNOWN = (
+    "How far off they are is not stated: for releases made with this mechanism neither "
+    "guaranteed nor typical errors are known. The small print says how much noise was added."
+)
 _ACROSS = (
     " In the explorer one can also look at sums across these levels, such as all trips from one "
     "place. Their errors are harder to tell from a simulation; they are stated twice as large "
@@ -52,21 +56,20 @@ class LevelRow:
 def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
     """Guaranteed and typical error, level by level."""
     rows = level_rows(release, errors)
-    unit = "trips" if release.tree.is_od else "counts"
-    parts = [
-        tag("h2", "How good the numbers are", id="accuracy-title"),
-        tag(
-            "p",
-            _ZOOM if is_top_down(release) else "",
-            "Every coarser number is the exact sum of the finer ones. "
-            f"Errors are in {unit}, upwards or downwards.",
-            class_="lead",
-        ),
-        _key(),
-        _errors_table(rows),
-        *_reading(rows, errors, is_od=release.tree.is_od),
-        *_by_size(rows, errors),
-    ]
+    lead = _ZOOM if is_top_down(release) else ""
+    lead += "Every coarser number is the exact sum of the finer ones. "
+    parts = [tag("h2", "How good the numbers are", id="accuracy-title")]
+    if any(row.typical or row.guaranteed is not None for row in rows):
+        unit = "trips" if release.tree.is_od else "counts"
+        parts += [
+            tag("p", f"{lead}Errors are in {unit}, upwards or downwards.", class_="lead"),
+            _key(),
+            _errors_table(rows),
+            *_reading(rows, errors, is_od=release.tree.is_od),
+            *_by_size(rows, errors),
+        ]
+    else:
+        parts.append(tag("p", f"{lead}{_UNKNOWN}", class_="lead"))
     return tag("section", *parts, id="accuracy", aria_labelledby="accuracy-title")
 
 
@@ -245,7 +248,7 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
         )
     if errors is None:
         parts.append(
-            tag("p", "Typical errors are not known for releases made with this mechanism.")
+            tag("p", "Typical errors are not stated: they cannot be simulated from this release.")
         )
         return parts
     parts += [

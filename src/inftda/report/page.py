@@ -107,7 +107,10 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
             "sections": join([promise_section(release), accuracy_section(release, errors)]),
             "explore_title": "Explore the numbers",
             "explore_lead": explore_lead(
-                release, contents, shade="the less a number is to be trusted"
+                release,
+                contents,
+                # Without errors the explorer shades by size.
+                shade="the less a number is to be trusted" if errors else "the smaller a number",
             ),
             "technical": technical_section(release),
             "footer": footer(),

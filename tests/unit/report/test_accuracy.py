@@ -38,7 +38,15 @@ def test_the_guaranteed_error_depends_on_the_optimiser(od):
 def test_there_is_no_guaranteed_error_for_other_mechanisms(od):
     other = replace(od, manifest=replace(od.manifest, options={}))
     assert guaranteed(other) == {}
-    assert "Guaranteed" in accuracy_section(other, None)
+
+
+def test_where_no_error_is_known_a_sentence_says_so_instead_of_a_table(od):
+    other = replace(od, manifest=replace(od.manifest, options={}))
+    section = accuracy_section(other, None)
+    assert "neither guaranteed nor typical errors are known" in section
+    assert "<table" not in section
+    assert "Guaranteed" not in section
+    assert "The further you zoom out" not in section
 
 
 def test_table_and_chart_show_the_same_figures(od, errors):
@@ -56,8 +64,9 @@ def test_table_and_chart_show_the_same_figures(od, errors):
 
 def test_a_release_without_typical_errors_says_so(od):
     section = accuracy_section(od, None)
-    assert "not known for releases" in section
+    assert "Typical errors are not stated" in section
     assert "<details>" not in section
+    assert f"±{guaranteed(od)[od.tree.levels[-1].index]:,}" in section
 
 
 def with_finest(errors, **changes):

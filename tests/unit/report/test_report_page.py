@@ -106,7 +106,13 @@ def test_every_mechanism_gets_a_page(page, country, mechanism):
     made = release(country.flows(), country.areas, epsilon=1, delta=1e-6, mechanism=mechanism)
     text = page(made)
     parsed(text)
-    assert ("not known for releases" in text) == (not mechanism.startswith(("inftda", "tda")))
+    is_top_down = mechanism.startswith(("inftda", "tda"))
+    assert ("neither guaranteed nor typical errors are known" in text) == (not is_top_down)
+    assert ("The overall total is the true one; every other" in text) == is_top_down
+    assert ("All numbers carry noise; the total is their sum." in text) == (not is_top_down)
+    assert ("the total is public" in text) == is_top_down
+    assert ("the less a number is to be trusted" in text) == is_top_down
+    assert "at each level" not in text or is_top_down
 
 
 @pytest.mark.parametrize(
