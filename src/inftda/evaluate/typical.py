@@ -53,6 +53,7 @@ from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
     from inftda.counts import Counts
+    from inftda.mechanisms.base import Progress
     from inftda.noise.entropy import RandomSource
     from inftda.tree import Tree
 
@@ -152,13 +153,14 @@ class TypicalErrors:
         return None
 
 
-def typical_errors(
+def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is told
     release: Release,
     *,
     runs: int = 20,
     seconds: float = 20.0,
     depths: Iterable[Sequence[int]] | None = None,
     source: "RandomSource | None" = None,
+    progress: "Progress | None" = None,
 ) -> TypicalErrors:
     """Estimate the typical error of every level of a release by simulating it again.
 
@@ -169,6 +171,7 @@ def typical_errors(
         depths: levels (one number for each axis) to look at; by default every combination
             for tables of one or two axes, and the levels of the tree for larger ones.
         source: random bits; secure and fresh by default.
+        progress: called with what is done, and how much of the work or time of 100.
 
     Raises:
         ReleaseError: the release was not made top-down, or holds negative numbers, so that
@@ -191,13 +194,13 @@ def typical_errors(
     simulation = _Simulation.of(release, areas, flow, source)
     chosen = _chosen_depths(release.tree, depths)
     tallies = [_Tally(release.tree, at, areas, flow) for at in chosen]
-    deadline, done = time.monotonic() + seconds, 0
-    while done < max(runs, 1) and (done == 0 or time.monotonic() < deadline):
-        simulated = simulation.run()
+    pace = _Pace(max(runs, 1), seconds, progress)
+    while pace.allows_another:
+        simulated = simulation.run(pace.show)
         for tally in tallies:
             tally.add(*simulated)
-        done += 1
-    return TypicalErrors(done, tuple(tally.errors() for tally in tallies))
+        pace.done += 1
+    return TypicalErrors(pace.done, tuple(tally.errors() for tally in tallies))
 
 
 def is_top_down(release: Release) -> bool:
@@ -276,6 +279,28 @@ def _chosen_depths(tree: "Tree", depths: Iterable[Sequence[int]] | None) -> list
     return [at for at in chosen if TreeLevel(0, None, tree.axes, at).n_nodes <= MAX_CELLS]
 
 
+class _Pace:
+    """Simulations done, whether there is time for another, and how much of it is over."""
+
+    def __init__(self, runs: int, seconds: float, progress: "Progress | None") -> None:
+        self.done = 0
+        self._runs, self._seconds, self._progress = runs, seconds, progress
+        self._began = time.monotonic()
+
+    @property
+    def allows_another(self) -> bool:
+        """There is always a first one."""
+        in_time = time.monotonic() - self._began < self._seconds
+        return self.done < self._runs and (in_time or self.done == 0)
+
+    def show(self, *_: object) -> None:
+        """Tell whoever wants to know; a mechanism calls it often, with what is not needed."""
+        if self._progress is not None:
+            passed = time.monotonic() - self._began
+            share = max(self.done / self._runs, passed / max(self._seconds, passed, 1e-9))
+            self._progress("simulating", int(100 * share), 100)
+
+
 @dataclass(frozen=True)
 class _Simulation:
     """The release as a truth, and all that is needed to release it again."""
@@ -298,7 +323,7 @@ class _Simulation:
         counts = Counts.from_leaves(release.tree, areas, flow)
         return cls(release, counts, source or SecureSource())
 
-    def run(self) -> tuple[Areas, NDArray[np.int64]]:
+    def run(self, progress: "Progress") -> tuple[Areas, NDArray[np.int64]]:
         """One simulated release: areas and flows of its leaves."""
         from inftda.engines.local import LocalEngine  # noqa: PLC0415 - compiled kernels
         from inftda.mechanisms.base import Setting  # noqa: PLC0415
@@ -313,6 +338,7 @@ class _Simulation:
             make_sampler=DiscreteGaussian,
             source=self.source,
             engine=LocalEngine(),
+            progress=progress,
         )
         mechanism = mechanism_named(self.release.manifest.mechanism)
         blocks = list(mechanism.run(self.counts, setting))

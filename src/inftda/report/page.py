@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_errors
@@ -20,6 +21,9 @@ from inftda.report.markup import Html, asset, fill, join, policy, script, tag, t
 from inftda.report.promise import promise_section
 from inftda.report.shapes import Shapes, read_shapes
 from inftda.report.technical import technical_section
+
+if TYPE_CHECKING:
+    from inftda.mechanisms.base import Progress
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     files: Files | None = None,
     runs: int = 20,
     seconds: float = 20.0,
+    progress: "Progress | None" = None,
 ) -> Path:
     """Write the public page of a release.
 
@@ -71,6 +76,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
         files: names, places and outlines of areas.
         runs: simulations for typical errors, at most.
         seconds: time for them.
+        progress: called with what is done, and how much of the work or time of 100.
 
     Returns:
         The file.
@@ -83,7 +89,9 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     """
     check_file(Path(out))
     labels, shapes = (files or Files()).read(release)
-    errors = _typical(release, runs, seconds)
+    errors = _typical(release, runs, seconds, progress)
+    if progress is not None:
+        progress("packing", 100, 100)
     table = Table(release.tree, *released_leaves(release))
     contents = pack_contents(table, labels, shapes, errors)
     heading = title or _default_title(release)
@@ -203,10 +211,12 @@ def write_file(out: Path, page: str, *, mode: int = 0o644) -> Path:
     return out
 
 
-def _typical(release: Release, runs: int, seconds: float) -> TypicalErrors | None:
+def _typical(
+    release: Release, runs: int, seconds: float, progress: "Progress | None"
+) -> TypicalErrors | None:
     """Typical errors, or None for releases that cannot stand for a truth."""
     try:
-        errors = typical_errors(release, runs=runs, seconds=seconds)
+        errors = typical_errors(release, runs=runs, seconds=seconds, progress=progress)
     except ReleaseError:
         return None
     return within_guarantee(release, errors)

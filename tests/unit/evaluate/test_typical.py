@@ -224,6 +224,19 @@ def test_there_is_always_one_simulation_and_no_more_than_there_is_time_for(made)
     assert typical_errors(made, runs=2, seconds=60, depths=[(1, 1)]).runs == 2
 
 
+@pytest.mark.parametrize(("runs", "seconds", "last"), [(4, 1000, 75), (1000, 1, 50), (3, 0, 100)])
+def test_progress_goes_by_work_or_time_whichever_is_ahead(made, runs, seconds, last):
+    told = []
+    found = typical_errors(
+        made, runs=runs, seconds=seconds, depths=[(1, 1)], progress=lambda *now: told.append(now)
+    )
+    done = [part for _, part, _ in told]
+    assert {(what, total) for what, _, total in told} == {("simulating", 100)}
+    assert done == sorted(done)
+    assert len(done) >= 6 * found.runs, "at every level of every run"
+    assert last <= done[-1] <= 100
+
+
 @pytest.mark.parametrize("mechanism", ["stability-histogram", "vanilla-gauss-clamped"])
 def test_releases_that_were_not_made_top_down_are_refused(country, mechanism):
     other = release(country.flows(), country.areas, epsilon=1, delta=1e-6, mechanism=mechanism)
