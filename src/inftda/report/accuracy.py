@@ -34,7 +34,7 @@ _ZOOM = (
     "level, while the numbers grow. "
 )
 _UNKNOWN = (
-    "How far off they are is not stated: for releases made with this mechanism neither "
+    "How far off the numbers are is not stated: for releases made with this mechanism neither "
     "guaranteed nor typical errors are known. The small print says how much noise was added."
 )
 _ACROSS = (
@@ -66,7 +66,7 @@ def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
             _key(),
             _errors_table(rows),
             *_reading(rows, errors, is_od=release.tree.is_od),
-            *_by_size(rows, errors),
+            *_by_size(rows, errors, is_od=release.tree.is_od),
         ]
     else:
         parts.append(tag("p", f"{lead}{_UNKNOWN}", class_="lead"))
@@ -235,6 +235,7 @@ class _Scale:
 
 def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: bool) -> list[Html]:
     parts = [tag("h3", "How to read this")]
+    cell = _cell_word(is_od=is_od)
     if any(row.guaranteed is not None for row in rows):
         parts.append(
             tag(
@@ -242,8 +243,8 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
                 tag("strong", "Guaranteed"),
                 " errors follow from the noise alone. With a probability of "
                 f"{100 * (1 - BETA):.0f} % they hold for every number of every level at once, "
-                "published or not: a pair that is not in the table has a true number of no more "
-                "than that.",
+                f"published or not: a {cell} that is not in the table has a true number of no "
+                "more than that.",
             )
         )
     if errors is None:
@@ -260,13 +261,13 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
             "it costs no privacy. In the classes below, 95 % of the published numbers of that "
             "size err by no more, counting those that stand where the truth is zero.",
         ),
-        tag("p", *_zeros(rows)),
+        tag("p", *_zeros(rows, cell)),
         tag(
             "p",
             "Compared with the truth on three test data sets, the stated 95 % held for 94 % of the "
             "numbers or more, level by level and size by size. The median is too optimistic "
             "for numbers about as large as the noise at the finest levels (about a third of "
-            "them, not half, are that good), the share of false pairs is rough, and numbers "
+            f"them, not half, are that good), the share of false {cell}s is rough, and numbers "
             "vanish up to a size that is the stated one or up to a fifth smaller.",
             _ACROSS if is_od else "",
             class_="note",
@@ -275,10 +276,14 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
     return parts
 
 
-def _zeros(rows: Sequence[LevelRow]) -> list[object]:
+def _cell_word(*, is_od: bool) -> str:
+    return "pair" if is_od else "cell"
+
+
+def _zeros(rows: Sequence[LevelRow], cell: str) -> list[object]:
     """What may be behind a pair that is not published, and behind a small one that is."""
     general = (
-        " need care. A pair that is missing from the table is not known to be empty, and some "
+        f" need care. A {cell} that is missing from the table is not known to be empty, and some "
         "small published numbers stand where the truth is zero."
     )
     words: list[object] = [tag("strong", "Zeros"), general]
@@ -301,9 +306,10 @@ def _vanishing(often: int, rarely: int | None) -> str:
     return f"{words}."
 
 
-def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Html]:
+def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: bool) -> list[Html]:
     if errors is None:
         return []
+    cell = _cell_word(is_od=is_od)
     parts = [tag("h3", "Typical error by size of the published number")]
     head = (
         "Published number",
@@ -311,7 +317,7 @@ def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Htm
         "Half within",
         "95 % within",
         "Of its size",
-        "False pairs (rough)",
+        f"False {cell}s (rough)",
         "Lost if true",
     )
     for row in reversed(rows):
@@ -324,7 +330,7 @@ def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Htm
         tag(
             "p",
             "“Of its size”: the 95 % error relative to the smallest number of the class. “False "
-            "pairs”: share of published numbers that stand where the truth is zero. “Lost if "
+            f"{cell}s”: share of published numbers that stand where the truth is zero. “Lost if "
             "true”: share of true numbers of this size that are published as zero.",
             class_="note more",
         )
@@ -340,7 +346,7 @@ def _size_cells(entry: TypicalError) -> tuple[object, ...]:
         f"{entry.n_released:,}",
         f"±{entry.median:,}",
         f"±{entry.p95:,}",
-        "over 100 %" if relative > 1 else f"{relative:.1%}",
+        "over 100 %" if relative > 1 else f"{relative:.1%}".replace("%", " %"),
         _share(entry.false),
         _share(entry.lost),
     )

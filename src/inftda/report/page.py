@@ -142,17 +142,15 @@ def links(**titles: str) -> Html:
 
 def summary(release: Release) -> str:
     """One line of sizes."""
-    what = "flows between" if release.tree.is_od else "cells of"
-    finest = dict.fromkeys(
-        f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} areas "
-        f"({axis.hierarchy.level_name(axis.hierarchy.depth)})"
-        for axis in release.tree.axes
-    )
-    counted = "trips" if release.tree.is_od else "counted"
-    return (
-        f"{release.manifest.n_flows:,} {what} {' and '.join(finest)}, "
-        f"{release.total:,} {counted} in all"
-    )
+    hierarchies = [axis.hierarchy for axis in release.tree.axes]
+    finest = [(f"{it.n_areas(it.depth):,}", it.level_name(it.depth)) for it in hierarchies]
+    if release.tree.is_od:
+        # Both ends are often the same areas, which are then named once.
+        ends = " and ".join(dict.fromkeys(f"{n} areas ({name})" for n, name in finest))
+        what, counted = f"flows between {ends}", "trips"
+    else:
+        what, counted = f"cells of {' × '.join(f'{n} {name}' for n, name in finest)}", "counted"
+    return f"{release.manifest.n_flows:,} {what}, {release.total:,} {counted} in all"
 
 
 def explore_lead(release: Release, contents: Contents, *, shade: str) -> str:

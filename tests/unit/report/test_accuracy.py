@@ -69,6 +69,12 @@ def test_a_release_without_typical_errors_says_so(od):
     assert f"±{guaranteed(od)[od.tree.levels[-1].index]:,}" in section
 
 
+def test_per_cents_are_written_alike(od, errors):
+    section = accuracy_section(od, errors)
+    assert re.search(r"\d\.\d\N{NO-BREAK SPACE}%", section)
+    assert not re.search(r"\d%<", re.sub(r"<svg.*?</svg>", "", section))
+
+
 def with_finest(errors, **changes):
     """Other figures at the finest level."""
     *others, finest = errors.levels
