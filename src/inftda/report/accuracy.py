@@ -267,8 +267,8 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
             "Compared with the truth on three test data sets, the stated 95 % held for 94 % of the "
             "numbers or more, level by level and size by size. The median is too optimistic "
             "for numbers about as large as the noise at the finest levels (about a third of "
-            f"them, not half, are that good), the share of false {cell}s is rough, and numbers "
-            "vanish up to a size that is the stated one or up to a fifth smaller.",
+            f"them, not half, are that good), the share of false {cell}s is rough, and the "
+            "size up to which numbers often vanish was off by about a sixth at most.",
             _ACROSS if is_od else "",
             class_="note",
         ),
@@ -331,7 +331,8 @@ def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
             "p",
             "“Of its size”: the 95 % error relative to the smallest number of the class. “False "
             f"{cell}s”: share of published numbers that stand where the truth is zero. “Lost if "
-            "true”: share of true numbers of this size that are published as zero.",
+            "true”: share of true numbers of this size that are published as zero, stated "
+            "rather too high.",
             class_="note more",
         )
     )

@@ -188,10 +188,10 @@ def by_bin(numbers):
 @pytest.mark.parametrize(
     ("n_true", "n_lost", "found"),
     [
-        # One in ten at 30, one in 25 at 31.
-        ({20: 100, 30: 100, 31: 100, 40: 100}, {20: 50, 30: 10, 31: 4}, (30, 31)),
+        # Simulated losses count half: more than one in 20 at 30, and fewer at 31.
+        ({20: 100, 30: 100, 31: 100, 40: 100}, {20: 50, 30: 12, 31: 8}, (30, 31)),
         # A rare loss of a large flow does not count, since larger ones than 30 are kept.
-        ({30: 100, 31: 100, 60: 20, 70: 400}, {30: 10, 60: 2}, (30, 31)),
+        ({30: 100, 31: 100, 60: 20, 70: 400}, {30: 20, 60: 4}, (30, 31)),
         # Nobody knows where between 12 and 140 it ends.
         ({12: 40, 140: 40}, {12: 30}, (12, 140)),
         # A handful of numbers is not enough to say that they are rarely lost.
