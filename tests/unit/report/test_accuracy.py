@@ -85,7 +85,7 @@ def test_sizes_that_vanish_are_stated_as_simulated(od, errors):
     section = accuracy_section(od, with_finest(errors, often_lost=1234, rarely_lost=1240))
     assert "true numbers up to about 1,234 often vanish (at least one in 20)." in section
     section = accuracy_section(od, with_finest(errors, often_lost=0, rarely_lost=None))
-    assert "often vanish" not in section
+    assert "At the finest level, true numbers" not in section
 
 
 def test_sizes_that_nobody_knows_of_are_not_made_up(od, errors):
