@@ -379,3 +379,26 @@ def test_a_national_table_opens_in_under_three_seconds(browser, tmp_path):
     times = [browser.run(measure, address) for address in addresses]
     assert np.median(times) < 1500
     assert browser.complaints == []
+
+
+def test_figures_stay_on_one_line_on_a_phone(browser, page):
+    browser.open(page, width=400)
+    browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    lines = """return [...document.querySelectorAll('.data tbody td')]
+        .filter((cell) => cell.closest('details') || !cell.classList.contains('text'))
+        .map((cell) => cell.getBoundingClientRect().height)"""
+    heights = browser.run(lines)
+    assert len(heights) > 100
+    assert max(heights) < 1.2 * min(heights)
+
+
+def test_small_numbers_are_not_hatched_like_doubtful_ones(browser, page):
+    hatched = """return [...document.querySelectorAll('.legend .r5')]
+        .map((one) => getComputedStyle(one).backgroundImage !== 'none')"""
+    browser.open(page)
+    assert browser.run(hatched) == [True]
+    browser.run(
+        "const it = document.getElementById('shade'); it.value = 'size';"
+        "it.dispatchEvent(new Event('change'))"
+    )
+    assert browser.run(hatched) == [False]

@@ -143,6 +143,15 @@ def test_errors_grow_with_the_odds_that_they_hold(planned, country):
 
 
 @pytest.mark.parametrize(
+    ("beta", "said"),
+    [("0.05", "95%"), ("0.001", "99.9%"), ("0.07", "93%"), ("0.5", "50%"), ("1e-9", "99.9999999%")],
+)
+def test_the_odds_that_errors_hold_are_not_rounded(cli, beta, said):
+    done = cli("plan", "--sizes", "5,50", *BUDGET, "--beta", beta)
+    assert f"With probability {said} no cell is further off than stated." in done.out
+
+
+@pytest.mark.parametrize(
     ("arguments", "unit", "has_root"),
     [
         ((), PrivacyUnit(), False),
@@ -207,6 +216,7 @@ def test_no_data_is_needed_and_nothing_is_written(cli, tmp_path, monkeypatch):
         (("--sizes", "5,50", "--epsilon", 1), "delta"),
         (("--sizes", "5,50", *BUDGET, "--beta", 0), "beta"),
         (("--sizes", "5,50", *BUDGET, "--beta", 1), "beta"),
+        (("--sizes", "5,50", *BUDGET, "--total", -5), "--total"),
         (("--sizes", "5,50", *BUDGET, "--tree", "oak"), "tree"),
         (("--sizes", "5,50", *BUDGET, "--accountant", "magic"), "accountant"),
         (("--areas", "nothing.csv", *BUDGET), "nothing.csv"),

@@ -1,6 +1,7 @@
 """`inftda plan`: what a release would promise, before any data is touched."""
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,7 +45,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     ] = 0.05,
     total: Annotated[
         int | None,
-        typer.Option(help="Number of trips, if you know it: marks levels lost in noise."),
+        typer.Option(min=0, help="Number of trips, if you know it: marks levels lost in noise."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -81,7 +82,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     typer.echo(f"Protected:  {unit.describe()}")
     typer.echo(f"Guarantee:  {plan.describe()}\n")
     typer.echo(_as_text(_rows(shape, plan, errors, total)))
-    typer.echo(f"\nWith probability {1 - beta:.0%} no cell is further off than stated.")
+    typer.echo(f"\nWith probability {_held(beta)} no cell is further off than stated.")
 
 
 def balanced_areas(sizes: str) -> Any:
@@ -108,6 +109,11 @@ def balanced_areas(sizes: str) -> Any:
         if level > 1:
             area = area * numbers[level - 2] // numbers[level - 1]
     return pa.table(dict(reversed(columns.items())))
+
+
+def _held(beta: float) -> str:
+    """1 - beta in per cent, with all its digits: 99.9% must not be called 100%."""
+    return f"{(100 * (1 - Decimal(repr(beta)))).normalize():f}%"
 
 
 def _as_object(plan: "Plan", errors: dict[int, int]) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from inftda.cli import output
+from inftda.cli.meter import Meter
+
 
 def command(  # noqa: PLR0913 - one option for each file that helps people to read it
     folder: Annotated[Path, typer.Argument(metavar="RELEASE", help="Folder of a release.")],
@@ -23,6 +26,8 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Simulations for typical errors, at most.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time for these simulations.")] = 20.0,
+    force: output.Force = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
 ) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""
     from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant
@@ -30,7 +35,19 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
 
     release = open_release(folder)
     files = Files(names, centroids, geojson)
-    write_page(release, out, title=title, files=files, runs=runs, seconds=seconds)
+    with Meter("%", shown=not quiet) as progress:
+        write_page(
+            release,
+            out,
+            title=title,
+            files=files,
+            runs=runs,
+            seconds=seconds,
+            force=force,
+            progress=progress,
+        )
+    if quiet:
+        return
     size = out.stat().st_size / 1e6
     typer.echo(f"Page:       {out} ({size:.1f} MB, needs no network)")
     if not release.manifest.private:

@@ -8,11 +8,17 @@ sees the truth.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inftda.errors import InftdaError
 from inftda.evaluate.bounds import error_bounds
-from inftda.evaluate.typical import LevelErrors, TypicalError, TypicalErrors, is_top_down
+from inftda.evaluate.typical import (
+    OFTEN_LOST,
+    LevelErrors,
+    TypicalError,
+    TypicalErrors,
+    is_top_down,
+)
 from inftda.privacy.plan import Plan
 from inftda.publication.release import Release
 from inftda.report.markup import Html, join, table, tag, text
@@ -20,11 +26,16 @@ from inftda.tree import TreeLevel
 
 #: Odds that some guaranteed error, at any level, does not hold.
 BETA = 0.05
-#: A true flow of a size class that vanishes more often than this is worth a warning.
-OFTEN_LOST = 0.05
+#: Sizes that often vanish and sizes that do not are stated as one if they are no more apart:
+#: by this factor, or by so much.
+WIDE_GAP, SMALL_GAP = 1.25, 5
 _ZOOM = (
     "The further you zoom out, the better the numbers: the noise is about the same at every "
     "level, while the numbers grow. "
+)
+_UNKNOWN = (
+    "How far off the numbers are is not stated: for releases made with this mechanism neither "
+    "guaranteed nor typical errors are known. The small print says how much noise was added."
 )
 _ACROSS = (
     " In the explorer one can also look at sums across these levels, such as all trips from one "
@@ -45,21 +56,20 @@ class LevelRow:
 def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
     """Guaranteed and typical error, level by level."""
     rows = level_rows(release, errors)
-    unit = "trips" if release.tree.is_od else "counts"
-    parts = [
-        tag("h2", "How good the numbers are", id="accuracy-title"),
-        tag(
-            "p",
-            _ZOOM if is_top_down(release) else "",
-            "Every coarser number is the exact sum of the finer ones. "
-            f"Errors are in {unit}, upwards or downwards.",
-            class_="lead",
-        ),
-        _key(),
-        _errors_table(rows),
-        *_reading(rows, errors, is_od=release.tree.is_od),
-        *_by_size(rows, errors),
-    ]
+    lead = _ZOOM if is_top_down(release) else ""
+    lead += "Every coarser number is the exact sum of the finer ones. "
+    parts = [tag("h2", "How good the numbers are", id="accuracy-title")]
+    if any(row.typical or row.guaranteed is not None for row in rows):
+        unit = "trips" if release.tree.is_od else "counts"
+        parts += [
+            tag("p", f"{lead}Errors are in {unit}, upwards or downwards.", class_="lead"),
+            _key(),
+            _errors_table(rows),
+            *_reading(rows, errors, is_od=release.tree.is_od),
+            *_by_size(rows, errors, is_od=release.tree.is_od),
+        ]
+    else:
+        parts.append(tag("p", f"{lead}{_UNKNOWN}", class_="lead"))
     return tag("section", *parts, id="accuracy", aria_labelledby="accuracy-title")
 
 
@@ -93,6 +103,33 @@ def guaranteed(release: Release) -> dict[int, int]:
     if str(objective).startswith("linf"):
         return {bound.index: bound.theorem4 for bound in bounds}
     return {}
+
+
+def within_guarantee(release: Release, errors: TypicalErrors) -> TypicalErrors:
+    """Typical errors, none larger than what is guaranteed at its level.
+
+    A simulation of a few numbers may by chance come out worse than what hardly ever happens.
+    """
+    bounds = guaranteed(release)
+    most = {level.depths: bounds.get(level.index) for level in release.tree.levels}
+    levels = (_capped(level, most.get(level.depths)) for level in errors.levels)
+    return replace(errors, levels=tuple(levels))
+
+
+def _capped(level: LevelErrors, most: int | None) -> LevelErrors:
+    if most is None:
+        return level
+
+    def cap(entry: TypicalError) -> TypicalError:
+        return replace(entry, median=min(entry.median, most), p95=min(entry.p95, most))
+
+    return replace(
+        level,
+        overall=cap(level.overall),
+        classes=tuple(map(cap, level.classes)),
+        often_lost=min(level.often_lost, most),
+        rarely_lost=min(level.rarely_lost or most, most),
+    )
 
 
 def arrowed(level: TreeLevel) -> Html:
@@ -198,6 +235,7 @@ class _Scale:
 
 def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: bool) -> list[Html]:
     parts = [tag("h3", "How to read this")]
+    cell = _cell_word(is_od=is_od)
     if any(row.guaranteed is not None for row in rows):
         parts.append(
             tag(
@@ -205,13 +243,13 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
                 tag("strong", "Guaranteed"),
                 " errors follow from the noise alone. With a probability of "
                 f"{100 * (1 - BETA):.0f} % they hold for every number of every level at once, "
-                "published or not: a pair that is not in the table has a true number of no more "
-                "than that.",
+                f"published or not: a {cell} that is not in the table has a true number of no "
+                "more than that.",
             )
         )
     if errors is None:
         parts.append(
-            tag("p", "Typical errors are not known for releases made with this mechanism.")
+            tag("p", "Typical errors are not stated: they cannot be simulated from this release.")
         )
         return parts
     parts += [
@@ -223,13 +261,14 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
             "it costs no privacy. In the classes below, 95 % of the published numbers of that "
             "size err by no more, counting those that stand where the truth is zero.",
         ),
-        tag("p", *_zeros(rows)),
+        tag("p", *_zeros(rows, cell)),
         tag(
             "p",
             "Compared with the truth on three test data sets, the stated 95 % held for 94 % of the "
             "numbers or more, level by level and size by size. The median is too optimistic "
             "for numbers about as large as the noise at the finest levels (about a third of "
-            "them, not half, are that good), and the share of false pairs is rough.",
+            f"them, not half, are that good), the share of false {cell}s is rough, and the "
+            "size up to which numbers often vanish was off by about a sixth at most.",
             _ACROSS if is_od else "",
             class_="note",
         ),
@@ -237,25 +276,40 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
     return parts
 
 
-def _zeros(rows: Sequence[LevelRow]) -> list[object]:
+def _cell_word(*, is_od: bool) -> str:
+    return "pair" if is_od else "cell"
+
+
+def _zeros(rows: Sequence[LevelRow], cell: str) -> list[object]:
     """What may be behind a pair that is not published, and behind a small one that is."""
     general = (
-        " need care. A pair that is missing from the table is not known to be empty, and some "
+        f" need care. A {cell} that is missing from the table is not known to be empty, and some "
         "small published numbers stand where the truth is zero."
     )
     words: list[object] = [tag("strong", "Zeros"), general]
     finest = rows[-1].typical if rows else None
-    lost = [e for e in finest.classes if e.lost > OFTEN_LOST] if finest else []
-    if finest and lost and lost[-1].high is not None:
-        words.append(
-            f" At the finest level, true numbers up to about {lost[-1].high:,} often vanish."
-        )
+    if finest and finest.often_lost:
+        words.append(_vanishing(finest.often_lost, finest.rarely_lost))
     return words
 
 
-def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Html]:
+def _vanishing(often: int, rarely: int | None) -> str:
+    """Sizes that often vanish, and whether it is known where they end."""
+    words = (
+        f" At the finest level, true numbers up to about {often:,} often vanish (at least "
+        f"one in {1 / OFTEN_LOST:.0f})"
+    )
+    if rarely is None:
+        return f"{words}; of larger ones there are too few to tell."
+    if rarely > max(WIDE_GAP * often, often + SMALL_GAP):
+        return f"{words}; between that and {rarely:,} there are too few to tell."
+    return f"{words}."
+
+
+def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: bool) -> list[Html]:
     if errors is None:
         return []
+    cell = _cell_word(is_od=is_od)
     parts = [tag("h3", "Typical error by size of the published number")]
     head = (
         "Published number",
@@ -263,7 +317,7 @@ def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Htm
         "Half within",
         "95 % within",
         "Of its size",
-        "False pairs (rough)",
+        f"False {cell}s (rough)",
         "Lost if true",
     )
     for row in reversed(rows):
@@ -276,8 +330,9 @@ def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None) -> list[Htm
         tag(
             "p",
             "“Of its size”: the 95 % error relative to the smallest number of the class. “False "
-            "pairs”: share of published numbers that stand where the truth is zero. “Lost if "
-            "true”: share of true numbers of this size that are published as zero.",
+            f"{cell}s”: share of published numbers that stand where the truth is zero. “Lost if "
+            "true”: share of true numbers of this size that are published as zero, stated "
+            "rather too high.",
             class_="note more",
         )
     )
@@ -292,7 +347,7 @@ def _size_cells(entry: TypicalError) -> tuple[object, ...]:
         f"{entry.n_released:,}",
         f"±{entry.median:,}",
         f"±{entry.p95:,}",
-        "over 100 %" if relative > 1 else f"{relative:.1%}",
+        "over 100 %" if relative > 1 else f"{relative:.1%}".replace("%", " %"),
         _share(entry.false),
         _share(entry.lost),
     )

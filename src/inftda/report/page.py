@@ -8,12 +8,13 @@ It shows the release, its manifest, and what follows from them; it never sees th
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inftda.errors import ReleaseError
 from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_errors
 from inftda.publication.release import Release
 from inftda.publication.target import check_target
-from inftda.report.accuracy import accuracy_section
+from inftda.report.accuracy import accuracy_section, within_guarantee
 from inftda.report.contents import Contents, Table, pack_contents
 from inftda.report.labels import Labels
 from inftda.report.markup import Html, asset, fill, join, policy, script, tag, text
@@ -21,6 +22,9 @@ from inftda.report.promise import promise_section
 from inftda.report.shapes import Shapes, read_shapes
 from inftda.report.technical import technical_section
 from inftda.scratch import whole_file
+
+if TYPE_CHECKING:
+    from inftda.mechanisms.base import Progress
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     runs: int = 20,
     seconds: float = 20.0,
     force: bool = False,
+    progress: "Progress | None" = None,
 ) -> Path:
     """Write the public page of a release.
 
@@ -74,6 +79,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
         runs: simulations for typical errors, at most.
         seconds: time for them.
         force: replace a file that is there.
+        progress: called with what is done, and how much of the work or time of 100.
 
     Returns:
         The file.
@@ -89,7 +95,9 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     files = files or Files()
     check_target(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
     labels, shapes = files.read(release)
-    errors = _typical(release, runs, seconds)
+    errors = _typical(release, runs, seconds, progress)
+    if progress is not None:
+        progress("packing", 100, 100)
     table = Table(release.tree, *released_leaves(release))
     contents = pack_contents(table, labels, shapes, errors)
     heading = title or _default_title(release)
@@ -113,7 +121,10 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
             "sections": join([promise_section(release), accuracy_section(release, errors)]),
             "explore_title": "Explore the numbers",
             "explore_lead": explore_lead(
-                release, contents, shade="the less a number is to be trusted"
+                release,
+                contents,
+                # Without errors the explorer shades by size.
+                shade="the less a number is to be trusted" if errors else "the smaller a number",
             ),
             "technical": technical_section(release),
             "footer": footer(),
@@ -137,17 +148,15 @@ def links(**titles: str) -> Html:
 
 def summary(release: Release) -> str:
     """One line of sizes."""
-    what = "flows between" if release.tree.is_od else "cells of"
-    finest = dict.fromkeys(
-        f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} areas "
-        f"({axis.hierarchy.level_name(axis.hierarchy.depth)})"
-        for axis in release.tree.axes
-    )
-    counted = "trips" if release.tree.is_od else "counted"
-    return (
-        f"{release.manifest.n_flows:,} {what} {' and '.join(finest)}, "
-        f"{release.total:,} {counted} in all"
-    )
+    hierarchies = [axis.hierarchy for axis in release.tree.axes]
+    finest = [(f"{it.n_areas(it.depth):,}", it.level_name(it.depth)) for it in hierarchies]
+    if release.tree.is_od:
+        # Both ends are often the same areas, which are then named once.
+        ends = " and ".join(dict.fromkeys(f"{n} areas ({name})" for n, name in finest))
+        what, counted = f"flows between {ends}", "trips"
+    else:
+        what, counted = f"cells of {' × '.join(f'{n} {name}' for n, name in finest)}", "counted"
+    return f"{release.manifest.n_flows:,} {what}, {release.total:,} {counted} in all"
 
 
 def explore_lead(release: Release, contents: Contents, *, shade: str) -> str:
@@ -195,12 +204,15 @@ def write_file(out: Path, page: str, *, mode: int | None = None) -> Path:
     return out
 
 
-def _typical(release: Release, runs: int, seconds: float) -> TypicalErrors | None:
+def _typical(
+    release: Release, runs: int, seconds: float, progress: "Progress | None"
+) -> TypicalErrors | None:
     """Typical errors, or None for releases that cannot stand for a truth."""
     try:
-        return typical_errors(release, runs=runs, seconds=seconds)
+        errors = typical_errors(release, runs=runs, seconds=seconds, progress=progress)
     except ReleaseError:
         return None
+    return within_guarantee(release, errors)
 
 
 def _default_title(release: Release) -> str:

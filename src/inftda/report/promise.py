@@ -9,6 +9,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from inftda.evaluate.typical import is_top_down
 from inftda.publication.release import Release
 from inftda.report.markup import Html, join, tag, text
 
@@ -41,8 +42,8 @@ def promise_section(release: Release) -> Html:
         tag(
             "p",
             tag("strong", "Who is protected: "),
-            f"{plan.unit.describe()}. ",
-            _total_words(plan),
+            f"{unit_words(release)}. ",
+            _total_words(release),
         ),
         tag(
             "p",
@@ -111,8 +112,16 @@ def _guess_words(plan: "Plan | StabilityPlan", trips: str) -> Html:
     )
 
 
-def _total_words(plan: "Plan | StabilityPlan") -> str:
-    if plan.unit.root_is_public:
+def unit_words(release: Release) -> str:
+    """Who is protected; what becomes of the total only where the mechanism looks after it."""
+    words = release.manifest.plan.unit.describe()
+    return words if is_top_down(release) else words.partition(";")[0]
+
+
+def _total_words(release: Release) -> str:
+    if not is_top_down(release):
+        return "All numbers carry noise; the total is their sum."
+    if release.manifest.plan.unit.root_is_public:
         return "The overall total is the true one; every other number carries noise."
     return "All numbers carry noise, the overall total too."
 
@@ -132,7 +141,8 @@ def _figures(release: Release, plan: "Plan | StabilityPlan") -> Html:
         low, high = min(sigmas), max(sigmas)
         spread = f"{low:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g}–{high:.3g}"
         counted = " in trips," if release.tree.is_od else ""
-        figures.append(("Noise (σ)", spread, f"standard deviation,{counted} at each level"))
+        where = "at each level" if is_top_down(release) else "at the finest level"
+        figures.append(("Noise (σ)", spread, f"standard deviation,{counted} {where}"))
     items = [
         tag("div", tag("dt", name), tag("dd", value, tag("small", meaning)))
         for name, value, meaning in figures

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from inftda.publication.release import Release
 from inftda.report.accuracy import arrowed
 from inftda.report.markup import Html, table, tag
+from inftda.report.promise import unit_words
 
 
 def technical_section(release: Release) -> Html:
@@ -15,7 +16,7 @@ def technical_section(release: Release) -> Html:
     manifest, plan = release.manifest, release.manifest.plan
     facts: list[tuple[str, object]] = [
         ("Guarantee", plan.describe()),
-        ("Unit of privacy", plan.unit.describe()),
+        ("Unit of privacy", unit_words(release)),
         ("Mechanism", _with_options(manifest.mechanism, dict(manifest.options))),
         ("Order of refinement", ", ".join(manifest.order)),
         ("Areas", "; ".join(_areas(release))),

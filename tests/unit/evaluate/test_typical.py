@@ -161,6 +161,56 @@ def test_small_true_flows_are_lost_and_large_ones_are_not(errors):
     assert finest.classes[0].false > finest.classes[-1].false == 0
 
 
+def test_sizes_that_often_vanish_end_about_where_they_truly_do(errors, made, country):
+    sums = LevelSums(made.tree, (3, 3))
+    true = sums.of((country.origin, country.destination), country.count)
+    lost = np.zeros(len(true.number), np.int64)
+    for seed in range(20):
+        again = release(
+            country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(seed)
+        )
+        lost += match_cells(sums.of(*released_leaves(again)), true)[1]
+    stated = errors.at((3, 3)).often_lost
+    below, beyond = ((true.value > at * stated) & (true.value <= (at + 0.4) * stated)
+                     for at in (0.4, 1.0))  # fmt: skip
+    assert min(below.sum(), beyond.sum()) > 30
+    assert lost[below].sum() > 2 * typical.OFTEN_LOST * 20 * below.sum()
+    assert lost[beyond].sum() < typical.OFTEN_LOST * 20 * beyond.sum()
+
+
+def by_bin(numbers):
+    bins = np.zeros(typical._N_BINS, np.int64)
+    for size, number in numbers.items():
+        bins[typical._bin_of(np.array([size]))[0]] += number
+    return bins
+
+
+@pytest.mark.parametrize(
+    ("n_true", "n_lost", "found"),
+    [
+        # Simulated losses count half: more than one in 20 at 30, and fewer at 31.
+        ({20: 100, 30: 100, 31: 100, 40: 100}, {20: 50, 30: 12, 31: 8}, (30, 31)),
+        # A rare loss of a large flow does not count, since larger ones than 30 are kept.
+        ({30: 100, 31: 100, 60: 20, 70: 400}, {30: 20, 60: 4}, (30, 31)),
+        # Nobody knows where between 12 and 140 it ends.
+        ({12: 40, 140: 40}, {12: 30}, (12, 140)),
+        # A handful of numbers is not enough to say that they are rarely lost.
+        ({12: 40, 20: 5, 140: 40}, {12: 30}, (12, 140)),
+        ({12: 40}, {12: 30}, (12, None)),
+        ({12: 40}, {}, (0, None)),
+        ({}, {}, (0, None)),
+    ],
+)
+def test_sizes_that_are_often_lost_end_where_the_share_passes_one_in_20(n_true, n_lost, found):
+    assert typical._losses(by_bin(n_true), by_bin(n_lost)) == found
+
+
+def test_large_sizes_are_told_to_one_percent():
+    often, rarely = typical._losses(by_bin({5000: 100, 7000: 100}), by_bin({5000: 20}))
+    assert 5000 <= often <= 5050
+    assert 6930 <= rarely <= 7000
+
+
 def test_a_size_finds_its_class(errors):
     finest = errors.levels[-1]
     for entry in finest.classes:
@@ -172,6 +222,19 @@ def test_a_size_finds_its_class(errors):
 def test_there_is_always_one_simulation_and_no_more_than_there_is_time_for(made):
     assert typical_errors(made, runs=5, seconds=0, depths=[(1, 1)]).runs == 1
     assert typical_errors(made, runs=2, seconds=60, depths=[(1, 1)]).runs == 2
+
+
+@pytest.mark.parametrize(("runs", "seconds", "last"), [(4, 1000, 75), (1000, 1, 50), (3, 0, 100)])
+def test_progress_goes_by_work_or_time_whichever_is_ahead(made, runs, seconds, last):
+    told = []
+    found = typical_errors(
+        made, runs=runs, seconds=seconds, depths=[(1, 1)], progress=lambda *now: told.append(now)
+    )
+    done = [part for _, part, _ in told]
+    assert {(what, total) for what, _, total in told} == {("simulating", 100)}
+    assert done == sorted(done)
+    assert len(done) >= 6 * found.runs, "at every level of every run"
+    assert last <= done[-1] <= 100
 
 
 @pytest.mark.parametrize("mechanism", ["stability-histogram", "vanilla-gauss-clamped"])
@@ -228,6 +291,14 @@ def test_sums_are_the_same_by_counting_and_by_sorting(made, monkeypatch, dense):
     }
     expected = made.flows("region", "province").to_pylist()
     assert found == {(row["origin"], row["destination"]): row["flow"] for row in expected}
+
+
+@pytest.mark.parametrize("dense", [0, 10**9])
+def test_sums_beyond_what_floating_point_holds_are_exact(made, monkeypatch, dense):
+    monkeypatch.setattr(typical, "DENSE_CELLS", dense)
+    areas = (np.zeros(3, np.int32), np.arange(3, dtype=np.int32))
+    cells = LevelSums(made.tree, (0, 0)).of(areas, np.array([2**54, 1, 2**59]))
+    assert cells.value.tolist() == [2**59 + 2**54 + 1]
 
 
 def test_simulated_cells_find_their_truth():

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from inftda.cli.report import command
 from inftda.errors import InftdaError, ReleaseError
+from inftda.evaluate.typical import typical_errors
 from inftda.hierarchy import Hierarchy
 from inftda.publish import release
+from inftda.report.accuracy import guaranteed
 from inftda.report.confidential import write_confidential_page
 from inftda.report.page import Files, write_file, write_page
 
@@ -99,6 +101,14 @@ def test_tables_without_trips_get_a_page_too(page, unpacked, request, name):
     assert " trips" not in " ".join(data for _, data in parsed(text).texts if "=>" not in data)
 
 
+def test_tables_without_trips_have_cells_and_no_pairs_or_areas(page, three_axes):
+    words = " ".join(data for _, data in parsed(page(three_axes)).texts if "=>" not in data)
+    assert "cells of 3 disease \N{MULTIPLICATION SIGN} 2 sex \N{MULTIPLICATION SIGN} 2 age" in words
+    assert "A cell that is missing from the table" in words
+    assert "False cells" in words
+    assert not re.search(r"\bpairs?\b", words)
+
+
 @pytest.mark.parametrize(
     "mechanism", ["inftda-descending", "tda-l2", "tda-linf", "vanilla-gauss", "stability-histogram"]
 )
@@ -106,7 +116,13 @@ def test_every_mechanism_gets_a_page(page, country, mechanism):
     made = release(country.flows(), country.areas, epsilon=1, delta=1e-6, mechanism=mechanism)
     text = page(made)
     parsed(text)
-    assert ("not known for releases" in text) == (not mechanism.startswith(("inftda", "tda")))
+    is_top_down = mechanism.startswith(("inftda", "tda"))
+    assert ("neither guaranteed nor typical errors are known" in text) == (not is_top_down)
+    assert ("The overall total is the true one; every other" in text) == is_top_down
+    assert ("All numbers carry noise; the total is their sum." in text) == (not is_top_down)
+    assert ("the total is public" in text) == is_top_down
+    assert ("the less a number is to be trusted" in text) == is_top_down
+    assert "at each level" not in text or is_top_down
 
 
 @pytest.mark.parametrize(
@@ -155,6 +171,33 @@ def test_negative_flows_get_a_page_without_typical_errors(page, od, unpacked):
     header, _ = unpacked(page(replace(od, table=table)))
     assert header["flows"]["signed"]
     assert header["errors"] is None
+
+
+def test_nothing_on_the_page_is_beyond_what_is_guaranteed(page, od, unpacked, monkeypatch):
+    def exaggerated(made, **options):
+        """What a simulation of a few numbers may come to."""
+        found = typical_errors(made, **options)
+        levels = [
+            replace(
+                level,
+                overall=replace(level.overall, p95=10**6),
+                classes=tuple(replace(entry, p95=10**6) for entry in level.classes),
+                often_lost=10**6,
+            )
+            for level in found.levels
+        ]
+        return replace(found, levels=tuple(levels))
+
+    monkeypatch.setattr("inftda.report.page.typical_errors", exaggerated)
+    text = page(od)
+    header, _ = unpacked(text)
+    bounds = guaranteed(od)
+    for level in od.tree.levels:
+        stated = [p95 for _, _, p95, _ in header["errors"][",".join(map(str, level.depths))]]
+        assert stated
+        assert set(stated) == {bounds[level.index]}
+    assert f"up to about {bounds[od.tree.levels[-1].index]} often vanish" in text
+    assert "±1,000,000" not in text
 
 
 def test_names_and_places_get_into_the_page(page, od, unpacked, tmp_path):

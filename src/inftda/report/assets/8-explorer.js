@@ -148,9 +148,10 @@ class Explorer {
 
   explain() {
     const { shading } = this;
+    this.root.classList.toggle('by-size', shading === 'size');
     const texts = shading === 'size'
-      ? ['largest', '', 'size', '', 'smallest'] : GRADES.map(({ label }) => label);
-    const title = { reliability: 'Typical error (95 % of such numbers):', error: 'True error:', size: 'Shade:' }[shading];
+      ? ['largest', '', '', '', 'smallest'] : GRADES.map(({ label }) => label);
+    const title = { reliability: 'Typical error (95 % of such numbers):', error: 'True error:', size: 'Size:' }[shading];
     this.legend.replaceChildren(h('li', {}, title), ...texts.map((text, i) =>
       h('li', {}, h('span', { class: 'swatch r' + (i + 1) }), text)));
   }

@@ -1,0 +1,33 @@
+"""`inftda report` as it is typed: one line, a bar on a terminal, or nothing."""
+
+import re
+
+import pytest
+
+
+@pytest.fixture
+def report(cli, released, tmp_path):
+    return lambda *more: cli("report", released, "--out", tmp_path / "p.html", "--runs", 2, *more)
+
+
+def test_it_says_one_line(report, tmp_path):
+    done = report()
+    assert (done.code, done.err) == (0, "")
+    page = re.escape(str(tmp_path / "p.html"))
+    assert re.fullmatch(rf"Page:       {page} \(0\.\d MB, needs no network\)\n", done.out)
+
+
+def test_on_a_terminal_a_bar_shows_how_far_it_is(report, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal is known
+    plain = report()
+    assert "100/100" in plain.err
+    assert "packing" in plain.err
+    assert plain.out.startswith("Page: ")
+    assert plain.out.count("\n") == 1
+
+
+def test_quiet_says_nothing(report, monkeypatch, tmp_path):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    done = report("--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert (tmp_path / "p.html").exists()
