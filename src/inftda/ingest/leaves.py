@@ -16,7 +16,7 @@ from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import OUTSIDE
 from inftda.ingest.bounding import Bounding, fetch_bounded
 from inftda.ingest.columns import COUNT_FLAWS, MAX_INT64, Flaw
-from inftda.ingest.rows import AUTO, Rows, make_axes
+from inftda.ingest.rows import AUTO, Rows, check_header, make_axes
 from inftda.ingest.sources import Source, open_source
 from inftda.ingest.workspace import Workspace
 from inftda.noise.entropy import RandomSource, SecureSource
@@ -108,6 +108,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         memory_limit=memory_limit, threads=threads, spill_directory=spill_directory
     ) as workspace:
         table = open_source(source, workspace)
+        check_header(table, [name for name, _ in axes], count=count, person=person)
         placed_axes = make_axes(
             table, axes, workspace, outside=outside if unplaceable == "outside" else None
         )

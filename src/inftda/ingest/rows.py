@@ -248,6 +248,30 @@ def find_outside(name: str, hierarchy: Hierarchy, outside: str) -> int:
     return number
 
 
+def check_header(
+    table: Input, names: Sequence[str], *, count: str | None, person: str | None
+) -> None:
+    """Refuse a CSV file with none of the columns that are asked for.
+
+    Its first line may be somebody's row, so nothing of that line is shown but what is spelt
+    nearly like a name that is asked for.
+
+    Raises:
+        IngestError: it has none of them.
+    """
+    given = [name for name in (count, person) if name is not None and name != AUTO]
+    asked = [*names, *given]
+    if table.kind != "csv" or not {*asked, COUNT}.isdisjoint(table.names):
+        return
+    near = [found for name in asked if (found := table.nearest(name, cutoff=0.8)) is not None]
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else "if its first line is a header, say which columns they are; if it is not, add one"
+    )
+    raise IngestError(f"{table.label} has no column {' or '.join(map(repr, asked))}; {hint}")
+
+
 def check_roles(table: Input, names: list[str], *, count: str | None, person: str | None) -> None:
     """Refuse a column that is given two roles.
 

@@ -96,13 +96,18 @@ class Input:
         return Column(name, f"c{found[0]}", self.types[found[0]])
 
     def _no_such_column(self, name: str, role: str) -> str:
-        by_folded = {written.casefold(): written for written in reversed(self.names)}
-        near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.5)
-        hint = f"did you mean {by_folded[near[0]]!r}?" if near else "say which column it is."
+        near = self.nearest(name, cutoff=0.5)
+        hint = f"did you mean {near!r}?" if near else "say which column it is."
         return (
             f"{self.label} has no column {name!r} for the {role}; {hint} "
             f"Its columns are {_listed(self.names)}"
         )
+
+    def nearest(self, name: str, *, cutoff: float) -> str | None:
+        """The column that is spelt most like this name, if the likeness (0 to 1) is enough."""
+        by_folded = {written.casefold(): written for written in reversed(self.names)}
+        near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=cutoff)
+        return by_folded[near[0]] if near else None
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Do something that reads the table.

@@ -148,6 +148,29 @@ def test_a_missing_column_of_a_csv_is_named_with_the_nearest(read, tmp_path):
         read(path)
 
 
+@pytest.mark.parametrize(
+    "line", ["anna@example.org,001,002,17", "anna@example.org;Oregon;Arizona;17", "17"]
+)
+def test_a_first_line_that_is_no_header_is_not_shown(read, tmp_path, line):
+    path = write(tmp_path / "a.csv", f"{line}\n")
+    with pytest.raises(IngestError, match="no column 'origin' or 'destination'; if its") as error:
+        read(path)
+    assert not [cell for cell in line.replace(";", ",").split(",") if cell in str(error.value)]
+
+
+def test_a_header_in_capitals_is_recognised_as_one(read, tmp_path):
+    path = write(tmp_path / "a.csv", "PERSON,ORIGIN,DESTINATION\nanna,001,002\n")
+    with pytest.raises(IngestError, match=r"did you mean 'ORIGIN'\?$"):
+        read(path)
+
+
+@pytest.mark.parametrize("line", ["home,destination,day", "home,work,count"])
+def test_the_columns_are_listed_if_one_of_them_was_asked_for(read, tmp_path, line):
+    path = write(tmp_path / "a.csv", f"{line}\n001,002,3\n")
+    with pytest.raises(IngestError, match="Its columns are 'home', "):
+        read(path)
+
+
 def test_a_column_name_that_stands_twice_is_seen(read, tmp_path):
     path = write(tmp_path / "a.csv", "origin,destination,origin\n001,002,003\n")
     with pytest.raises(IngestError, match="2 columns 'origin'"):

@@ -23,6 +23,7 @@ from inftda.ingest.rows import (
     COUNT,
     SHOWN_CODES,
     area_lookup,
+    check_header,
     check_roles,
     find_outside,
     lost_codes,
@@ -72,6 +73,7 @@ class Rows:
             IngestError: a column is missing, has two roles, or cannot hold what it should.
         """
         names = [name for name, _ in axes]
+        check_header(table.described, names, count=count, person=person)
         if count == AUTO:
             present = table.described.names
             count = COUNT if COUNT in present and COUNT not in (*names, person) else None

@@ -166,10 +166,12 @@ def _from_csv(session: SparkSession, source: CsvFile) -> Table:
     """All cells as text; nothing is guessed but the separator, from the header."""
     path, label = str(source.path), repr(Path(source.path).name)
     names, separator = _read_header(session, source, label)
-    folded = [name.casefold() for name in names]
-    for name in names:
-        if folded.count(name.casefold()) > 1:
-            raise IngestError(f"{label} has two columns {name!r}; rename one of them")
+    if len({name.casefold() for name in names}) < len(names):
+        # Not which: without a header, the first line is somebody's row.
+        raise IngestError(
+            f"{label} has two columns of the same name; rename one of them, or add a header if "
+            "there is none"
+        )
     fields = [StructField(name, StringType()) for name in names]
     reader = session.read.options(
         header=True,
