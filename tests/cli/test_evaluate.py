@@ -75,6 +75,15 @@ def test_a_truth_that_does_not_fit_the_areas_is_an_error(work, capsys):
     assert not (work / "measures").exists()
 
 
+def test_a_column_that_looks_like_counts_must_be_named(work, capsys):
+    arguments = ["evaluate", "release", "--truth", "flows.csv", "--out", "measures", *COLUMNS[:4]]
+    assert run(arguments) == 2
+    assert "column 'n' of 'flows.csv' may hold counts" in capsys.readouterr().err
+    assert not (work / "measures").exists()
+    assert run([*arguments, "--count", "n"]) == 0
+    assert "trips by column 'n'" in capsys.readouterr().out
+
+
 def test_a_page_is_written_on_demand(work):
     assert evaluate("--out", "measures", "--html", "--quiet") == 0
     page = work / "measures" / "CONFIDENTIAL-evaluation.html"

@@ -102,6 +102,14 @@ Split = Annotated[
         rich_help_panel=_PRIVACY,
     ),
 ]
+Count = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|none",
+        help="Column of counts, none if every row is one trip [default: count, if there is one].",
+        rich_help_panel=_TABLE,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
@@ -132,6 +140,13 @@ def lists(option: str, given: list[str] | None) -> dict[str, list[str]]:
             raise InftdaError(f"{option} must be NAME=VALUE, got {pair!r}")
         mapping.setdefault(name, []).append(value)
     return mapping
+
+
+def count_of(text: str | None) -> str | None:
+    """From the text of --count to what a release takes."""
+    if text is None:
+        return "auto"
+    return None if text == "none" else text
 
 
 def names(text: str | None) -> list[str] | None:

@@ -44,13 +44,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     destination: Annotated[
         str, typer.Option(help="Column where trips end.", rich_help_panel=_TABLE)
     ] = "destination",
-    count: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of counts [default: count if there is one, else one row is one trip].",
-            rich_help_panel=_TABLE,
-        ),
-    ] = None,
+    count: options.Count = None,
     person: Annotated[
         str | None,
         typer.Option(
@@ -145,6 +139,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
 
     if out is None:
         raise typer.BadParameter("give the folder to write to", param_hint="--out")
+    said: list[str] = []
     with LevelProgress(shown=not (quiet or as_json)) as progress:
         made = release(
             _table(flows, sql, database),
@@ -167,7 +162,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             split=options.split_of(split),
             origin=origin,
             destination=destination,
-            count=count or "auto",
+            count=options.count_of(count),
             person=person,
             unplaceable=unplaceable,
             mechanism=mechanism,
@@ -176,13 +171,14 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             engine=_engine(engine, master=master, staging=staging),
             source=_source(not_private_seed),
             progress=progress,
+            say=said.append,
             ledger=ledger,
             dataset=dataset,
         )
     if as_json:
         typer.echo(json.dumps({"out": str(out), **made.manifest.to_dict()}))
     elif not quiet:
-        typer.echo(summary(made, out))
+        typer.echo(summary(made, out, counted="; ".join(said)))
 
 
 def _table(flows: str | None, sql: str | None, database: str | None) -> Any:
@@ -217,8 +213,8 @@ def _source(seed: int | None) -> Any:
     return SeededSource(seed)
 
 
-def summary(release: "Release", out: Path) -> str:
-    """What was done, in plain words."""
+def summary(release: "Release", out: Path, *, counted: str = "") -> str:
+    """What was done, in plain words; `counted` says what a row was taken for."""
     tree = release.tree
     if release.manifest.private:
         promise = [
@@ -243,6 +239,7 @@ def summary(release: "Release", out: Path) -> str:
         total = f"{release.total:,} in all"
     lines = [
         f"Released:   {n_flows:,} {what}, {total}",
+        *([f"Counted:    {counted}"] if counted else []),
         *promise,
         f"Files:      {out}",
         f"Next:       inftda verify {out}",

@@ -4,7 +4,7 @@ The comparison is computed from the true counts and is not private: it must be k
 truth is kept, and never beside the release.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
@@ -75,6 +75,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     destination: str = DESTINATION,
     count: str | None = "auto",
     unplaceable: str | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Counts:
     """The confidential table a release was made from, by the areas of the release.
 
@@ -86,9 +87,10 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         flows: trips or flows, anything `inftda.publish.release` takes.
         origin: name of the column where trips start.
         destination: name of the column where they end.
-        count: name of the column of counts, None for one row a trip.
+        count: name of the column of counts, None for one row a trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop";
             by default "outside" if the release has such an area, else "error".
+        say: called with what a row was taken for, one trip or a count.
 
     Raises:
         IngestError: the table cannot be read by the areas of the release.
@@ -98,7 +100,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     policy: Any = unplaceable or _policy(release)
     # Reading drops rows only for a unit under which a release may drop them.
     unit = PrivacyUnit("add-remove", 1) if policy == "drop" else None
-    leaves = read_leaves(flows, axes, count=count, unplaceable=policy, unit=unit)
+    leaves = read_leaves(flows, axes, count=count, unplaceable=policy, unit=unit, say=say)
     return Counts.from_leaves(release.tree, leaves.areas, leaves.counts)
 
 

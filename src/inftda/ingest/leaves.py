@@ -16,14 +16,14 @@ from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import OUTSIDE
 from inftda.ingest.bounding import Bounding, fetch_bounded
 from inftda.ingest.columns import COUNT_FLAWS, MAX_INT64, Flaw
-from inftda.ingest.rows import AUTO, Rows, check_header, make_axes
+from inftda.ingest.rows import AUTO, Rows, check_header, how_counted, make_axes
 from inftda.ingest.sources import Source, open_source
 from inftda.ingest.workspace import Workspace
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.tables import as_numpy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -60,6 +60,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     unplaceable: Unplaceable = "error",
     outside: str = OUTSIDE,
     random_source: RandomSource | None = None,
+    say: Callable[[str], object] | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
     spill_directory: str | Path | None = None,
@@ -73,7 +74,8 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             compared as text; whole numbers are written out, so codes with leading zeros must
             be text in the source.
         count: the column that says how many trips a row stands for; None if every row is one
-            trip; "auto" takes the column `count` if there is one.
+            trip; "auto" takes the column `count` if there is one, and refuses a table with
+            another column that looks like counts.
         person: the column that tells persons apart; with it, contributions are bounded to
             what `unit` says. Without it, the unit is the custodian's promise.
         unit: who is protected; needed for `person` and for dropping rows.
@@ -81,6 +83,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             "error", "outside" (they go to the area `outside` of that axis), or "drop".
         outside: code of that area; see `Hierarchy.with_outside`.
         random_source: where the choice of a person's trips comes from; secure by default.
+        say: called with what a row was taken for, one trip or a count.
         memory_limit: what DuckDB may hold in memory before it spills to disk, as "4GB".
         threads: how many threads DuckDB uses; all cores by default.
         spill_directory: where to spill; a private directory is made in it and removed again.
@@ -113,6 +116,8 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             table, axes, workspace, outside=outside if unplaceable == "outside" else None
         )
         rows = Rows.of(table, placed_axes, count=count, person=person)
+        if say is not None:
+            say(how_counted(rows.count_name))
         rows = rows.grouped_once(workspace)
         placed = rows.placed(is_dropping=unplaceable == "drop")
         if person is not None and unit is not None:

@@ -19,12 +19,11 @@ from inftda.engines.spark.table import MALFORMED, Table
 from inftda.hierarchy import Hierarchy
 from inftda.ingest.columns import Flaw
 from inftda.ingest.rows import (
-    AUTO,
-    COUNT,
     SHOWN_CODES,
     area_lookup,
     check_header,
     check_roles,
+    count_column,
     find_outside,
     lost_codes,
 )
@@ -74,9 +73,7 @@ class Rows:
         """
         names = [name for name, _ in axes]
         check_header(table.described, names, count=count, person=person)
-        if count == AUTO:
-            present = table.described.names
-            count = COUNT if COUNT in present and COUNT not in (*names, person) else None
+        count = count_column(table.described, names, count=count, person=person)
         check_roles(table.described, names, count=count, person=person)
         selected = [
             columns.area_text(table.column(name, role="area codes"), table.label).alias(f"code_{i}")
