@@ -85,7 +85,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
 
     Args:
         flows: trips (one row each) or flows (with a count column): a CSV or Parquet file,
-            a folder or glob of Parquet files, any table that speaks Arrow, or an `SqlQuery`.
+            a folder or glob of Parquet files, any table that speaks Arrow, an `SqlQuery`, or
+            a `CsvFile` for text in another encoding than UTF-8.
         areas: the public hierarchy of both ends: a file, a table or a `Hierarchy`, columns
             from coarse to fine.
         epsilon: strength of the guarantee; goes with `delta`.

@@ -26,7 +26,7 @@ FILES = {
     "UTF-16 without a mark": ("x.csv", GOOD.encode("utf-16-le"), "no column 'origin'"),
     "UTF-32": ("x.csv", GOOD.encode("utf-32"), "not utf-8 text"),
     "Latin-1 in a cell": ("x.csv", (HEAD + "1,\xe9,3\n").encode("latin-1"), "convert it to UTF-8"),
-    "Latin-1 in the header": ("x.csv", "or\xedgin,b\n".encode("latin-1"), "not utf-8 text"),
+    "Latin-1 in the header": ("x.csv", "or\xedgin,b\n".encode("latin-1"), "by --encoding"),
     "bytes of all values": ("x.csv", bytes(range(256)) * 20, "not utf-8 text"),
     "a zero byte in a count": ("x.csv", HEAD + "1,2,\0003\n", "not a number as count"),
     "a zero byte in the header": ("x.csv", "ori\0gin,destination\n1,2\n", "did you mean"),
@@ -52,6 +52,7 @@ FILES = {
     "an unknown ending": ("x.xlsx", GOOD, "unknown ending"),
     "no ending": ("x", GOOD, "unknown ending"),
     "CSV called .parquet": ("x.parquet", GOOD, "as Parquet"),
+    "Parquet called .csv": ("x.csv", parquet(), "'x.csv' is a Parquet file; call it .parquet"),
     "an empty Parquet file": ("x.parquet", b"", "as Parquet"),
     "Parquet's first bytes": ("x.parquet", b"PAR1" + bytes(100), "as Parquet"),
     "decimal codes": ("x.parquet", parquet(origin=[1.0]), "read it as text"),
@@ -176,6 +177,11 @@ def test_a_database_that_gives_no_trips_is_refused(place, refuse_release, databa
         connection.execute("CREATE TABLE trips (origin, destination)")
     connection.close()
     refuse_release("--sql", query, "--database", database, flows=None, says=says)
+
+
+def test_an_encoding_of_a_query_is_refused(refuse_release):
+    query = ("--sql", "SELECT 1", "--database", "sqlite:///trips.db")
+    refuse_release(*query, "--encoding", "latin-1", flows=None, says="--encoding")
 
 
 def test_a_password_is_not_repeated(refuse):

@@ -84,6 +84,19 @@ def test_a_column_that_looks_like_counts_must_be_named(work, capsys):
     assert "trips by column 'n'" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_text_in_another_encoding_is_released_and_compared(work, encoding, capsys):
+    (work / "areas.csv").write_text("town\nForlì\nRimini\n", encoding="utf-8")
+    text = "origin,destination,count\nForlì,Rimini,700\n"
+    (work / "old.csv").write_text(text, encoding=encoding)
+    release = ["release", "old.csv", "--areas", "areas.csv", "--epsilon", "1", "--delta", "1e-6"]
+    assert run([*release, "--out", "new"]) == 2
+    assert "say which encoding it has" in capsys.readouterr().err
+    assert run([*release, "--out", "new", "--encoding", encoding]) == 0
+    evaluate = ["evaluate", "new", "--truth", "old.csv", "--out", "measures", "--json"]
+    assert run([*evaluate, "--encoding", encoding]) == 0
+
+
 def test_a_page_is_written_on_demand(work):
     assert evaluate("--out", "measures", "--html", "--quiet") == 0
     page = work / "measures" / "CONFIDENTIAL-evaluation.html"

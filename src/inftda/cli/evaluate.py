@@ -26,6 +26,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     origin: Annotated[str, typer.Option(help="Column where trips start.")] = "origin",
     destination: Annotated[str, typer.Option(help="Column where trips end.")] = "destination",
     count: options.Count = None,
+    encoding: options.Encoding = None,
     unplaceable: Annotated[
         str | None,
         typer.Option(
@@ -48,7 +49,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     with Meter("levels", shown=not (quiet or as_json)) as progress:
         counts = read_truth(
             release,
-            truth,
+            options.table_at(truth, encoding),
             origin=origin,
             destination=destination,
             count=options.count_of(count),

@@ -110,6 +110,14 @@ Count = Annotated[
         rich_help_panel=_TABLE,
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="utf-8|utf-16|latin-1",
+        help="How the text of a CSV table is encoded [default: utf-8].",
+        rich_help_panel=_TABLE,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
@@ -140,6 +148,15 @@ def lists(option: str, given: list[str] | None) -> dict[str, list[str]]:
             raise InftdaError(f"{option} must be NAME=VALUE, got {pair!r}")
         mapping.setdefault(name, []).append(value)
     return mapping
+
+
+def table_at(path: str, encoding: str | None) -> Any:
+    """The confidential table in a file, with what is said of its text."""
+    if encoding is None:
+        return path
+    from inftda.ingest import CsvFile  # noqa: PLC0415 - DuckDB
+
+    return CsvFile(path, encoding=encoding)
 
 
 def count_of(text: str | None) -> str | None:

@@ -45,6 +45,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
         str, typer.Option(help="Column where trips end.", rich_help_panel=_TABLE)
     ] = "destination",
     count: options.Count = None,
+    encoding: options.Encoding = None,
     person: Annotated[
         str | None,
         typer.Option(
@@ -142,7 +143,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     said: list[str] = []
     with LevelProgress(shown=not (quiet or as_json)) as progress:
         made = release(
-            _table(flows, sql, database),
+            _table(flows, sql, database, encoding),
             areas,
             out=out,
             force=force,
@@ -181,14 +182,16 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
         typer.echo(summary(made, out, counted="; ".join(said)))
 
 
-def _table(flows: str | None, sql: str | None, database: str | None) -> Any:
+def _table(flows: str | None, sql: str | None, database: str | None, encoding: str | None) -> Any:
     if sql is None and database is None and flows is not None:
-        return flows
+        return options.table_at(flows, encoding)
     if flows is not None or sql is None or database is None:
         raise typer.BadParameter(
             "give either a file of trips or flows, or both --sql and --database",
             param_hint="FLOWS",
         )
+    if encoding is not None:
+        raise typer.BadParameter("is for CSV files; leave it out", param_hint="--encoding")
     from inftda.ingest import SqlQuery  # noqa: PLC0415 - DuckDB
 
     return SqlQuery(sql, database)

@@ -153,7 +153,7 @@ def open_source(source: Source, workspace: Workspace) -> Input:
         workspace.on_close(close)
         return _from_arrow(reader, workspace, label="the SQL query", kind="sql")
     if isinstance(source, CsvFile):
-        return _from_csv(_find_files(source.path), source)
+        return _from_csv(_find_csv(source.path), source)
     if isinstance(source, str | Path):
         return _from_path(source, workspace)
     return _from_table(source, workspace)
@@ -265,6 +265,18 @@ def _skip(schema: list[dict[str, Any]], position: int) -> int:
         pending += (schema[position]["num_children"] or 0) - 1
         position += 1
     return position
+
+
+def _find_csv(path: str | Path) -> list[Path]:
+    """As `_find_files`, for what is said to be CSV.
+
+    Raises:
+        IngestError: it is something else.
+    """
+    files = _find_files(path)
+    if _kind(files[0]) != "csv":
+        raise IngestError(f"{_label(path)} is Parquet, which needs no encoding; leave it out")
+    return files
 
 
 def _find_files(path: str | Path) -> list[Path]:

@@ -3,6 +3,8 @@
 import gzip
 import traceback
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import IngestError
@@ -79,6 +81,27 @@ def test_the_wrong_encoding_is_one_clear_error_near_the_top_and_far_down(read, t
         with pytest.raises(IngestError, match=r"'a.csv' is not utf-8 text; say which") as error:
             read(path)
         assert error.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("UTF-8", "utf-8"), ("utf8", "utf-8"), ("UTF16", "utf-16"), ("ISO-8859-1", "latin-1")],
+)
+def test_an_encoding_may_go_by_its_other_names(tmp_path, name, known):
+    assert CsvFile(tmp_path / "a.csv", encoding=name).encoding == known
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_parquet_that_is_read_as_text_is_recognised(read, tmp_path, name, encoding):
+    pq.write_table(pa.table({"origin": ["001"], "destination": ["002"]}), tmp_path / name)
+    with pytest.raises(IngestError, match=f"'{name}' is (a )?Parquet"):
+        read(CsvFile(tmp_path / name, encoding=encoding))
+
+
+def test_a_header_may_begin_like_parquet(read, tmp_path, towns):
+    path = write(tmp_path / "a.csv", "PAR1,PAR2\n001,002\n")
+    assert read(path, axes=[("PAR1", towns), ("PAR2", towns)]) == {("001", "002"): 1}
 
 
 def test_an_encoding_nobody_knows_is_refused_before_reading(tmp_path):

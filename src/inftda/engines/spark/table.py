@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from inftda.engines.spark.files import list_files
 from inftda.engines.spark.session import SPARK_ERRORS
 from inftda.errors import IngestError
-from inftda.ingest.csv_file import CsvFile, split_header
+from inftda.ingest.csv_file import CsvFile, refuse_parquet, split_header
 from inftda.ingest.sources import Column, Input
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS
 
@@ -197,6 +197,7 @@ def _read_header(session: SparkSession, source: CsvFile, label: str) -> tuple[li
     row = attempt(label, lambda: lines.csv(str(source.path)).head())
     if row is None or not (row[0] or "").strip():
         raise IngestError(f"{label} is empty; give a table with a header and rows")
+    refuse_parquet(row[0], label)
     return split_header(row[0].lstrip("\ufeff"), source.delimiter)
 
 
