@@ -99,7 +99,7 @@ def test_a_table_that_cannot_be_counted_is_refused(refuse_release, write, what):
         ("0x1F", "not a number"),
         ("1_000", "not a number"),
         ("1e3", "not a number"),
-        ("1,000", "not a number"),
+        ("1,000", "without separators"),
         ("1 000", "not a number"),
         ("NULL", "not a number"),
         ("\uff11\uff12", "not a number"),  # digits as wide as Chinese signs
@@ -125,7 +125,7 @@ def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, c
     ("rows", "person", "says"),
     [
         ("origin,destination\n1,2\n", "who", "no column 'who'"),
-        ("origin,destination,who\n1,2,\n", "who", "name no person"),
+        ("origin,destination,who\n1,2,\n", "who", "1 row of 'x.csv' names no person"),
         ("origin,destination,who\n1,2,a\n1,2,a\n", "who", "exactly 1 trip"),
         ("origin,destination\n1,2\n", "origin", "given twice"),
     ],
@@ -144,6 +144,7 @@ def test_persons_that_cannot_be_told_apart_are_refused(refuse_release, write, ro
         ("differing", "another header"),
         ("", "check the path"),
         ("x\n.csv", "check the path"),
+        ("/dev/null", "a pipe or a device"),
     ],
 )
 def test_a_path_without_one_table_is_refused(place, refuse_release, write, flows, says):
@@ -154,6 +155,13 @@ def test_a_path_without_one_table_is_refused(place, refuse_release, write, flows
     write("differing/a.csv", GOOD)
     write("differing/b.csv", "origin,destination\n1,2\n")
     refuse_release("--quiet", flows=flows or "*.nothing", says=says)
+
+
+def test_a_pipe_is_refused_and_not_said_to_be_missing(shell):
+    options = ("--epsilon", 1, "--delta", 1e-8, "--areas", "areas.csv", "--out", "out")
+    done = shell("release", "/dev/stdin", *options, input=GOOD)
+    assert done.code == 2
+    assert "write it to a file first" in done.err
 
 
 @pytest.mark.parametrize(

@@ -219,17 +219,22 @@ def flaw_message(
         count_name: its count column.
         lost: for rows that cannot be placed, the codes that are unknown.
     """
-    found = f"{'1 row' if n_rows == 1 else f'{n_rows:,} rows'} of {label}"
+    is_one = n_rows == 1
+    found = f"{'1 row' if is_one else f'{n_rows:,} rows'} of {label}"
     if flaw is Flaw.UNPLACEABLE:
         return (
             f"{found} cannot be placed: {lost}. Add the "
             "areas to the hierarchy, mend the rows, or choose what to do with them (unplaceable)"
         )
     if flaw is Flaw.NOBODY:
-        return f"{found} name no person; give every row a person, or leave out the person column"
+        return (
+            f"{found} {'names' if is_one else 'name'} no person; give every row a person, or leave "
+            "out the person column"
+        )
+    digits = " in digits, without separators" if flaw is Flaw.TEXT else ""
     return (
-        f"{found} have {COUNT_FLAWS[flaw]} in column {count_name!r}; counts "
-        "must be whole numbers from 0 up (or choose another count column)"
+        f"{found} {'has' if is_one else 'have'} {COUNT_FLAWS[flaw]} in column {count_name!r}; "
+        f"counts must be whole numbers from 0 up{digits} (or choose another count column)"
     )
 
 

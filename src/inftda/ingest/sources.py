@@ -126,8 +126,8 @@ class Input:
         """What went wrong while reading, without a cell of the table in it."""
         if isinstance(failure, duckdb.OutOfMemoryException):
             return (
-                f"memory or disk space ran out while reading {self.label}; raise memory_limit "
-                "or give a spill_directory with more space"
+                f"memory or disk space ran out while reading {self.label}; set TMPDIR to a folder "
+                "on a disk with more space, or use a machine with more memory"
             )
         if self.kind == "csv":
             return csv_file.explain(str(failure), self.label, self.encoding)
@@ -172,6 +172,8 @@ def _from_table(table: Any, workspace: Workspace) -> Input:
     elif isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif type(table).__module__.startswith(("pandas", "polars")):
+        if hasattr(table, "collect"):
+            raise IngestError(f"a {type(table).__name__} is not computed yet; collect() it first")
         table = _to_arrow(table)
     elif not isinstance(table, pa.Table | pa.RecordBatchReader):
         if not hasattr(table, "__arrow_c_stream__"):
@@ -290,6 +292,11 @@ def _find_files(path: str | Path) -> list[Path]:
         files = [place]
     elif place.is_dir():
         files = [file for file in sorted(place.rglob("*")) if _is_data(file, place)]
+    elif place.exists():
+        raise IngestError(
+            f"{str(path)!r} is a pipe or a device, and a table is read more than once; write it to "
+            "a file first"
+        )
     else:
         files = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute patterns
         files = [file for file in files if file.is_file()]

@@ -121,7 +121,7 @@ def test_cells_that_are_blank_are_missing(read, tmp_path):
     with pytest.raises(IngestError, match=r"2 rows of 'a.csv' cannot be placed: missing origin"):
         read(path)
     path = write(tmp_path / "b.csv", "origin,destination,count\n001,002,\n")
-    with pytest.raises(IngestError, match=r"1 row of 'b.csv' have no count in column 'count'"):
+    with pytest.raises(IngestError, match=r"1 row of 'b.csv' has no count in column 'count'"):
         read(path)
 
 

@@ -250,9 +250,9 @@ def doubles(*values):
     ("counts", "flaw"),
     [
         (pa.array([1, None, None]), "2 rows of the table have no count"),
-        (pa.array([1, -3, 4]), "1 row of the table have a negative count"),
+        (pa.array([1, -3, 4]), "1 row of the table has a negative count"),
         (pa.array([2**63, 1, 1], pa.uint64()), "a count beyond"),
-        (doubles(1, 2.5, 3), "1 row of the table have a fractional count"),
+        (doubles(1, 2.5, 3), "1 row of the table has a fractional count"),
         (doubles(1, float("nan"), 3), "NaN or infinity"),
         (doubles(1, float("inf"), 3), "NaN or infinity"),
         (doubles(1, float("-inf"), 3), "NaN or infinity"),

@@ -168,9 +168,13 @@ def _check(summary: _Summary, rows: Rows) -> None:
     """Report the first kind of flaw there is, with the number of rows that have it."""
     if BAD_LINE in summary.flaws:
         n = summary.flaws[BAD_LINE]
+        found = (
+            f"1 line of {rows.table.label} has"
+            if n == 1
+            else f"{n:,} lines of {rows.table.label} have"
+        )
         raise IngestError(
-            f"{'1 line' if n == 1 else f'{n:,} lines'} of {rows.table.label} have another number "
-            "of cells than the header, or an open quote; mend them"
+            f"{found} another number of cells than the header, or an open quote; mend the file"
         )
     if summary.flaws:
         flaw = Flaw(min(summary.flaws))
