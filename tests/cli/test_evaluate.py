@@ -97,6 +97,22 @@ def test_text_in_another_encoding_is_released_and_compared(work, encoding, capsy
     assert run([*evaluate, "--encoding", encoding]) == 0
 
 
+def test_another_table_is_refused_as_truth_without_its_total(work, capsys):
+    (work / "flows.csv").write_text(FLOWS.replace("700", "70123"))
+    assert evaluate("--out", "measures") == 2
+    said = capsys.readouterr().err
+    assert "another total" in said
+    assert "70" not in said
+    assert not (work / "measures").exists()
+
+
+def test_an_empty_table_that_was_released_is_compared(work):
+    (work / "empty.csv").write_text("origin,destination,count\n")
+    release = ["release", "empty.csv", "--areas", "areas.csv", "--neighbours", "add-remove"]
+    assert run([*release, "--epsilon", "1", "--delta", "1e-6", "--out", "new"]) == 0
+    assert run(["evaluate", "new", "--truth", "empty.csv", "--out", "measures", "--html"]) == 0
+
+
 def test_a_page_is_written_on_demand(work):
     assert evaluate("--out", "measures", "--html", "--quiet") == 0
     page = work / "measures" / "CONFIDENTIAL-evaluation.html"
