@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inftda.errors import InftdaError as InftdaError
     from inftda.hierarchy import Hierarchy as Hierarchy
+    from inftda.ingest import CsvFile as CsvFile
     from inftda.ingest import SqlQuery as SqlQuery
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Axis": "inftda.tree",
+    "CsvFile": "inftda.ingest",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",
     "DiscreteLaplace": "inftda.noise.discrete_laplace",
     "Hierarchy": "inftda.hierarchy",

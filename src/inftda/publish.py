@@ -4,7 +4,7 @@ Data goes one way: tables, counts, plan, level steps, release. What is asked for
 before the data is touched, and the plan before any noise is drawn.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -77,6 +77,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     engine: "str | Engine | Cluster" = "local",
     source: "RandomSource | None" = None,
     progress: "Progress | None" = None,
+    say: Callable[[str], object] | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
 ) -> Release:
@@ -84,7 +85,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
 
     Args:
         flows: trips (one row each) or flows (with a count column): a CSV or Parquet file,
-            a folder or glob of Parquet files, any table that speaks Arrow, or an `SqlQuery`.
+            a folder or glob of Parquet files, any table that speaks Arrow, an `SqlQuery`, or
+            a `CsvFile` for text in another encoding than UTF-8.
         areas: the public hierarchy of both ends: a file, a table or a `Hierarchy`, columns
             from coarse to fine.
         epsilon: strength of the guarantee; goes with `delta`.
@@ -95,7 +97,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         origin: name of the column where trips start.
         destination: name of the column where they end.
         count: name of the column of counts, None for one row a trip; "auto" takes `count`
-            if there is such a column.
+            if there is such a column, and refuses another that looks like counts.
         person: name of the column that tells people apart; at most `trips` of each are kept.
         origin_areas: hierarchy of the origins, if it is not that of the destinations.
         destination_areas: likewise.
@@ -117,6 +119,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         source: random bits; secure by default. A seeded source makes a release that
             promises nothing and says so.
         progress: called with level name, work done and work in all.
+        say: called with what a row of the table was taken for, one trip or a count.
         ledger: charge the release to a data set of this ledger before its noise is drawn;
             it stays charged whatever happens then.
         dataset: name of that data set.
@@ -166,7 +169,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         job = _Job(shape, plan, chosen, noise, local, started, source, progress, charge)
         columns = {ORIGIN: origin, DESTINATION: destination}
         counts = job.read(
-            flows, columns, count=count, person=person, unit=unit, unplaceable=unplaceable
+            flows, columns, count=count, person=person, unit=unit, unplaceable=unplaceable, say=say
         )
         return job.publish(counts, out, force=force)
 

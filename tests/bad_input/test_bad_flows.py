@@ -26,7 +26,7 @@ FILES = {
     "UTF-16 without a mark": ("x.csv", GOOD.encode("utf-16-le"), "no column 'origin'"),
     "UTF-32": ("x.csv", GOOD.encode("utf-32"), "not utf-8 text"),
     "Latin-1 in a cell": ("x.csv", (HEAD + "1,\xe9,3\n").encode("latin-1"), "convert it to UTF-8"),
-    "Latin-1 in the header": ("x.csv", "or\xedgin,b\n".encode("latin-1"), "not utf-8 text"),
+    "Latin-1 in the header": ("x.csv", "or\xedgin,b\n".encode("latin-1"), "by --encoding"),
     "bytes of all values": ("x.csv", bytes(range(256)) * 20, "not utf-8 text"),
     "a zero byte in a count": ("x.csv", HEAD + "1,2,\0003\n", "not a number as count"),
     "a zero byte in the header": ("x.csv", "ori\0gin,destination\n1,2\n", "did you mean"),
@@ -52,6 +52,7 @@ FILES = {
     "an unknown ending": ("x.xlsx", GOOD, "unknown ending"),
     "no ending": ("x", GOOD, "unknown ending"),
     "CSV called .parquet": ("x.parquet", GOOD, "as Parquet"),
+    "Parquet called .csv": ("x.csv", parquet(), "'x.csv' is a Parquet file; call it .parquet"),
     "an empty Parquet file": ("x.parquet", b"", "as Parquet"),
     "Parquet's first bytes": ("x.parquet", b"PAR1" + bytes(100), "as Parquet"),
     "decimal codes": ("x.parquet", parquet(origin=[1.0]), "read it as text"),
@@ -98,7 +99,7 @@ def test_a_table_that_cannot_be_counted_is_refused(refuse_release, write, what):
         ("0x1F", "not a number"),
         ("1_000", "not a number"),
         ("1e3", "not a number"),
-        ("1,000", "not a number"),
+        ("1,000", "without separators"),
         ("1 000", "not a number"),
         ("NULL", "not a number"),
         ("\uff11\uff12", "not a number"),  # digits as wide as Chinese signs
@@ -124,7 +125,7 @@ def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, c
     ("rows", "person", "says"),
     [
         ("origin,destination\n1,2\n", "who", "no column 'who'"),
-        ("origin,destination,who\n1,2,\n", "who", "name no person"),
+        ("origin,destination,who\n1,2,\n", "who", "1 row of 'x.csv' names no person"),
         ("origin,destination,who\n1,2,a\n1,2,a\n", "who", "exactly 1 trip"),
         ("origin,destination\n1,2\n", "origin", "given twice"),
     ],
@@ -143,6 +144,7 @@ def test_persons_that_cannot_be_told_apart_are_refused(refuse_release, write, ro
         ("differing", "another header"),
         ("", "check the path"),
         ("x\n.csv", "check the path"),
+        ("/dev/null", "a pipe or a device"),
     ],
 )
 def test_a_path_without_one_table_is_refused(place, refuse_release, write, flows, says):
@@ -153,6 +155,13 @@ def test_a_path_without_one_table_is_refused(place, refuse_release, write, flows
     write("differing/a.csv", GOOD)
     write("differing/b.csv", "origin,destination\n1,2\n")
     refuse_release("--quiet", flows=flows or "*.nothing", says=says)
+
+
+def test_a_pipe_is_refused_and_not_said_to_be_missing(shell):
+    options = ("--epsilon", 1, "--delta", 1e-8, "--areas", "areas.csv", "--out", "out")
+    done = shell("release", "/dev/stdin", *options, input=GOOD)
+    assert done.code == 2
+    assert "write it to a file first" in done.err
 
 
 @pytest.mark.parametrize(
@@ -176,6 +185,11 @@ def test_a_database_that_gives_no_trips_is_refused(place, refuse_release, databa
         connection.execute("CREATE TABLE trips (origin, destination)")
     connection.close()
     refuse_release("--sql", query, "--database", database, flows=None, says=says)
+
+
+def test_an_encoding_of_a_query_is_refused(refuse_release):
+    query = ("--sql", "SELECT 1", "--database", "sqlite:///trips.db")
+    refuse_release(*query, "--encoding", "latin-1", flows=None, says="--encoding")
 
 
 def test_a_password_is_not_repeated(refuse):

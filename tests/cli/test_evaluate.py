@@ -75,6 +75,44 @@ def test_a_truth_that_does_not_fit_the_areas_is_an_error(work, capsys):
     assert not (work / "measures").exists()
 
 
+def test_a_column_that_looks_like_counts_must_be_named(work, capsys):
+    arguments = ["evaluate", "release", "--truth", "flows.csv", "--out", "measures", *COLUMNS[:4]]
+    assert run(arguments) == 2
+    assert "column 'n' of 'flows.csv' may hold counts" in capsys.readouterr().err
+    assert not (work / "measures").exists()
+    assert run([*arguments, "--count", "n"]) == 0
+    assert "trips by column 'n'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_text_in_another_encoding_is_released_and_compared(work, encoding, capsys):
+    (work / "areas.csv").write_text("town\nForlì\nRimini\n", encoding="utf-8")
+    text = "origin,destination,count\nForlì,Rimini,700\n"
+    (work / "old.csv").write_text(text, encoding=encoding)
+    release = ["release", "old.csv", "--areas", "areas.csv", "--epsilon", "1", "--delta", "1e-6"]
+    assert run([*release, "--out", "new"]) == 2
+    assert "say which encoding it has" in capsys.readouterr().err
+    assert run([*release, "--out", "new", "--encoding", encoding]) == 0
+    evaluate = ["evaluate", "new", "--truth", "old.csv", "--out", "measures", "--json"]
+    assert run([*evaluate, "--encoding", encoding]) == 0
+
+
+def test_another_table_is_refused_as_truth_without_its_total(work, capsys):
+    (work / "flows.csv").write_text(FLOWS.replace("700", "70123"))
+    assert evaluate("--out", "measures") == 2
+    said = capsys.readouterr().err
+    assert "another total" in said
+    assert "70" not in said
+    assert not (work / "measures").exists()
+
+
+def test_an_empty_table_that_was_released_is_compared(work):
+    (work / "empty.csv").write_text("origin,destination,count\n")
+    release = ["release", "empty.csv", "--areas", "areas.csv", "--neighbours", "add-remove"]
+    assert run([*release, "--epsilon", "1", "--delta", "1e-6", "--out", "new"]) == 0
+    assert run(["evaluate", "new", "--truth", "empty.csv", "--out", "measures", "--html"]) == 0
+
+
 def test_a_page_is_written_on_demand(work):
     assert evaluate("--out", "measures", "--html", "--quiet") == 0
     page = work / "measures" / "CONFIDENTIAL-evaluation.html"

@@ -29,6 +29,28 @@ def test_a_release_writes_three_files_and_says_what_is_protected(country, cli, t
     assert sum(flows["flow"].to_pylist()) == 5_000
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [((), "trips by column 'count'"), (("--count", "none"), "one row is one trip")],
+)
+def test_it_is_said_what_a_row_was_taken_for(country, cli, tmp_path, options, said):
+    given = ("release", country.flows, "--areas", country.areas, *BUDGET, *options)
+    done = cli(*given, "--out", tmp_path / "out")
+    assert f"\nCounted:    {said}\n" in done.out
+    expected = country.made.flows().num_rows if options else 5_000
+    assert sum(pq.read_table(tmp_path / "out/flows.parquet")["flow"].to_pylist()) == expected
+
+
+def test_a_column_that_looks_like_counts_stops_a_release(cli, tmp_path):
+    (tmp_path / "areas.csv").write_text("town\n1\n2\n")
+    (tmp_path / "flows.csv").write_text("origin,destination,Count\n1,2,70\n")
+    given = ("release", tmp_path / "flows.csv", "--areas", tmp_path / "areas.csv", *BUDGET)
+    done = cli(*given, "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "column 'Count' of 'flows.csv' may hold counts" in done.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_json_is_one_object_on_standard_output(country, cli, tmp_path):
     out = tmp_path / "out"
     done = cli("release", country.flows, "--areas", country.areas, *BUDGET, "--out", out, "--json")

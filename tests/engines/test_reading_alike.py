@@ -108,6 +108,7 @@ BAD = {
     "lists as codes": flows(origin=[["1"], ["2"]]),
     "no such column": pa.table({"Origin": ["1"], "destination": ["2"]}),
     "no rows": flows().slice(0, 0),
+    "a column like counts": flows(Count=[3, 4]),
     "only zeros": flows(count=[0, 0]),
     "counts beyond 2^63 in all": flows(count=[2**62, 2**62 + 2**61]),
 }
@@ -153,6 +154,26 @@ def test_wrong_options_are_refused_in_the_same_words(spark, table, options):
     local, cluster = read_both(spark, table, **options)
     assert isinstance(local, tuple)
     assert cluster == local
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["anna@example.org,1,2,17\n", "origin,destination,Trips\n1,2,7\n", "home,work,count\n1,2,7\n"],
+)
+def test_bad_headers_are_refused_in_the_same_words(spark, tmp_path, text):
+    (tmp_path / "flows.csv").write_text(text)
+    local, cluster = read_both(spark, tmp_path / "flows.csv")
+    assert isinstance(local, tuple)
+    assert cluster == local
+    assert "anna" not in local[1]
+
+
+@pytest.mark.parametrize("count", ["auto", None])
+def test_what_a_row_was_taken_for_is_said_in_the_same_words(spark, count):
+    heard = []
+    read_both(spark, flows(count=[3, 4]), count=count, say=heard.append)
+    assert len(heard) == 2
+    assert heard[0] == heard[1]
 
 
 def test_no_message_quotes_a_count_or_a_person(spark):

@@ -43,14 +43,14 @@ def test_flows_are_summed(database):
 def test_contributions_are_bounded(database):
     unit = PrivacyUnit("add-remove", trips=2)
     query = SqlQuery("SELECT * FROM trips", database)
-    leaves = read_leaves(query, AXES, person="person", unit=unit)
+    leaves = read_leaves(query, AXES, count=None, person="person", unit=unit)
     assert leaves.counts.sum() == 2000
 
 
 def test_a_relative_path_is_taken_from_the_working_directory(database, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     relative = "sqlite:///" + database.rpartition("/")[2]
-    leaves = read_leaves(SqlQuery("SELECT * FROM trips", relative), AXES)
+    leaves = read_leaves(SqlQuery("SELECT * FROM trips", relative), AXES, count=None)
     assert leaves.counts.sum() == N_ROWS
 
 
@@ -63,7 +63,7 @@ def test_unknown_areas_are_named_although_the_stream_is_gone(database):
 def test_a_query_that_writes_is_refused(database):
     with pytest.raises(IngestError, match="readonly"):
         read_leaves(SqlQuery("DELETE FROM trips", database), AXES)
-    leaves = read_leaves(SqlQuery("SELECT * FROM trips", database), AXES)
+    leaves = read_leaves(SqlQuery("SELECT * FROM trips", database), AXES, count=None)
     assert leaves.counts.sum() == N_ROWS
 
 
@@ -99,7 +99,7 @@ def test_a_stream_that_fails_half_way_is_one_clear_error_without_its_cells(datab
 
 
 def test_the_database_is_closed_afterwards(database, tmp_path):
-    read_leaves(SqlQuery("SELECT * FROM trips", database), AXES)
+    read_leaves(SqlQuery("SELECT * FROM trips", database), AXES, count=None)
     with pytest.raises(IngestError):
         read_leaves(SqlQuery("SELECT 'X' AS origin, 'X' AS destination", database), AXES)
     path = next(tmp_path.glob("*.db"))

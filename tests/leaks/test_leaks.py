@@ -354,6 +354,7 @@ BAD_TABLES = {
     "an unknown area": f"origin,destination,person,count\n9,2,{NAME},{NUMBER}\n",
     "no area": f"origin,destination,person,count\n,2,{NAME},{NUMBER}\n",
     "two columns of one name": f"origin,origin,person,count\n1,2,{NAME},{NUMBER}\n",
+    "no header": f"1,2,{NAME},{NUMBER}\n",
 }
 
 

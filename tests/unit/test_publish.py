@@ -134,9 +134,9 @@ def test_areas_of_every_kind_of_table(areas):
 def test_columns_may_have_other_names():
     renamed = FLOWS.rename_columns(["von", "nach", "n"])
     assert cells(in_memory(renamed, origin="von", destination="nach", count="n")) == TRUTH
-    # Without its name a column of counts is not guessed: one row is one trip.
-    trips = in_memory(renamed, origin="von", destination="nach")
-    assert cells(trips) == dict.fromkeys(TRUTH, 1)
+    # Without its name a column of counts is not guessed, nor passed over.
+    with pytest.raises(IngestError, match="'n' of the table may hold counts"):
+        in_memory(renamed, origin="von", destination="nach")
 
 
 def test_a_column_of_counts_can_be_left_alone():
@@ -529,9 +529,10 @@ def test_the_function_and_the_command_have_the_same_words():
     from inftda.cli.release import command  # noqa: PLC0415
 
     of_function, of_command = (set(inspect.signature(f).parameters) for f in (release, command))
-    only_in_python = {"source", "progress"}
+    only_in_python = {"source", "progress", "say"}
     only_on_the_command_line = {
-        "sql", "database", "master", "staging", "not_private_seed", "quiet", "as_json", "config",
+        "sql", "database", "encoding", "master", "staging", "not_private_seed", "quiet", "as_json",
+        "config",
     }  # fmt: skip
     assert of_function - of_command == only_in_python
     assert of_command - of_function == only_on_the_command_line

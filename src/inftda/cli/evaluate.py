@@ -25,10 +25,8 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     out: Annotated[Path, typer.Option(help="Folder for the measures; not in a release.")],
     origin: Annotated[str, typer.Option(help="Column where trips start.")] = "origin",
     destination: Annotated[str, typer.Option(help="Column where trips end.")] = "destination",
-    count: Annotated[
-        str | None,
-        typer.Option(help="Column of counts [default: count if there is one, else 1 a row]."),
-    ] = None,
+    count: options.Count = None,
+    encoding: options.Encoding = None,
     unplaceable: Annotated[
         str | None,
         typer.Option(
@@ -47,14 +45,16 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
 
     check_outside(out, folder)
     release = open_release(folder)
+    said: list[str] = []
     with Meter("levels", shown=not (quiet or as_json)) as progress:
         counts = read_truth(
             release,
-            truth,
+            options.table_at(truth, encoding),
             origin=origin,
             destination=destination,
-            count=count or "auto",
+            count=options.count_of(count),
             unplaceable=unplaceable,
+            say=said.append,
         )
         comparison = compare(release, counts, progress=progress)
     page = _page(release, counts, comparison) if html else None
@@ -62,7 +62,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     if as_json:
         typer.echo(json.dumps(comparison.to_dict(), ensure_ascii=False))
     elif not quiet:
-        typer.echo(summary(comparison))
+        typer.echo(summary(comparison, counted="; ".join(said)))
         typer.echo(f"\nWritten, for your eyes only: {', '.join(map(str, files))}")
 
 
@@ -77,8 +77,8 @@ def _page(
     return lambda path: write_confidential_page(release, true_flows, measures, path)
 
 
-def summary(comparison: "Comparison") -> str:
-    """The main measures of every level, side by side."""
+def summary(comparison: "Comparison", *, counted: str) -> str:
+    """The main measures of every level, side by side; `counted` says what a row was taken for."""
     from inftda.evaluate.comparison import NOTICE  # noqa: PLC0415 - help must be instant
 
     head = ("level", "cells", "max error", "mean error*", "FDR", "FNR", "common part", "top 100**")
@@ -106,5 +106,6 @@ def summary(comparison: "Comparison") -> str:
     notes = [
         "*  over cells that are not zero in both tables",
         "** mean relative error of the 100 largest true flows",
+        f"The truth was counted so: {counted}.",
     ]
     return "\n".join([NOTICE, "", *lines, "", *notes])

@@ -102,6 +102,22 @@ Split = Annotated[
         rich_help_panel=_PRIVACY,
     ),
 ]
+Count = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|none",
+        help="Column of counts, none if every row is one trip [default: count, if there is one].",
+        rich_help_panel=_TABLE,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="utf-8|utf-16|latin-1",
+        help="How the text of a CSV table is encoded [default: utf-8].",
+        rich_help_panel=_TABLE,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
@@ -132,6 +148,22 @@ def lists(option: str, given: list[str] | None) -> dict[str, list[str]]:
             raise InftdaError(f"{option} must be NAME=VALUE, got {pair!r}")
         mapping.setdefault(name, []).append(value)
     return mapping
+
+
+def table_at(path: str, encoding: str | None) -> Any:
+    """The confidential table in a file, with what is said of its text."""
+    if encoding is None:
+        return path
+    from inftda.ingest import CsvFile  # noqa: PLC0415 - DuckDB
+
+    return CsvFile(path, encoding=encoding)
+
+
+def count_of(text: str | None) -> str | None:
+    """From the text of --count to what a release takes."""
+    if text is None:
+        return "auto"
+    return None if text == "none" else text
 
 
 def names(text: str | None) -> list[str] | None:

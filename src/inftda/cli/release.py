@@ -47,13 +47,8 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     destination: Annotated[
         str, typer.Option(help="Column where trips end.", rich_help_panel=_TABLE)
     ] = "destination",
-    count: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of counts [default: count if there is one, else one row is one trip].",
-            rich_help_panel=_TABLE,
-        ),
-    ] = None,
+    count: options.Count = None,
+    encoding: options.Encoding = None,
     person: Annotated[
         str | None,
         typer.Option(
@@ -148,10 +143,11 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
 
     if out is None:
         raise typer.BadParameter("give the folder to write to", param_hint="--out")
+    said: list[str] = []
     with _telling_what_is_published(out):
         with LevelProgress(shown=not (quiet or as_json)) as progress:
             made = release(
-                _table(flows, sql, database),
+                _table(flows, sql, database, encoding),
                 areas,
                 out=out,
                 force=force,
@@ -171,7 +167,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 split=options.split_of(split),
                 origin=origin,
                 destination=destination,
-                count=count or "auto",
+                count=options.count_of(count),
                 person=person,
                 unplaceable=unplaceable,
                 mechanism=mechanism,
@@ -180,13 +176,14 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 engine=_engine(engine, master=master, staging=staging),
                 source=_source(not_private_seed),
                 progress=progress,
+                say=said.append,
                 ledger=ledger,
                 dataset=dataset,
             )
         if as_json:
             typer.echo(json.dumps({"out": str(out), **made.manifest.to_dict()}))
         elif not quiet:
-            typer.echo(summary(made, out))
+            typer.echo(summary(made, out, counted="; ".join(said)))
 
 
 @contextmanager
@@ -214,14 +211,16 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _table(flows: str | None, sql: str | None, database: str | None) -> Any:
+def _table(flows: str | None, sql: str | None, database: str | None, encoding: str | None) -> Any:
     if sql is None and database is None and flows is not None:
-        return flows
+        return options.table_at(flows, encoding)
     if flows is not None or sql is None or database is None:
         raise typer.BadParameter(
             "give either a file of trips or flows, or both --sql and --database",
             param_hint="FLOWS",
         )
+    if encoding is not None:
+        raise typer.BadParameter("is for CSV files; leave it out", param_hint="--encoding")
     from inftda.ingest import SqlQuery  # noqa: PLC0415 - DuckDB
 
     return SqlQuery(sql, database)
@@ -246,8 +245,8 @@ def _source(seed: int | None) -> Any:
     return SeededSource(seed)
 
 
-def summary(release: "Release", out: Path) -> str:
-    """What was done, in plain words."""
+def summary(release: "Release", out: Path, *, counted: str = "") -> str:
+    """What was done, in plain words; `counted` says what a row was taken for."""
     tree = release.tree
     if release.manifest.private:
         promise = [
@@ -272,6 +271,7 @@ def summary(release: "Release", out: Path) -> str:
         total = f"{release.total:,} in all"
     lines = [
         f"Released:   {n_flows:,} {what}, {total}",
+        *([f"Counted:    {counted}"] if counted else []),
         *promise,
         f"Files:      {out}",
         f"Next:       inftda verify {quote(str(out))}",

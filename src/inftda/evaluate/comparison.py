@@ -4,7 +4,7 @@ The comparison is computed from the true counts and is not private: it must be k
 truth is kept, and never beside the release.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inftda.counts import Counts
+from inftda.errors import IngestError
 from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMeasures, measure
-from inftda.evaluate.typical import released_leaves
+from inftda.evaluate.typical import is_top_down, released_leaves
 from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.ingest import read_leaves
-from inftda.privacy.unit import PrivacyUnit
+from inftda.ingest.leaves import may_be_empty
+from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
 from inftda.publication.release import Release
 from inftda.tree import DESTINATION, ORIGIN
 
@@ -75,6 +77,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     destination: str = DESTINATION,
     count: str | None = "auto",
     unplaceable: str | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Counts:
     """The confidential table a release was made from, by the areas of the release.
 
@@ -86,20 +89,28 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         flows: trips or flows, anything `inftda.publish.release` takes.
         origin: name of the column where trips start.
         destination: name of the column where they end.
-        count: name of the column of counts, None for one row a trip.
+        count: name of the column of counts, None for one row a trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop";
             by default "outside" if the release has such an area, else "error".
+        say: called with what a row was taken for, one trip or a count.
 
     Raises:
-        IngestError: the table cannot be read by the areas of the release.
+        IngestError: the table cannot be read by the areas of the release, or cannot be its
+            truth because it has another total than the release took over.
     """
     columns = {ORIGIN: origin, DESTINATION: destination}
     axes = [(columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes]
     policy: Any = unplaceable or _policy(release)
-    # Reading drops rows only for a unit under which a release may drop them.
-    unit = PrivacyUnit("add-remove", 1) if policy == "drop" else None
-    leaves = read_leaves(flows, axes, count=count, unplaceable=policy, unit=unit)
-    return Counts.from_leaves(release.tree, leaves.areas, leaves.counts)
+    promised = _unit(release)
+    # Reading drops rows only for a unit under which a release may drop them, and takes an empty
+    # table only for one whose total is not public. Nothing else of the unit matters here.
+    is_free = policy == "drop" or may_be_empty(promised)
+    unit = PrivacyUnit("add-remove", 1) if is_free else None
+    leaves = read_leaves(flows, axes, count=count, unplaceable=policy, unit=unit, say=say)
+    truth = Counts.from_leaves(release.tree, leaves.areas, leaves.counts)
+    if promised.root_is_public and is_top_down(release):
+        _check_total(truth, release, promised)
+    return truth
 
 
 def compare(release: Release, truth: Counts, *, progress: Progress | None = None) -> Comparison:
@@ -126,6 +137,23 @@ def released_counts(release: Release) -> Counts:
     areas, flow = released_leaves(release)
     kept = flow != 0
     return Counts.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
+
+
+def _unit(release: Release) -> PrivacyUnit:
+    guarantee = release.manifest.guarantee
+    return PrivacyUnit.from_dict({key: guarantee.get(key) for key in UNIT_KEYS})
+
+
+def _check_total(truth: Counts, release: Release, unit: PrivacyUnit) -> None:
+    """Refuse a table with another total than the exact one of a release.
+
+    Of several distinct trips, a release leaves out what one person does twice.
+    """
+    if truth.total < release.total or (truth.total > release.total and not unit.distinct):
+        raise IngestError(
+            "the truth has another total than the release, which took it over as it is; check "
+            "that it is the table the release was made from, and its count column"
+        )
 
 
 def _policy(release: Release) -> str:

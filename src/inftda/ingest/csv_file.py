@@ -7,11 +7,13 @@ the separator, from the header.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import re
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +32,8 @@ ENCODINGS: Final = {
     "latin-1": ("latin-1", "latin-1"),
 }
 MAX_HEADER: Final = 1 << 20
+#: How Parquet begins; what comes behind the four letters stands in no header.
+_PARQUET: Final = re.compile(r"PAR1[\x00-\x08\x0e-\x1f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,9 @@ class CsvFile:
         path: file, folder or glob; `.gz` is unpacked on the way.
         delimiter: one character; without it the one of , ; tab | that splits the header most.
         encoding: utf-8 (with or without a byte order mark), utf-16 or latin-1.
+
+    >>> CsvFile("trips.csv", delimiter=";", encoding="ISO-8859-1").encoding
+    'latin-1'
     """
 
     path: str | Path
@@ -48,13 +55,22 @@ class CsvFile:
 
     def __post_init__(self) -> None:
         """Check what can be checked without the file."""
-        if self.encoding not in ENCODINGS:
-            raise IngestError(
-                f"encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}; "
-                "convert the file to UTF-8 (for example with iconv)"
-            )
+        object.__setattr__(self, "encoding", _encoding_named(self.encoding))
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise IngestError(f"delimiter must be one character, got {self.delimiter!r}")
+
+
+def _encoding_named(name: str) -> str:
+    """The key of `ENCODINGS` for any of the names an encoding goes by."""
+    with suppress(LookupError, TypeError, ValueError):
+        meant = codecs.lookup(name)
+        for known in ENCODINGS:
+            if codecs.lookup(known).name == meant.name:
+                return known
+    raise IngestError(
+        f"encoding must be one of {', '.join(ENCODINGS)}, got {name!r}; convert the file to UTF-8 "
+        "(for example with iconv)"
+    )
 
 
 def read_header(path: Path, *, delimiter: str | None, encoding: str) -> tuple[list[str], str]:
@@ -88,6 +104,8 @@ def _first_line(path: Path, label: str, encoding: str) -> str:
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     try:
         with opener(path, "rb") as raw, io.TextIOWrapper(raw, codec) as handle:
+            refuse_parquet(raw.read(8).decode("latin-1"), label)
+            raw.seek(0)
             line = handle.readline(MAX_HEADER)
     except UnicodeError:
         raise IngestError(wrong_encoding(label, encoding)) from None
@@ -96,6 +114,20 @@ def _first_line(path: Path, label: str, encoding: str) -> str:
     if len(line) == MAX_HEADER:
         raise IngestError(f"the first line of {label} has no end; is this a CSV file?")
     return line.rstrip("\r\n")
+
+
+def refuse_parquet(start: str, label: str) -> None:
+    """Complain about a Parquet file that is called like text.
+
+    Args:
+        start: the first few characters of the file.
+        label: what it is called.
+
+    Raises:
+        IngestError: it is one.
+    """
+    if _PARQUET.match(start):
+        raise IngestError(f"{label} is a Parquet file; call it .parquet, and give no encoding")
 
 
 def relation(paths: Sequence[str], *, n_columns: int, delimiter: str, encoding: str) -> str:
@@ -122,8 +154,8 @@ DAMAGED: Final = "it is damaged or cut off, or may not be read; check the file a
 def wrong_encoding(label: str, encoding: str) -> str:
     """The message for a file that is not written in the encoding that was said."""
     return (
-        f"{label} is not {encoding} text; say which encoding it has "
-        f"({', '.join(ENCODINGS)}), or convert it to UTF-8"
+        f"{label} is not {encoding} text; say which encoding it has ({', '.join(ENCODINGS)}) by "
+        "--encoding, or CsvFile in Python, or convert it to UTF-8"
     )
 
 

@@ -16,14 +16,14 @@ from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import OUTSIDE
 from inftda.ingest.bounding import Bounding, fetch_bounded
 from inftda.ingest.columns import COUNT_FLAWS, MAX_INT64, Flaw
-from inftda.ingest.rows import AUTO, Rows, make_axes
+from inftda.ingest.rows import AUTO, Rows, check_header, how_counted, make_axes
 from inftda.ingest.sources import Source, open_source
 from inftda.ingest.workspace import Workspace
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.tables import as_numpy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -60,6 +60,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     unplaceable: Unplaceable = "error",
     outside: str = OUTSIDE,
     random_source: RandomSource | None = None,
+    say: Callable[[str], object] | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
     spill_directory: str | Path | None = None,
@@ -73,7 +74,8 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             compared as text; whole numbers are written out, so codes with leading zeros must
             be text in the source.
         count: the column that says how many trips a row stands for; None if every row is one
-            trip; "auto" takes the column `count` if there is one.
+            trip; "auto" takes the column `count` if there is one, and refuses a table with
+            another column that looks like counts.
         person: the column that tells persons apart; with it, contributions are bounded to
             what `unit` says. Without it, the unit is the custodian's promise.
         unit: who is protected; needed for `person` and for dropping rows.
@@ -81,6 +83,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             "error", "outside" (they go to the area `outside` of that axis), or "drop".
         outside: code of that area; see `Hierarchy.with_outside`.
         random_source: where the choice of a person's trips comes from; secure by default.
+        say: called with what a row was taken for, one trip or a count.
         memory_limit: what DuckDB may hold in memory before it spills to disk, as "4GB".
         threads: how many threads DuckDB uses; all cores by default.
         spill_directory: where to spill; a private directory is made in it and removed again.
@@ -108,10 +111,13 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         memory_limit=memory_limit, threads=threads, spill_directory=spill_directory
     ) as workspace:
         table = open_source(source, workspace)
+        check_header(table, [name for name, _ in axes], count=count, person=person)
         placed_axes = make_axes(
             table, axes, workspace, outside=outside if unplaceable == "outside" else None
         )
         rows = Rows.of(table, placed_axes, count=count, person=person)
+        if say is not None:
+            say(how_counted(rows.count_name))
         rows = rows.grouped_once(workspace)
         placed = rows.placed(is_dropping=unplaceable == "drop")
         if person is not None and unit is not None:
@@ -213,17 +219,22 @@ def flaw_message(
         count_name: its count column.
         lost: for rows that cannot be placed, the codes that are unknown.
     """
-    found = f"{'1 row' if n_rows == 1 else f'{n_rows:,} rows'} of {label}"
+    is_one = n_rows == 1
+    found = f"{'1 row' if is_one else f'{n_rows:,} rows'} of {label}"
     if flaw is Flaw.UNPLACEABLE:
         return (
             f"{found} cannot be placed: {lost}. Add the "
             "areas to the hierarchy, mend the rows, or choose what to do with them (unplaceable)"
         )
     if flaw is Flaw.NOBODY:
-        return f"{found} name no person; give every row a person, or leave out the person column"
+        return (
+            f"{found} {'names' if is_one else 'name'} no person; give every row a person, or leave "
+            "out the person column"
+        )
+    digits = " in digits, without separators" if flaw is Flaw.TEXT else ""
     return (
-        f"{found} have {COUNT_FLAWS[flaw]} in column {count_name!r}; counts "
-        "must be whole numbers from 0 up (or choose another count column)"
+        f"{found} {'has' if is_one else 'have'} {COUNT_FLAWS[flaw]} in column {count_name!r}; "
+        f"counts must be whole numbers from 0 up{digits} (or choose another count column)"
     )
 
 

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 #: Take the column `count` if there is one, otherwise every row is one trip.
 AUTO: Final = "auto"
 COUNT: Final = "count"
+#: The letters of other names that counts go by: such a column is not passed over in silence.
+LIKE_COUNTS: Final = frozenset({
+    "cnt", "count", "counts", "flow", "flows", "n", "ntrips", "number", "obsvalue", "people",
+    "total", "tripcount", "trips", "value", "weight",
+})  # fmt: skip
 #: How many unknown codes a message shows, and how much of each.
 SHOWN_CODES: Final = 5
 SHOWN_CHARACTERS: Final = 40
@@ -88,8 +93,7 @@ class Rows:
     ) -> Rows:
         """Choose the columns."""
         names = [axis.name for axis in axes]
-        if count == AUTO:
-            count = COUNT if COUNT in table.names and COUNT not in (*names, person) else None
+        count = count_column(table, names, count=count, person=person)
         check_roles(table, names, count=count, person=person)
         selected = [f"{axis.text} AS {axis.code}" for axis in axes]
         n, flaw = "1", "0"
@@ -246,6 +250,58 @@ def find_outside(name: str, hierarchy: Hierarchy, outside: str) -> int:
             "placed; add it with Hierarchy.with_outside()"
         )
     return number
+
+
+def check_header(
+    table: Input, names: Sequence[str], *, count: str | None, person: str | None
+) -> None:
+    """Refuse a CSV file with none of the columns that are asked for.
+
+    Its first line may be somebody's row, so nothing of that line is shown but what is spelt
+    nearly like a name that is asked for.
+
+    Raises:
+        IngestError: it has none of them.
+    """
+    given = [name for name in (count, person) if name is not None and name != AUTO]
+    asked = [*names, *given]
+    if table.kind != "csv" or not {*asked, COUNT}.isdisjoint(table.names):
+        return
+    near = [found for name in asked if (found := table.nearest(name, cutoff=0.8)) is not None]
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else "if its first line is a header, say which columns they are; if it is not, add one"
+    )
+    raise IngestError(f"{table.label} has no column {' or '.join(map(repr, asked))}; {hint}")
+
+
+def count_column(
+    table: Input, names: Sequence[str], *, count: str | None, person: str | None
+) -> str | None:
+    """The column that says how many trips a row stands for, or None if every row is one trip.
+
+    Raises:
+        IngestError: nothing was said of counts, and a column that is not used looks like them.
+    """
+    if count != AUTO:
+        return count
+    unused = [name for name in table.names if name not in (*names, person)]
+    if COUNT in unused:
+        return COUNT
+    for name in unused:
+        if "".join(filter(str.isalpha, name.casefold())) in LIKE_COUNTS:
+            raise IngestError(
+                f"column {name!r} of {table.label} may hold counts; say which column counts trips "
+                "(--count NAME, or count= in Python), or that every row is one trip (--count none, "
+                "or count=None)"
+            )
+    return None
+
+
+def how_counted(count_name: str | None) -> str:
+    """What a row of the table was taken for, in words."""
+    return "one row is one trip" if count_name is None else f"trips by column {count_name!r}"
 
 
 def check_roles(table: Input, names: list[str], *, count: str | None, person: str | None) -> None:

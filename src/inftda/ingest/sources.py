@@ -96,13 +96,18 @@ class Input:
         return Column(name, f"c{found[0]}", self.types[found[0]])
 
     def _no_such_column(self, name: str, role: str) -> str:
-        by_folded = {written.casefold(): written for written in reversed(self.names)}
-        near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.5)
-        hint = f"did you mean {by_folded[near[0]]!r}?" if near else "say which column it is."
+        near = self.nearest(name, cutoff=0.5)
+        hint = f"did you mean {near!r}?" if near else "say which column it is."
         return (
             f"{self.label} has no column {name!r} for the {role}; {hint} "
             f"Its columns are {_listed(self.names)}"
         )
+
+    def nearest(self, name: str, *, cutoff: float) -> str | None:
+        """The column that is spelt most like this name, if the likeness (0 to 1) is enough."""
+        by_folded = {written.casefold(): written for written in reversed(self.names)}
+        near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=cutoff)
+        return by_folded[near[0]] if near else None
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Do something that reads the table.
@@ -121,8 +126,8 @@ class Input:
         """What went wrong while reading, without a cell of the table in it."""
         if isinstance(failure, duckdb.OutOfMemoryException):
             return (
-                f"memory or disk space ran out while reading {self.label}; raise memory_limit "
-                "or give a spill_directory with more space"
+                f"memory or disk space ran out while reading {self.label}; set TMPDIR to a folder "
+                "on a disk with more space, or use a machine with more memory"
             )
         if self.kind == "csv":
             return csv_file.explain(str(failure), self.label, self.encoding)
@@ -148,7 +153,7 @@ def open_source(source: Source, workspace: Workspace) -> Input:
         workspace.on_close(close)
         return _from_arrow(reader, workspace, label="the SQL query", kind="sql")
     if isinstance(source, CsvFile):
-        return _from_csv(_find_files(source.path), source)
+        return _from_csv(_find_csv(source.path), source)
     if isinstance(source, str | Path):
         return _from_path(source, workspace)
     return _from_table(source, workspace)
@@ -167,6 +172,8 @@ def _from_table(table: Any, workspace: Workspace) -> Input:
     elif isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif type(table).__module__.startswith(("pandas", "polars")):
+        if hasattr(table, "collect"):
+            raise IngestError(f"a {type(table).__name__} is not computed yet; collect() it first")
         table = _to_arrow(table)
     elif not isinstance(table, pa.Table | pa.RecordBatchReader):
         if not hasattr(table, "__arrow_c_stream__"):
@@ -262,6 +269,18 @@ def _skip(schema: list[dict[str, Any]], position: int) -> int:
     return position
 
 
+def _find_csv(path: str | Path) -> list[Path]:
+    """As `_find_files`, for what is said to be CSV.
+
+    Raises:
+        IngestError: it is something else.
+    """
+    files = _find_files(path)
+    if _kind(files[0]) != "csv":
+        raise IngestError(f"{_label(path)} is Parquet, which needs no encoding; leave it out")
+    return files
+
+
 def _find_files(path: str | Path) -> list[Path]:
     """The files a path, folder or glob stands for: all of one kind, in order.
 
@@ -273,6 +292,11 @@ def _find_files(path: str | Path) -> list[Path]:
         files = [place]
     elif place.is_dir():
         files = [file for file in sorted(place.rglob("*")) if _is_data(file, place)]
+    elif place.exists():
+        raise IngestError(
+            f"{str(path)!r} is a pipe or a device, and a table is read more than once; write it to "
+            "a file first"
+        )
     else:
         files = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute patterns
         files = [file for file in files if file.is_file()]

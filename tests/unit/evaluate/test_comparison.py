@@ -20,16 +20,18 @@ from inftda.evaluate.comparison import (
 )
 from inftda.evaluate.confidential import check_outside, write_comparison
 from inftda.hierarchy import Hierarchy
+from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.manifest import AxisEntry, Manifest
 from inftda.publication.release import Release, open_release
 from inftda.tree import Axis, Tree
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
 TREE = Tree.destination_first(AREAS)
+UNIT = PrivacyUnit()
 TRUTH = {"origin": ["001", "001", "003"], "destination": ["002", "003", "003"], "count": [5, 1, 4]}
 
 
-def released(flows, tree=TREE):
+def released(flows, tree=TREE, unit=UNIT, **options):
     """A release in memory from rows of codes and flow."""
     names = [axis.name for axis in tree.axes]
     columns = list(zip(*flows, strict=True))
@@ -43,11 +45,11 @@ def released(flows, tree=TREE):
     if len({axis.hierarchy for axis in tree.axes}) == 1:
         axes = tuple(AxisEntry(a.name, a.levels, "areas.csv", a.fingerprint) for a in axes)
     total = sum(flow for *_, flow in flows)
-    guarantee = {"epsilon": 1.0, "delta": 1e-8}
+    guarantee = {"epsilon": 1.0, "delta": 1e-8, **unit.to_dict()}
     manifest = Manifest(
         private=False,
         mechanism="inftda",
-        options={},
+        options=options,
         guarantee=guarantee,
         axes=axes,
         order=tree.order,
@@ -140,6 +142,49 @@ def test_unplaceable_rows_are_an_error_otherwise_or_dropped_on_demand(made):
     with pytest.raises(IngestError, match="cannot be placed"):
         compared(made, abroad)
     assert compared(made, abroad, unplaceable="drop").levels[0].total_true == 9
+
+
+#: What a top-down release says of itself, and no other.
+TOP_DOWN = {"objective": "linf"}
+SUM_10 = [("001", "002", 6), ("003", "003", 4)]
+
+
+UNITS = {
+    "exactly": UNIT,
+    "distinct": PrivacyUnit("substitute", 2, distinct=True),
+    "at most": PrivacyUnit("substitute", 2, exactly=False),
+    "add-remove": PrivacyUnit("add-remove"),
+}
+
+
+@pytest.mark.parametrize(("unit", "total"), [("exactly", 9), ("exactly", 11), ("distinct", 9)])
+def test_a_table_with_another_total_than_the_exact_one_is_not_the_truth(unit, total):
+    made = released(SUM_10, unit=UNITS[unit], **TOP_DOWN)
+    with pytest.raises(IngestError, match=r"^[^0-9]*another total than the release[^0-9]*$"):
+        read_truth(made, {**TRUTH, "count": [total - 2, 1, 1]})
+
+
+@pytest.mark.parametrize(
+    ("unit", "total"),
+    [("exactly", 10), ("distinct", 11), ("at most", 9), ("at most", 11), ("add-remove", 9)],
+)
+def test_a_total_that_may_be_the_true_one_is_taken(unit, total):
+    """Under `distinct` a release leaves out what somebody does twice."""
+    made = released(SUM_10, unit=UNITS[unit], **TOP_DOWN)
+    assert read_truth(made, {**TRUTH, "count": [total - 2, 1, 1]}).total == total
+
+
+def test_totals_of_other_mechanisms_are_not_exact():
+    assert read_truth(released(SUM_10), {**TRUTH, "count": [1, 1, 1]}).total == 3
+
+
+def test_an_empty_table_is_the_truth_only_where_it_can_be_released():
+    empty = pa.table(TRUTH).slice(0, 0)
+    with pytest.raises(IngestError, match="no rows"):
+        read_truth(released(SUM_10), empty)
+    got = compared(released(SUM_10, unit=PrivacyUnit("add-remove")), empty)
+    assert got.levels[-1].total_true == 0
+    assert got.levels[-1].false_discovery_rate == 1
 
 
 def test_an_area_the_release_does_not_list_is_an_error():

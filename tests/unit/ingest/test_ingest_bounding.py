@@ -115,7 +115,7 @@ def test_outside_trips_are_trips_of_their_person(read, towns):
 
 @pytest.mark.parametrize("make", [dict, stream])
 def test_flaws_are_reported_as_without_persons(read, make):
-    with pytest.raises(IngestError, match="1 row of the table have a negative count"):
+    with pytest.raises(IngestError, match="1 row of the table has a negative count"):
         read(make(trips(("a", "001", "002", -1))), person="who", unit=at_most(1))
     with pytest.raises(IngestError, match=r"2 rows .*unknown origin 'X'"):
         read(make(trips(*[("a", "X", "002", 1)] * 2)), person="who", unit=at_most(1))

@@ -3,6 +3,8 @@
 import gzip
 import traceback
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import IngestError
@@ -81,6 +83,27 @@ def test_the_wrong_encoding_is_one_clear_error_near_the_top_and_far_down(read, t
         assert error.value.__cause__ is None
 
 
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("UTF-8", "utf-8"), ("utf8", "utf-8"), ("UTF16", "utf-16"), ("ISO-8859-1", "latin-1")],
+)
+def test_an_encoding_may_go_by_its_other_names(tmp_path, name, known):
+    assert CsvFile(tmp_path / "a.csv", encoding=name).encoding == known
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_parquet_that_is_read_as_text_is_recognised(read, tmp_path, name, encoding):
+    pq.write_table(pa.table({"origin": ["001"], "destination": ["002"]}), tmp_path / name)
+    with pytest.raises(IngestError, match=f"'{name}' is (a )?Parquet"):
+        read(CsvFile(tmp_path / name, encoding=encoding))
+
+
+def test_a_header_may_begin_like_parquet(read, tmp_path, towns):
+    path = write(tmp_path / "a.csv", "PAR1,PAR2\n001,002\n")
+    assert read(path, axes=[("PAR1", towns), ("PAR2", towns)]) == {("001", "002"): 1}
+
+
 def test_an_encoding_nobody_knows_is_refused_before_reading(tmp_path):
     with pytest.raises(IngestError, match="one of utf-8, utf-16, latin-1, got 'cp1252'"):
         CsvFile(tmp_path / "a.csv", encoding="cp1252")
@@ -98,7 +121,7 @@ def test_cells_that_are_blank_are_missing(read, tmp_path):
     with pytest.raises(IngestError, match=r"2 rows of 'a.csv' cannot be placed: missing origin"):
         read(path)
     path = write(tmp_path / "b.csv", "origin,destination,count\n001,002,\n")
-    with pytest.raises(IngestError, match=r"1 row of 'b.csv' have no count in column 'count'"):
+    with pytest.raises(IngestError, match=r"1 row of 'b.csv' has no count in column 'count'"):
         read(path)
 
 
@@ -145,6 +168,29 @@ def test_a_line_without_end_is_no_header(read, tmp_path):
 def test_a_missing_column_of_a_csv_is_named_with_the_nearest(read, tmp_path):
     path = write(tmp_path / "a.csv", "orgin,destination\n001,002\n")
     with pytest.raises(IngestError, match=r"'a.csv' has no column 'origin'.*mean 'orgin'\?"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "line", ["anna@example.org,001,002,17", "anna@example.org;Oregon;Arizona;17", "17"]
+)
+def test_a_first_line_that_is_no_header_is_not_shown(read, tmp_path, line):
+    path = write(tmp_path / "a.csv", f"{line}\n")
+    with pytest.raises(IngestError, match="no column 'origin' or 'destination'; if its") as error:
+        read(path)
+    assert not [cell for cell in line.replace(";", ",").split(",") if cell in str(error.value)]
+
+
+def test_a_header_in_capitals_is_recognised_as_one(read, tmp_path):
+    path = write(tmp_path / "a.csv", "PERSON,ORIGIN,DESTINATION\nanna,001,002\n")
+    with pytest.raises(IngestError, match=r"did you mean 'ORIGIN'\?$"):
+        read(path)
+
+
+@pytest.mark.parametrize("line", ["home,destination,day", "home,work,count"])
+def test_the_columns_are_listed_if_one_of_them_was_asked_for(read, tmp_path, line):
+    path = write(tmp_path / "a.csv", f"{line}\n001,002,3\n")
+    with pytest.raises(IngestError, match="Its columns are 'home', "):
         read(path)
 
 

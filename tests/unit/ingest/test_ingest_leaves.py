@@ -36,6 +36,45 @@ def test_the_count_column_can_be_named_or_ignored(read):
     assert read(table, count=None) == {("001", "002"): 2, ("003", "001"): 1}
 
 
+@pytest.mark.parametrize(
+    "name", ["Count", "COUNT", " count", "counts", "trips", "n", "n_trips", "Flow", "OBS_VALUE"]
+)
+def test_a_column_that_looks_like_counts_is_not_passed_over(read, name):
+    table = {"origin": ["001"], "destination": ["002"], name: [7]}
+    says = rf"column {name!r} of the table may hold counts; .*--count NAME.*--count none"
+    with pytest.raises(IngestError, match=says):
+        read(table)
+    assert read(table, count=name) == {("001", "002"): 7}
+    assert read(table, count=None) == {("001", "002"): 1}
+    assert read({**table, "count": [5]}) == {("001", "002"): 5}
+
+
+@pytest.mark.parametrize("name", ["id", "hour", "county", "country", "account", "north", "person"])
+def test_other_columns_of_numbers_are_left_alone(read, name):
+    assert read({"origin": ["001"], "destination": ["002"], name: [7]}) == {("001", "002"): 1}
+
+
+def test_an_axis_and_the_person_are_never_taken_for_counts(read, towns):
+    table = {"origin": ["001"], "value": ["002"], "n": ["a"]}
+    axes = [("origin", towns), ("value", towns)]
+    assert read(table, axes=axes, person="n", unit=PrivacyUnit()) == {("001", "002"): 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "trips by column 'count'"),
+        ({"count": "n"}, "trips by column 'n'"),
+        ({"count": None}, "one row is one trip"),
+    ],
+)
+def test_it_is_said_what_a_row_was_taken_for(read, options, said):
+    heard = []
+    table = {"origin": ["001"], "destination": ["002"], "count": [5], "n": [7]}
+    read(table, say=heard.append, **options)
+    assert heard == [said]
+
+
 def test_an_axis_called_count_is_not_taken_for_the_counts(read, towns):
     assert read({"count": ["001", "003", "001"]}, axes=[("count", towns)]) == {
         ("001",): 2,
@@ -211,9 +250,9 @@ def doubles(*values):
     ("counts", "flaw"),
     [
         (pa.array([1, None, None]), "2 rows of the table have no count"),
-        (pa.array([1, -3, 4]), "1 row of the table have a negative count"),
+        (pa.array([1, -3, 4]), "1 row of the table has a negative count"),
         (pa.array([2**63, 1, 1], pa.uint64()), "a count beyond"),
-        (doubles(1, 2.5, 3), "1 row of the table have a fractional count"),
+        (doubles(1, 2.5, 3), "1 row of the table has a fractional count"),
         (doubles(1, float("nan"), 3), "NaN or infinity"),
         (doubles(1, float("inf"), 3), "NaN or infinity"),
         (doubles(1, float("-inf"), 3), "NaN or infinity"),

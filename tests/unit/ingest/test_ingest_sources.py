@@ -164,6 +164,19 @@ def test_missing_files_and_unknown_endings_are_named(read, tmp_path):
         read(tmp_path / "a.xlsx")
 
 
+def test_a_pipe_is_not_opened(read, tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(IngestError, match="is a pipe or a device"):
+        read(tmp_path / "a.csv")
+
+
+def test_a_frame_that_is_not_computed_yet_must_be_collected(read):
+    frame = pl.LazyFrame(FLOWS)
+    with pytest.raises(IngestError, match=r"a LazyFrame .*; collect\(\) it first"):
+        read(frame)
+    assert read(frame.collect()) == EXPECTED
+
+
 def test_a_folder_of_two_kinds_is_refused(read, tmp_path):
     write(tmp_path / "a.parquet")
     (tmp_path / "b.csv").write_text("origin,destination\n001,002\n")

@@ -5,7 +5,7 @@ over the first levels, which it noises, and whether rows are flawed; the leaves 
 they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -34,6 +34,7 @@ from inftda.ingest.leaves import (
     no_rows_message,
     too_many_message,
 )
+from inftda.ingest.rows import how_counted
 from inftda.noise.entropy import RandomSource
 from inftda.privacy.unit import PrivacyUnit
 
@@ -88,6 +89,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     unit: PrivacyUnit,
     unplaceable: str,
     random_source: RandomSource,
+    say: Callable[[str], object] | None = None,
 ) -> SparkLeaves:
     """Read trips or flows and count them per leaf; see `inftda.ingest.read_leaves`.
 
@@ -99,6 +101,8 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     table = open_table(session, source)
     outside = OUTSIDE if unplaceable == "outside" else None
     rows = Rows.of(table, axes, count=count, person=person, outside=outside)
+    if say is not None:
+        say(how_counted(rows.count_name))
     areas = area_columns(len(axes))
     placed = rows.placed(is_dropping=unplaceable == "drop")
     if person is None:
@@ -164,9 +168,13 @@ def _check(summary: _Summary, rows: Rows) -> None:
     """Report the first kind of flaw there is, with the number of rows that have it."""
     if BAD_LINE in summary.flaws:
         n = summary.flaws[BAD_LINE]
+        found = (
+            f"1 line of {rows.table.label} has"
+            if n == 1
+            else f"{n:,} lines of {rows.table.label} have"
+        )
         raise IngestError(
-            f"{'1 line' if n == 1 else f'{n:,} lines'} of {rows.table.label} have another number "
-            "of cells than the header, or an open quote; mend them"
+            f"{found} another number of cells than the header, or an open quote; mend the file"
         )
     if summary.flaws:
         flaw = Flaw(min(summary.flaws))

@@ -19,11 +19,11 @@ from inftda.engines.spark.table import MALFORMED, Table
 from inftda.hierarchy import Hierarchy
 from inftda.ingest.columns import Flaw
 from inftda.ingest.rows import (
-    AUTO,
-    COUNT,
     SHOWN_CODES,
     area_lookup,
+    check_header,
     check_roles,
+    count_column,
     find_outside,
     lost_codes,
 )
@@ -72,9 +72,8 @@ class Rows:
             IngestError: a column is missing, has two roles, or cannot hold what it should.
         """
         names = [name for name, _ in axes]
-        if count == AUTO:
-            present = table.described.names
-            count = COUNT if COUNT in present and COUNT not in (*names, person) else None
+        check_header(table.described, names, count=count, person=person)
+        count = count_column(table.described, names, count=count, person=person)
         check_roles(table.described, names, count=count, person=person)
         selected = [
             columns.area_text(table.column(name, role="area codes"), table.label).alias(f"code_{i}")

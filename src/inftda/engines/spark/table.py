@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from inftda.engines.spark.files import list_files
 from inftda.engines.spark.session import SPARK_ERRORS
 from inftda.errors import IngestError
-from inftda.ingest.csv_file import CsvFile, split_header
+from inftda.ingest.csv_file import CsvFile, refuse_parquet, split_header
 from inftda.ingest.sources import Column, Input
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS
 
@@ -166,10 +166,12 @@ def _from_csv(session: SparkSession, source: CsvFile) -> Table:
     """All cells as text; nothing is guessed but the separator, from the header."""
     path, label = str(source.path), repr(Path(source.path).name)
     names, separator = _read_header(session, source, label)
-    folded = [name.casefold() for name in names]
-    for name in names:
-        if folded.count(name.casefold()) > 1:
-            raise IngestError(f"{label} has two columns {name!r}; rename one of them")
+    if len({name.casefold() for name in names}) < len(names):
+        # Not which: without a header, the first line is somebody's row.
+        raise IngestError(
+            f"{label} has two columns of the same name; rename one of them, or add a header if "
+            "there is none"
+        )
     fields = [StructField(name, StringType()) for name in names]
     reader = session.read.options(
         header=True,
@@ -195,6 +197,7 @@ def _read_header(session: SparkSession, source: CsvFile, label: str) -> tuple[li
     row = attempt(label, lambda: lines.csv(str(source.path)).head())
     if row is None or not (row[0] or "").strip():
         raise IngestError(f"{label} is empty; give a table with a header and rows")
+    refuse_parquet(row[0], label)
     return split_header(row[0].lstrip("\ufeff"), source.delimiter)
 
 
