@@ -60,6 +60,14 @@ def test_json_is_one_object_on_standard_output(country, cli, tmp_path):
     assert len(stated["guarantee"]["levels"]) == 6
 
 
+@pytest.mark.parametrize(("delta", "is_told"), [("1e-8", False), ("1e-5", False), ("1e-4", True)])
+def test_a_delta_that_gives_a_person_away_is_told(country, cli, tmp_path, delta, is_told):
+    out = ("--epsilon", 1, "--delta", delta, "--out", tmp_path / "out")
+    done = cli("release", country.flows, "--areas", country.areas, *out)
+    told = "Careful:    delta should be far below 1 / people, here about 1 / 5,000"
+    assert (told in done.out) == is_told
+
+
 def test_quiet_says_nothing(country, cli, tmp_path):
     done = cli(
         "release", country.flows, "--areas", country.areas, *BUDGET, "--out", tmp_path / "o",

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from inftda.publication.release import Release
 
 _TABLE, _RUN, _PAYS = "The table", "Running", "What it is charged to"
+#: Of one over the number of people: a delta above this part of it is no promise to speak of.
+FAR_BELOW = 0.1
 TIMES = " \N{MULTIPLICATION SIGN} "
 
 
@@ -248,13 +250,6 @@ def _source(seed: int | None) -> Any:
 def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     """What was done, in plain words; `counted` says what a row was taken for."""
     tree = release.tree
-    if release.manifest.private:
-        promise = [
-            f"Protected:  {release.manifest.plan.unit.describe()}",
-            f"Guarantee:  {release.manifest.plan.describe()}",
-        ]
-    else:
-        promise = ["NOT PRIVATE: made with a seed, promises nothing, must not be published."]
     finest = [
         f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
         f"{axis.hierarchy.level_name(axis.hierarchy.depth)}"
@@ -272,8 +267,20 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     lines = [
         f"Released:   {n_flows:,} {what}, {total}",
         *([f"Counted:    {counted}"] if counted else []),
-        *promise,
+        *_promise(release),
         f"Files:      {out}",
         f"Next:       inftda verify {quote(str(out))}",
     ]
     return "\n".join(lines)
+
+
+def _promise(release: "Release") -> list[str]:
+    if not release.manifest.private:
+        return ["NOT PRIVATE: made with a seed, promises nothing, must not be published."]
+    plan = release.manifest.plan
+    lines = [f"Protected:  {plan.unit.describe()}", f"Guarantee:  {plan.describe()}"]
+    # By the released total: the true one may be confidential.
+    people = release.total // plan.unit.trips
+    if plan.delta is not None and plan.delta * people > FAR_BELOW:
+        lines.append(f"Careful:    delta should be far below 1 / people, here about 1 / {people:,}")
+    return lines
