@@ -1,22 +1,28 @@
 """The Spark session: found or started, with settings that keep the truth to itself.
 
 A session that is started here shows no web page and keeps no event log, because both hold row
-counts of the confidential table; a session that the caller brings is the caller's to set up.
+counts of the confidential table; what it writes to disk only its owner can read (see `disk`),
+and on one machine it hears nobody else. A session that the caller brings is the caller's to
+set up.
 """
 
 import os
+import shlex
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
+from pyspark import SparkConf, SparkContext
 from pyspark.core.broadcast import Broadcast
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from inftda.engines.spark.disk import block_folders, close_folders, inside, private_place
 from inftda.errors import InftdaError, ReleaseError
 
 T = TypeVar("T")
@@ -28,6 +34,17 @@ PRIVATE: Final = {
     "spark.ui.enabled": "false",
     "spark.eventLog.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+}
+#: For those of them that run in one process, whatever is configured for clusters: the driver
+#: hands out blocks of the table to whoever asks, so nobody from outside may, and nobody else
+#: on this machine. Files are encrypted because removing them leaves their content on the disk;
+#: it takes no time that could be measured.
+ALONE: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # By secrets that Spark makes up and keeps in memory.
+    "spark.authenticate": "true",
+    "spark.io.encryption.enabled": "true",
 }
 #: In force while a release is made, whatever the session says otherwise.
 WHILE_RELEASING: Final = {
@@ -72,26 +89,88 @@ def opened(master: str | None) -> Iterator[SparkSession]:
 
 
 def _start(master: str | None) -> SparkSession:
-    if not os.environ.get("INFTDA_DEBUG"):
-        options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Dlog4j2.configurationFile={QUIET}"
-        os.environ["SPARK_SUBMIT_OPTS"] = options.strip()
     if master is None or master.startswith("local"):
         # Workers on this machine need the same libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("inftda")
-    if master is not None:
-        builder = builder.master(master)
-    for name, value in PRIVATE.items():
-        builder = builder.config(name, value)
+    own = PRIVATE | ({} if master is None else {"spark.master": master})
     try:
         with without_pandas_warning():
-            return builder.getOrCreate()
+            conf = _start_java(own)
+            own |= _alone(conf)
+            return _start_session(conf.setAll(list(own.items())), own)
     except (*SPARK_ERRORS, OSError) as problem:
         kind = type(problem).__name__
     raise InftdaError(
         f"Spark does not start ({kind}); it needs Java 17 or newer on the path or in JAVA_HOME, "
         f"and a master it can reach, got {master or 'none'}"
     )
+
+
+def _start_java(own: Mapping[str, str]) -> SparkConf:
+    """All settings, with those that are configured outside: only Java knows where these are."""
+    with _environment(_for_java(own.get("spark.master"))):
+        conf = SparkConf().setAll(list(own.items()))
+        SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - else it starts with a session
+    return SparkConf().setAll(list(own.items()))
+
+
+def _for_java(master: str | None) -> dict[str, str]:
+    """Variables for a Java process that starts."""
+    # Also where Spark keeps blocks if nothing else is configured.
+    options = [f"-Djava.io.tmpdir={private_place(tempfile.gettempdir())}"]
+    if not os.environ.get("INFTDA_DEBUG"):
+        options.append(f"-Dlog4j2.configurationFile={QUIET}")
+    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    variables = {"SPARK_SUBMIT_OPTS": f"{given} {shlex.join(options)}".strip()}
+    # It goes before all settings. Some clusters take it for their executors, too: left alone.
+    if (places := os.environ.get("SPARK_LOCAL_DIRS")) and (master is None or _is_alone(master)):
+        variables["SPARK_LOCAL_DIRS"] = inside(places)
+    return variables
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables of this process for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = old
+
+
+def _start_session(conf: SparkConf, own: Mapping[str, str]) -> SparkSession:
+    """A session with folders for blocks that are closed before there is anything in them.
+
+    The user may have a place for them that is not private: one for all machines of a cluster,
+    or one that Java was started with.
+    """
+    java: Any = SparkContext._jvm  # noqa: SLF001 - pyspark does not tell what places Spark takes
+    places = list(java.org.apache.spark.util.Utils.getConfiguredLocalDirs(conf._jconf))  # noqa: SLF001 - likewise
+    before = block_folders(places)
+    builder = SparkSession.builder.appName("inftda")
+    for name, value in own.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    close_folders(block_folders(places) - before)
+    return session
+
+
+def _alone(conf: SparkConf) -> dict[str, str]:
+    """What a session in one process gets besides; nothing on a cluster, where others know."""
+    if not _is_alone(conf.get("spark.master", "")):
+        return {}
+    places = conf.get("spark.local.dir", tempfile.gettempdir())
+    return ALONE | {"spark.local.dir": inside(places)}
+
+
+def _is_alone(master: str) -> bool:
+    """Does Spark run in one process? "local-cluster" has several."""
+    return master == "local" or master.startswith("local[")
 
 
 @contextmanager

@@ -1,0 +1,176 @@
+"""What Spark writes to disk while a release is made is its owner's alone, and then gone."""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from importlib.util import find_spec
+
+import canaries
+import pytest
+
+pytestmark = [
+    # Java takes its time to start, and the machine can do with one of it.
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.skipif(
+        find_spec("pyspark") is None or not (shutil.which("java") or "JAVA_HOME" in os.environ),
+        reason="SPARK IS NOT TESTED: pyspark or Java is missing",
+    ),
+]
+
+RELEASE = [
+    "release", "trips.csv", "--areas", "areas.csv", "--person", "person", "--neighbours",
+    "add-remove", "--epsilon", "0.5", "--delta", "1e-8", "--out", "out", "--engine", "spark",
+]  # fmt: skip
+#: For short-lived Java processes with little work: compile less.
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class Watcher(threading.Thread):
+    """Looks again and again at what stands in a folder for others to see."""
+
+    def __init__(self, folder):
+        super().__init__(daemon=True)
+        self.folder, self.names, self.open, self.is_over = folder, set(), {}, False
+
+    def run(self):
+        while not self.is_over:
+            self.look(self.folder)
+            time.sleep(0.005)
+
+    def look(self, folder):
+        for entry in os.scandir(folder):
+            # Gone again, or in a folder that has gone.
+            try:
+                mode = stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode)
+                self.names.add(entry.name)
+                if mode & 0o077:
+                    self.open[entry.path] = oct(mode)
+                    if entry.is_dir(follow_symlinks=False):
+                        self.look(entry.path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder for work, and one for temporary files of Python and Java."""
+    work, temporary = tmp_path / "work", tmp_path / "temporary"
+    work.mkdir()
+    temporary.mkdir()
+    (work / "areas.csv").write_text(canaries.AREAS)
+    (work / "trips.csv").write_text(canaries.trips_csv(300))
+    return tmp_path
+
+
+def run_python(place, *arguments, **variables):
+    """Runs Python in a fresh process, with nothing masked; what it printed."""
+    unwanted = {"INFTDA_DEBUG", "SPARK_LOCAL_DIRS", "SPARK_SUBMIT_OPTS"}
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in unwanted},
+        "TMPDIR": str(place / "temporary"),
+        # For Java does not heed TMPDIR.
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={place / 'temporary'} {LIGHT}",
+        **variables,
+    }
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=place / "work", env=environment, umask=0, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def wait_until_empty(folder):
+    """Java ends after Python, and removes what it has made."""
+    end = time.monotonic() + 30
+    while any(folder.iterdir()) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert list(folder.iterdir()) == []
+
+
+def test_working_files_of_spark_are_closed_to_others_and_gone_afterwards(place):
+    temporary = place / "temporary"
+    # As left by a process that was killed.
+    abandoned = temporary / "inftda-spark-abandoned"
+    (abandoned / "blockmgr-1").mkdir(parents=True)
+    abandoned.chmod(0o700)
+    watcher = Watcher(temporary)
+    watcher.start()
+    said = run_python(place, "-m", "inftda", *RELEASE)
+    watcher.is_over = True
+    watcher.join()
+    assert canaries.PERSON not in said
+    assert watcher.open == {}
+    assert any(re.fullmatch(r"inftda-spark-\w{8}", name) for name in watcher.names)
+    wait_until_empty(temporary)
+    assert {path.name for path in (place / "work").iterdir()} == {"areas.csv", "out", "trips.csv"}
+
+
+#: Two sessions in one process; for each the folders of its blocks and others, after a shuffle
+#: and a broadcast of canaries, the files with canaries, and the addresses where Java listens.
+SESSIONS = """
+import os
+from pathlib import Path
+from pyspark import SparkContext
+from pyspark.sql.functions import lit
+from inftda.engines.spark.session import opened, sent
+
+def listening(process):
+    sockets = set()
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        try:
+            sockets.add(os.readlink(link))
+        except OSError:
+            pass
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                yield fields[1].split(":")[0]
+
+for _ in range(2):
+    canary = os.environ["CANARY"]
+    with opened(None) as session, sent(session, canary * 1000) as broadcast:
+        session.range(1000).withColumn("person", lit(canary)).repartition(3).foreach(lambda _: None)
+        for name, folders, _ in os.walk(os.environ["WATCHED"]):
+            print("mode", oct(os.stat(name).st_mode & 0o777), name)
+            if not os.stat(name).st_mode & 0o077:
+                print("blocks", any(folder.startswith("blockmgr-") for folder in folders))
+                folders.clear()
+        files = [path for path in Path(os.environ["WATCHED"]).rglob("*") if path.is_file()]
+        print("found", sum(canary.encode() in path.read_bytes() for path in files), len(files) > 3)
+        if Path("/proc/net/tcp").exists():
+            print("listens", *listening(SparkContext._gateway.proc.pid))
+        print("authenticates", session.sparkContext.getConf().get("spark.authenticate"))
+"""
+
+#: 127.0.0.1 as Linux writes it: alone, and within IPv6.
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
+
+
+@pytest.mark.parametrize("how", [pytest.param("variable", marks=pytest.mark.slow), "setting"])
+def test_places_that_the_user_has_for_spark_are_kept_and_nobody_else_can_connect(place, how):
+    disk, settings = place / "disk", place / "settings"
+    settings.mkdir()
+    variables = {"WATCHED": str(disk), "SPARK_CONF_DIR": str(settings), "CANARY": canaries.PERSON}
+    if how == "variable":
+        variables["SPARK_LOCAL_DIRS"] = str(disk)
+    else:
+        lines = [f"spark.local.dir {disk}", "spark.driver.bindAddress 0.0.0.0"]
+        (settings / "spark-defaults.conf").write_text("\n".join(lines))
+    said = run_python(place, "-c", SESSIONS, **variables).splitlines()
+    open_folders = {line.split()[2] for line in said if re.match("mode 0o..[^0]", line)}
+    assert open_folders == {str(disk)}
+    assert said.count("blocks True") == 2
+    assert said.count("found 0 True") == 2
+    assert said.count("authenticates true") == 2
+    for line in said:
+        if line.startswith("listens"):
+            assert {*line.split()[1:]} <= LOOPBACK, line
+    wait_until_empty(disk)
+    wait_until_empty(place / "temporary")
