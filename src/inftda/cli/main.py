@@ -40,6 +40,8 @@ _WRONG_PATHS = (
 )
 #: Commands of which it matters whether they had published something when they failed.
 _PUBLISHING = ("release", "demo")
+#: Libraries that load and compile kernels, and seconds until they are looked at again.
+_COMPILER, _MOMENT = ("numba", "llvmlite"), 0.05
 #: What newer argument parsers make of Ctrl-C.
 _PARSER_INTERRUPTED = 130
 
@@ -84,7 +86,8 @@ def _root(
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     _forbid_core_dumps()
     sys.exit(run(sys.argv[1:]))
 
@@ -123,8 +126,20 @@ def _forbid_core_dumps() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, most))
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _interrupt(_number: int, frame: FrameType | None) -> None:
+    """Stop, but not amid the compiler: it would crash, keep a lock, or lose the interruption."""
+    if not _is_compiling(frame):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGALRM, _interrupt)
+    signal.setitimer(signal.ITIMER_REAL, _MOMENT)  # and ask again
+
+
+def _is_compiling(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _COMPILER:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _complain(message: str, code: int) -> int:
