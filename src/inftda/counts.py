@@ -80,6 +80,7 @@ class Counts:
         counts: NDArray[np.int64],
         *,
         top: int = 0,
+        threads: int | None = None,
     ) -> "Counts":
         """Sort leaves in tree order and sum them up level by level.
 
@@ -88,6 +89,7 @@ class Counts:
             areas: for each axis, int32 numbers of finest areas; leaves may repeat.
             counts: int64, non-negative; zeros are dropped.
             top: level of the tree to sum up to.
+            threads: how many to sort on, at least 1; all cores by default.
 
         Raises:
             IngestError: the total is beyond 2^60.
@@ -97,7 +99,9 @@ class Counts:
         is_kept = counts != 0
         if not is_kept.all():
             areas, counts = [axis[is_kept] for axis in areas], counts[is_kept]
-        levels, keys, root_count = _sum_up(layout, layout.keys(areas), counts, top)
+        levels, keys, root_count = _sum_up(
+            layout, layout.keys(areas), counts, top, threads or available_cores()
+        )
         return cls(tree, tree.levels[top], layout.areas(keys, top), root_count, tuple(levels))
 
     def __repr__(self) -> str:
@@ -153,18 +157,22 @@ class _Sums:
 
 
 def _sum_up(
-    layout: Layout, keys: Keys, counts: NDArray[np.int64], top: int
+    layout: Layout, keys: Keys, counts: NDArray[np.int64], top: int, threads: int
 ) -> tuple[list[LevelCounts], Keys, NDArray[np.int64]]:
     """Levels from coarse to fine; also the keys and counts of the nodes of level `top`.
 
     Leaves are dealt out by the top bits of their keys. Parts of them are then sorted and
-    summed up on their own, on all cores, as far as nodes do not straddle two parts.
+    summed up on their own, on all threads, as far as nodes do not straddle two parts.
     """
     dealt = deal_out(layout, keys, counts)
     places = [p for p in range(len(layout.levels)) if layout.levels[p].index > top][::-1]
     inside = [place for place in places if layout.is_below_cut(place)]
-    threads = available_cores() if len(counts) > FEW else 1
+    threads = threads if len(counts) > FEW else 1
     work = _PartWork(layout, dealt, inside)
+    if threads > 1:
+        # No stretch at all: this only compiles or loads the kernels. If two threads did that
+        # and one were interrupted, the other would wait for its lock forever.
+        work.sum_up((1, 1))
     parts = list(map_in_order(work.sum_up, _parts(dealt.ends, threads), threads))
     del dealt, work
     # Taken off the parts one by one, so that no more than one level is held twice.

@@ -41,7 +41,8 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
     """Arrow numbers as numpy; whole ones without copying them and without pandas."""
     if array.null_count or not pa.types.is_integer(array.type):
         return np.asarray(array.to_numpy(zero_copy_only=False))
-    values = np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())
+    # Whole numbers have the same names there and here; Arrow itself asks pandas for its types.
+    values = np.frombuffer(array.buffers()[1], np.dtype(str(array.type)))
     return values[array.offset : array.offset + len(array)]
 
 

@@ -14,6 +14,7 @@ from reference_counts import (
     true_nodes,
 )
 
+from inftda import counts as counts_module
 from inftda.counts import Counts, merge_equal_kernel, sum_level_kernel
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
@@ -334,16 +335,49 @@ def test_equal_keys_are_merged_and_their_counts_added_up():
     assert counts[:3].tolist() == [7, 3, 3]
 
 
-def test_parts_on_several_threads_give_what_one_thread_gives(monkeypatch):
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+def test_parts_on_several_threads_give_what_one_thread_gives(tree, monkeypatch):
     """Few leaves are not worth threads, so the limit is lowered for the test."""
-    random = np.random.default_rng(1)
-    areas = [random.integers(0, 3, 5_000).astype(np.int32) for _ in range(2)]
-    counts = random.integers(0, 5, 5_000)
-    tree = TREES["destination tree"]
-    alone = Counts.from_leaves(tree, areas, counts)
+    leaves = random_leaves(tree, 5_000)
     monkeypatch.setattr("inftda.counts.FEW", 0)
-    monkeypatch.setattr("inftda.counts.available_cores", lambda: 3)
-    together = Counts.from_leaves(tree, areas, counts)
+    alone = Counts.from_leaves(tree, *leaves, threads=1)
+    together = Counts.from_leaves(tree, *leaves, threads=3)
     for a, b in zip(alone.levels, together.levels, strict=True):
         for name in ("start", "ordinal", "count"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+@pytest.mark.parametrize(("threads", "used"), [(1, 1), (3, 3), (None, 5)])
+def test_sorting_keeps_to_the_threads_it_is_given(threads, used, monkeypatch):
+    given = []
+
+    def watched(work, items, n):
+        given.append(n)
+        return map(work, items)
+
+    monkeypatch.setattr("inftda.counts.FEW", 0)
+    monkeypatch.setattr("inftda.counts.available_cores", lambda: 5)
+    monkeypatch.setattr("inftda.counts.map_in_order", watched)
+    tree = TREES["destination tree"]
+    Counts.from_leaves(tree, *random_leaves(tree, 100), threads=threads)
+    assert given == [used]
+
+
+def test_the_caller_loads_the_kernels_before_threads_share_them(monkeypatch):
+    """A thread interrupted while it loads one keeps the lock, and others would wait forever."""
+    names = ["sort_stretches_kernel", "merge_equal_kernel", "sum_level_kernel"]
+    called = []
+
+    def noted(name, function):
+        return lambda *arguments: (called.append(name), function(*arguments))[1]
+
+    def on_threads(work, items, _):
+        assert set(called) == set(names)
+        return map(work, items)
+
+    monkeypatch.setattr("inftda.counts.FEW", 0)
+    monkeypatch.setattr("inftda.counts.map_in_order", on_threads)
+    for name in names:
+        monkeypatch.setattr(counts_module, name, noted(name, getattr(counts_module, name)))
+    tree = TREES["two words"]
+    Counts.from_leaves(tree, *random_leaves(tree, 100), threads=2)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import HierarchyError, IngestError
-from inftda.tables import read_strings
+from inftda.tables import as_numpy, read_strings
 
 CODES = {"region": ["01", "01", "02"], "town": ["001001", "001002", "002001"]}
 TEXT = "region,town\n01,001001\n01,001002\n02,002001\n"
@@ -260,3 +260,20 @@ def test_a_column_that_stands_twice_in_the_table_is_named(columns):
 def test_the_error_is_of_the_kind_asked_for():
     with pytest.raises(IngestError, match="the modes"):
         read_strings(None, what="modes", error=IngestError)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("sign", ["", "u"])
+def test_whole_numbers_become_numpys_of_the_same_kind(sign, bits):
+    kind = f"{sign}int{bits}"
+    whole = pa.array([7, 8, 9, 10], kind)
+    for array in (whole, whole[1:3], whole[4:], pa.array([], kind)):
+        values = as_numpy(array)
+        assert values.dtype == np.dtype(kind)
+        assert values.tolist() == array.to_pylist()
+    assert as_numpy(whole).ctypes.data == whole.buffers()[1].address, "not copied"
+
+
+def test_other_numbers_become_numpys_too():
+    assert as_numpy(pa.array([1.5, 2.5])).tolist() == [1.5, 2.5]
+    assert np.isnan(as_numpy(pa.array([1, None]))).tolist() == [False, True]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numba import njit
 
+from inftda.compiled import kernel
 from inftda.noise.ladder import exp_bounds
 from inftda.noise.sampler import check_out
 
@@ -31,7 +31,7 @@ CHUNK: Final = 1 << 14  # pairs at a time: 384 KiB of blocks and words
 MARGIN: Final = 2.0**-40  # far above the rounding errors of the kernel, below 2^-48 in all
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_pairs_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     blocks: NDArray[np.int64],
     words: NDArray[np.uint64],

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
-from numba import njit
 
+from inftda.compiled import kernel
 from inftda.errors import PrivacyError
 from inftda.noise.entropy import CHUNK_BYTES
 from inftda.noise.sampler import check_out
@@ -39,7 +39,7 @@ class LadderOf(Protocol):
         """Return a ladder whose tail is below 2^-bits, each rung known to 2^-(bits + guard)."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def map_words_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     words: Words,
     out: NDArray[np.int64],

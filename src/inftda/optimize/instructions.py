@@ -2,8 +2,9 @@
 
 Loops over many elements become vector instructions by themselves. Picking elements out does
 not, nor do sums over a handful, and IntOpt is mostly these: written out, it takes a fifth
-less time. Each of these functions is LLVM code for any processor, without a branch, and usable
-inside kernels only; their twins in plain Python are in tests/unit/optimize/instruction_twins.py.
+less time. Each of these functions is LLVM code for any little-endian processor, without a
+branch, and usable inside kernels only; their twins in plain Python are in
+tests/unit/optimize/instruction_twins.py.
 
 All of them read or write EIGHT elements, whatever these are: there must be so many.
 """
