@@ -166,7 +166,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         if out is None:
             raise InftdaError("a release by Spark does not fit into memory; give out, a folder")
     with nullcontext() if cluster is None else cluster.started() as started:
-        job = _Job(shape, plan, chosen, noise, local, started, source, progress, charge)
+        job = _Job(shape, plan, chosen, noise, local, started, threads, source, progress, charge)
         columns = {ORIGIN: origin, DESTINATION: destination}
         counts = job.read(
             flows, columns, count=count, person=person, unit=unit, unplaceable=unplaceable, say=say
@@ -252,6 +252,7 @@ class _Job:
     noise: NoiseSource
     engine: "Engine"
     cluster: "StartedCluster | None"
+    threads: int | None
     source: "RandomSource | None"
     progress: "Progress | None"
     charge: Charge | None
@@ -265,8 +266,8 @@ class _Job:
         options["random_source"] = self.random_source
         if self.cluster is not None:
             return self.cluster.read(flows, axes, **options)
-        leaves = read_leaves(flows, axes, **options)
-        return Counts.from_leaves(self.tree, leaves.areas, leaves.counts)
+        leaves = read_leaves(flows, axes, threads=self.threads, **options)
+        return Counts.from_leaves(self.tree, leaves.areas, leaves.counts, threads=self.threads)
 
     def publish(self, counts: Any, out: str | Path | None, *, force: bool) -> Release:
         published = self._publish(counts, out, force=force)

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
+import inftda.ingest
+from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
 from inftda.mechanisms import catalogue
@@ -549,3 +551,19 @@ def test_public_names_are_the_ones_that_are_promised():
     assert inftda.intopt([5, -2, 1], 3).sum() == 3
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
         _ = inftda.magic
+
+
+def test_threads_limit_reading_and_sorting_too(monkeypatch):
+    given = {}
+
+    def noting(name, original):
+        def call(*arguments, **options):
+            given[name] = options["threads"]
+            return original(*arguments, **options)
+
+        return call
+
+    monkeypatch.setattr("inftda.ingest.read_leaves", noting("reading", inftda.ingest.read_leaves))
+    monkeypatch.setattr(Counts, "from_leaves", noting("sorting", Counts.from_leaves))
+    in_memory(threads=1)
+    assert given == {"reading": 1, "sorting": 1}

@@ -40,7 +40,7 @@ class Meter:
             self._bar.update(self._task, description=what, completed=done, total=max(total, 1))
 
 
-def _make_bar(unit: str) -> "Progress":
+def _make_bar(unit: str) -> "Progress | None":
     from rich.console import Console  # noqa: PLC0415 - only when something is shown
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
@@ -52,6 +52,8 @@ def _make_bar(unit: str) -> "Progress":
     )
 
     console = Console(stderr=True)
+    if not console.is_terminal:  # a bar that is only disabled would still end with a blank line
+        return None
     amount = [DownloadColumn()] if unit == "bytes" else [MofNCompleteColumn(), TextColumn(unit)]
     return Progress(
         TextColumn("{task.description}"),
@@ -60,5 +62,4 @@ def _make_bar(unit: str) -> "Progress":
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
     )

@@ -48,11 +48,13 @@ class LevelProgress:
         self._bars.update(self._tasks[level], completed=done if total else 1)
 
 
-def _make_bars() -> "Progress":
+def _make_bars() -> "Progress | None":
     from rich.console import Console  # noqa: PLC0415 - only when something is shown
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
     console = Console(stderr=True)
+    if not console.is_terminal:  # a bar that is only disabled would still end with a blank line
+        return None
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -60,5 +62,4 @@ def _make_bars() -> "Progress":
         TextColumn("draws"),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
     )
