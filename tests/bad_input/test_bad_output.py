@@ -213,13 +213,13 @@ def test_an_interruption_while_a_release_is_replaced_keeps_the_older_one(
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-@pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError, MemoryError])
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError, MemoryError, ValueError])
 def test_what_goes_wrong_after_publication_is_not_called_a_failed_release(
     place, capsys, monkeypatch, problem, is_there
 ):
     """Whoever believes it releases the same table again, and nobody accounts for that."""
 
-    def fail(*_):
+    def fail(*_, **__):
         raise problem
 
     if is_there:

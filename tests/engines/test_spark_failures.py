@@ -37,7 +37,7 @@ def released(spark, tmp_path, monkeypatch):
     monkeypatch.setattr("inftda.engines.spark.drawing.pack", lambda mechanism: mechanism)
 
     def call(name, optimize, *, groups=4, **options):
-        mechanism = TopDown("fragile", "intopt", optimize)
+        mechanism = TopDown("inftda", "intopt", optimize)
         monkeypatch.setitem(catalogue.MECHANISMS, "fragile", mechanism)
         return release(
             COUNTRY.flows(), COUNTRY.areas, out=tmp_path / name, mechanism="fragile",

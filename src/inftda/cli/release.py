@@ -11,6 +11,7 @@ import typer
 
 from inftda.cli import options
 from inftda.cli.progress import LevelProgress
+from inftda.errors import InftdaError
 
 if TYPE_CHECKING:
     from inftda.publication.release import Release
@@ -141,10 +142,12 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     ] = None,
 ) -> None:
     """Publish a confidential table under differential privacy."""
-    from inftda.publish import release  # noqa: PLC0415 - help must be instant
+    from inftda.publication.folder import check_writable  # noqa: PLC0415 - help must be instant
+    from inftda.publish import release  # noqa: PLC0415
 
     if out is None:
         raise typer.BadParameter("give the folder to write to", param_hint="--out")
+    check_writable(out, force=force)  # also brings back a release whose replacement was cut off
     said: list[str] = []
     with _telling_what_is_published(out):
         with LevelProgress(shown=not (quiet or as_json)) as progress:
@@ -194,7 +197,9 @@ def _telling_what_is_published(out: Path) -> Iterator[None]:
     before = _identity(out)
     try:
         yield
-    except (KeyboardInterrupt, OSError, MemoryError) as problem:
+    except InftdaError:  # it says what was wrong, before there was anything to publish
+        raise
+    except (KeyboardInterrupt, Exception) as problem:
         if _identity(out) in {None, before}:
             raise
         what = "interrupted" if isinstance(problem, KeyboardInterrupt) else type(problem).__name__
