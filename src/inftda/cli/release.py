@@ -142,12 +142,10 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     ] = None,
 ) -> None:
     """Publish a confidential table under differential privacy."""
-    from inftda.publication.folder import check_writable  # noqa: PLC0415 - help must be instant
-    from inftda.publish import release  # noqa: PLC0415
+    from inftda.publish import release  # noqa: PLC0415 - help must be instant
 
     if out is None:
         raise typer.BadParameter("give the folder to write to", param_hint="--out")
-    check_writable(out, force=force)  # also brings back a release whose replacement was cut off
     said: list[str] = []
     with _telling_what_is_published(out):
         with LevelProgress(shown=not (quiet or as_json)) as progress:
@@ -194,28 +192,21 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
 @contextmanager
 def _telling_what_is_published(out: Path) -> Iterator[None]:
     """What goes wrong when the release is in place must not be taken for a failed release."""
-    before = _identity(out)
+    from inftda.publication.folder import identity, replaced_by  # noqa: PLC0415 - as above
+
+    before = {identity(out), identity(replaced_by(out)), None}
     try:
         yield
     except InftdaError:  # it says what was wrong, before there was anything to publish
         raise
     except (KeyboardInterrupt, Exception) as problem:
-        if _identity(out) in {None, before}:
+        if identity(out) in before:
             raise
         what = "interrupted" if isinstance(problem, KeyboardInterrupt) else type(problem).__name__
         typer.echo(
             f"error: {what} when the release in {str(out)!r} was complete and in place", err=True
         )
         raise typer.Exit(1) from None
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Tells a folder from another of the same name."""
-    try:
-        found = folder.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _table(flows: str | None, sql: str | None, database: str | None, encoding: str | None) -> Any:

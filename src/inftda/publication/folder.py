@@ -52,7 +52,7 @@ def check_writable(out: Path, *, force: bool) -> None:
         )
     if out.exists():
         _check_replaceable(out)
-        if os.path.lexists(waiting := _replaced(out)):
+        if os.path.lexists(waiting := replaced_by(out)):
             raise ReleaseError(
                 f"{str(waiting)!r} is where {str(out)!r} would wait for its replacement, and is "
                 "not a release; move it elsewhere or choose another folder"
@@ -161,7 +161,7 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
-    replaced = _replaced(out)
+    replaced = replaced_by(out)
     if out.exists() and force:
         try:
             out.rename(replaced)
@@ -180,14 +180,23 @@ def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
     sync(out.parent)
 
 
-def _replaced(out: Path) -> Path:
+def identity(folder: Path) -> tuple[int, int] | None:
+    """Tells a folder from another that stands in its place; None if there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def replaced_by(out: Path) -> Path:
     """Where the old release waits until the new one is in place."""
     return out.absolute().parent / f".{out.absolute().name}.replaced"
 
 
 def _restore(out: Path) -> None:
     """Bring back, or clear away, an old release whose replacement was cut off."""
-    replaced = _replaced(out)
+    replaced = replaced_by(out)
     is_whole = all((replaced / name).exists() for name in (MANIFEST_FILE, FLOWS_FILE))
     if is_whole and not out.exists():
         replaced.rename(out)
