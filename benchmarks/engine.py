@@ -11,7 +11,9 @@ import json
 import tempfile
 import threading
 import time
+from operator import truediv
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
@@ -87,6 +89,8 @@ def compare(case, counts, epsilon, repeats):
             seconds, draws, flows = loop(counts, plan, threads)
             n = sum(draws.values())
             runs[threads].append((seconds / n, bare(plan, draws, threads) / n, n, flows))
+    loops = {threads: [run[0] for run in runs[threads]] for threads in cores}
+    bares = {threads: [run[1] for run in runs[threads]] for threads in cores}
     for threads in cores:
         looped, sampled, draws, flows = zip(*runs[threads], strict=True)
         yield {
@@ -99,6 +103,9 @@ def compare(case, counts, epsilon, repeats):
             "loop_ns_per_draw": min(looped) * 1e9,
             "bare_ns_per_draw": min(sampled) * 1e9,
             "loop_over_bare": min(looped) / min(sampled),
+            # Of neighbouring runs: a machine that is slow for a while is so for both.
+            "loop_speed_up": median(map(truediv, loops[1], looped)),
+            "bare_speed_up": median(map(truediv, bares[1], sampled)),
         }
 
 

@@ -128,17 +128,16 @@ def _loop(rows):
                 for r in rows
             ],
         ),
-        "All cores beside one:",
-        table(("case", "epsilon", "threads", "speed-up"), _speed_ups(rows)),
+        "All cores beside one (median of neighbouring runs), and the same of bare sampling:",
+        table(("case", "epsilon", "threads", "speed-up", "of bare sampling"), _speed_ups(rows)),
     )
 
 
 def _speed_ups(rows):
-    alone = {(r["case"], r["epsilon"]): r["loop_ns_per_draw"] for r in rows if r["threads"] == 1}
     for r in rows:
         if r["threads"] > 1:
-            times = alone[r["case"], r["epsilon"]] / r["loop_ns_per_draw"]
-            yield r["case"], r["epsilon"], r["threads"], f"{times:.2f}"
+            times = (f"{r[name]:.2f}" for name in ("loop_speed_up", "bare_speed_up"))
+            yield r["case"], r["epsilon"], r["threads"], *times
 
 
 def _growth(rows):

@@ -5,7 +5,6 @@ about a confidential data set is as confidential as the data set itself.
 """
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from inftda.errors import InftdaError
 from inftda.evaluate.comparison import NOTICE
 from inftda.evaluate.confidential import check_outside
+from inftda.scratch import whole_file
 
 
 def make_private(folder: Path) -> None:
@@ -41,15 +41,8 @@ def write_private(path: Path, writer: Callable[[Path], object]) -> None:
         InftdaError: it would lie in a release folder.
     """
     _check_outside(path.parent)
-    # The name ends as the wanted one does, since some writers choose the format by it.
-    handle, name = tempfile.mkstemp(prefix=".partial-", suffix=f"-{path.name}", dir=path.parent)
-    os.close(handle)
-    partial = Path(name)
-    try:
+    with whole_file(path, mode=0o600) as partial:
         writer(partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def marked(results: pa.Table, *, is_confidential: bool) -> pa.Table:
