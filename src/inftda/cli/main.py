@@ -94,7 +94,8 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each kind of end
     """Run one command; returns the exit code and never raises."""
-    outcome = "; nothing was published" if arguments[:1] in [[name] for name in _PUBLISHING] else ""
+    is_publishing = bool(arguments) and arguments[0] in _PUBLISHING
+    outcome = "; nothing was published" if is_publishing else ""
     try:
         code = app(arguments, standalone_mode=False)
     except InftdaError as problem:

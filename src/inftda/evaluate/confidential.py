@@ -56,13 +56,17 @@ def write_comparison(
     return tuple(_write(folder / name, writer) for name, writer in writers.items())
 
 
-def check_outside(out: Path, release: str | Path) -> None:
+def check_outside(out: Path, *known: str | Path) -> None:
     """Refuse to write into a release, by whatever links or relative paths.
 
+    Args:
+        out: a file or folder to write, there or not.
+        known: folders of releases, whatever they hold; others are told by their files.
+
     Raises:
-        ReleaseError: `out` or a folder above it is this release or another one.
+        ReleaseError: `out` or a folder above it is a release.
     """
-    folder = release_around(out, release)
+    folder = release_around(out, *known)
     if folder is not None:
         raise ReleaseError(
             f"{str(out)!r} lies in the release folder {str(folder)!r}, which is for "

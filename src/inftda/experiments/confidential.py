@@ -4,7 +4,6 @@ Errors are computed from the true counts, with noise that anybody can repeat: wh
 about a confidential data set is as confidential as the data set itself.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +22,7 @@ def make_private(folder: Path) -> None:
     Raises:
         InftdaError: it is, or lies in, a release folder, or cannot be made.
     """
-    _check_outside(folder)
+    check_outside(folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
@@ -40,7 +39,7 @@ def write_private(path: Path, writer: Callable[[Path], object]) -> None:
     Raises:
         InftdaError: it would lie in a release folder.
     """
-    _check_outside(path.parent)
+    check_outside(path.parent)
     with whole_file(path, mode=0o600) as partial:
         writer(partial)
 
@@ -60,8 +59,3 @@ def notice_of(results: pa.Table, dataset: str) -> str | None:
         return None
     rows = results.filter(pc.equal(results.column("dataset"), dataset))
     return NOTICE if rows.column("notice").null_count < rows.num_rows else None
-
-
-def _check_outside(folder: Path) -> None:
-    # An experiment has no release of its own; any other is known by the files in it.
-    check_outside(folder, os.devnull)
