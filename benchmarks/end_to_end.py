@@ -78,7 +78,7 @@ def count_draws(flows, areas):
     draws = 0
     for number, level in enumerate(tree.splitting_levels):
         parent = released.nodes(number)[0][level.axis]
-        n_children = level.child_start[parent + 1] - level.child_start[parent]
+        n_children = level.child_offsets[parent + 1] - level.child_offsets[parent]
         draws += int(n_children[n_children > 1].sum())
     return draws
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
     from inftda.publication.release import Release as Release
     from inftda.publication.release import open_release as open_release
-    from inftda.publish import build_tree as build_tree
     from inftda.publish import release as release
     from inftda.tree import Axis as Axis
     from inftda.tree import Tree as Tree
+    from inftda.tree import build_tree as build_tree
 
 _HOMES = {
     "Axis": "inftda.tree",
@@ -42,7 +42,7 @@ _HOMES = {
     "SeededSource": "inftda.noise.entropy",
     "SqlQuery": "inftda.ingest",
     "Tree": "inftda.tree",
-    "build_tree": "inftda.publish",
+    "build_tree": "inftda.tree",
     "intopt": "inftda.optimize.chebyshev",
     "make_plan": "inftda.privacy.plan",
     "open_release": "inftda.publication.release",

@@ -40,13 +40,13 @@ class LevelCounts:
 
     Attributes:
         level: the level of the tree.
-        start: int64[parents + 1], true children of true parent i are start[i]..start[i+1].
-        ordinal: int32[nodes], place of each node among all children of its parent.
+        offsets: int64[parents + 1], slices of the next two: the true children of each true parent.
+        ordinal: int32[nodes], index of each node among all children of its parent.
         count: int64[nodes].
     """
 
     level: TreeLevel
-    start: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     ordinal: NDArray[np.int32]
     count: NDArray[np.int64]
 
@@ -112,6 +112,10 @@ class Counts:
         """Number of trips."""
         return int(self.root_count.sum())
 
+    def level(self, level: TreeLevel) -> LevelCounts:
+        """The true nodes of one splitting level."""
+        return next(counts for counts in self.levels if counts.level.index == level.index)
+
     @property
     def n_leaves(self) -> int:
         """Number of non-zero leaves."""
@@ -127,9 +131,9 @@ class Counts:
         areas = list(self.roots)
         count = self.root_count
         for level in self.levels[:n_levels]:
-            areas = [np.repeat(axis, np.diff(level.start)) for axis in areas]
+            areas = [np.repeat(axis, np.diff(level.offsets)) for axis in areas]
             axis = level.level.axis
-            areas[axis] = level.level.child_start[areas[axis]] + level.ordinal
+            areas[axis] = level.level.child_offsets[areas[axis]] + level.ordinal
             count = level.count
         return tuple(areas), count
 
@@ -219,24 +223,24 @@ def _sum_levels(  # noqa: PLR0913, PLR0917 - private
     levels = []
     for place in places:
         ordinal, count = np.empty(n, np.int32), np.empty(n, np.int64)
-        start = np.empty(n + 1, np.int64)
+        offsets = np.empty(n + 1, np.int64)
         n = sum_level_kernel(
             keys, counts, low, n, layout.word[place], layout.shift[place], layout.bits[place],
-            ordinal, count, start,
+            ordinal, count, offsets,
         )  # fmt: skip
-        levels.append(LevelCounts(layout.levels[place], start[: n + 1].copy(), ordinal, count))
+        levels.append(LevelCounts(layout.levels[place], offsets[: n + 1].copy(), ordinal, count))
     return _Sums(levels, keys[:, low : low + n].copy(), counts[low : low + n].copy())
 
 
 def _join(parts: list[LevelCounts]) -> LevelCounts:
-    """The same level of several parts, one behind the other."""
+    """The same level of several parts, one after the other."""
     if len(parts) == 1:
         return parts[0]
     before = np.cumsum([0, *(len(part.count) for part in parts)])
-    starts = [part.start[:-1] + n for part, n in zip(parts, before, strict=False)]
+    shifted = [part.offsets[:-1] + n for part, n in zip(parts, before, strict=False)]
     return LevelCounts(
         parts[0].level,
-        np.concatenate([*starts, before[-1:]]),
+        np.concatenate([*shifted, before[-1:]]),
         np.concatenate([part.ordinal for part in parts]),
         np.concatenate([part.count for part in parts]),
     )
@@ -250,7 +254,7 @@ def merge_equal_kernel(keys: Keys, counts: NDArray[np.int64], low: int, high: in
         keys: uint64[n_words, n], sorted from low to high.
         counts: int64[n]. The total is below 2^60.
         low: first of them.
-        high: one behind the last.
+        high: one after the last.
 
     Returns:
         Number of different keys.
@@ -281,7 +285,7 @@ def sum_level_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     bits: int,
     ordinal: NDArray[np.int32],
     count: NDArray[np.int64],
-    start: NDArray[np.int64],
+    offsets: NDArray[np.int64],
 ) -> int:
     """Write down the nodes of one level and sum them up to their parents, in place.
 
@@ -293,9 +297,9 @@ def sum_level_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         word: word that the level's ordinal stands in.
         shift: its distance from the word's low end.
         bits: its width.
-        ordinal: int32[n], written: place of each node among the children of its parent.
+        ordinal: int32[n], written: index of each node among the children of its parent.
         count: int64[n], written.
-        start: int64[n + 1], written: where the children of each parent start, and n.
+        offsets: int64[n + 1], written: slices of the nodes, one for each parent.
 
     Returns:
         Number of parents.
@@ -317,9 +321,9 @@ def sum_level_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             for w in range(word + 1):
                 keys[w, at] = keys[w, i]
             counts[at] = counts[i]
-            start[at - low] = i - low
+            offsets[at - low] = i - low
             at += 1
         else:
             counts[at - 1] += counts[i]
-    start[at - low] = n
+    offsets[at - low] = n
     return at - low

@@ -35,13 +35,13 @@ class Hierarchy:
     >>> areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
     >>> areas.depth, areas.n_areas(1), areas.codes(2).to_pylist()
     (2, 2, ['001', '002', '003'])
-    >>> areas.child_start(1).tolist()
+    >>> areas.child_offsets(1).tolist()
     [0, 2, 3]
     """
 
     level_names: tuple[str, ...]
     _codes: tuple[pa.StringArray, ...]
-    _child_start: tuple[NDArray[np.int32], ...]
+    _child_offsets: tuple[NDArray[np.int32], ...]
 
     @classmethod
     def read(cls, source: Any, *, columns: Sequence[str] | None = None) -> Self:
@@ -79,9 +79,9 @@ class Hierarchy:
             return pa.array(["all"], pa.string())
         return self._codes[level - 1]
 
-    def child_start(self, level: int) -> NDArray[np.int32]:
+    def child_offsets(self, level: int) -> NDArray[np.int32]:
         """int32[n_areas(level) + 1]: children of area i are start[i]..start[i+1] one level down."""
-        return self._child_start[level]
+        return self._child_offsets[level]
 
     def level_name(self, level: int) -> str:
         """Name of a level for people; "all" for the whole."""
@@ -105,7 +105,7 @@ class Hierarchy:
         """int32[n_areas(level) + 1]: areas of `finer` inside area i are start[i]..start[i+1]."""
         start = np.arange(self.n_areas(level) + 1, dtype=np.int32)
         for step in range(level, finer):
-            start = self._child_start[step][start]
+            start = self._child_offsets[step][start]
         return start
 
     def ancestor(self, level: int, coarser: int) -> NDArray[np.int32]:
@@ -165,7 +165,7 @@ class Hierarchy:
         for column, name in enumerate(self.level_names):
             digest.update(len(name.encode()).to_bytes(8, "little") + name.encode())
             digest.update(_framed(self._codes[column]))
-            digest.update(self._child_start[column].astype("<i4").tobytes())
+            digest.update(self._child_offsets[column].astype("<i4").tobytes())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:

@@ -4,44 +4,49 @@ Data goes one way: tables, counts, plan, level steps, release. What is asked for
 before the data is touched, and the plan before any noise is drawn.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from inftda.errors import InftdaError, TreeError
-from inftda.hierarchy import Hierarchy, read_hierarchy
+import pyarrow.compute as pc
+
+from inftda.engines.local import LocalEngine
+from inftda.errors import InftdaError
+from inftda.mechanisms.base import (
+    AnyNodes,
+    AnyTruth,
+    Engine,
+    Mechanism,
+    Progress,
+    Setting,
+    Written,
+    no_progress,
+)
+from inftda.mechanisms.catalogue import mechanism_named
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.entropy import RandomSource, SecureSource
+from inftda.noise.sampler import Sampler
 from inftda.privacy.ledger import Charge, Ledger
 from inftda.privacy.plan import Plan
 from inftda.privacy.stability import StabilityPlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.folder import (
     FLOWS_FILE,
-    FlowsWriter,
     areas_files,
-    as_table,
     check_writable,
     write_public_files,
     writing,
 )
 from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.query import FLOW
 from inftda.publication.release import Release, open_release
-from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, default_order
+from inftda.reading import TableSpec
+from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 
 if TYPE_CHECKING:
-    from inftda.counts import Counts
-    from inftda.mechanisms.base import (
-        Cluster,
-        Engine,
-        Flows,
-        Mechanism,
-        Progress,
-        Setting,
-        StartedCluster,
-    )
-    from inftda.noise.entropy import RandomSource
+    from inftda.engines.spark import SparkEngine
 
 NoiseSource = Literal["table", "opendp"]
 
@@ -74,9 +79,9 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
     threads: int | None = None,
-    engine: "str | Engine | Cluster" = "local",
-    source: "RandomSource | None" = None,
-    progress: "Progress | None" = None,
+    engine: "str | LocalEngine | SparkEngine" = "local",
+    source: RandomSource | None = None,
+    progress: Progress | None = None,
     say: Callable[[str], object] | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -136,7 +141,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     """
     if out is not None:
         check_writable(Path(out), force=force)
-    shape = build_tree(
+    public = build_tree(
         areas,
         origin_areas=origin_areas,
         destination_areas=destination_areas,
@@ -146,230 +151,120 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         outside=unplaceable == "outside",
     )
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
-    chosen = _mechanism(mechanism)
+    chosen = mechanism_named(mechanism)
     plan = chosen.plan(
-        shape, unit, epsilon=epsilon, delta=delta, rho=rho, accountant=accountant, split=split
+        public, unit, epsilon=epsilon, delta=delta, rho=rho, accountant=accountant, split=split
     )
-    if noise != "table" and not isinstance(plan, Plan):
-        raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
+    random = source or SecureSource()
     charge = Charge.to(
-        ledger,
-        dataset,
-        plan,
-        is_private=source is None or source.is_secure,
-        mechanism=chosen.name,
-        out=out,
+        ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
     )
-    local, cluster = _engines(engine, threads)
-    if cluster is not None:
-        cluster.check(chosen)
-        if out is None:
-            raise InftdaError("a release by Spark does not fit into memory; give out, a folder")
-    with nullcontext() if cluster is None else cluster.started() as started:
-        job = _Job(shape, plan, chosen, noise, local, started, threads, source, progress, charge)
-        columns = {ORIGIN: origin, DESTINATION: destination}
-        counts = job.read(
-            flows, columns, count=count, person=person, unit=unit, unplaceable=unplaceable, say=say
-        )
-        return job.publish(counts, out, force=force)
+    columns = {ORIGIN: origin, DESTINATION: destination}
+    spec = TableSpec(
+        axes=tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in public.axes),
+        count=count,
+        person=person,
+        unit=unit,
+        unplaceable=unplaceable,
+    )
+    drawing = _Drawing(chosen, plan, random, noise, progress or no_progress)
+    place = _engine(engine, threads)
+    place.check(chosen, noise=noise, is_in_memory=out is None)
+    with place.started() as running:
+        truth = running.read(flows, spec, public, source=random, say=say)
+        if charge is not None:
+            # Now, and not when all is done: whoever sees a part of the noise has seen it.
+            charge.pay()
+        made = _draw(drawing, running, truth, out, force=force)
+    if charge is not None:
+        charge.note_published()
+    return made
 
 
-def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
-    areas: Any = None,
-    *,
-    origin_areas: Any = None,
-    destination_areas: Any = None,
-    axes: Mapping[str, Any] | None = None,
-    order: Sequence[str] | None = None,
-    first: Literal["destination", "origin"] = "destination",
-    outside: bool = False,
-) -> Tree:
-    """The public tree from whatever describes it; see `release` for the arguments.
-
-    Raises:
-        TreeError: no hierarchy is given for an end, or the order does not fit.
-    """
-    if first not in {ORIGIN, DESTINATION}:
-        raise TreeError(f"tree must be 'destination' or 'origin', got {first!r}")
-    given: dict[str, Any] = {}
-    if areas is not None or origin_areas is not None or destination_areas is not None:
-        given = {
-            ORIGIN: areas if origin_areas is None else origin_areas,
-            DESTINATION: areas if destination_areas is None else destination_areas,
-        }
-    given |= dict(axes or {})
-    for name, source in given.items():
-        if source is None:
-            raise TreeError(f"there is no hierarchy for the {name}; give areas for both ends")
-    if not given:
-        raise TreeError("there is no hierarchy; give areas (or axes for other tables)")
-    # Origins and destinations mostly have the same areas, which are then read once.
-    read: dict[int, Hierarchy] = {}
-    for source in given.values():
-        if id(source) not in read:
-            read[id(source)] = _hierarchy(source, outside=outside)
-    built = [Axis(name, read[id(source)]) for name, source in given.items()]
-    return Tree.build(built, order or default_order(built, first=first))
-
-
-def _hierarchy(source: Any, *, outside: bool) -> Hierarchy:
-    hierarchy = read_hierarchy(source)
-    return hierarchy.with_outside() if outside else hierarchy
-
-
-def _mechanism(name: str) -> "Mechanism":
-    from inftda.mechanisms.catalogue import mechanism_named  # noqa: PLC0415 - compiled kernels
-
-    return mechanism_named(name)
-
-
-def _engines(
-    engine: "str | Engine | Cluster", threads: int | None
-) -> "tuple[Engine, Cluster | None]":
-    """Where blocks of work are carried out, and the cluster that does the rest if there is one."""
-    from inftda.engines.local import LocalEngine  # noqa: PLC0415 - an engine is chosen late
-    from inftda.mechanisms.base import Cluster  # noqa: PLC0415 - compiled kernels
-
-    local = LocalEngine() if threads is None else LocalEngine(threads)
+def _engine(engine: "str | LocalEngine | SparkEngine", threads: int | None) -> "LocalEngine | SparkEngine":
+    """Where the release is carried out."""
     if engine == "local":
-        return local, None
+        return LocalEngine() if threads is None else LocalEngine(threads)
     if engine == "spark":
         from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - an optional library
 
-        return local, SparkEngine()
+        return SparkEngine()
     if isinstance(engine, str):
         raise InftdaError(f"engine must be 'local' or 'spark', got {engine!r}")
-    return (local, engine) if isinstance(engine, Cluster) else (engine, None)
+    return engine
 
 
 @dataclass(frozen=True)
-class _Job:
-    """One release under way: everything is decided, nothing is drawn yet."""
+class _Drawing:
+    """How noise is drawn, all decided: nothing of it depends on the engine or on the truth."""
 
-    tree: Tree
+    mechanism: Mechanism
     plan: Plan | StabilityPlan
-    mechanism: "Mechanism"
+    source: RandomSource
     noise: NoiseSource
-    engine: "Engine"
-    cluster: "StartedCluster | None"
-    threads: int | None
-    source: "RandomSource | None"
-    progress: "Progress | None"
-    charge: Charge | None
+    progress: Progress
 
-    def read(self, flows: Any, columns: Mapping[str, str], **options: Any) -> Any:
-        """The truth: counts, or what the cluster has instead."""
-        from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
-        from inftda.ingest import read_leaves  # noqa: PLC0415 - DuckDB
 
-        axes = [(columns.get(axis.name, axis.name), axis.hierarchy) for axis in self.tree.axes]
-        options["random_source"] = self.random_source
-        if self.cluster is not None:
-            return self.cluster.read(flows, axes, **options)
-        leaves = read_leaves(flows, axes, threads=self.threads, **options)
-        return Counts.from_leaves(self.tree, leaves.areas, leaves.counts, threads=self.threads)
-
-    def publish(self, counts: Any, out: str | Path | None, *, force: bool) -> Release:
-        published = self._publish(counts, out, force=force)
-        if self.charge is not None:
-            self.charge.note_published()
-        return published
-
-    def _publish(self, counts: Any, out: str | Path | None, *, force: bool) -> Release:
-        if out is None:
-            blocks = list(self.run(counts))
-            table = as_table(self.tree, [(block.areas, block.value) for block in blocks])
-            total = sum(int(block.value.sum()) for block in blocks)
-            return Release(self.manifest(total, table.num_rows), self.tree, table)
-        with writing(Path(out), force=force) as folder:
-            total, n_flows = self.write(counts, folder / FLOWS_FILE)
-            write_public_files(folder, self.tree, self.manifest(total, n_flows))
-            # Read back before it is in place: what cannot be opened must not be published.
-            written = open_release(folder)
-        return replace(written, table=Path(out) / FLOWS_FILE)
-
-    def write(self, counts: Any, to: Path) -> tuple[int, int]:
-        """Draw and write the flows; returns their sum and number."""
-        if self.cluster is not None:
-            setting = self.setting()
-            written = self.cluster.write(
-                counts,
-                to,
-                tree=self.tree,
-                plan=self.plan,
-                mechanism=self.mechanism,
-                setting=setting,
-            )
-            setting.spending.finish()
-            return written
-        writer = FlowsWriter(to, self.tree)
-        for block in self.run(counts):
-            writer.write(block.areas, block.value)
-        writer.close()
-        return writer.total, writer.n_flows
-
-    def run(self, counts: "Counts") -> "Iterator[Flows]":
-        setting = self.setting()
-        yield from self.mechanism.run(counts, setting)
+def _draw(
+    drawing: _Drawing,
+    engine: Engine[AnyTruth, AnyNodes],
+    truth: AnyTruth,
+    out: str | Path | None,
+    *,
+    force: bool,
+) -> Release:
+    """Draw the noise, once, and put the release in place."""
+    setting = Setting(
+        spending=drawing.plan.spending(),
+        make_sampler=_sampler_maker(drawing.noise),
+        source=drawing.source,
+        engine=engine,
+        progress=drawing.progress,
+    )
+    flows = drawing.mechanism.run(truth, setting)
+    if out is None:
+        table = engine.collect(flows, truth.tree)
+        setting.spending.finish()
+        total = pc.sum(table.column(FLOW)).as_py() or 0
+        manifest = _manifest(drawing, truth.tree, Written(total, table.num_rows))
+        return Release(manifest, truth.tree, table)
+    with writing(Path(out), force=force) as folder:
+        written = engine.write(flows, folder / FLOWS_FILE, truth.tree)
         # Checked here too, so that no mechanism can publish what it did not pay for.
         setting.spending.finish()
+        write_public_files(folder, truth.tree, _manifest(drawing, truth.tree, written))
+        # Read back before it is in place: what cannot be opened must not be published.
+        opened = open_release(folder)
+    return replace(opened, table=Path(out) / FLOWS_FILE)
 
-    def setting(self) -> "Setting":
-        """What the mechanism may draw on; from here on the release is paid for."""
-        from inftda.mechanisms.base import Setting, no_progress  # noqa: PLC0415
 
-        setting = Setting(
-            spending=self.plan.spending(),
-            make_sampler=_sampler_maker(self.noise),
-            source=self.random_source,
-            engine=self.engine,
-            progress=self.progress or no_progress,
+def _manifest(drawing: _Drawing, tree: Tree, written: Written) -> Manifest:
+    files = areas_files(tree)
+    axes = tuple(
+        AxisEntry(
+            axis.name, axis.hierarchy.level_names, files[axis.name], axis.hierarchy.fingerprint
         )
-        if self.charge is not None:
-            # Now, and not when all is done: whoever sees a part of the noise has seen it.
-            self.charge.pay()
-        return setting
-
-    @property
-    def random_source(self) -> "RandomSource":
-        from inftda.noise.entropy import SecureSource  # noqa: PLC0415
-
-        return self.source or SecureSource()
-
-    def noise_option(self) -> dict[str, str]:
-        """Where noise came from, if the mechanism lets it be chosen."""
-        return {"noise": self.noise} if isinstance(self.plan, Plan) else {}
-
-    def manifest(self, total: int, n_flows: int) -> Manifest:
-        files = areas_files(self.tree)
-        axes = tuple(
-            AxisEntry(
-                axis.name,
-                axis.hierarchy.level_names,
-                files[axis.name],
-                axis.hierarchy.fingerprint,
-            )
-            for axis in self.tree.axes
-        )
-        return Manifest(
-            private=self.random_source.is_secure,
-            mechanism=self.mechanism.name,
-            options={**self.noise_option(), **self.mechanism.options},
-            guarantee=self.plan.to_dict(),
-            axes=axes,
-            order=self.tree.order,
-            total=total,
-            n_flows=n_flows,
-        )
+        for axis in tree.axes
+    )
+    # Where noise came from, if the mechanism lets it be chosen.
+    noise = {"noise": drawing.noise} if isinstance(drawing.plan, Plan) else {}
+    return Manifest(
+        private=drawing.source.is_secure,
+        mechanism=drawing.mechanism.name,
+        options={**noise, **drawing.mechanism.options},
+        guarantee=drawing.plan.to_dict(),
+        axes=axes,
+        order=tree.order,
+        total=written.total,
+        n_flows=written.n_flows,
+    )
 
 
-def _sampler_maker(noise: NoiseSource) -> Any:
+def _sampler_maker(noise: NoiseSource) -> Callable[[Fraction], Sampler]:
     if noise == "table":
-        from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
-
         return DiscreteGaussian
     if noise == "opendp":
-        from inftda.noise.opendp import OpenDPGaussian  # noqa: PLC0415
+        from inftda.noise.opendp import OpenDPGaussian  # noqa: PLC0415 - loads a large library
 
         return OpenDPGaussian
     raise InftdaError(f"noise must be 'table' or 'opendp', got {noise!r}")

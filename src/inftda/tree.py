@@ -8,17 +8,17 @@ The tree is public knowledge: it must never be derived from the trips.
 """
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import TreeError
-from inftda.hierarchy import Hierarchy
+from inftda.hierarchy import Hierarchy, read_hierarchy
 
 ORIGIN, DESTINATION = "origin", "destination"
 _TAKEN = "flow"
@@ -81,14 +81,14 @@ class TreeLevel:
         return self.step.axis
 
     @property
-    def child_start(self) -> NDArray[np.int32]:
+    def child_offsets(self) -> NDArray[np.int32]:
         """Child ranges on the refined axis, by area number there at the level above."""
-        return self.axes[self.axis].hierarchy.child_start(self.depths[self.axis] - 1)
+        return self.axes[self.axis].hierarchy.child_offsets(self.depths[self.axis] - 1)
 
     @property
     def max_children(self) -> int:
         """Largest number of nodes of this level under one node of the level above."""
-        return 1 if self.step is None else int(np.diff(self.child_start).max())
+        return 1 if self.step is None else int(np.diff(self.child_offsets).max())
 
     @property
     def is_trivial(self) -> bool:
@@ -211,6 +211,49 @@ def default_order(axes: Sequence[Axis], *, first: str = DESTINATION) -> list[str
     for axis in others:
         order += [axis.name] * axis.hierarchy.depth
     return order
+
+
+def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
+    areas: Any = None,
+    *,
+    origin_areas: Any = None,
+    destination_areas: Any = None,
+    axes: Mapping[str, Any] | None = None,
+    order: Sequence[str] | None = None,
+    first: Literal["destination", "origin"] = "destination",
+    outside: bool = False,
+) -> Tree:
+    """The public tree from whatever describes it; see `release` for the arguments.
+
+    Raises:
+        TreeError: no hierarchy is given for an end, or the order does not fit.
+    """
+    if first not in {ORIGIN, DESTINATION}:
+        raise TreeError(f"tree must be 'destination' or 'origin', got {first!r}")
+    given: dict[str, Any] = {}
+    if areas is not None or origin_areas is not None or destination_areas is not None:
+        given = {
+            ORIGIN: areas if origin_areas is None else origin_areas,
+            DESTINATION: areas if destination_areas is None else destination_areas,
+        }
+    given |= dict(axes or {})
+    for name, source in given.items():
+        if source is None:
+            raise TreeError(f"there is no hierarchy for the {name}; give areas for both ends")
+    if not given:
+        raise TreeError("there is no hierarchy; give areas (or axes for other tables)")
+    # Origins and destinations mostly have the same areas, which are then read once.
+    read: dict[int, Hierarchy] = {}
+    for source in given.values():
+        if id(source) not in read:
+            read[id(source)] = _read_hierarchy(source, outside=outside)
+    built = [Axis(name, read[id(source)]) for name, source in given.items()]
+    return Tree.build(built, order or default_order(built, first=first))
+
+
+def _read_hierarchy(source: Any, *, outside: bool) -> Hierarchy:
+    hierarchy = read_hierarchy(source)
+    return hierarchy.with_outside() if outside else hierarchy
 
 
 def _check_names(names: list[str]) -> None:

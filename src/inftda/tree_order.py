@@ -88,7 +88,7 @@ class Layout:
         for level, word, shift in zip(self.levels, self.word, self.shift, strict=True):
             if level.axis != axis:
                 continue
-            start = level.child_start
+            start = level.child_offsets
             ordinal = np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
             of_leaf = ordinal[hierarchy.ancestor(hierarchy.depth, level.depths[axis])]
             table[word] |= of_leaf.astype(np.uint64) << np.uint64(shift)
@@ -106,7 +106,7 @@ class Layout:
         for place, level in enumerate(self.levels):
             if level.index <= top:
                 axis = level.axis
-                areas[axis] = level.child_start[areas[axis]] + self.ordinal(words, place)
+                areas[axis] = level.child_offsets[areas[axis]] + self.ordinal(words, place)
         return tuple(areas)
 
 

@@ -88,7 +88,7 @@ def test_stand_in_areas_have_the_sizes_and_are_split_evenly(sizes):
     areas = Hierarchy.read(balanced_areas(sizes))
     assert [areas.n_areas(level) for level in range(1, len(numbers) + 1)] == numbers
     for level in range(len(numbers)):
-        n_children = np.diff(areas.child_start(level))
+        n_children = np.diff(areas.child_offsets(level))
         assert max(n_children) - min(n_children) <= 1
 
 

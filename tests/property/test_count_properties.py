@@ -167,7 +167,7 @@ def test_ordinals_ascend_and_stay_below_the_number_of_children(case):
     counts = count(tree, rows)
     for place, level in enumerate(counts.levels):
         areas, _ = counts.nodes(place)
-        n_children = np.diff(level.level.child_start)[areas[level.level.axis]]
+        n_children = np.diff(level.level.child_offsets)[areas[level.level.axis]]
         for (i, j), most in zip(pairwise(level.start), n_children, strict=True):
             ordinals = level.ordinal[i:j].tolist()
             assert ordinals == sorted(set(ordinals))

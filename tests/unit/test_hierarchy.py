@@ -62,10 +62,10 @@ def test_areas_are_numbered_depth_first(country):
 
 
 def test_children_are_one_range_of_the_next_level(country):
-    assert country.child_start(0).tolist() == [0, 2]
-    assert country.child_start(1).tolist() == [0, 2, 3]
-    assert country.child_start(2).tolist() == [0, 3, 4, 6]
-    assert {country.child_start(level).dtype for level in range(3)} == {np.dtype(np.int32)}
+    assert country.child_offsets(0).tolist() == [0, 2]
+    assert country.child_offsets(1).tolist() == [0, 2, 3]
+    assert country.child_offsets(2).tolist() == [0, 3, 4, 6]
+    assert {country.child_offsets(level).dtype for level in range(3)} == {np.dtype(np.int32)}
 
 
 def test_ancestors_and_descendants_skip_levels(country):
@@ -91,7 +91,7 @@ def test_child_ranges_nest_the_areas_as_the_rows_do(seed):
         paths = sorted({row[:level] for row in rows})
         assert hierarchy.codes(level).to_pylist() == [path[-1] for path in paths]
         above = sorted({row[: level - 1] for row in rows})
-        start = hierarchy.child_start(level - 1)
+        start = hierarchy.child_offsets(level - 1)
         assert len(start) == len(above) + 1
         for parent, first, behind in zip(above, start, start[1:], strict=False):
             assert paths[first:behind] == [path for path in paths if path[:-1] == parent]
@@ -315,7 +315,7 @@ def test_the_fingerprint_is_that_of_its_twin(table):
     for level, name in enumerate(areas.level_names, start=1):
         for text in (name, *areas.codes(level).to_pylist()):
             digest.update(len(text.encode()).to_bytes(8, "little") + text.encode())
-        digest.update(areas.child_start(level - 1).astype("<i4").tobytes())
+        digest.update(areas.child_offsets(level - 1).astype("<i4").tobytes())
     assert areas.fingerprint == digest.hexdigest()
 
 

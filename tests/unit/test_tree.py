@@ -101,7 +101,7 @@ def test_levels_know_their_sizes():
 def test_the_children_of_every_node_add_up_to_the_nodes_of_the_level():
     tree = Tree.destination_first(AREAS, ZONES)
     for above, level in itertools.pairwise(tree.levels):
-        per_area = np.diff(level.child_start)
+        per_area = np.diff(level.child_offsets)
         others = above.n_nodes // len(per_area)
         assert int(per_area.sum()) * others == level.n_nodes
         assert level.max_children == per_area.max()

@@ -103,7 +103,7 @@ def expected_draws(released):
     draws = {}
     for place, level in enumerate(released.levels):
         areas, _ = released.nodes(place)
-        start = level.level.child_start
+        start = level.level.child_offsets
         n_children = np.diff(start)[areas[level.level.axis]]
         draws[level.level.name] = int(n_children[n_children > 1].sum())
     return draws

@@ -2,11 +2,24 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from inftda.counts import Counts
 from inftda.errors import InftdaError
+from inftda.mechanisms.base import Mechanism, Progress, Written
+from inftda.mechanisms.step import LevelStep, Nodes, Work, join
+from inftda.noise.entropy import RandomSource
+from inftda.publication.folder import FlowsWriter, as_table
+from inftda.reading import TableSpec, read_leaves
 from inftda.threads import Crew, available_cores
+from inftda.tree import Tree
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -14,7 +27,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Carries out blocks of work on the threads of this machine."""
+    """Carries out a release on the threads of this machine."""
 
     threads: int = field(default_factory=available_cores)
     _crew: Crew = field(init=False, repr=False, compare=False)
@@ -26,6 +39,76 @@ class LocalEngine:
         if self.threads < 1:
             raise InftdaError(f"threads must be at least 1, got {self.threads}")
         object.__setattr__(self, "_crew", Crew(self.threads))
+
+    def check(self, mechanism: Mechanism, *, noise: str, is_in_memory: bool) -> None:
+        """Every mechanism and every source of noise runs here."""
+
+    @contextmanager
+    def started(self) -> Iterator["LocalEngine"]:
+        """The engine, ready to work."""
+        yield self
+
+    def read(
+        self,
+        table: Any,
+        spec: TableSpec,
+        tree: Tree,
+        *,
+        source: RandomSource,
+        say: Callable[[str], object] | None = None,
+    ) -> Counts:
+        """The confidential table, counted per leaf and sorted in tree order.
+
+        Raises:
+            InftdaError: it cannot be read as counts, or must not be read that way.
+        """
+        leaves = read_leaves(
+            table, spec, random_source=source, say=say, threads=self.threads
+        )
+        return Counts.from_leaves(tree, leaves.areas, leaves.counts, threads=self.threads)
+
+    def root(self, truth: Counts, value: int) -> Nodes:
+        """The root; nothing at all if its released count is 0."""
+        n = int(value > 0)
+        is_true = len(truth.root_count) > 0
+        return Nodes(
+            tuple(np.zeros(n, np.int32) for _ in truth.tree.axes),
+            np.full(n, value, np.int64),
+            np.full(n, 0 if is_true else -1, np.int64),
+        )
+
+    def step(self, parents: Nodes, truth: Counts, step: LevelStep, progress: Progress) -> Nodes:
+        """Released children of released parents, items of work on all threads."""
+        true_children = truth.level(step.level)
+        are_leaves = step.level is truth.tree.splitting_levels[-1]
+        parents = parents.take(step.group_order(parents.areas))
+        offsets = item_offsets(step, parents)
+
+        def divide(item: int) -> tuple[Nodes, int]:
+            part = parents.take(slice(offsets[item], offsets[item + 1]))
+            return step.divide(item, part, true_children, are_leaves=are_leaves)
+
+        name, done = step.level.name, 0
+        total = _n_draws(step.n_children(parents.areas[step.level.axis]))
+        progress(name, 0, total)
+        parts = [parents.take(slice(0))]
+        for part, draws in self.map(divide, range(len(offsets) - 1)):
+            done += draws
+            progress(name, done, total)
+            parts.append(part)
+        return join(parts)
+
+    def write(self, flows: Iterable[Nodes], path: Path, tree: Tree) -> Written:
+        """Released leaves as one Parquet file."""
+        writer = FlowsWriter(path, tree)
+        for part in flows:
+            writer.write(part.areas, part.value)
+        writer.close()
+        return Written(writer.total, writer.n_flows)
+
+    def collect(self, flows: Iterable[Nodes], tree: Tree) -> pa.Table:
+        """Released leaves as a table in memory."""
+        return as_table(tree, [(part.areas, part.value) for part in flows])
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results of `work` for every item, in the order of the items.
@@ -41,3 +124,28 @@ class LocalEngine:
                 yield result
                 break
         yield from self._crew.map(work, left)
+
+
+def item_offsets(step: LevelStep, parents: Nodes) -> NDArray[np.int64]:
+    """int64[items + 1]: slices of parents in group order."""
+    key = step.keys(parents.areas)
+    children = step.n_children(parents.areas[step.level.axis])
+    group_key = key // step.n_others * step.n_others
+
+    def cells_of(groups: NDArray[np.int64]) -> Work:
+        found = [slice(*np.searchsorted(key, [at, at + step.n_others])) for at in groups]
+        here = np.concatenate([np.arange(part.start, part.stop) for part in found])
+        return _summed(key[here], children[here])
+
+    firsts = step.item_keys(_summed(group_key, children), cells_of)
+    return np.append(np.searchsorted(key, firsts), len(key))
+
+
+def _summed(key: NDArray[np.int64], children: NDArray[np.int64]) -> Work:
+    """Children by key, for ascending keys."""
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    return Work(key[first], np.add.reduceat(children, first) if len(first) else children[:0])
+
+
+def _n_draws(n_children: NDArray[np.int64]) -> int:
+    return int(n_children[n_children > 1].sum())

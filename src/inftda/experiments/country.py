@@ -211,7 +211,7 @@ def _match(
     looking, free, done = residents, jobs, 0
     for level in range(areas.depth, -1, -1):
         if level < areas.depth:
-            starts = areas.child_start(level)[:-1]
+            starts = areas.child_offsets(level)[:-1]
             looking, free = np.add.reduceat(looking, starts), np.add.reduceat(free, starts)
         found = np.minimum(random.binomial(looking, _stay(level, areas.depth)), free)
         match_kernel(people, places, looking, free, found, state, pair[done:])

@@ -1,26 +1,21 @@
 """What every mechanism has in common: what it is given, and what it gives back."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
-from inftda.counts import Counts
-from inftda.hierarchy import Hierarchy
+from inftda.mechanisms.step import LevelStep
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
 from inftda.privacy.plan import Plan
 from inftda.privacy.stability import StabilityPlan
 from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import TableSpec
 from inftda.tree import Tree
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 #: Called with the name of the level, the work done and the work in all (both known from
 #: what is released, so that progress reveals nothing else).
@@ -31,11 +26,66 @@ def no_progress(level: str, done: int, total: int) -> None:
     """Show nothing."""
 
 
-class Engine(Protocol):
-    """Where blocks of work are carried out."""
+class Truth(Protocol):
+    """The confidential counts, wherever an engine keeps them."""
 
-    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Results of `work` for every item, in the order of the items."""
+    @property
+    def tree(self) -> Tree:
+        """The public tree."""
+
+    @property
+    def total(self) -> int:
+        """Number of trips."""
+
+
+#: The truth as an engine keeps it.
+AnyTruth = TypeVar("AnyTruth", bound=Truth)
+#: Released nodes of a level as an engine keeps them.
+AnyNodes = TypeVar("AnyNodes")
+
+
+class Written(NamedTuple):
+    """What was written: sum and number of the flows."""
+
+    total: int
+    n_flows: int
+
+
+class Engine(Protocol[AnyTruth, AnyNodes]):
+    """Where a release is carried out: it reads the table, divides level by level, writes."""
+
+    def read(
+        self,
+        table: Any,
+        spec: TableSpec,
+        tree: Tree,
+        *,
+        source: RandomSource,
+        say: Callable[[str], object] | None,
+    ) -> AnyTruth:
+        """The confidential table as counts of the tree's leaves.
+
+        Args:
+            table: the table, of any kind that the engine reads.
+            spec: what its columns mean.
+            tree: the public tree.
+            source: random bits, to choose which trips of a person are kept.
+            say: called with what a row was taken for, one trip or a count.
+        """
+
+    def root(self, truth: AnyTruth, value: int) -> AnyNodes:
+        """The root with its released count, which every level step starts from."""
+
+    def step(
+        self, parents: AnyNodes, truth: AnyTruth, step: LevelStep, progress: Progress
+    ) -> AnyNodes:
+        """Released children of released parents: the level step, for all of them."""
+
+    def write(self, flows: Iterable[AnyNodes], path: Path, tree: Tree) -> Written:
+        """Released leaves as Parquet: a file, or a folder of files."""
+
+    def collect(self, flows: Iterable[AnyNodes], tree: Tree) -> pa.Table:
+        """Released leaves as a table in memory."""
 
 
 class Account(Protocol):
@@ -52,7 +102,7 @@ class Account(Protocol):
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Generic[AnyTruth, AnyNodes]):
     """What a mechanism may draw on.
 
     Attributes:
@@ -60,26 +110,18 @@ class Setting:
         make_sampler: from a variance to a source of noise with that variance.
         source: random bits.
         engine: where the work is carried out.
-        progress: told about finished blocks.
+        progress: told about finished work.
     """
 
     spending: Account
     make_sampler: Callable[[Fraction], Sampler]
     source: RandomSource
-    engine: Engine
+    engine: Engine[AnyTruth, AnyNodes]
     progress: Progress = no_progress
 
 
-@dataclass(frozen=True)
-class Flows:
-    """Released leaves: an area number on every axis, and the flow."""
-
-    areas: tuple[NDArray[np.int32], ...]
-    value: NDArray[np.int64]
-
-
 class Mechanism(Protocol):
-    """From confidential counts to released flows, block by block."""
+    """From confidential counts to released flows."""
 
     @property
     def name(self) -> str:
@@ -92,42 +134,10 @@ class Mechanism(Protocol):
     def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> Plan | StabilityPlan:
         """What will be drawn and what it costs; `budget` as `make_plan` takes it."""
 
-    def run(self, counts: Counts, setting: Setting) -> Iterator[Flows]:
-        """Released flows in tree order; ends with an error unless all that was planned was drawn.
+    def run(
+        self, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]
+    ) -> Iterator[AnyNodes]:
+        """Released leaves, part by part; an error unless all that was planned was drawn.
 
-        The caller must take every block before anything becomes visible.
-        """
-
-
-@runtime_checkable
-class Cluster(Protocol):
-    """Many machines, for tables that outgrow one."""
-
-    def check(self, mechanism: Mechanism) -> None:
-        """Complain about a mechanism that does not run there, before the data is touched."""
-
-    def started(self) -> AbstractContextManager["StartedCluster"]:
-        """The cluster ready to work; at the end it forgets what it was told."""
-
-
-class StartedCluster(Protocol):
-    """Machines that hold the truth themselves: they read the table and write the flows."""
-
-    def read(self, flows: Any, axes: Sequence[tuple[str, Hierarchy]], **options: Any) -> Any:
-        """The truth, wherever the cluster keeps it; arguments as `inftda.ingest.read_leaves`."""
-
-    def write(  # noqa: PLR0913 - a release is all of these
-        self,
-        leaves: Any,
-        folder: Path,
-        *,
-        tree: Tree,
-        plan: Any,
-        mechanism: Mechanism,
-        setting: Setting,
-    ) -> tuple[int, int]:
-        """Draw all noise, once, and write released flows to a folder of Parquet files.
-
-        Returns:
-            Sum and number of the flows.
+        The caller must take every part before anything becomes visible.
         """

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from inftda.counts import Counts
-from inftda.mechanisms.base import Flows, Setting
+from inftda.mechanisms.step import Nodes as Flows
+from inftda.mechanisms.base import Setting
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy.stability import StabilityPlan, make_stability_plan
 from inftda.privacy.unit import PrivacyUnit
@@ -39,7 +40,7 @@ class StabilityHistogram:
         """Scale and threshold for the leaves."""
         return make_stability_plan(tree, unit, **budget)
 
-    def run(self, counts: Counts, setting: Setting) -> Iterator[Flows]:
+    def run(self, counts: Counts, setting: Any) -> Iterator[Flows]:
         """Released leaves in tree order."""
         areas, count = counts.leaves
         charged = setting.spending.charge(counts.tree.levels[-1].index)
@@ -52,7 +53,7 @@ class StabilityHistogram:
             sampler.fill(value, setting.source.stream(number))
             value += count[here]
             kept = value > charged.threshold
-            return Flows(tuple(axis[here][kept] for axis in areas), value[kept])
+            return Flows(tuple(axis[here][kept] for axis in areas), value[kept], np.empty(0, np.int64))
 
         # The number of positive cells is confidential, so progress only says done or not.
         setting.progress(name, 0, 1)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from inftda.compiled import allocating_kernel
 from inftda.counts import Counts
+from inftda.mechanisms.step import Nodes as Flows
 from inftda.errors import PrivacyError
-from inftda.mechanisms.base import Flows, Setting
+from inftda.mechanisms.base import Setting
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
@@ -42,7 +43,7 @@ class VanillaGauss:
         """Only the leaves are measured; the total is whatever they sum to."""
         return make_plan(tree, unit, scope="leaves", **budget)
 
-    def run(self, counts: Counts, setting: Setting) -> Iterator[Flows]:
+    def run(self, counts: Counts, setting: Any) -> Iterator[Flows]:
         """Released cells, in the order of origin and destination."""
         tree = counts.tree
         sizes = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in tree.axes]
@@ -92,7 +93,7 @@ class _Cells:
         for size in self.sizes[::-1]:
             areas.append((cell % size).astype(np.int32))
             cell = cell // size
-        return Flows(tuple(areas[::-1]), value)
+        return Flows(tuple(areas[::-1]), value, np.empty(0, np.int64))
 
 
 @allocating_kernel

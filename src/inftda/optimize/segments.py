@@ -32,9 +32,9 @@ class Survivors(NamedTuple):
         kept: int64[vectors + 1], slices of these two.
     """
 
-    place: Places
+    index: Places
     value: Vector
-    kept: Vector
+    offsets: Vector
 
     @classmethod
     def of(cls, room: int) -> "Survivors":
@@ -47,7 +47,7 @@ class Survivors(NamedTuple):
 
     def for_vectors(self, n_vectors: int) -> "Survivors":
         """The same arrays for so many vectors."""
-        return self._replace(kept=self.kept[: n_vectors + 1])
+        return self._replace(offsets=self.offsets[: n_vectors + 1])
 
 
 class Optimizer(Protocol):

@@ -212,7 +212,7 @@ def _levels(hierarchy: Hierarchy, number: int, labels: Labels, depth: int) -> li
             "name": hierarchy.level_name(level),
             "codes": hierarchy.codes(level).to_pylist(),
             "names": labels.names.get((number, level)),
-            "children": np.diff(hierarchy.child_start(level - 1)).tolist(),
+            "children": np.diff(hierarchy.child_offsets(level - 1)).tolist(),
         }
         for level in range(1, depth + 1)
     ]

@@ -48,7 +48,7 @@ def test_random_areas_are_those_of_the_paper_in_number():
 
 def test_random_areas_are_split_into_two_to_ten():
     areas = split_areas("random", 5, np.random.default_rng(2))
-    children = np.concatenate([np.diff(areas.child_start(level)) for level in range(5)])
+    children = np.concatenate([np.diff(areas.child_offsets(level)) for level in range(5)])
     assert set(children.tolist()) == set(range(2, 11))
     # All nine numbers are equally likely: chi-square with 8 degrees, far below p = 1e-6 at 45.
     expected = len(children) / 9

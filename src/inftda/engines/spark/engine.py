@@ -1,29 +1,57 @@
 """The Spark engine: what `release(..., engine=SparkEngine(session))` is given."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from pyspark.sql import SparkSession
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType
 
-from inftda.engines.spark.drawing import Drawing, is_supported
-from inftda.engines.spark.leaves import SparkLeaves, read_leaves
-from inftda.engines.spark.session import opened, settings
-from inftda.errors import InftdaError
-from inftda.hierarchy import Hierarchy
-from inftda.mechanisms.base import Mechanism, Setting
+from inftda.engines.local import LocalEngine
+from inftda.engines.spark import tasks
+from inftda.engines.spark.keys import KeyedSource
+from inftda.engines.spark.leaves import read_leaves
+from inftda.engines.spark.session import carry_out, opened, sent, settings
+from inftda.engines.spark.staging import read_back, write_flows
+from inftda.engines.spark.truth import SparkTruth
+from inftda.errors import InftdaError, ReleaseError
+from inftda.mechanisms.base import Mechanism, Progress, Written
+from inftda.mechanisms.step import LevelStep, Nodes, Work
+from inftda.noise.entropy import RandomSource
+from inftda.publication.query import FLOW
 from inftda.tree import Tree
 
-#: Groups of subtrees for each core, so that slow ones even out.
-GROUPS_PER_CORE = 4
-#: Work of a group, in draws: a few seconds and less than 1 GB on an executor.
-GROUP_COST = float(1 << 26)
+#: Tasks of a step for each core, so that slow ones even out.
+TASKS_PER_CORE: Final = 4
+#: Levels with at most this many possible nodes are divided on the driver: some 20 MB.
+DRIVER_NODES: Final = 1 << 20
 #: Into how many partitions Spark shuffles, and its own default: far too many for two cores
 #: and too few for hundreds.
 PARTITIONS, SPARK_DEFAULT = "spark.sql.shuffle.partitions", "200"
+#: In force while noise is drawn: Spark must not choose partitions by the size of the truth.
+WHILE_DRAWING: Final = {"spark.sql.adaptive.enabled": "false"}
+
+
+@dataclass(frozen=True)
+class Scattered:
+    """Released nodes of one level, kept by the executors.
+
+    Attributes:
+        frame: int area numbers on each axis, and the released count.
+    """
+
+    frame: DataFrame
+
+
+#: Released nodes: on the driver while there are few, on the executors after that.
+SparkNodes = Nodes | Scattered
 
 
 @dataclass(frozen=True)
@@ -36,38 +64,46 @@ class SparkEngine:
         master: URL of the cluster for a new session; as Spark is configured by default.
         staging: address of a private folder that driver and executors both reach, such as
             "hdfs:///user/me/private"; not needed where they share the disk of the output.
-        groups: into how many groups subtrees are cut, about; by default a few for each core of
-            the cluster, and more if they would be large. A seeded release repeats for the
-            same number only.
+        tasks: how many tasks a level step is cut into, at most; by default a few for each core
+            of the cluster. It does not change what is released.
+        driver_nodes: levels with at most this many possible nodes are divided on the driver.
     """
 
     session: SparkSession | None = None
     master: str | None = None
     staging: str | None = None
-    groups: int | None = None
+    tasks: int | None = None
+    driver_nodes: int = DRIVER_NODES
 
     def __post_init__(self) -> None:
-        if self.groups is not None and self.groups < 1:
-            raise InftdaError(f"groups must be at least 1, got {self.groups}")
+        if self.tasks is not None and self.tasks < 1:
+            raise InftdaError(f"tasks must be at least 1, got {self.tasks}")
         given: object = self.session
         if given is not None and not isinstance(given, SparkSession):
             kind = f"{type(given).__module__}.{type(given).__name__}"
             raise InftdaError(f"session must be a classic Spark session, got {kind}")
 
-    def check(self, mechanism: Mechanism) -> None:
-        """Complain about a mechanism that does not run on Spark.
+    def check(self, mechanism: Mechanism, *, noise: str, is_in_memory: bool) -> None:
+        """Complain about what does not run on Spark, before the data is touched.
 
         Raises:
-            InftdaError: it does not.
+            InftdaError: the mechanism or the noise does not, or there is no folder to write.
         """
-        if not is_supported(mechanism):
+        if not isinstance(mechanism, TopDown):
             raise InftdaError(
                 f"the mechanism {mechanism.name!r} runs on one machine only; leave out the engine, "
                 "or use inftda"
             )
+        if noise != "table":
+            raise InftdaError(
+                f"noise by {noise!r} cannot be drawn again bit for bit, as Spark needs it when a "
+                "task is repeated; leave out the noise"
+            )
+        if is_in_memory:
+            raise InftdaError("a release by Spark does not fit into memory; give out, a folder")
 
     @contextmanager
-    def started(self) -> Iterator["StartedEngine"]:
+    def started(self) -> Iterator["RunningSpark"]:
         """The engine with a session; at the end executors forget the truth.
 
         Raises:
@@ -76,92 +112,167 @@ class SparkEngine:
         given = None if self.session is None else nullcontext(self.session)
         with given or opened(self.master) as session, ExitStack() as stack:
             cores = session.sparkContext.defaultParallelism
-            yield StartedEngine(
-                session=session,
-                staging=self.staging,
-                groups=self.groups or GROUPS_PER_CORE * cores,
-                group_cost=inf if self.groups else GROUP_COST,
-                stack=stack,
-            )
+            tasks_ = self.tasks or TASKS_PER_CORE * cores
+            asked = session.conf.get(PARTITIONS)
+            shuffles = {} if asked != SPARK_DEFAULT else {PARTITIONS: str(tasks_)}
+            stack.enter_context(settings(session, shuffles))
+            yield RunningSpark(session, self.staging, tasks_, self.driver_nodes, stack)
 
 
 @dataclass(frozen=True)
-class StartedEngine:
+class RunningSpark:
     """A Spark session at work on one release.
 
     Attributes:
         session: the session.
         staging: see `SparkEngine`.
-        groups: likewise.
-        group_cost: the most work of a group, in draws, about.
+        tasks: likewise.
+        driver_nodes: likewise.
         stack: what to do when the release is made or has failed.
     """
 
     session: SparkSession
     staging: str | None
-    groups: int
-    group_cost: float
+    tasks: int
+    driver_nodes: int
     stack: ExitStack
+    _local: LocalEngine = field(default_factory=LocalEngine, repr=False)
 
     def read(
-        self, flows: Any, axes: Sequence[tuple[str, Hierarchy]], **options: Any
-    ) -> SparkLeaves:
+        self,
+        table: Any,
+        spec: Any,
+        tree: Tree,
+        *,
+        source: RandomSource,
+        say: Callable[[str], object] | None,
+    ) -> SparkTruth:
         """The confidential table, counted per leaf and kept by the executors.
 
-        Args:
-            flows: a Spark frame, or what Spark reads; see `table.open_table`.
-            axes: the column of each axis and the hierarchy its codes come from.
-            options: as `leaves.read_leaves` takes them.
-
         Raises:
-            IngestError: it cannot be read as counts.
-            PrivacyError: the options would break the privacy promise.
+            InftdaError: it cannot be read as counts, or must not be read that way.
         """
-        with settings(self.session, self._partitions()):
-            leaves = read_leaves(self.session, flows, axes, **options)
+        leaves = read_leaves(self.session, table, spec, random_source=source, say=say)
         self.stack.callback(leaves.close)
-        return leaves
+        return SparkTruth(tree, leaves, self.driver_nodes)
 
-    def write(  # noqa: PLR0913 - a release is all of these
-        self,
-        leaves: SparkLeaves,
-        folder: Path,
-        *,
-        tree: Tree,
-        plan: Any,
-        mechanism: Mechanism,
-        setting: Setting,
-    ) -> tuple[int, int]:
-        """Draw the noise, once, and write the released flows.
+    def root(self, truth: SparkTruth, value: int) -> SparkNodes:
+        """The root with its released count."""
+        return self._local.root(truth.trunk, value)
 
-        Args:
-            leaves: the truth.
-            folder: the folder of Parquet files to make.
-            tree: the public tree.
-            plan: what is drawn; all of it is charged in `setting.spending` first.
-            mechanism: how.
-            setting: the release's account, noise and random bits.
+    def step(
+        self, parents: SparkNodes, truth: SparkTruth, step: LevelStep, progress: Progress
+    ) -> SparkNodes:
+        """Released children of released parents: here if there are few, else on executors."""
+        step = replace(step, source=_repeatable(step.source))
+        if isinstance(parents, Nodes) and step.level.index <= truth.trunk_end.index:
+            return self._local.step(parents, truth.trunk, step, progress)
+        if isinstance(parents, Nodes) and not len(parents.value):
+            return parents
+        frame = self._scatter(parents) if isinstance(parents, Nodes) else parents.frame
+        progress(step.level.name, 0, 1)
+        children = self._divide(frame, truth, step)
+        progress(step.level.name, 1, 1)
+        return Scattered(children)
 
-        Returns:
-            Sum and number of the flows, read back from the files.
+    def write(self, flows: Iterable[SparkNodes], path: Path, tree: Tree) -> Written:
+        """Released leaves as a folder of Parquet files, or as a file if they are few.
 
         Raises:
             ReleaseError: Spark failed, or the files do not hold what was released.
         """
-        drawing = Drawing(
-            leaves=leaves,
-            folder=folder,
-            tree=tree,
-            mechanism=mechanism,
-            setting=setting,
-            staging=self.staging,
-            groups=self.groups,
-            group_cost=self.group_cost,
-        )
-        with settings(self.session, self._partitions()):
-            return drawing.run(plan)
+        (nodes,) = flows
+        if isinstance(nodes, Nodes):
+            return self._local.write([nodes], path, tree)
+        schema = StructType()
+        for axis in tree.axes:
+            schema = schema.add(axis.name, StringType())
+        released = nodes.frame.agg(F.sum(tasks.COUNT))
+        expected = carry_out(released.head)
+        with sent(self.session, tree) as shared:
 
-    def _partitions(self) -> dict[str, str]:
-        """As many partitions as groups, unless the session says how many."""
-        asked = self.session.conf.get(PARTITIONS)
-        return {} if asked != SPARK_DEFAULT else {PARTITIONS: str(self.groups)}
+            def encode(batches: tasks.Batches) -> tasks.Made:
+                return tasks.encode(shared.value, FLOW, batches)
+
+            rows = nodes.frame.mapInArrow(encode, schema.add(FLOW, LongType()))
+            write_flows(rows, path, self.staging)
+        written = read_back(path, tree)
+        if expected is None or written.total != int(expected[0] or 0):
+            raise ReleaseError(
+                "the files do not hold all that was released; nothing was published. Executors "
+                "and driver must reach the same folder: give the staging folder of the engine"
+            )
+        return written
+
+    def collect(self, flows: Iterable[SparkNodes], tree: Tree) -> pa.Table:
+        """Never asked for: see `SparkEngine.check`."""
+        raise ReleaseError("a release by Spark does not fit into memory; give out, a folder")
+
+    def _divide(self, parents: DataFrame, truth: SparkTruth, step: LevelStep) -> DataFrame:
+        """One shuffle: parents and true children to the task of their item of work."""
+        item_keys = self._item_keys(parents, step)
+        division = tasks.Division(step, item_keys, max(1, min(self.tasks, len(item_keys))))
+        names = parents.columns[:-1]
+        routed = _schema(tasks.TASK, *names).add(tasks.COUNT, LongType())
+        routed = routed.add(tasks.IS_PARENT, BooleanType())
+        shared = self.stack.enter_context(sent(self.session, (division, tasks.Ascent(step.level))))
+
+        def send_parents(batches: tasks.Batches) -> tasks.Made:
+            return tasks.send_parents(shared.value[0], batches)
+
+        def send_truth(batches: tasks.Batches) -> tasks.Made:
+            return tasks.send_truth(*shared.value, batches)
+
+        def divide(batches: tasks.Batches) -> tasks.Made:
+            return tasks.divide(shared.value[0], batches)
+
+        rows = parents.mapInArrow(send_parents, routed).unionByName(
+            truth.leaves.frame.mapInArrow(send_truth, routed)
+        )
+        rows = rows.repartitionById(division.n_tasks, F.col(tasks.TASK))
+        children = rows.mapInArrow(divide, _schema(*names).add(tasks.COUNT, LongType()))
+        with settings(self.session, WHILE_DRAWING):
+            return self._keep(children)
+
+    def _keep(self, nodes: DataFrame) -> DataFrame:
+        """Nodes computed now, and kept by the executors until the release is made."""
+        kept = nodes.persist(StorageLevel.MEMORY_AND_DISK)
+        self.stack.callback(kept.unpersist)
+        carry_out(kept.count)
+        return kept
+
+    def _item_keys(self, parents: DataFrame, step: LevelStep) -> NDArray[np.int64]:
+        """Items of work, from how many released parents each group has."""
+        refined, *others = (f"area_{axis}" for axis in step.sort_axes)
+
+        def work(frame: DataFrame, *names: str) -> Work:
+            found = carry_out(frame.groupBy(*names).count().toArrow)
+            areas = [found[name].to_numpy().astype(np.int32) for name in names]
+            children = found["count"].to_numpy() * step.n_children(areas[0])
+            key = areas[0].astype(np.int64) * step.n_others + (areas[1] if len(areas) > 1 else 0)
+            order = np.argsort(key)
+            return Work(key[order], children[order])
+
+        def cells_of(groups: NDArray[np.int64]) -> Work:
+            huge = [int(key) for key in groups // step.n_others]
+            return work(parents.where(F.col(refined).isin(huge)), refined, *others[:1])
+
+        return step.item_keys(work(parents, refined), cells_of)
+
+    def _scatter(self, nodes: Nodes) -> DataFrame:
+        """Released nodes of the driver for the executors; the true index stays behind."""
+        columns = {f"area_{i}": areas for i, areas in enumerate(nodes.areas)}
+        table = pa.table({**columns, tasks.COUNT: nodes.value})
+        return self.session.createDataFrame(table)
+
+
+def _repeatable(source: RandomSource) -> RandomSource:
+    """Random bits that a task can be asked for twice; seeded ones already are."""
+    return KeyedSource.of(source) if source.is_secure else source
+
+
+def _schema(*names: str) -> StructType:
+    schema = StructType()
+    for name in names:
+        schema = schema.add(name, IntegerType())
+    return schema

@@ -1,7 +1,7 @@
 """Flows written by the executors, each part once, and brought into the release folder.
 
 Spark's file committer lets one run of a task put its file in place, whichever runs Spark
-starts, and a file in place is never written again. Nothing is computed behind the noise but
+starts, and a file in place is never written again. Nothing is computed after the noise but
 this write, so no other job can evaluate it anew; what the manifest says of the flows is read
 back from the files.
 """
@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from inftda.engines.spark.files import fetch_file, list_files, remove_folder
 from inftda.engines.spark.session import carry_out
+from inftda.mechanisms.base import Written
 from inftda.publication.folder import FlowsWriter
 from inftda.publication.query import FLOW
 from inftda.tree import Tree
@@ -72,7 +73,7 @@ def _local(url: str) -> Path:
     return Path(url2pathname(urlsplit(url).path))
 
 
-def read_back(folder: Path, tree: Tree) -> tuple[int, int]:
+def read_back(folder: Path, tree: Tree) -> Written:
     """Sum and number of the flows in the files; a table without rows gets one empty file."""
     total = n_flows = 0
     for file in sorted(folder.iterdir()):
@@ -82,4 +83,4 @@ def read_back(folder: Path, tree: Tree) -> tuple[int, int]:
                 n_flows += len(batch)
     if not any(folder.iterdir()):
         FlowsWriter(folder / "part-00000.parquet", tree).close()
-    return total, n_flows
+    return Written(total, n_flows)

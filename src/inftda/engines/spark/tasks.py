@@ -1,10 +1,13 @@
 """What runs on executors: batches of Arrow rows in, batches of Arrow rows out.
 
-A task may run more than once; every run gives the same rows (see `keys`). Nothing here prints
-or logs, because the executors' logs are not part of the release.
+A task may run more than once; every run gives the same rows, because rows are sorted before
+they are used and random bits follow from a secret (see `keys`). Nothing here prints or logs,
+because the executors' logs are not part of the release.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,167 +15,229 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import TaskContext
 
-from inftda.counts import Counts
-from inftda.engines.spark.frontier import Frontier
-from inftda.engines.spark.matching import Areas, Ascent, Matcher
-from inftda.engines.spark.shipment import Shipment
-from inftda.errors import InftdaError, ReleaseError
-from inftda.mechanisms.base import Flows
-from inftda.mechanisms.topdown import Nodes, TopDown
-from inftda.publication.query import FLOW
-from inftda.tree import Tree
+from inftda import __version__
+from inftda.counts import LevelCounts
+from inftda.errors import ReleaseError
+from inftda.mechanisms.step import LevelStep, Nodes
+from inftda.threads import map_in_order
+from inftda.tree import Tree, TreeLevel
 
-#: Rows of a batch that goes back to Spark, at least, unless there are no more.
-BATCH_ROWS = 1 << 16
-
+Areas = tuple[NDArray[np.int32], ...]
 Batches = Iterable[pa.RecordBatch]
 Made = Iterator[pa.RecordBatch]
 
+#: Columns of rows on their way to a task, besides the areas: which task, and whether the row
+#: is a released parent (its count is released) or a true child (its count is true).
+TASK, IS_PARENT, COUNT = "task", "is_parent", "n"
 
-def climb(within: Matcher | None, ascent: Ascent, batches: Batches) -> Made:
-    """From leaves to the nodes of a level that they lie below; counts stay as they are.
+
+class Ascent:
+    """From leaves to the nodes of one level that they lie below."""
+
+    def __init__(self, level: TreeLevel) -> None:
+        self._tables = [
+            axis.hierarchy.ancestor(axis.hierarchy.depth, depth)
+            for axis, depth in zip(level.axes, level.depths, strict=True)
+        ]
+
+    def __call__(self, leaves: Areas) -> Areas:
+        """Area numbers at the level, from int32 numbers of finest areas, one array per axis."""
+        return tuple(table[numbers] for table, numbers in zip(self._tables, leaves, strict=True))
+
+
+def climb(ascent: Ascent, batches: Batches) -> Made:
+    """From leaves to the nodes of a level that they lie below, counts summed up in each batch.
 
     Args:
-        within: only leaves below these nodes are kept; None keeps all.
         ascent: to the level.
-        batches: area numbers on each axis, and `n`.
+        batches: area numbers on each axis, and the count.
     """
     for batch in batches:
-        *areas, n = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-        leaves: Areas = tuple(areas)
-        if within is not None:
-            is_inside = within.find_leaves(leaves) >= 0
-            leaves, n = tuple(numbers[is_inside] for numbers in leaves), n[is_inside]
-        yield pa.RecordBatch.from_arrays(
-            [*map(pa.array, ascent(leaves)), pa.array(n)], names=batch.schema.names
+        *areas, n = _columns(batch)
+        nodes = pa.Table.from_arrays([*map(pa.array, ascent(tuple(areas))), pa.array(n)],
+                                     names=batch.schema.names)
+        *names, count = nodes.column_names
+        summed = nodes.group_by(names).aggregate([(count, "sum")])
+        yield from summed.rename_columns([*names, count]).to_batches()
+
+
+@dataclass(frozen=True, repr=False)
+class Division:
+    """One level step cut into tasks: everything a task needs but its rows.
+
+    It holds the random bits' secret, so it never shows itself.
+
+    Attributes:
+        step: the level step.
+        item_keys: int64[items], the smallest key of each item of work.
+        n_tasks: how many tasks the items are dealt out to.
+        version: of this package on the driver.
+    """
+
+    step: LevelStep
+    item_keys: NDArray[np.int64]
+    n_tasks: int
+    version: str = field(default=__version__)
+
+    def __repr__(self) -> str:
+        return "Division(confidential)"
+
+    def check_version(self) -> None:
+        """Complain if this executor has another version of this package than the driver.
+
+        Raises:
+            ReleaseError: it has.
+        """
+        if __version__ != self.version:
+            raise ReleaseError(
+                f"an executor has inftda {__version__}, the driver {self.version}; install the "
+                "same version everywhere"
+            )
+
+    def items_of(self, parents: Areas) -> NDArray[np.int64]:
+        """int64: the item that each parent belongs to."""
+        return np.searchsorted(self.item_keys, self.step.keys(parents), side="right") - 1
+
+    def task_of(self, parents: Areas) -> NDArray[np.int32]:
+        """int32: the task that each parent belongs to; neighbouring items go together."""
+        item = np.maximum(self.items_of(parents), 0)
+        return (item * self.n_tasks // len(self.item_keys)).astype(np.int32)
+
+    def parents_of(self, children: Areas) -> Areas:
+        """Areas of the parents of nodes of the step's level."""
+        level = self.step.level
+        depth = level.depths[level.axis]
+        up = level.axes[level.axis].hierarchy.ancestor(depth, depth - 1)
+        return tuple(
+            up[numbers] if axis == level.axis else numbers for axis, numbers in enumerate(children)
         )
 
 
-def route(frontier: Frontier, keys: NDArray[np.int64], batches: Batches) -> Made:
-    """Leaves with the key of their group and the place of their subtree; others are dropped.
-
-    Args:
-        frontier: the released subtrees.
-        keys: int64[groups], what the rows of each group carry to get to their partition.
-        batches: area numbers on each axis, and `n`.
-    """
+def send_parents(division: Division, batches: Batches) -> Made:
+    """Released parents with the task that divides them."""
     for batch in batches:
-        *areas, n = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-        node = frontier.find(tuple(areas))
-        survives = node >= 0
-        node = node[survives]
-        columns = [keys[frontier.group_of(node)], node.astype(np.int32)]
-        columns += [numbers[survives] for numbers in (*areas, n)]
-        names = ["key", "node", *batch.schema.names]
-        yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
+        *areas, value = _columns(batch)
+        yield _routed(division.task_of(tuple(areas)), areas, value, is_parent=True)
 
 
-def refine(shipment: Shipment, frontier: Frontier, batches: Batches) -> Made:
-    """From released subtrees and the true leaves in them to released leaves.
-
-    Args:
-        shipment: what to draw with.
-        frontier: the released subtrees.
-        batches: what `route` gives, and for every group a row with its first subtree and no
-            trips, so that subtrees in which nobody travels are refined as well.
-    """
-    columns = _gather(batches)
-    if not columns:
-        return
-    _, node, *areas, n = columns
-    group = frontier.group_of(node)
-    for number in np.unique(group):
-        here = (group == number) & (n > 0)
-        leaves = tuple(numbers[here] for numbers in areas)
-        flows = _refine_group(shipment, frontier, int(number), node[here], leaves, n[here])
-        yield from encode(shipment.tree, flows)
+def send_truth(division: Division, ascent: Ascent, batches: Batches) -> Made:
+    """True children, as rows that may repeat, with the task that divides their parent."""
+    for batch in batches:
+        *leaves, n = _columns(batch)
+        children = ascent(tuple(leaves))
+        task = division.task_of(division.parents_of(children))
+        yield _routed(task, children, n, is_parent=False)
 
 
-def _refine_group(  # noqa: PLR0913, PLR0917 - a group is its number and its rows
-    shipment: Shipment,
-    frontier: Frontier,
-    group: int,
-    node: NDArray[np.int64],
-    leaves: Areas,
+def _routed(
+    task: NDArray[np.int32],
+    areas: Iterable[NDArray[np.int32]],
     n: NDArray[np.int64],
-) -> Iterator[Flows]:
-    """Released leaves of one group; subtrees that stand at the same level go together."""
-    mechanism = shipment.mechanism
-    if not isinstance(mechanism, TopDown):
-        raise InftdaError(f"the mechanism {mechanism.name!r} does not refine subtrees")
-    members = np.arange(*frontier.group_start[group : group + 2])
-    for top in np.unique(frontier.level[members]):
-        places = members[frontier.level[members] == top]
-        here = frontier.level[node] == top
-        counts = Counts.from_leaves(
-            shipment.tree, [numbers[here] for numbers in leaves], n[here], top=int(top)
-        )
-        # Both are in tree order, so the true roots are the subtrees that have leaves, in order.
-        with_truth = np.unique(node[here])
-        if len(with_truth) != len(counts.root_count):
-            raise ReleaseError("rows of the table came to the wrong subtree; please report it")
-        truth = np.full(len(places), -1, np.int64)
-        truth[np.searchsorted(places, with_truth)] = np.arange(len(with_truth))
-        areas = tuple(numbers[places] for numbers in frontier.areas)
-        setting = shipment.setting(group, int(top), top=int(top), threads=_threads())
-        yield from mechanism.refine(Nodes(areas, frontier.value[places], truth), counts, setting)
-        setting.spending.finish()
+    *,
+    is_parent: bool,
+) -> pa.RecordBatch:
+    columns = [task, *areas, n, np.full(len(n), is_parent)]
+    names = [TASK, *(f"area_{i}" for i in range(len(columns) - 3)), COUNT, IS_PARENT]
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
 
 
-def draw_leaves(shipment: Shipment, batches: Batches) -> Made:
-    """Released leaves by a mechanism that takes every true leaf on its own.
+def divide(division: Division, batches: Batches) -> Made:
+    """Released children of the parents of one task.
 
     Args:
-        shipment: what to draw with.
-        batches: area numbers on each axis, and `n`; each leaf is in one partition.
+        division: the level step.
+        batches: what `send_parents` and `send_truth` give for this task, in any order.
     """
-    columns = _gather(batches)
-    if not columns:
+    division.check_version()
+    held = [_columns(batch) for batch in batches]
+    if not held:
         return
-    *areas, n = columns
-    counts = Counts.from_leaves(shipment.tree, areas, n)
-    setting = shipment.setting(_partition(), top=-1, threads=_threads())
-    yield from encode(shipment.tree, shipment.mechanism.run(counts, setting))
+    _, *areas, n, is_parent = (np.concatenate(column) for column in zip(*held, strict=True))
+    del held
+    parents = tuple(numbers[is_parent] for numbers in areas), n[is_parent]
+    children = tuple(numbers[~is_parent] for numbers in areas), n[~is_parent]
+    del areas, n, is_parent
+    step = division.step
+    order = step.group_order(parents[0])
+    in_order = tuple(numbers[order] for numbers in parents[0])
+    truth, true_parents = true_children(division, *children)
+    nodes = Nodes(in_order, parents[1][order], find_nodes(step, in_order, true_parents))
+    del parents, children
+    items = division.items_of(nodes.areas)
+    starts = np.flatnonzero(np.diff(items, prepend=-1)).tolist()
+
+    def divide_item(part: tuple[int, int]) -> Nodes:
+        here = nodes.take(slice(*part))
+        return step.divide(int(items[part[0]]), here, truth, are_leaves=True)[0]
+
+    for made in map_in_order(divide_item, list(pairwise([*starts, len(items)])), _threads()):
+        columns = [*map(pa.array, made.areas), pa.array(made.value)]
+        names = [*(f"area_{i}" for i in range(len(made.areas))), COUNT]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def encode(tree: Tree, flows: Iterable[Flows]) -> Made:
-    """Released leaves with codes, in batches of some size."""
-    waiting: list[Flows] = []
-    n_waiting = 0
-    for block in flows:
-        waiting.append(block)
-        n_waiting += len(block.value)
-        if n_waiting >= BATCH_ROWS:
-            yield _encode(tree, waiting)
-            waiting, n_waiting = [], 0
-    if n_waiting:
-        yield _encode(tree, waiting)
+def true_children(
+    division: Division, children: Areas, n: NDArray[np.int64]
+) -> tuple[LevelCounts, Areas]:
+    """The truth below some parents: true children, and the areas of the true parents.
+
+    Args:
+        division: the level step.
+        children: int32 areas of true children, one array per axis; they may repeat.
+        n: int64, their counts.
+    """
+    level = division.step.level
+    refined, parents = children[level.axis], division.parents_of(children)
+    order = np.argsort(refined, kind="stable")
+    order = order[division.step.group_order(tuple(numbers[order] for numbers in parents))]
+    parents, refined, n = tuple(numbers[order] for numbers in parents), refined[order], n[order]
+    is_new_parent = _differs(parents)
+    first = np.flatnonzero(is_new_parent | _differs((refined,)))
+    is_first_of_parent = is_new_parent[first]
+    ordinal = refined[first] - level.child_offsets[parents[level.axis][first]]
+    count = np.add.reduceat(n, first) if len(first) else n
+    offsets = np.append(np.flatnonzero(is_first_of_parent), len(first))
+    true_parents = tuple(numbers[first[is_first_of_parent]] for numbers in parents)
+    return LevelCounts(level, offsets, ordinal.astype(np.int32), count), true_parents
 
 
-def _encode(tree: Tree, blocks: list[Flows]) -> pa.RecordBatch:
-    columns = []
-    for number, axis in enumerate(tree.axes):
-        areas = np.concatenate([block.areas[number] for block in blocks])
-        columns.append(axis.hierarchy.codes(axis.hierarchy.depth).take(pa.array(areas)))
-    columns.append(pa.array(np.concatenate([block.value for block in blocks])))
-    return pa.RecordBatch.from_arrays(columns, names=[*(a.name for a in tree.axes), FLOW])
+def find_nodes(step: LevelStep, nodes: Areas, among: Areas) -> NDArray[np.int64]:
+    """int64: index of each node among others, -1 if it is not there; both in group order."""
+    n = len(nodes[0])
+    both = tuple(np.concatenate(pair) for pair in zip(nodes, among, strict=True))
+    order = step.group_order(both)  # stable: a node comes right before its equal
+    is_equal = ~_differs(tuple(numbers[order] for numbers in both))
+    found = np.full(n, -1, np.int64)
+    second = np.flatnonzero(is_equal)
+    found[order[second - 1]] = order[second] - n
+    return found
 
 
-def _gather(batches: Batches) -> list[NDArray[Any]]:
-    """All rows of the partition, one array per column; no columns if there are no batches."""
-    held = list(batches)
-    return [
-        np.concatenate([batch.column(i).to_numpy(zero_copy_only=False) for batch in held])
-        for i in range(held[0].num_columns if held else 0)
-    ]
+def _differs(areas: Areas) -> NDArray[np.bool_]:
+    """Whether each node differs from the one before it; the first one does."""
+    differs = np.zeros(len(areas[0]), bool)
+    differs[:1] = True
+    for numbers in areas:
+        differs[1:] |= numbers[1:] != numbers[:-1]
+    return differs
+
+
+def encode(tree: Tree, flow: str, batches: Batches) -> Made:
+    """Released leaves with codes instead of area numbers."""
+    for batch in batches:
+        codes = [
+            axis.hierarchy.codes(axis.hierarchy.depth).take(column)
+            for axis, column in zip(tree.axes, batch.columns, strict=False)
+        ]
+        names = [*(axis.name for axis in tree.axes), flow]
+        yield pa.RecordBatch.from_arrays([*codes, batch.column(batch.num_columns - 1)], names=names)
+
+
+def _columns(batch: pa.RecordBatch) -> list[NDArray[Any]]:
+    return [column.to_numpy(zero_copy_only=False) for column in batch.columns]
 
 
 def _threads() -> int:
     """Cores that Spark gives this task."""
     context = TaskContext.get()
     return 1 if context is None else context.cpus()
-
-
-def _partition() -> int:
-    context = TaskContext.get()
-    return 0 if context is None else context.partitionId()

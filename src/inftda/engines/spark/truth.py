@@ -1,0 +1,70 @@
+"""The truth on a cluster: leaves that stay with the executors, and a few first levels here.
+
+This is the only place of the Spark engine that holds the truth on the driver: sums over the
+first levels, which have few nodes, and the total. The leaves stay where they are.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from inftda.counts import Counts
+from inftda.engines.spark import tasks
+from inftda.engines.spark.leaves import SparkLeaves
+from inftda.engines.spark.session import carry_out, sent
+from inftda.tree import Tree, TreeLevel
+
+
+@dataclass(frozen=True, repr=False)
+class SparkTruth:
+    """The confidential counts of a tree.
+
+    Attributes:
+        tree: the public tree.
+        leaves: the leaf counts, on the executors.
+        driver_nodes: levels with at most so many possible nodes are divided on the driver.
+    """
+
+    tree: Tree
+    leaves: SparkLeaves
+    driver_nodes: int
+
+    @property
+    def total(self) -> int:
+        """Number of trips."""
+        return self.leaves.total
+
+    @cached_property
+    def trunk_end(self) -> TreeLevel:
+        """The last level that is divided on the driver; the root if there is none."""
+        end = self.tree.levels[0]
+        for level in self.tree.splitting_levels:
+            if level.n_nodes > self.driver_nodes:
+                break
+            end = level
+        return end
+
+    @cached_property
+    def trunk(self) -> Counts:
+        """The truth of the levels down to `trunk_end`; levels further down are not true."""
+        end = self.trunk_end
+        frame, names = self.leaves.frame, self.leaves.areas
+        with sent(frame.sparkSession, tasks.Ascent(end)) as ascent:
+
+            def climb(batches: tasks.Batches) -> tasks.Made:
+                return tasks.climb(ascent.value, batches)
+
+            nodes = frame.mapInArrow(climb, frame.schema)
+            summed = nodes.groupBy(*names).agg(F.sum("n").alias("n"))
+            *areas, n = (column.to_numpy() for column in carry_out(summed.toArrow).columns)
+        # A node is stood in for by its first leaf.
+        leaves = [
+            axis.hierarchy.descend(depth, axis.hierarchy.depth)[numbers.astype(np.int32)]
+            for axis, depth, numbers in zip(end.axes, end.depths, areas, strict=True)
+        ]
+        return Counts.from_leaves(self.tree, leaves, n.astype(np.int64))
+
+    def __repr__(self) -> str:
+        return f"SparkTruth({len(self.tree.axes)} axes, confidential)"

@@ -1,0 +1,397 @@
+"""One level step: from released parents to their released children.
+
+All children of a surviving parent get noise, also those that are truly zero; the optimiser
+turns the noisy vector into non-negative integers that sum to the parent's released count;
+zeros are dropped, the rest are the next parents.
+
+Parents are handled in *groups*: all that share the area being refined. Groups in ascending
+order, and the parents of a group by their other areas, is *group order*. It is cut into
+*items* of work, each with a stream of random bits of its own. Order and items follow from
+what is released, never from the truth or from where the work is done, so equal seeds give
+equal children on any number of threads and on every engine.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.compiled import kernel
+from inftda.counts import LevelCounts
+from inftda.noise.entropy import RandomSource
+from inftda.noise.sampler import Sampler
+from inftda.optimize.segments import Optimizer, Survivors, check_status
+from inftda.tree import TreeLevel
+
+#: Children in an item, at most, unless one cell has more: enough that handing it out and
+#: starting a stream of random bits cost little, few enough that the buffers of a thread
+#: stay small.
+ITEM_CHILDREN: Final = 1 << 19
+
+#: Children in an item, at least, unless a level has fewer.
+FEWEST_CHILDREN: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Released nodes of one level.
+
+    Attributes:
+        areas: int32 area numbers, one array per axis.
+        value: int64 released counts, positive.
+        true_index: int64 index among the true nodes of the level, -1 where there is none;
+            empty at the leaves, below which there is nothing. Confidential: it never leaves
+            the mechanism.
+    """
+
+    areas: tuple[NDArray[np.int32], ...]
+    value: NDArray[np.int64]
+    true_index: NDArray[np.int64]
+
+    def take(self, index: NDArray[np.int64] | slice) -> "Nodes":
+        """Some of the nodes, in the given order."""
+        areas = tuple(numbers[index] for numbers in self.areas)
+        return Nodes(areas, self.value[index], self.true_index[index])
+
+
+def join(parts: list[Nodes]) -> Nodes:
+    """Nodes of several parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Nodes(
+        tuple(map(np.concatenate, zip(*(part.areas for part in parts), strict=True))),
+        np.concatenate([part.value for part in parts]),
+        np.concatenate([part.true_index for part in parts]),
+    )
+
+
+class Work(NamedTuple):
+    """Children that stretches of group order have, to cut items from.
+
+    Attributes:
+        key: int64, ascending: the smallest key of the stretch; see `LevelStep.keys`.
+        children: int64.
+    """
+
+    key: NDArray[np.int64]
+    children: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LevelStep:
+    """What is done to the parents of one level, wherever it is carried out.
+
+    Attributes:
+        level: the level of the children.
+        sampler: the noise that the plan pays for.
+        optimize: the optimiser.
+        source: random bits.
+        item_children: children in an item of work, at most; a slow optimiser wants few, to be
+            interrupted in time.
+    """
+
+    level: TreeLevel
+    sampler: Sampler
+    optimize: Optimizer
+    source: RandomSource
+    item_children: int = ITEM_CHILDREN
+
+    @property
+    def sort_axes(self) -> tuple[int, ...]:
+        """Axes in the order that group order goes by: the refined one, then the longest first."""
+        return sort_axes(self.level)
+
+    def keys(self, areas: tuple[NDArray[np.int32], ...]) -> NDArray[np.int64]:
+        """int64: one number for the first two areas of group order, which items are cut by."""
+        refined, *others = self.sort_axes
+        if not others:
+            return areas[refined].astype(np.int64)
+        return areas[refined].astype(np.int64) * self.n_others + areas[others[0]]
+
+    @property
+    def n_others(self) -> int:
+        """Keys that a group may have: areas on the second axis of group order."""
+        axes = self.sort_axes
+        return n_areas_above(self.level, axes[1]) if len(axes) > 1 else 1
+
+    def group_order(self, areas: tuple[NDArray[np.int32], ...]) -> NDArray[np.int64]:
+        """int64: which parent stands at each position of group order."""
+        order = np.arange(len(areas[0]))
+        for axis in reversed(self.sort_axes):
+            order = sort_by_area(order, areas[axis], n_areas_above(self.level, axis))
+        return order
+
+    def n_children(self, area: NDArray[np.int32]) -> NDArray[np.int64]:
+        """int64: children of areas on the refined axis."""
+        return np.diff(self.level.child_offsets).astype(np.int64)[area]
+
+    def item_keys(
+        self, groups: Work, cells_of: Callable[[NDArray[np.int64]], Work]
+    ) -> NDArray[np.int64]:
+        """int64[items]: the smallest key of each item, ascending.
+
+        An item is several whole groups, or a part of one group that is too large for an item.
+
+        Args:
+            groups: the groups.
+            cells_of: the cells (parents with one key) of the groups with the given keys.
+        """
+        is_huge = groups.children > self.item_children
+        huge = groups.key[is_huge]
+        cells = cells_of(huge) if len(huge) else Work(huge, huge)
+        key = np.concatenate([groups.key[~is_huge], cells.key])
+        children = np.concatenate([groups.children[~is_huge], cells.children])
+        order = np.argsort(key, kind="stable")
+        # No item holds both parts of a huge group and other groups.
+        walls = np.append(huge, huge + self.n_others)
+        key, children = key[order], children[order]
+        return key[_cut(children, np.searchsorted(key, np.sort(walls)), self.item_children)]
+
+    def divide(
+        self, item: int, parents: Nodes, truth: LevelCounts, *, are_leaves: bool
+    ) -> tuple[Nodes, int]:
+        """Children of the parents of one item, in group order, and the number of draws.
+
+        Args:
+            item: its number.
+            parents: all of them, in group order.
+            truth: true children; the parents' `true_index` is into its `offsets`.
+            are_leaves: whether nothing comes after, so that no true index is needed.
+        """
+        axis, child_offsets = self.level.axis, self.level.child_offsets
+        offsets = np.empty(len(parents.value) + 1, np.int64)
+        count_draws_kernel(parents.areas[axis], child_offsets, offsets)
+        scratch = _scratch(int(offsets[-1]), len(parents.value))
+        stream = self.source.stream(self.level.index, item)
+        self.sampler.fill(scratch.x, stream)
+        stream.fill(scratch.seeds)
+        true_children = (truth.offsets, truth.ordinal, truth.count)
+        add_truth_kernel(scratch.x, offsets, parents.true_index, *true_children)
+        survivors = scratch.survivors
+        check_status(self.optimize(scratch.x, offsets, parents.value, scratch.seeds, survivors))
+        n = int(survivors.offsets[-1])
+        areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
+        child_areas_kernel(
+            parents.areas, axis, child_offsets, survivors.offsets, survivors.index, areas
+        )
+        true_index = np.empty(0 if are_leaves else n, np.int64)
+        if not are_leaves:
+            find_true_kernel(
+                parents.true_index, survivors.offsets, survivors.index, *true_children[:2],
+                true_index,
+            )  # fmt: skip
+        return Nodes(areas, survivors.value[:n].copy(), true_index), len(scratch.x)
+
+
+def sort_axes(level: TreeLevel) -> tuple[int, ...]:
+    """Axes in the order that group order goes by: the refined one, then the longest first."""
+    others = [axis for axis in range(len(level.axes)) if axis != level.axis]
+    return (level.axis, *sorted(others, key=lambda axis: -n_areas_above(level, axis)))
+
+
+def n_areas_above(level: TreeLevel, axis: int) -> int:
+    """Number of areas on an axis at the level of the parents."""
+    depth = level.depths[axis] - (axis == level.axis)
+    return level.axes[axis].hierarchy.n_areas(depth)
+
+
+def _cut(
+    children: NDArray[np.int64], walls: NDArray[np.int64], item_children: int
+) -> NDArray[np.int64]:
+    """int64: where each item starts among stretches of work; no item goes through a wall."""
+    offsets = np.concatenate([[0], np.cumsum(children)])
+    ends = np.append(walls, len(children))
+    starts, first = [], 0
+    while first < len(children):
+        starts.append(first)
+        goal = offsets[first] + _item_size(int(offsets[-1] - offsets[first]), item_children)
+        last = int(np.searchsorted(offsets, goal, side="right")) - 1
+        wall = int(ends[np.searchsorted(ends, first, side="right")])
+        first = min(max(last, first + 1), wall)
+    return np.array(starts, np.int64)
+
+
+def _item_size(left: int, item_children: int) -> int:
+    """How much of the work that is left in a level the next item may take.
+
+    A quarter: large items first, small ones last, so that no core waits long for another at
+    the end of a level. The number of cores must not matter, or seeded releases would depend on it.
+    """
+    if left < 2 * FEWEST_CHILDREN:
+        return min(left, item_children)
+    return min(item_children, max(FEWEST_CHILDREN, left // 4))
+
+
+def sort_by_area(
+    order: NDArray[np.int64], area: NDArray[np.int32], n_areas: int
+) -> NDArray[np.int64]:
+    """An order of nodes sorted by an area of each, stably: once for each area, no comparisons."""
+    if n_areas == 1:
+        return order
+    out = np.empty_like(order)
+    counting_sort_kernel(order, area, np.zeros(n_areas + 1, np.int64), out)
+    return out
+
+
+class _Scratch(NamedTuple):
+    """What an item is worked out in.
+
+    Attributes:
+        x: int64[draws], noise, then noisy counts.
+        seeds: uint64[parents], to share alike among equal children.
+        survivors: the children that are kept.
+    """
+
+    x: NDArray[np.int64]
+    seeds: NDArray[np.uint64]
+    survivors: Survivors
+
+
+_of_thread = threading.local()
+
+
+def _scratch(n_draws: int, n_parents: int) -> _Scratch:
+    """Buffers of this thread, used again for every item: fresh pages cost more than draws."""
+    held: _Scratch | None = getattr(_of_thread, "scratch", None)
+    room = n_draws + n_parents
+    if held is None or len(held.x) < room:
+        room = max(room, 2 * ITEM_CHILDREN)
+        held = _Scratch(np.empty(room, np.int64), np.empty(room, np.uint64), Survivors.of(room))
+        _of_thread.scratch = held
+    survivors = held.survivors.for_vectors(n_parents)
+    return _Scratch(held.x[:n_draws], held.seeds[:n_parents], survivors)
+
+
+@kernel
+def counting_sort_kernel(
+    order: NDArray[np.int64],
+    area: NDArray[np.int32],
+    counters: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
+    """Sort an order of nodes by their area, stably.
+
+    Args:
+        order: int64[nodes], indices into `area`.
+        area: int32[nodes].
+        counters: int64[areas + 1], zeros; overwritten.
+        out: int64[nodes], written.
+    """
+    for i in range(order.size):
+        counters[area[i] + 1] += 1
+    for i in range(1, counters.size):
+        counters[i] += counters[i - 1]
+    for i in range(order.size):
+        at = area[order[i]]
+        out[counters[at]] = order[i]
+        counters[at] += 1
+
+
+@kernel
+def count_draws_kernel(
+    parent: NDArray[np.int32], child_offsets: NDArray[np.int32], draw_offsets: NDArray[np.int64]
+) -> None:
+    """Count the draws of all parents before each, and of all.
+
+    Args:
+        parent: int32[parents], area of each on the axis that is refined.
+        child_offsets: int32[areas + 1], first child of each area.
+        draw_offsets: int64[parents + 1], written.
+    """
+    draw_offsets[0] = 0
+    for i in range(parent.size):
+        n_children = child_offsets[parent[i] + 1] - child_offsets[parent[i]]
+        # An only child has its parent's count whatever the noise, so none is drawn.
+        draw_offsets[i + 1] = draw_offsets[i] + (n_children if n_children > 1 else 0)
+
+
+@kernel
+def add_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    x: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    true_index: NDArray[np.int64],
+    true_offsets: NDArray[np.int64],
+    true_ordinal: NDArray[np.int32],
+    true_count: NDArray[np.int64],
+) -> None:
+    """Add the true counts to the noise of the children, in place.
+
+    Args:
+        x: int64, children of one parent after those of the other.
+        offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
+        true_index: int64[parents], index among the true parents or -1.
+        true_offsets: int64[true parents + 1], slices of the next two.
+        true_ordinal: int32, index of each true child among all children of its parent.
+        true_count: int64.
+    """
+    for parent in range(true_index.size):
+        first = offsets[parent]
+        if true_index[parent] >= 0 and offsets[parent + 1] > first:
+            at = true_index[parent]
+            for child in range(true_offsets[at], true_offsets[at + 1]):
+                x[first + true_ordinal[child]] += true_count[child]
+
+
+@kernel
+def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    parents: tuple[NDArray[np.int32], ...],
+    refined: int,
+    child_offsets: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int32],
+    out: tuple[NDArray[np.int32], ...],
+) -> None:
+    """Areas of surviving children: on one axis their own, on the others their parents'.
+
+    Args:
+        parents: int32[parents] for every axis, area of each parent.
+        refined: the axis on which children differ.
+        child_offsets: int32[areas + 1], first child of each area on that axis.
+        offsets: int64[parents + 1], slices of the next.
+        index: int32, index of each surviving child among all children of its parent.
+        out: int32 for every axis, written.
+    """
+    for axis in range(len(parents)):
+        areas, children = parents[axis], out[axis]
+        if axis == refined:
+            for i in range(areas.size):
+                for child in range(offsets[i], offsets[i + 1]):
+                    children[child] = child_offsets[areas[i]] + index[child]
+        else:
+            for i in range(areas.size):
+                for child in range(offsets[i], offsets[i + 1]):
+                    children[child] = areas[i]
+
+
+@kernel
+def find_true_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    true_index: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int32],
+    true_offsets: NDArray[np.int64],
+    true_ordinal: NDArray[np.int32],
+    out: NDArray[np.int64],
+) -> None:
+    """Index of each surviving child among the true ones.
+
+    Args:
+        true_index: int64[parents], index among the true parents or -1.
+        offsets: int64[parents + 1], slices of the next.
+        index: int32, index of each surviving child among all children of its parent.
+        true_offsets: int64[true parents + 1], slices of the next.
+        true_ordinal: int32, ascending within a slice.
+        out: int64, written: index among the true children or -1.
+    """
+    for parent in range(true_index.size):
+        true_child = end = 0
+        if true_index[parent] >= 0:
+            true_child = true_offsets[true_index[parent]]
+            end = true_offsets[true_index[parent] + 1]
+        for child in range(offsets[parent], offsets[parent + 1]):
+            while true_child < end and true_ordinal[true_child] < index[child]:
+                true_child += 1
+            is_true = true_child < end and true_ordinal[true_child] == index[child]
+            out[child] = true_child if is_true else -1
