@@ -7,14 +7,17 @@ set up.
 """
 
 import os
+import pickle
 import shlex
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
 from pyspark import SparkConf, SparkContext
@@ -199,12 +202,34 @@ def without_pandas_warning() -> Iterator[None]:
         yield
 
 
+#: What this process has unpacked, for as long as Spark keeps the broadcast it came by.
+_unpacked: WeakKeyDictionary[Broadcast[bytes], object] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Sent(Generic[T]):
+    """A value that every executor has; unpacked once in each of their processes.
+
+    It travels as bytes: where files are encrypted, pyspark cannot send objects with arrays of
+    more than 64 KiB.
+    """
+
+    packed: Broadcast[bytes]
+
+    @property
+    def value(self) -> T:
+        """The value."""
+        if self.packed not in _unpacked:
+            _unpacked[self.packed] = pickle.loads(self.packed.value)  # noqa: S301 - our own bytes
+        return cast("T", _unpacked[self.packed])
+
+
 @contextmanager
-def sent(session: SparkSession, value: T) -> Iterator[Broadcast[T]]:
+def sent(session: SparkSession, value: T) -> Iterator[Sent[T]]:
     """A value on every executor, taken back at the end: it may hold secrets."""
-    broadcast = session.sparkContext.broadcast(value)
+    broadcast = session.sparkContext.broadcast(pickle.dumps(value, protocol=5))
     try:
-        yield broadcast
+        yield Sent(broadcast)
     finally:
         broadcast.destroy()
 
