@@ -5,12 +5,14 @@ before the data is touched, and the plan before any noise is drawn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
@@ -19,6 +21,7 @@ from inftda.mechanisms.base import (
     AnyTruth,
     Engine,
     Mechanism,
+    Place,
     Progress,
     Setting,
     Written,
@@ -40,9 +43,9 @@ from inftda.publication.folder import (
     writing,
 )
 from inftda.publication.manifest import AxisEntry, Manifest
-from inftda.publication.query import FLOW
 from inftda.publication.release import Release, open_release
 from inftda.reading import TableSpec
+from inftda.scratch import private_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 
 if TYPE_CHECKING:
@@ -168,8 +171,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         unplaceable=unplaceable,
     )
     drawing = _Drawing(chosen, plan, random, noise, progress or no_progress)
-    place = _engine(engine, threads)
-    place.check(chosen, noise=noise, is_in_memory=out is None)
+    place = _place(engine, threads)
+    place.check(chosen, noise=noise)
     with place.started() as running:
         truth = running.read(flows, spec, public, source=random, say=say)
         if charge is not None:
@@ -181,8 +184,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     return made
 
 
-def _engine(engine: "str | LocalEngine | SparkEngine", threads: int | None) -> "LocalEngine | SparkEngine":
-    """Where the release is carried out."""
+def _place(engine: "str | LocalEngine | SparkEngine", threads: int | None) -> Place[Any, Any]:
+    """Where the release is carried out; in which form it keeps the truth is its own business."""
     if engine == "local":
         return LocalEngine() if threads is None else LocalEngine(threads)
     if engine == "spark":
@@ -222,20 +225,23 @@ def _draw(
         progress=drawing.progress,
     )
     flows = drawing.mechanism.run(truth, setting)
-    if out is None:
-        table = engine.collect(flows, truth.tree)
-        setting.spending.finish()
-        total = pc.sum(table.column(FLOW)).as_py() or 0
-        manifest = _manifest(drawing, truth.tree, Written(total, table.num_rows))
-        return Release(manifest, truth.tree, table)
-    with writing(Path(out), force=force) as folder:
+    with _folder(out, force=force) as folder:
         written = engine.write(flows, folder / FLOWS_FILE, truth.tree)
         # Checked here too, so that no mechanism can publish what it did not pay for.
         setting.spending.finish()
         write_public_files(folder, truth.tree, _manifest(drawing, truth.tree, written))
         # Read back before it is in place: what cannot be opened must not be published.
         opened = open_release(folder)
+        if out is None:
+            return replace(opened, table=pq.read_table(folder / FLOWS_FILE))
     return replace(opened, table=Path(out) / FLOWS_FILE)
+
+
+def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Path]:
+    """The folder to fill: one that becomes `out`, or a private one for a release in memory."""
+    if out is None:
+        return private_folder(Path(gettempdir()), "inftda-release-")
+    return writing(Path(out), force=force)
 
 
 def _manifest(drawing: _Drawing, tree: Tree, written: Written) -> Manifest:

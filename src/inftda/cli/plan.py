@@ -53,7 +53,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     from inftda.evaluate.bounds import guaranteed_errors  # noqa: PLC0415 - help must be instant
     from inftda.privacy.plan import make_plan  # noqa: PLC0415
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
-    from inftda.publish import build_tree  # noqa: PLC0415
+    from inftda.tree import build_tree  # noqa: PLC0415
 
     if sizes is not None and (areas or origin_areas or destination_areas or axes):
         raise InftdaError("--sizes stands for the areas; give either sizes or files, not both")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.counts import Counts
@@ -16,7 +15,7 @@ from inftda.errors import InftdaError
 from inftda.mechanisms.base import Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
-from inftda.publication.folder import FlowsWriter, as_table
+from inftda.publication.folder import FlowsWriter
 from inftda.reading import TableSpec, read_leaves
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
@@ -40,7 +39,7 @@ class LocalEngine:
             raise InftdaError(f"threads must be at least 1, got {self.threads}")
         object.__setattr__(self, "_crew", Crew(self.threads))
 
-    def check(self, mechanism: Mechanism, *, noise: str, is_in_memory: bool) -> None:
+    def check(self, mechanism: Mechanism, *, noise: str) -> None:
         """Every mechanism and every source of noise runs here."""
 
     @contextmanager
@@ -62,9 +61,7 @@ class LocalEngine:
         Raises:
             InftdaError: it cannot be read as counts, or must not be read that way.
         """
-        leaves = read_leaves(
-            table, spec, random_source=source, say=say, threads=self.threads
-        )
+        leaves = read_leaves(table, spec, random_source=source, say=say, threads=self.threads)
         return Counts.from_leaves(tree, leaves.areas, leaves.counts, threads=self.threads)
 
     def root(self, truth: Counts, value: int) -> Nodes:
@@ -105,10 +102,6 @@ class LocalEngine:
             writer.write(part.areas, part.value)
         writer.close()
         return Written(writer.total, writer.n_flows)
-
-    def collect(self, flows: Iterable[Nodes], tree: Tree) -> pa.Table:
-        """Released leaves as a table in memory."""
-        return as_table(tree, [(part.areas, part.value) for part in flows])
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results of `work` for every item, in the order of the items.

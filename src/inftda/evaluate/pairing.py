@@ -79,7 +79,7 @@ _Runs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
 
 
 def _runs(level: LevelCounts) -> _Runs:
-    return level.start, level.ordinal, level.count
+    return level.offsets, level.ordinal, level.count
 
 
 @kernel

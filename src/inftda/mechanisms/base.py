@@ -1,12 +1,11 @@
 """What every mechanism has in common: what it is given, and what it gives back."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
-
-import pyarrow as pa
 
 from inftda.mechanisms.step import LevelStep
 from inftda.noise.entropy import RandomSource
@@ -84,8 +83,15 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
     def write(self, flows: Iterable[AnyNodes], path: Path, tree: Tree) -> Written:
         """Released leaves as Parquet: a file, or a folder of files."""
 
-    def collect(self, flows: Iterable[AnyNodes], tree: Tree) -> pa.Table:
-        """Released leaves as a table in memory."""
+
+class Place(Protocol[AnyTruth, AnyNodes]):
+    """An engine that is not started yet."""
+
+    def check(self, mechanism: "Mechanism", *, noise: str) -> None:
+        """Complain about what does not run there, before the data is touched."""
+
+    def started(self) -> AbstractContextManager[Engine[AnyTruth, AnyNodes]]:
+        """The engine ready to work on one release; at the end it forgets what it was told."""
 
 
 class Account(Protocol):
@@ -134,9 +140,7 @@ class Mechanism(Protocol):
     def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> Plan | StabilityPlan:
         """What will be drawn and what it costs; `budget` as `make_plan` takes it."""
 
-    def run(
-        self, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]
-    ) -> Iterator[AnyNodes]:
+    def run(self, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]) -> Iterator[AnyNodes]:
         """Released leaves, part by part; an error unless all that was planned was drawn.
 
         The caller must take every part before anything becomes visible.

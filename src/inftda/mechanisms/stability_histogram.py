@@ -16,7 +16,6 @@ import numpy as np
 
 from inftda.counts import Counts
 from inftda.mechanisms.step import Nodes as Flows
-from inftda.mechanisms.base import Setting
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy.stability import StabilityPlan, make_stability_plan
 from inftda.privacy.unit import PrivacyUnit
@@ -53,7 +52,9 @@ class StabilityHistogram:
             sampler.fill(value, setting.source.stream(number))
             value += count[here]
             kept = value > charged.threshold
-            return Flows(tuple(axis[here][kept] for axis in areas), value[kept], np.empty(0, np.int64))
+            return Flows(
+                tuple(axis[here][kept] for axis in areas), value[kept], np.empty(0, np.int64)
+            )
 
         # The number of positive cells is confidential, so progress only says done or not.
         setting.progress(name, 0, 1)

@@ -48,9 +48,7 @@ class TopDown:
         """Every level that splits is measured, and the root where the unit needs it."""
         return make_plan(tree, unit, **budget)
 
-    def run(
-        self, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]
-    ) -> Iterator[AnyNodes]:
+    def run(self, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]) -> Iterator[AnyNodes]:
         """Released leaves."""
         nodes = setting.engine.root(truth, release_total(truth.total, setting))
         for level in truth.tree.splitting_levels:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from inftda.compiled import allocating_kernel
 from inftda.counts import Counts
-from inftda.mechanisms.step import Nodes as Flows
 from inftda.errors import PrivacyError
-from inftda.mechanisms.base import Setting
+from inftda.mechanisms.step import Nodes as Flows
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree

@@ -291,9 +291,7 @@ def test_equal_seeds_give_equal_children_on_any_number_of_threads():
 
     level = TREE.splitting_levels[3]
     parents = random_parents(level, 3)
-    truth = Counts.from_leaves(
-        TREE, tuple(np.zeros(1, np.int32) for _ in range(3)), np.array([5])
-    )
+    truth = Counts.from_leaves(TREE, tuple(np.zeros(1, np.int32) for _ in range(3)), np.array([5]))
     made = []
     for threads in (1, 2, 5):
         record = Record()

@@ -7,7 +7,7 @@ import pytest
 from fake_noise import Record, always, cells, setting_of
 
 from inftda.counts import Counts
-from inftda.errors import BudgetError, OptimizeError
+from inftda.errors import BudgetError
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms.catalogue import MECHANISMS, mechanism_named
 from inftda.mechanisms.topdown import TopDown, release_total

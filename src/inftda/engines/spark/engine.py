@@ -24,6 +24,7 @@ from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.base import Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
+from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import RandomSource
 from inftda.publication.query import FLOW
 from inftda.tree import Tree
@@ -83,11 +84,11 @@ class SparkEngine:
             kind = f"{type(given).__module__}.{type(given).__name__}"
             raise InftdaError(f"session must be a classic Spark session, got {kind}")
 
-    def check(self, mechanism: Mechanism, *, noise: str, is_in_memory: bool) -> None:
+    def check(self, mechanism: Mechanism, *, noise: str) -> None:
         """Complain about what does not run on Spark, before the data is touched.
 
         Raises:
-            InftdaError: the mechanism or the noise does not, or there is no folder to write.
+            InftdaError: the mechanism or the noise does not.
         """
         if not isinstance(mechanism, TopDown):
             raise InftdaError(
@@ -99,8 +100,6 @@ class SparkEngine:
                 f"noise by {noise!r} cannot be drawn again bit for bit, as Spark needs it when a "
                 "task is repeated; leave out the noise"
             )
-        if is_in_memory:
-            raise InftdaError("a release by Spark does not fit into memory; give out, a folder")
 
     @contextmanager
     def started(self) -> Iterator["RunningSpark"]:
@@ -152,7 +151,17 @@ class RunningSpark:
         Raises:
             InftdaError: it cannot be read as counts, or must not be read that way.
         """
-        leaves = read_leaves(self.session, table, spec, random_source=source, say=say)
+        leaves = read_leaves(
+            self.session,
+            table,
+            spec.axes,
+            count=spec.count,
+            person=spec.person,
+            unit=spec.unit,
+            unplaceable=spec.unplaceable,
+            random_source=source,
+            say=say,
+        )
         self.stack.callback(leaves.close)
         return SparkTruth(tree, leaves, self.driver_nodes)
 
@@ -203,10 +212,6 @@ class RunningSpark:
                 "and driver must reach the same folder: give the staging folder of the engine"
             )
         return written
-
-    def collect(self, flows: Iterable[SparkNodes], tree: Tree) -> pa.Table:
-        """Never asked for: see `SparkEngine.check`."""
-        raise ReleaseError("a release by Spark does not fit into memory; give out, a folder")
 
     def _divide(self, parents: DataFrame, truth: SparkTruth, step: LevelStep) -> DataFrame:
         """One shuffle: parents and true children to the task of their item of work."""

@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from inftda.counts import MAX_TOTAL
-from inftda.engines.spark import tasks
 from inftda.engines.spark.bounding import group_by_person, keep_bounded
-from inftda.engines.spark.matching import Ascent, Matcher
 from inftda.engines.spark.rows import BAD_LINE, Rows, area_columns
-from inftda.engines.spark.session import carry_out, sent
 from inftda.engines.spark.table import Table, open_table
 from inftda.errors import IngestError
 from inftda.hierarchy import OUTSIDE, Hierarchy
@@ -57,19 +53,9 @@ class SparkLeaves:
         """Names of the area columns."""
         return self.frame.columns[:-1]
 
-    def sum_up(self, within: Matcher | None, ascent: Ascent) -> pa.Table:
-        """True nodes of a level, summed up by the executors; see `trunk.Leaves`.
-
-        Raises:
-            ReleaseError: Spark failed.
-        """
-        with sent(self.frame.sparkSession, (within, ascent)) as ladder:
-
-            def climb(batches: tasks.Batches) -> tasks.Made:
-                return tasks.climb(*ladder.value, batches)
-
-            nodes = self.frame.mapInArrow(climb, self.frame.schema)
-            return carry_out(nodes.groupBy(*self.areas).agg(F.sum("n").alias("n")).toArrow)
+    @property
+    def total(self) -> int:
+        return int(self.frame.agg(F.sum("n")).head()[0] or 0)
 
     def close(self) -> None:
         """Let the executors forget the leaves."""

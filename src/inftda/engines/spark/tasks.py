@@ -54,8 +54,9 @@ def climb(ascent: Ascent, batches: Batches) -> Made:
     """
     for batch in batches:
         *areas, n = _columns(batch)
-        nodes = pa.Table.from_arrays([*map(pa.array, ascent(tuple(areas))), pa.array(n)],
-                                     names=batch.schema.names)
+        nodes = pa.Table.from_arrays(
+            [*map(pa.array, ascent(tuple(areas))), pa.array(n)], names=batch.schema.names
+        )
         *names, count = nodes.column_names
         summed = nodes.group_by(names).aggregate([(count, "sum")])
         yield from summed.rename_columns([*names, count]).to_batches()

@@ -1,0 +1,142 @@
+"""The tasks of a level step on a cluster, on random trees, without a cluster.
+
+Rows are sent to tasks as Spark would send them, in any order; what the tasks make of them is,
+to the bit, what one machine makes of them.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inftda.engines.local import LocalEngine, item_offsets
+from inftda.engines.spark import tasks
+from inftda.engines.spark.keys import KeyedSource
+from inftda.errors import ReleaseError
+from inftda.mechanisms.base import no_progress
+from inftda.mechanisms.step import LevelStep, Nodes, n_areas_above
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.entropy import SecureSource, SeededSource
+from inftda.optimize.segments import optimize_intopt
+from random_trees import random_counts, random_trees
+
+
+@st.composite
+def random_steps(draw):
+    """A level step: released parents, true or not, and the truth; items of any size."""
+    tree = draw(random_trees())
+    truth = draw(random_counts(tree))
+    level = draw(st.sampled_from(tree.splitting_levels))
+    sizes = [n_areas_above(level, axis) for axis in range(len(tree.axes))]
+    random = np.random.default_rng(draw(st.integers(0, 999)))
+    cells = random.permutation(np.prod(sizes))[: draw(st.integers(1, 60))]
+    areas = tuple(a.astype(np.int32) for a in np.unravel_index(cells, sizes))
+    n_above = sum(other.index < level.index for other in tree.splitting_levels)
+    known, _ = truth.nodes(n_above)
+    index = {cell: i for i, cell in enumerate(zip(*(a.tolist() for a in known), strict=True))}
+    true_index = [index.get(cell, -1) for cell in zip(*(a.tolist() for a in areas), strict=True)]
+    parents = Nodes(areas, random.integers(1, 40, len(cells)), np.array(true_index, np.int64))
+    step = LevelStep(
+        level, DiscreteGaussian(9), optimize_intopt, SeededSource(draw(st.integers(0, 99))),
+        draw(st.sampled_from([1, 4, 20, 10**6])),
+    )  # fmt: skip
+    return step, parents, truth, random
+
+
+def division_of(step, parents, n_tasks):
+    in_order = parents.take(step.group_order(parents.areas))
+    firsts = item_offsets(step, in_order)[:-1]
+    keys = step.keys(in_order.areas)[firsts]
+    return tasks.Division(step, keys, min(n_tasks, len(keys)))
+
+
+def rows_of(division, parents, truth, random):
+    """What each task is given, in any order."""
+    names = [f"area_{i}" for i in range(len(parents.areas))]
+    released = pa.table([*parents.areas, parents.value], names=[*names, "n"])
+    areas, count = truth.leaves
+    leaves = pa.table([*areas, count], names=[*names, "n"])
+    sent = [*tasks.send_parents(division, released.to_batches(max_chunksize=7))]
+    ascent = tasks.Ascent(division.step.level)
+    sent += tasks.send_truth(division, ascent, leaves.to_batches(max_chunksize=5))
+    rows = pa.Table.from_batches(sent)
+    rows = rows.take(pa.array(random.permutation(rows.num_rows)))
+    task = rows[tasks.TASK].to_numpy()
+    assert task.min() >= 0
+    assert task.max() < division.n_tasks
+    return [
+        rows.filter(pa.array(task == number)).to_batches(max_chunksize=9)
+        for number in range(division.n_tasks)
+    ]
+
+
+def cells_of(batches):
+    found = [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
+    cells = {tuple(cell): n for *cell, n in found}
+    assert len(cells) == len(found), "no cell stands twice"
+    return cells
+
+
+@given(made=random_steps(), n_tasks=st.integers(1, 9))
+@settings(max_examples=150, deadline=None)
+def test_tasks_make_what_one_machine_makes_to_the_bit(made, n_tasks):
+    step, parents, truth, random = made
+    division = division_of(step, parents, n_tasks)
+    cells = cells_of(
+        batch
+        for rows in rows_of(division, parents, truth, random)
+        for batch in tasks.divide(division, rows)
+    )
+    local = LocalEngine(1).step(parents, truth, step, no_progress)
+    keys = zip(*(axis.tolist() for axis in local.areas), strict=True)
+    assert cells == dict(zip(keys, local.value.tolist(), strict=True))
+
+
+@given(made=random_steps())
+@settings(max_examples=30, deadline=None)
+def test_a_task_that_runs_twice_gives_the_same_rows_whatever_their_order(made):
+    """Also with secure bits, which on one machine would differ each time."""
+    step, parents, truth, random = made
+    division = division_of(replace(step, source=KeyedSource.of(SecureSource())), parents, 3)
+    for rows in rows_of(division, parents, truth, random):
+        once, again = (list(tasks.divide(division, part)) for part in (rows, rows[::-1]))
+        assert [batch.to_pydict() for batch in once] == [batch.to_pydict() for batch in again]
+
+
+@given(made=random_steps())
+@settings(max_examples=30, deadline=None)
+def test_neighbouring_items_go_to_one_task_and_every_task_has_work(made):
+    step, parents, *_ = made
+    division = division_of(step, parents, 4)
+    in_order = parents.take(step.group_order(parents.areas))
+    task = division.task_of(in_order.areas)
+    assert (np.diff(task) >= 0).all()
+    assert sorted(set(task.tolist())) == list(range(division.n_tasks))
+    items = item_offsets(step, in_order)
+    assert all(len(set(task[low:high].tolist())) == 1 for low, high in pairwise(items))
+
+
+def test_keyed_streams_follow_from_secret_and_labels_alone():
+    one, other = KeyedSource.of(SecureSource()), KeyedSource.of(SecureSource())
+    assert one.is_secure
+    assert one.stream(1, 2).words(4).tolist() == one.stream(1, 2).words(4).tolist()
+    assert one.stream(1, 2).words(4).tolist() != one.stream(2, 1).words(4).tolist()
+    assert one.stream(1, 2).words(4).tolist() != other.stream(1, 2).words(4).tolist()
+    assert not KeyedSource.of(SeededSource(1)).is_secure
+    assert repr(one.secret) not in repr(one)
+
+
+@given(made=random_steps())
+@settings(max_examples=1, deadline=None)
+def test_an_executor_with_another_version_draws_nothing(made):
+    step, parents, truth, random = made
+    division = replace(division_of(step, parents, 1), version="0.0.0")
+    with pytest.raises(ReleaseError, match="same version everywhere"):
+        list(tasks.divide(division, rows_of(division, parents, truth, random)[0]))
