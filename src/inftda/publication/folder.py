@@ -5,7 +5,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -306,3 +306,17 @@ def _in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryA
     return pa.DictionaryArray.from_arrays(
         as_arrow(place[numbers]), codes.take(as_arrow(np.flatnonzero(used)))
     )
+
+
+def as_table(
+    tree: Tree, blocks: Iterable[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]]
+) -> pa.Table:
+    """Blocks of released leaves as one table in memory."""
+    blocks = list(blocks)
+    columns: dict[str, pa.Array] = {}
+    for number, axis in enumerate(tree.axes):
+        numbers = np.concatenate([areas[number] for areas, _ in blocks])
+        codes = axis.hierarchy.codes(axis.hierarchy.depth)
+        columns[axis.name] = pa.DictionaryArray.from_arrays(as_arrow(numbers), codes)
+    columns[FLOW] = as_arrow(np.concatenate([flow for _, flow in blocks]))
+    return pa.Table.from_arrays(list(columns.values()), names=list(columns))
