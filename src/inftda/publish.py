@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from inftda.errors import InftdaError, TreeError
 from inftda.hierarchy import Hierarchy, read_hierarchy
-from inftda.privacy.ledger import Charge, Ledger
-from inftda.privacy.plan import Plan
-from inftda.privacy.stability import StabilityPlan
+from inftda.ledger.charge import Charge
+from inftda.ledger.ledger import Ledger
+from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.folder import (
     FLOWS_FILE,
@@ -150,7 +150,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     plan = chosen.plan(
         shape, unit, epsilon=epsilon, delta=delta, rho=rho, accountant=accountant, split=split
     )
-    if noise != "table" and not isinstance(plan, Plan):
+    if noise != "table" and not chosen.description.takes_sampler:
         raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
     charge = Charge.to(
         ledger,
@@ -247,7 +247,7 @@ class _Job:
     """One release under way: everything is decided, nothing is drawn yet."""
 
     tree: Tree
-    plan: Plan | StabilityPlan
+    plan: ReleasePlan
     mechanism: "Mechanism"
     noise: NoiseSource
     engine: "Engine"
@@ -338,7 +338,7 @@ class _Job:
 
     def noise_option(self) -> dict[str, str]:
         """Where noise came from, if the mechanism lets it be chosen."""
-        return {"noise": self.noise} if isinstance(self.plan, Plan) else {}
+        return {"noise": self.noise} if self.mechanism.description.takes_sampler else {}
 
     def manifest(self, total: int, n_flows: int) -> Manifest:
         files = areas_files(self.tree)

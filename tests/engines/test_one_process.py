@@ -15,8 +15,8 @@ from inftda.engines.spark import shipment, trunk
 from inftda.engines.spark.frontier import Frontier
 from inftda.engines.spark.keys import KeyedSource
 from inftda.errors import BudgetError, ReleaseError
-from inftda.experiments.country import make_country
 from inftda.hierarchy import Hierarchy
+from inftda.lab.generators.country import make_country
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
 from random_trees import random_counts, random_trees

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from inftda.counts import Counts
 from inftda.hierarchy import Hierarchy
+from inftda.mechanisms.description import Description
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
-from inftda.privacy.plan import Plan
-from inftda.privacy.stability import StabilityPlan
+from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
@@ -89,7 +89,11 @@ class Mechanism(Protocol):
     def options(self) -> Mapping[str, Any]:
         """Public options, for the manifest."""
 
-    def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> Plan | StabilityPlan:
+    @property
+    def description(self) -> Description:
+        """What others need to know of it."""
+
+    def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> ReleasePlan:
         """What will be drawn and what it costs; `budget` as `make_plan` takes it."""
 
     def run(self, counts: Counts, setting: Setting) -> Iterator[Flows]:

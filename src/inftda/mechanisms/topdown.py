@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from inftda.compiled import kernel
 from inftda.counts import Counts, LevelCounts
 from inftda.mechanisms.base import Flows, Setting
+from inftda.mechanisms.description import TOP_DOWN, Description
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import Optimizer, Survivors, check_status, optimize_intopt
 from inftda.optimize.selection import GATHER_ROOM
@@ -69,12 +70,14 @@ class TopDown:
         objective: name of the optimiser.
         optimize: the optimiser, for many parents at once.
         block_draws: draws in a block; a slow optimiser wants few, to be interrupted in time.
+        description: what the mechanism states about itself.
     """
 
     name: str = "inftda"
     objective: str = "intopt"
     optimize: Optimizer = optimize_intopt
     block_draws: int | None = None
+    description: Description = TOP_DOWN
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -121,6 +124,10 @@ class TopDown:
             done += draws
             setting.progress(name, done, total)
             yield block
+
+
+#: The mechanism of this package.
+INFTDA: Final = TopDown()
 
 
 def release_root(counts: Counts, setting: Setting) -> Nodes:

@@ -9,8 +9,8 @@ import pytest
 from small_release import HEALTH, OD, manifest_of, rows_of
 
 from inftda.errors import BudgetError, InftdaError, ReleaseError
+from inftda.lab.baselines.stability_plan import make_stability_plan
 from inftda.privacy.plan import make_plan
-from inftda.privacy.stability import make_stability_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.manifest import Manifest, software_versions
 

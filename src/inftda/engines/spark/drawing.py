@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from math import ceil, log
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,6 @@ from inftda.engines.spark.staging import read_back, write_flows
 from inftda.engines.spark.trunk import Trunk
 from inftda.errors import ReleaseError
 from inftda.mechanisms.base import Mechanism, Setting
-from inftda.mechanisms.stability_histogram import StabilityHistogram
 from inftda.mechanisms.topdown import TopDown
 from inftda.publication.query import FLOW
 from inftda.tree import Tree
@@ -35,9 +34,9 @@ WHILE_DRAWING = {"spark.sql.adaptive.enabled": "false"}
 ON_EXECUTORS = "on the executors"
 
 
-def is_supported(mechanism: object) -> bool:
+def is_supported(mechanism: Mechanism) -> bool:
     """Whether a mechanism runs on Spark."""
-    return isinstance(mechanism, TopDown | StabilityHistogram)
+    return mechanism.description.splits_into is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +70,8 @@ class Drawing:
             ReleaseError: Spark failed, or the files do not hold what was released.
         """
         charged = charge_all(plan, self.setting.spending)
-        mechanism: object = self.mechanism
-        if isinstance(mechanism, TopDown):
-            return self._refine(mechanism, charged)
+        if self.mechanism.description.splits_into == "subtrees":
+            return self._refine(cast("TopDown", self.mechanism), charged)
         return self._draw_leaves(charged)
 
     @property

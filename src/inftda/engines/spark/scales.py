@@ -11,7 +11,8 @@ planned, wherever it is drawn.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inftda.privacy.plan import Plan, Spending
+from inftda.privacy.plan import LevelPlan, Plan
+from inftda.privacy.spending import Spending
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,12 @@ class Charged:
 
     plan: Plan
 
-    def below(self, top: int) -> Spending:
+    def below(self, top: int) -> Spending[LevelPlan]:
         """A fresh account for one part of the tree: the levels deeper than `top`, no others."""
         levels = tuple(level for level in self.plan.levels if level.index > top)
         return replace(self.plan, levels=levels).spending()
 
-    def whole(self) -> Spending:
+    def whole(self) -> Spending[LevelPlan]:
         """A fresh account for the part that starts at the root, which may itself be noised."""
         return self.below(-1)
 

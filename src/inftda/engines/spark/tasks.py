@@ -5,7 +5,7 @@ or logs, because the executors' logs are not part of the release.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from inftda.counts import Counts
 from inftda.engines.spark.frontier import Frontier
 from inftda.engines.spark.matching import Areas, Ascent, Matcher
 from inftda.engines.spark.shipment import Shipment
-from inftda.errors import InftdaError, ReleaseError
+from inftda.errors import ReleaseError
 from inftda.mechanisms.base import Flows
 from inftda.mechanisms.topdown import Nodes, TopDown
 from inftda.publication.query import FLOW
@@ -97,9 +97,7 @@ def _refine_group(  # noqa: PLR0913, PLR0917 - a group is its number and its row
     n: NDArray[np.int64],
 ) -> Iterator[Flows]:
     """Released leaves of one group; subtrees that stand at the same level go together."""
-    mechanism = shipment.mechanism
-    if not isinstance(mechanism, TopDown):
-        raise InftdaError(f"the mechanism {mechanism.name!r} does not refine subtrees")
+    mechanism = cast("TopDown", shipment.mechanism)
     members = np.arange(*frontier.group_start[group : group + 2])
     for top in np.unique(frontier.level[members]):
         places = members[frontier.level[members] == top]
