@@ -257,10 +257,13 @@ def test_another_mechanism_than_the_guarantee_is_for_does_not_verify(released, c
     assert "the guarantee does not hold" in done.err
 
 
-@pytest.mark.parametrize("command", ["verify", "report"])
-def test_a_mechanism_that_nobody_knows_is_refused_by_its_name(released, cli, command):
+@pytest.mark.parametrize("command", [("verify",), ("report", "--out", "page.html")])
+def test_a_mechanism_that_nobody_knows_is_refused_by_its_name(
+    released, cli, command, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
     edit_manifest(released, lambda data: data.update(mechanism="inftda-2"))
-    done = cli(command, released)
+    done = cli(*command, released)
     assert done.code == 2
     assert "there is no mechanism 'inftda-2'" in done.err
     assert done.err.count("\n") == 1

@@ -163,10 +163,11 @@ def importers(module):
 
 def test_only_experiments_know_of_the_published_settings():
     found = importers("inftda.lab.experiments.reproduction")
-    assert "experiments/runner.py" in found
-    assert all(name.startswith("experiments/") for name in found)
+    assert "lab/experiments/runner.py" in found
+    assert all(name.startswith("lab/experiments/") for name in found)
     users = importers("inftda.lab.experiments.runner") | importers("inftda.lab.experiments.spec")
-    assert {name for name in users if not name.startswith("experiments/")} == {"cli/experiment.py"}
+    outside = {name for name in users if not name.startswith("lab/experiments/")}
+    assert outside == {"lab/cli/experiment.py"}
 
 
 def test_no_option_of_a_release_leads_to_them():

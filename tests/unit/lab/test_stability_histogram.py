@@ -13,14 +13,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from fake_noise import Record, cells, setting_of
 
+from fake_noise import Record, cells, setting_of
 from inftda.counts import Counts
 from inftda.errors import BudgetError, PrivacyError
 from inftda.hierarchy import Hierarchy
+from inftda.lab.baselines import stability_histogram
 from inftda.lab.baselines.stability_histogram import StabilityHistogram
 from inftda.lab.baselines.stability_plan import StabilityPlan, make_stability_plan, needed
-from inftda.mechanisms import stability_histogram
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
@@ -257,6 +257,12 @@ def test_a_plan_is_read_back_and_verifies():
         {"scale": "0"},
         {"scale": "x"},
         {"threshold": None},
+        {"threshold": 39.9},
+        {"threshold": "39"},
+        {"threshold": True},
+        {"cells": 16.0},
+        {"scale": 2},
+        {"name": 1},
         {"index": None},
     ],
 )
@@ -280,10 +286,11 @@ def test_a_level_is_drawn_once_and_must_be():
     spending = plan_of().spending()
     with pytest.raises(BudgetError, match="not drawn"):
         spending.finish()
-    with pytest.raises(BudgetError, match="not planned"):
+    with pytest.raises(BudgetError, match="not in the plan"):
         spending.charge(1)
     assert spending.charge(TREE.levels[-1].index).threshold == 39
-    with pytest.raises(BudgetError, match="drawn before"):
+    assert spending.is_planned(TREE.levels[-1].index)
+    with pytest.raises(BudgetError, match="drawn already"):
         spending.charge(TREE.levels[-1].index)
     spending.finish()
 

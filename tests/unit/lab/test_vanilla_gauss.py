@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from fake_noise import Record, always, cells, setting_of
 
+from fake_noise import Record, always, cells, setting_of
 from inftda.counts import Counts
 from inftda.errors import PrivacyError
 from inftda.hierarchy import Hierarchy
+from inftda.lab.baselines import vanilla_gauss
 from inftda.lab.baselines.vanilla_gauss import VanillaGauss, add_and_keep_kernel
-from inftda.mechanisms import vanilla_gauss
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
