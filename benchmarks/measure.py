@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from inftda.experiments.country import make_country
+from inftda.lab.generators.country import make_country
 
 #: Municipalities of a country of 60 million people, and its census sections.
 MUNICIPALITIES, SECTIONS = (20, 110, 8_092), (20, 110, 8_092, 30_000, 362_292)

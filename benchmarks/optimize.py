@@ -17,13 +17,8 @@ import numba
 import numpy as np
 from numba import njit
 
-from inftda.optimize.segments import (
-    Survivors,
-    optimize_intopt,
-    optimize_intopt_descending,
-    optimize_l2,
-    optimize_linf,
-)
+from inftda.lab.baselines.optimizers import optimize_l2, optimize_linf
+from inftda.optimize.segments import Survivors, optimize_intopt, optimize_intopt_descending
 
 SIZES = (2, 5, 10, 30, 100, 300, 3000, 100_000)
 SIGMAS = (2, 20, 300)

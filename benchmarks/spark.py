@@ -29,9 +29,9 @@ from inftda.engines.local import LocalEngine
 from inftda.engines.spark import SparkEngine
 from inftda.engines.spark.drawing import ON_EXECUTORS
 from inftda.engines.spark.session import PRIVATE, QUIET, without_pandas_warning
-from inftda.experiments.country import make_country
 from inftda.hierarchy import Hierarchy
 from inftda.ingest import read_leaves
+from inftda.lab.generators.country import make_country
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian

@@ -48,7 +48,8 @@ def page() -> str:
 
 def _sections(command: Any, path: str) -> Iterator[str]:
     """A section for every command that does something, groups opened."""
-    for name, inner in command.commands.items():
+    for name in command.list_commands(None):
+        inner = command.get_command(None, name)
         where = f"{path} {name}"
         if hasattr(inner, "commands"):
             yield from _sections(inner, where)

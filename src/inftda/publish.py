@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
+from inftda.ledger.charge import Charge
+from inftda.ledger.ledger import Ledger
 from inftda.mechanisms.base import (
     AnyNodes,
     AnyTruth,
@@ -31,9 +33,7 @@ from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.noise.sampler import Sampler
-from inftda.privacy.ledger import Charge, Ledger
-from inftda.privacy.plan import Plan
-from inftda.privacy.stability import StabilityPlan
+from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.folder import (
     FLOWS_FILE,
@@ -158,6 +158,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     plan = chosen.plan(
         public, unit, epsilon=epsilon, delta=delta, rho=rho, accountant=accountant, split=split
     )
+    if noise != "table" and not chosen.description.takes_sampler:
+        raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
     random = source or SecureSource()
     charge = Charge.to(
         ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
@@ -202,7 +204,7 @@ class _Drawing:
     """How noise is drawn, all decided: nothing of it depends on the engine or on the truth."""
 
     mechanism: Mechanism
-    plan: Plan | StabilityPlan
+    plan: ReleasePlan
     source: RandomSource
     noise: NoiseSource
     progress: Progress
@@ -253,7 +255,8 @@ def _manifest(drawing: _Drawing, tree: Tree, written: Written) -> Manifest:
         for axis in tree.axes
     )
     # Where noise came from, if the mechanism lets it be chosen.
-    noise = {"noise": drawing.noise} if isinstance(drawing.plan, Plan) else {}
+    is_chosen = drawing.mechanism.description.takes_sampler
+    noise = {"noise": drawing.noise} if is_chosen else {}
     return Manifest(
         private=drawing.source.is_secure,
         mechanism=drawing.mechanism.name,

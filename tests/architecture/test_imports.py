@@ -28,20 +28,24 @@ LAYERS = (
     "tree_order",
     "noise",
     "privacy",
+    "ledger",
     "optimize",
     "counts",
     "ingest",
-    "publication",
     "mechanisms",
+    "publication",
     "engines",
     "publish",
     "selftest",
     "evaluate",
     "report",
-    "experiments",
     "cli",
     "__main__",
+    "lab",
 )
+
+#: What the product never imports, nor names: it is found by entry points.
+LABORATORY = "inftda.lab"
 
 #: (layer, what it must not import although it comes before, why)
 FORBIDDEN = (("publication", "counts", "a release holds no truth"),)
@@ -50,8 +54,8 @@ FORBIDDEN = (("publication", "counts", "a release holds no truth"),)
 #: their top.
 HEAVY = {
     "pyspark": {"engines.spark"},
-    "cvxpy": {"optimize.solvers"},
-    "matplotlib": {"experiments.figures"},
+    "cvxpy": {"lab.baselines.solvers"},
+    "matplotlib": {"lab.experiments.figures"},
     "pandas": set(),
     "polars": set(),
 }
@@ -138,6 +142,17 @@ def breaches(module: str, names: set[str]) -> list[str]:
     return wrong
 
 
+def names_of_the_laboratory(tree: ast.AST) -> list[str]:
+    """Texts that could lead to the laboratory, such as arguments of `import_module`."""
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and (node.value == LABORATORY or node.value.startswith((f"{LABORATORY}.", ".lab")))
+    ]
+
+
 def is_heavy(library: str) -> bool:
     return library in HEAVY or library.startswith("adbc_")
 
@@ -170,6 +185,33 @@ def test_imports_go_from_outer_to_inner_modules_only(module):
 def test_optional_libraries_are_imported_late_or_in_their_own_module(module):
     libraries = libraries_at_import_time(ast.parse(MODULES[module].read_text()))
     assert {name for name in libraries if is_heavy(name) and not is_home(module, name)} == set()
+
+
+PRODUCT = [name for name in MODULES if layer_of(name) != "lab"]
+
+
+@pytest.mark.parametrize("module", PRODUCT)
+def test_the_product_does_not_name_the_laboratory(module):
+    assert names_of_the_laboratory(ast.parse(MODULES[module].read_text())) == []
+
+
+def test_no_module_of_the_product_loads_the_laboratory():
+    """Nor does a release, whatever it imports late."""
+    names = [f"{PACKAGE}.{name}" for name in PRODUCT if name not in {"", "__main__"}]
+    code = f"""
+import sys
+from importlib import import_module
+for name in {names!r}:
+    import_module(name)
+import inftda
+from inftda.mechanisms import catalogue
+catalogue.entry_points = None
+made = inftda.release({{"origin": ["a"], "destination": ["b"]}}, {{"town": ["a", "b"]}}, rho=1)
+made.manifest.plan.verify(made.tree)
+print([name for name in sys.modules if name.startswith({LABORATORY!r})])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.strip() == "[]"
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +258,9 @@ def test_importing_the_package_brings_no_heavy_library(fresh_imports):
         ("publication.release", "from inftda.counts import Counts"),
         ("cli.main", "from inftda import Hierarchy"),
         ("cli.main", "import inftda"),
+        ("cli.main", "from inftda.lab.cli import demo"),
+        ("cli.main", "def f():\n    import inftda.lab.cli.demo"),
+        ("publish", "from inftda import lab"),
     ],
 )
 def test_an_import_of_an_outer_module_is_seen(module, source):
@@ -233,6 +278,20 @@ def test_an_import_of_an_outer_module_is_seen(module, source):
 )
 def test_an_import_of_an_inner_module_is_fine(module, source):
     assert breaches(module, imported(ast.parse(source), module, is_package=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "is_seen"),
+    [
+        ('import_module("inftda.lab.baselines.catalogue")', True),
+        ('HOME = "inftda.lab"', True),
+        ('import_module(".lab", "inftda")', True),
+        ('"""See inftda.lab."""', False),
+        ('GROUP = "inftda.labels"', False),
+    ],
+)
+def test_a_text_that_leads_to_the_laboratory_is_seen(source, is_seen):
+    assert bool(names_of_the_laboratory(ast.parse(source))) is is_seen
 
 
 @pytest.mark.parametrize(

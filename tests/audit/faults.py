@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from inftda.counts import Counts
 from inftda.ingest import bounding
+from inftda.lab.baselines import stability_plan as stability
 from inftda.mechanisms import topdown
 from inftda.mechanisms.base import Setting
 from inftda.noise import entropy
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
-from inftda.privacy import plan, stability
+from inftda.privacy import plan
 from inftda.privacy.levels import Measured, Share, levels_at
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Level, PrivacyUnit

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from chromium import open_browser
 
-from inftda.experiments.country import make_country
 from inftda.hierarchy import Hierarchy
+from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 from inftda.report.confidential import write_confidential_page

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from chromium import skip_without_browser
 
-from inftda.experiments.country import make_country
+from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 from inftda.report.page import write_page

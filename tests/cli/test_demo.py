@@ -115,3 +115,32 @@ def test_the_demo_does_not_replace_what_is_not_a_release(cli, tmp_path):
     done = cli("demo", "--out", tmp_path / "demo")
     assert done.code == 2
     assert (tmp_path / "demo" / "release" / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("stage", ["inftda.cli.release.summary", "inftda.cli.query.as_text"])
+def test_ctrl_c_when_the_release_is_in_place_is_not_taken_for_a_failed_release(
+    cli, tmp_path, monkeypatch, stage, is_there
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    if is_there:
+        assert cli("demo", "--out", tmp_path / "demo").code == 0
+    monkeypatch.setattr(stage, interrupt)
+    done = cli("demo", "--out", tmp_path / "demo")
+    assert done.code == 1
+    assert "nothing was published" not in done.err
+    assert "interrupted when the release in" in done.err
+    assert list(verify(tmp_path / "demo" / "release"))
+
+
+def test_ctrl_c_before_the_release_says_that_nothing_was_published(cli, tmp_path, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("inftda.publish.release", interrupt)
+    done = cli("demo", "--out", tmp_path / "demo")
+    assert done.code == 1
+    assert "interrupted; nothing was published" in done.err
+    assert not (tmp_path / "demo" / "release").exists()

@@ -16,9 +16,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from inftda.experiments.country import make_country
-from inftda.privacy.budget import Budget
-from inftda.privacy.ledger import Ledger
+from inftda.lab.generators.country import make_country
+from inftda.ledger.budget import Budget
+from inftda.ledger.ledger import Ledger
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from inftda.experiments.country import make_country
+from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publication.verify import verify
 

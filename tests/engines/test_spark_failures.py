@@ -13,13 +13,13 @@ from fragile_optimizer import Fragile, Hopeless
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
+from further_mechanisms import offer
 from inftda.cli.main import run
 from inftda.engines.spark import SparkEngine, trunk
 from inftda.engines.spark.session import settings
 from inftda.engines.spark.staging import write_flows
 from inftda.errors import InftdaError, ReleaseError
-from inftda.experiments.country import make_country
-from inftda.mechanisms import catalogue
+from inftda.lab.generators.country import make_country
 from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import SeededSource
 from inftda.publication.verify import verify
@@ -38,7 +38,7 @@ def released(spark, tmp_path, monkeypatch):
 
     def call(name, optimize, *, groups=4, **options):
         mechanism = TopDown("inftda", "intopt", optimize)
-        monkeypatch.setitem(catalogue.MECHANISMS, "fragile", mechanism)
+        offer(monkeypatch, "fragile", mechanism)
         return release(
             COUNTRY.flows(), COUNTRY.areas, out=tmp_path / name, mechanism="fragile",
             engine=SparkEngine(spark, groups=groups), **BUDGET, **options,

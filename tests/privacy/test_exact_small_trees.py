@@ -30,13 +30,13 @@ from scipy.stats import chi2, norm
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
+from inftda.lab.baselines.stability_plan import make_stability_plan
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.mechanisms.topdown import Nodes
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
-from inftda.privacy.stability import make_stability_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
 

@@ -8,13 +8,13 @@ import pytest
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
+from inftda.lab.baselines.optimizers import optimize_one_by_one
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.mechanisms.topdown import TopDown
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.optimize.reference import algorithm_2
-from inftda.optimize.segments import optimize_one_by_one
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree

@@ -19,15 +19,16 @@ import pytest
 
 import inftda
 import inftda.ingest
+from further_mechanisms import offer
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
-from inftda.mechanisms import catalogue
+from inftda.ledger.budget import Budget
+from inftda.ledger.ledger import Ledger
 from inftda.mechanisms.base import Flows
+from inftda.mechanisms.catalogue import mechanism_names
 from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import SeededSource
-from inftda.privacy.budget import Budget
-from inftda.privacy.ledger import Ledger
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
 from inftda.publish import build_tree, release
@@ -442,7 +443,7 @@ def test_an_engine_may_be_given():
     assert cells(made) == cells(release(FLOWS, AREAS, source=SeededSource(3), **BUDGET))
 
 
-@pytest.mark.parametrize("mechanism", sorted(catalogue.MECHANISMS))
+@pytest.mark.parametrize("mechanism", mechanism_names())
 def test_every_mechanism_releases_saves_and_verifies(tmp_path, mechanism):
     made = release(FLOWS, AREAS, mechanism=mechanism, out=tmp_path / "out", **BUDGET)
     assert made.manifest.mechanism == mechanism
@@ -496,7 +497,7 @@ class Cheat(TopDown):
 
 
 def test_no_mechanism_can_publish_what_it_did_not_pay_for(monkeypatch, tmp_path):
-    monkeypatch.setitem(catalogue.MECHANISMS, "cheat", Cheat("cheat"))
+    offer(monkeypatch, "cheat", Cheat("cheat"))
     for out in (None, tmp_path / "out"):
         with pytest.raises(BudgetError, match="not drawn"):
             release(FLOWS, AREAS, mechanism="cheat", out=out, **BUDGET)

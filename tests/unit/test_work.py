@@ -15,8 +15,8 @@ import pytest
 from inftda import counts as counts_module
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
-from inftda.experiments.country import make_country
 from inftda.hierarchy import Hierarchy
+from inftda.lab.generators.country import make_country
 from inftda.mechanisms import topdown
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.topdown import TopDown

@@ -12,7 +12,7 @@ from inftda.cli import options, output
 from inftda.privacy.levels import rounded_down, rounded_up
 
 if TYPE_CHECKING:
-    from inftda.privacy.ledger import Account
+    from inftda.ledger.account import Account
 
 app = typer.Typer(
     help="Budgets of data sets, and what releases have spent of them.",
@@ -62,8 +62,8 @@ def create(  # noqa: PLR0913 - a budget and a unit
     distinct: options.Distinct = False,
 ) -> None:
     """Give a data set a budget for one unit of privacy; both are fixed from then on."""
-    from inftda.privacy.budget import Budget  # noqa: PLC0415 - help must be instant
-    from inftda.privacy.ledger import Ledger, check_name  # noqa: PLC0415
+    from inftda.ledger.budget import Budget  # noqa: PLC0415 - help must be instant
+    from inftda.ledger.ledger import Ledger, check_name  # noqa: PLC0415
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
 
     budget = Budget.make(
@@ -89,7 +89,7 @@ def create(  # noqa: PLR0913 - a budget and a unit
 @app.command("list")
 def list_(path: LedgerFile, *, as_json: options.Json = False) -> None:
     """All data sets with what is spent and what is left."""
-    from inftda.privacy.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
+    from inftda.ledger.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
 
     accounts = Ledger(path).accounts()
     if as_json:
@@ -112,7 +112,7 @@ def list_(path: LedgerFile, *, as_json: options.Json = False) -> None:
 @app.command("show")
 def show(path: LedgerFile, dataset: DatasetName, *, as_json: options.Json = False) -> None:
     """One data set: its unit, its budget, and every release it was charged for."""
-    from inftda.privacy.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
+    from inftda.ledger.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
 
     account = Ledger(path).account(dataset)
     if as_json:
@@ -144,7 +144,7 @@ def export(
     force: output.Force = False,
 ) -> None:
     """Every entry of the ledger, amounts as exact fractions."""
-    from inftda.privacy.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
+    from inftda.ledger.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
 
     kind = output.kind_of(Format, format_, out)
     output.check_out(out, force=force, reads=path)
@@ -171,8 +171,8 @@ def charge(  # noqa: PLR0913 - a cost and a unit
     delta: ExactDelta = None,
 ) -> None:
     """Charge what was released by other means, for the data set's own unit of privacy."""
-    from inftda.privacy.budget import Cost  # noqa: PLC0415 - help must be instant
-    from inftda.privacy.ledger import Ledger  # noqa: PLC0415
+    from inftda.ledger.budget import Cost  # noqa: PLC0415 - help must be instant
+    from inftda.ledger.ledger import Ledger  # noqa: PLC0415
 
     cost = Cost.stated(
         rho=options.exact_number("--rho", rho),

@@ -13,20 +13,8 @@ from typing import Annotated
 
 import typer
 
-from inftda.cli import (
-    demo,
-    evaluate,
-    experiment,
-    importer,
-    ledger,
-    make,
-    plan,
-    query,
-    release,
-    report,
-    selftest,
-    verify,
-)
+from inftda.cli import evaluate, ledger, plan, query, release, report, selftest, verify
+from inftda.cli.further import Commands
 from inftda.errors import InftdaError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
@@ -47,6 +35,7 @@ _PARSER_INTERRUPTED = 130
 
 app = typer.Typer(
     name="inftda",
+    cls=Commands,
     help="Publish origin/destination tables under differential privacy.",
     no_args_is_help=True,
     add_completion=False,
@@ -58,12 +47,8 @@ app.command("query")(query.command)
 app.command("verify")(verify.command)
 app.command("evaluate")(evaluate.command)
 app.command("report")(report.command)
-app.command("experiment")(experiment.command)
-app.add_typer(make.app, name="make")
-app.add_typer(importer.app, name="import")
 app.add_typer(ledger.app, name="ledger")
 app.command("selftest")(selftest.command)
-app.command("demo")(demo.command)
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - the shape typer asks for

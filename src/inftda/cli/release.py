@@ -147,7 +147,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     if out is None:
         raise typer.BadParameter("give the folder to write to", param_hint="--out")
     said: list[str] = []
-    with _telling_what_is_published(out):
+    with telling_what_is_published(out):
         with LevelProgress(shown=not (quiet or as_json)) as progress:
             made = release(
                 _table(flows, sql, database, encoding),
@@ -190,8 +190,12 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
 
 
 @contextmanager
-def _telling_what_is_published(out: Path) -> Iterator[None]:
-    """What goes wrong when the release is in place must not be taken for a failed release."""
+def telling_what_is_published(out: Path) -> Iterator[None]:
+    """What goes wrong when the release is in place must not be taken for a failed release.
+
+    Args:
+        out: folder of the release that is made meanwhile.
+    """
     from inftda.publication.folder import identity, replaced_by  # noqa: PLC0415 - as above
 
     before = {identity(out), identity(replaced_by(out)), None}

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.privacy.plan import LevelPlan, Plan, measured_levels
+from inftda.privacy.plan import measured_levels
+from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.sums import (
     ABSOLUTE_SLACK,
     gaussian_quantile,
@@ -66,12 +67,12 @@ class ErrorBound:
         return max(self.over, self.under)
 
 
-def guaranteed_errors(tree: Levels, plan: Plan, beta: float = 0.05) -> dict[int, int]:
+def guaranteed_errors(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> dict[int, int]:
     """Largest absolute error of any cell, by number of the level; see `error_bounds`."""
     return {bound.index: bound.max_error for bound in error_bounds(tree, plan, beta)}
 
 
-def error_bounds(tree: Levels, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound, ...]:
+def error_bounds(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> tuple[ErrorBound, ...]:
     """Largest errors at every level of a top-down release, root first.
 
     Args:
@@ -90,7 +91,9 @@ def error_bounds(tree: Levels, plan: Plan, beta: float = 0.05) -> tuple[ErrorBou
     """
     if not isinstance(beta, int | float) or not _MIN_BETA <= beta < 1:
         raise PrivacyError(f"beta must be at least {_MIN_BETA:g} and below 1, got {beta!r}")
-    planned = {level.index: level for level in plan.levels}
+    planned = {
+        level.index: float(level.sigma2) for level in plan.levels if level.sigma2 is not None
+    }
     if [level.index for level in measured_levels(tree, plan.unit)] != sorted(planned):
         raise BudgetError("the plan does not measure the levels of this tree; plan anew")
     each = beta / len(planned)
@@ -124,8 +127,7 @@ class _Noise:
     tail: "_Tail"
 
     @classmethod
-    def of(cls, level: Level, planned: LevelPlan) -> "_Noise":
-        sigma2 = float(planned.sigma2)
+    def of(cls, level: Level, sigma2: float) -> "_Noise":
         return cls(sigma2, level.n_nodes, level.max_children, _Tail(sigma2, 1))
 
     @property

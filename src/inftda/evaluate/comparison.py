@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from inftda.counts import Counts
 from inftda.errors import IngestError
 from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMeasures, measure
-from inftda.evaluate.typical import is_top_down, released_leaves
+from inftda.evaluate.typical import released_leaves
 from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.ingest import read_leaves
 from inftda.ingest.leaves import may_be_empty
@@ -108,7 +108,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     unit = PrivacyUnit("add-remove", 1) if is_free else None
     leaves = read_leaves(flows, axes, count=count, unplaceable=policy, unit=unit, say=say)
     truth = Counts.from_leaves(release.tree, leaves.areas, leaves.counts)
-    if promised.root_is_public and is_top_down(release):
+    if promised.root_is_public and release.manifest.description.is_top_down:
         _check_total(truth, release, promised)
     return truth
 

@@ -39,7 +39,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -128,13 +128,6 @@ class LevelErrors:
     often_lost: int
     rarely_lost: int | None
 
-    def of_size(self, size: int) -> TypicalError:
-        """The class a published number of this size belongs to."""
-        for entry in reversed(self.classes):
-            if size >= entry.low:
-                return entry
-        return self.classes[0] if self.classes else self.overall
-
 
 @dataclass(frozen=True, slots=True)
 class TypicalErrors:
@@ -183,7 +176,7 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
     Privacy:
         Post-processing of the release: no cost.
     """
-    if not is_top_down(release):
+    if not release.manifest.description.is_top_down:
         raise ReleaseError(
             f"typical errors are only known for top-down releases, not for "
             f"{release.manifest.mechanism!r}; release with the mechanism 'inftda'"
@@ -204,11 +197,6 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
             tally.add(*simulated)
         pace.done += 1
     return TypicalErrors(pace.done, tuple(tally.errors() for tally in tallies))
-
-
-def is_top_down(release: Release) -> bool:
-    """Whether every level was measured and optimised; only such mechanisms have an objective."""
-    return "objective" in release.manifest.options
 
 
 def released_leaves(release: Release) -> tuple[Areas, NDArray[np.int64]]:
@@ -333,10 +321,8 @@ class _Simulation:
         from inftda.mechanisms.catalogue import mechanism_named  # noqa: PLC0415
         from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
 
-        # A mechanism is given the spending of the kind of plan it makes.
-        spending: Any = self.release.manifest.plan.spending()
         setting = Setting(
-            spending=spending,
+            spending=self.release.manifest.plan.spending(),
             # The library's own sampler whatever drew the release: the same law, and fast.
             make_sampler=DiscreteGaussian,
             source=self.source,

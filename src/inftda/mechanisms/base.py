@@ -7,11 +7,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from inftda.mechanisms.description import Description
 from inftda.mechanisms.step import LevelStep
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
-from inftda.privacy.plan import Plan
-from inftda.privacy.stability import StabilityPlan
+from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec
 from inftda.tree import Tree
@@ -137,7 +137,11 @@ class Mechanism(Protocol):
     def options(self) -> Mapping[str, Any]:
         """Public options, for the manifest."""
 
-    def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> Plan | StabilityPlan:
+    @property
+    def description(self) -> Description:
+        """What others need to know of it."""
+
+    def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> ReleasePlan:
         """What will be drawn and what it costs; `budget` as `make_plan` takes it."""
 
     def run(self, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]) -> Iterator[AnyNodes]:

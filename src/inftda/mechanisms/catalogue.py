@@ -1,42 +1,74 @@
-"""The mechanisms by name."""
+"""The mechanisms by name.
+
+The product has one, `inftda`. Others are found through the entry points of installed packages,
+group `inftda.mechanisms`: each names an object that implements `Mechanism`. They are looked up
+only when one is asked for.
+"""
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Final
 
 from inftda.errors import InftdaError
-from inftda.mechanisms.base import Mechanism
-from inftda.mechanisms.stability_histogram import StabilityHistogram
-from inftda.mechanisms.topdown import TopDown
-from inftda.mechanisms.vanilla_gauss import VanillaGauss
-from inftda.optimize.segments import (
-    optimize_intopt,
-    optimize_intopt_descending,
-    optimize_l2,
-    optimize_linf,
-    optimize_one_by_one,
-)
-from inftda.optimize.solvers import solve_l2, solve_linf
+from inftda.mechanisms.description import TOP_DOWN, Description
 
-#: A black box takes milliseconds for each parent.
-SMALL_BLOCK = 256
+if TYPE_CHECKING:
+    from inftda.mechanisms.base import Mechanism
 
-_ALL: tuple[Mechanism, ...] = (
-    TopDown("inftda", "intopt", optimize_intopt),
-    TopDown("inftda-descending", "intopt-descending", optimize_intopt_descending),
-    TopDown("tda-l2", "l2", optimize_l2),
-    TopDown("tda-linf", "linf", optimize_linf),
-    TopDown("tda-l2-blackbox", "l2 by Clarabel", optimize_one_by_one(solve_l2), SMALL_BLOCK),
-    TopDown("tda-linf-blackbox", "linf by GLPK_MI", optimize_one_by_one(solve_linf), SMALL_BLOCK),
-    VanillaGauss("vanilla-gauss"),
-    VanillaGauss("vanilla-gauss-clamped", "clamped"),
-    StabilityHistogram("stability-histogram"),
-)
-MECHANISMS = {mechanism.name: mechanism for mechanism in _ALL}
+#: The mechanism of this package.
+OWN: Final = "inftda"
+GROUP: Final = "inftda.mechanisms"
 
 
-def mechanism_named(name: str) -> Mechanism:
+def mechanism_named(name: str) -> "Mechanism":
     """The mechanism the command line and the manifest call `name`.
 
     Raises:
-        InftdaError: there is none.
+        InftdaError: there is none, or it cannot be loaded.
     """
-    if name not in MECHANISMS:
-        raise InftdaError(f"there is no mechanism {name!r}; there are {', '.join(MECHANISMS)}")
-    return MECHANISMS[name]
+    if name == OWN:
+        from inftda.mechanisms.topdown import INFTDA  # noqa: PLC0415 - compiled kernels
+
+        return INFTDA
+    return _load(name)
+
+
+def description_of(name: str) -> Description:
+    """What the mechanism of that name states about itself.
+
+    Raises:
+        InftdaError: there is none, or it cannot be loaded.
+    """
+    return TOP_DOWN if name == OWN else _load(name).description
+
+
+def mechanism_names() -> list[str]:
+    """All mechanisms that are installed; none is loaded."""
+    return [OWN, *sorted({found.name for found in entry_points(group=GROUP)} - {OWN})]
+
+
+def _load(name: str) -> "Mechanism":
+    found = entry_points(group=GROUP, name=name)
+    if not found:
+        raise InftdaError(
+            f"there is no mechanism {name!r}; there are {', '.join(mechanism_names())}"
+        )
+    if len(found) > 1:
+        packages = ", ".join(sorted(map(_package, found)))
+        raise InftdaError(f"several packages have a mechanism {name!r} ({packages}); keep one")
+    (entry,) = found
+    try:
+        mechanism: Mechanism = entry.load()
+    except (ImportError, AttributeError) as problem:
+        raise InftdaError(
+            f"the mechanism {name!r} of the package {_package(entry)} cannot be loaded: {problem}"
+        ) from None
+    if mechanism.name != name:
+        raise InftdaError(
+            f"the mechanism {name!r} of the package {_package(entry)} calls itself "
+            f"{mechanism.name!r}; its entry point is wrong"
+        )
+    return mechanism
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else "unknown"

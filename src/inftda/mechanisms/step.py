@@ -51,6 +51,11 @@ class Nodes:
     value: NDArray[np.int64]
     true_index: NDArray[np.int64]
 
+    @classmethod
+    def leaves(cls, areas: tuple[NDArray[np.int32], ...], value: NDArray[np.int64]) -> "Nodes":
+        """Released leaves, below which there is no truth."""
+        return cls(areas, value, np.empty(0, np.int64))
+
     def take(self, index: NDArray[np.int64] | slice) -> "Nodes":
         """Some of the nodes, in the given order."""
         areas = tuple(numbers[index] for numbers in self.areas)

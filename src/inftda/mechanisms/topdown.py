@@ -11,11 +11,12 @@ Privacy:
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from inftda.mechanisms.base import AnyNodes, AnyTruth, Setting
+from inftda.mechanisms.description import TOP_DOWN, Description
 from inftda.mechanisms.step import ITEM_CHILDREN, LevelStep
 from inftda.optimize.segments import Optimizer, optimize_intopt
 from inftda.privacy.plan import Plan, make_plan
@@ -32,12 +33,14 @@ class TopDown:
         objective: name of the optimiser.
         optimize: the optimiser, for many parents at once.
         item_children: children in an item of work; a slow optimiser wants few.
+        description: what the mechanism states about itself.
     """
 
     name: str = "inftda"
     objective: str = "intopt"
     optimize: Optimizer = optimize_intopt
     item_children: int = ITEM_CHILDREN
+    description: Description = TOP_DOWN
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -62,6 +65,10 @@ class TopDown:
             nodes = setting.engine.step(nodes, truth, step, setting.progress)
         setting.spending.finish()
         yield nodes
+
+
+#: The mechanism of this package.
+INFTDA: Final = TopDown()
 
 
 def release_total(total: int, setting: Setting[AnyTruth, AnyNodes]) -> int:

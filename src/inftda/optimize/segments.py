@@ -5,7 +5,6 @@ GIL. Nearly all results are zero, so only the positive ones are written down. Ea
 is compiled only when it is used.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -14,9 +13,7 @@ from numpy.typing import NDArray
 from inftda.compiled import inlined_kernel, kernel
 from inftda.errors import OptimizeError
 from inftda.optimize.chebyshev import chebyshev_survivors
-from inftda.optimize.euclidean import euclidean_segment
-from inftda.optimize.linf import linf_segment
-from inftda.optimize.selection import GATHER_ROOM, Places, Vector, append, gather
+from inftda.optimize.selection import GATHER_ROOM, Places, Vector, append
 
 Seeds = NDArray[np.uint64]
 
@@ -120,56 +117,3 @@ def _intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
             return -end
         kept[i + 1] = end
     return 0
-
-
-@kernel
-def optimize_l2(x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
-    """The nearest integers in Euclidean distance."""
-    for i in range(total.size):
-        if start[i + 1] > start[i]:
-            status = euclidean_segment(x, start[i], start[i + 1], total[i], seed[i])
-            if status != 0:
-                return status
-    _keep_positive(x, start, total, out)
-    return 0
-
-
-@kernel
-def optimize_linf(x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
-    """Any of the nearest integers in Chebyshev distance, as a black box would give."""
-    for i in range(total.size):
-        if start[i + 1] > start[i]:
-            status = linf_segment(x, start[i], start[i + 1], total[i], seed[i])
-            if status != 0:
-                return status
-    _keep_positive(x, start, total, out)
-    return 0
-
-
-def optimize_one_by_one(solve: Callable[[Vector, int], Vector]) -> Optimizer:
-    """An optimiser that hands each vector to a black box."""
-
-    def optimize(x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
-        del seed  # a black box breaks ties as it likes
-        for low, high, amount in zip(start[:-1], start[1:], total, strict=True):
-            if high > low:
-                x[low:high] = solve(x[low:high], int(amount))
-        _keep_positive(x, start, total, out)
-        return 0
-
-    return optimize
-
-
-@kernel
-def _keep_positive(x: Vector, start: Vector, total: Vector, out: Survivors) -> None:
-    """Write down what is positive in vectors that are optimised already."""
-    place, value, kept = out
-    end = 0
-    kept[0] = 0
-    for i in range(total.size):
-        low, high = start[i], start[i + 1]
-        if low == high:
-            end = append(place, value, end, 0, total[i])
-        else:
-            end = gather(x, low, high, 0, place, value, end)
-        kept[i + 1] = end

@@ -29,7 +29,6 @@ from inftda.privacy.levels import (
     checked_epsilon,
     checked_levels,
     levels_at,
-    total_rho,
 )
 from inftda.privacy.pld import MAX_PLD_SIGMA2, MIN_PLD_DELTA, pld_curve
 
@@ -111,11 +110,6 @@ def epsilon_of(
         middle = (low + high) / 2
         low, high = (low, middle) if curve(middle) <= target else (middle, high)
     return high
-
-
-def rho_of(levels: Iterable[tuple[Fraction, int, int]]) -> Fraction:
-    """What the levels cost together in zCDP, exactly."""
-    return total_rho(checked_levels(levels))
 
 
 def max_rho(

@@ -1,14 +1,13 @@
 """The plan: how much noise every level gets, and what that costs (paper, section 4.1).
 
-A mechanism takes its noise scales from a plan and from nowhere else, through a `Spending` that
-refuses to hand out a scale twice and to finish before all of them are handed out. So what
-was drawn is what was accounted for. A plan needs no data; making one spends nothing.
+This is the plan of mechanisms with Gaussian noise. A plan needs no data; making one spends
+nothing. How it is spent is in `spending`.
 
 Must never be made from the trips.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, cast, get_args
@@ -31,13 +30,14 @@ from inftda.privacy.levels import (
     checked_delta,
     checked_epsilon,
     checked_rho,
-    exact_number,
     levels_at,
     rounded_up,
     total_rho,
 )
+from inftda.privacy.records import decode
+from inftda.privacy.spending import Spending
 from inftda.privacy.split import Split, weights_of
-from inftda.privacy.unit import UNIT_KEYS, Level, Levels, PrivacyUnit
+from inftda.privacy.unit import Level, Levels, PrivacyUnit, with_unit
 
 Scope = Literal["levels", "leaves"]
 
@@ -67,37 +67,28 @@ class LevelPlan:
         """Noise scale, to the nearest float; the noise itself is drawn from `sigma2`."""
         return math.sqrt(self.sigma2)
 
+    @property
+    def sensitivity(self) -> float:
+        """Its l2 sensitivity, to the nearest float."""
+        return math.sqrt(self.squared_sensitivity)
+
+    @property
+    def noise(self) -> str:
+        """Its noise in a few words."""
+        return f"discrete Gaussian, σ = {self.sigma:.5g}"  # noqa: RUF001 - a Greek letter
+
     def to_dict(self) -> dict[str, Any]:
         """As it is written to a manifest; `sigma` and `sensitivity` are for people."""
         return {
             "index": self.index,
             "name": self.name,
             "cells": self.cells,
-            "sensitivity": math.sqrt(self.squared_sensitivity),
+            "sensitivity": self.sensitivity,
             "squared_sensitivity": self.squared_sensitivity,
             "sigma": self.sigma,
             "sigma2": str(self.sigma2),
             "rho": str(self.rho),
         }
-
-    @classmethod
-    def from_dict(cls, data: Any) -> "LevelPlan":
-        """Read back what `to_dict` gives.
-
-        Raises:
-            BudgetError: something is missing or of another kind.
-        """
-        try:
-            return cls(
-                index=_whole(data["index"]),
-                name=str(data["name"]),
-                cells=_whole(data["cells"]),
-                squared_sensitivity=_whole(data["squared_sensitivity"]),
-                sigma2=exact_number(_text(data["sigma2"])),
-                rho=exact_number(_text(data["rho"])),
-            )
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
-            raise BudgetError(f"a level of the plan is not readable: {problem!r}") from None
 
 
 @dataclass(frozen=True)
@@ -125,9 +116,9 @@ class Plan:
     levels: tuple[LevelPlan, ...]
     scope: Scope = "levels"
 
-    def spending(self) -> "Spending":
+    def spending(self) -> Spending[LevelPlan]:
         """A fresh account of what has been drawn: use one for each release."""
-        return Spending(self)
+        return Spending(self.levels)
 
     def verify(self, tree: Levels | None = None) -> None:
         """Recompute everything: costs, their sum, epsilon and delta; with a tree, its levels.
@@ -250,29 +241,9 @@ class Plan:
             BudgetError: the plan promises more than its noise gives, or is not readable.
             PrivacyError: a parameter is out of range.
         """
-        if not isinstance(data, Mapping):
-            raise BudgetError("a plan must be an object with accountant, rho and levels")
-        needed = {*UNIT_KEYS, "accountant", "epsilon", "delta", "rho", "scope", "levels"}
-        missing = needed - set(data)
-        if missing:
-            raise BudgetError(f"the plan has no {', '.join(sorted(missing))}")
-        if not isinstance(data["levels"], list):
-            raise BudgetError("the levels of a plan must be a list")
-        accountant = checked_accountant(data["accountant"])
-        if accountant == "auto":
+        plan = decode(cls, with_unit(data), what="the plan", error=BudgetError)
+        if checked_accountant(plan.accountant) == "auto":
             raise BudgetError("a plan must name the accountant it was made with, not 'auto'")
-        try:
-            plan = cls(
-                unit=PrivacyUnit.from_dict({key: data[key] for key in UNIT_KEYS}),
-                accountant=accountant,
-                epsilon=_optional(data["epsilon"]),
-                delta=_optional(data["delta"]),
-                rho=exact_number(_text(data["rho"])),
-                levels=tuple(LevelPlan.from_dict(level) for level in data["levels"]),
-                scope=checked_scope(data["scope"]),
-            )
-        except (TypeError, ValueError, ZeroDivisionError) as problem:
-            raise BudgetError(f"the plan is not readable: {problem}") from None
         plan.verify()
         return plan
 
@@ -363,46 +334,6 @@ def measured_levels(tree: Levels, unit: PrivacyUnit, scope: Scope = "levels") ->
     return below if unit.root_is_public else [root, *below]
 
 
-class Spending:
-    """What has been drawn of a plan. Not for several threads at once."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._left = {level.index: level for level in plan.levels}
-        self._planned = frozenset(self._left)
-
-    def is_planned(self, index: int) -> bool:
-        """Whether the level of the tree gets noise."""
-        return index in self._planned
-
-    def charge(self, index: int) -> LevelPlan:
-        """Take the scale for a level, once.
-
-        Raises:
-            BudgetError: the level is not in the plan, or was taken before.
-        """
-        if index not in self._planned:
-            raise BudgetError(
-                f"level {index} is not in the plan, which has {sorted(self._planned)}; "
-                "noise that is not accounted for is never drawn"
-            )
-        if index not in self._left:
-            raise BudgetError(f"level {index} was drawn already; a second draw costs again")
-        return self._left.pop(index)
-
-    def finish(self) -> None:
-        """End the release.
-
-        Raises:
-            BudgetError: a planned level was not drawn.
-        """
-        if self._left:
-            raise BudgetError(
-                f"levels {sorted(self._left)} were planned but not drawn; "
-                "the release is not the one that was accounted for"
-            )
-
-
 def checked_scope(scope: Any) -> Scope:
     """`scope` itself.
 
@@ -449,23 +380,3 @@ def _implied(
         return used, epsilon_of(used, delta=target, levels=levels), target
     asked = checked_accountant(accountant)
     return ("zcdp" if asked == "auto" else asked), None, None
-
-
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is not a whole number")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a fraction written as text")
-    return value
-
-
-def _optional(value: Any) -> float | None:
-    if value is None:
-        return None
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise TypeError(f"{value!r} is not a number")
-    return float(value)

@@ -194,3 +194,13 @@ class PrivacyUnit:
         if not isinstance(data, Mapping) or set(data) != set(UNIT_KEYS):
             raise PrivacyError(f"a unit of privacy must have {', '.join(UNIT_KEYS)}")
         return cls(**dict(data))
+
+
+def with_unit(data: Any) -> dict[str, Any]:
+    """A guarantee with the facts of its unit, which stand among the others, under one key.
+
+    What is no guarantee at all is left to whoever decodes it.
+    """
+    if not isinstance(data, Mapping):
+        return {}
+    return {**data, "unit": {key: data[key] for key in UNIT_KEYS if key in data}}

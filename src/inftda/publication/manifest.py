@@ -6,15 +6,16 @@ Public by construction: everything here is a parameter, or computed from the rel
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from inftda.errors import ReleaseError
-from inftda.privacy.plan import Plan
-from inftda.privacy.stability import ACCOUNTANT as STABILITY
-from inftda.privacy.stability import StabilityPlan
+from inftda.errors import InftdaError, ReleaseError
+from inftda.mechanisms.catalogue import description_of
+from inftda.mechanisms.description import Description
+from inftda.privacy.records import decode
+from inftda.privacy.spending import ReleasePlan
 
 #: Bumped when a reader of the old format could misunderstand the new one.
 FORMAT = "inftda-release/1"
@@ -29,6 +30,14 @@ class AxisEntry:
     levels: tuple[str, ...]
     file: str
     fingerprint: str
+
+
+@dataclass(frozen=True)
+class _TreeEntry:
+    """The axes and the order of refinement, which stand under one key."""
+
+    axes: tuple[AxisEntry, ...]
+    order: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -61,15 +70,29 @@ class Manifest:
     software: Mapping[str, str] = field(default_factory=lambda: software_versions())  # noqa: PLW0108 - defined below
 
     @property
-    def plan(self) -> Plan | StabilityPlan:
+    def description(self) -> Description:
+        """What the mechanism that made the release states about itself.
+
+        Raises:
+            ReleaseError: the mechanism is not known here, so nothing is known of the release.
+        """
+        try:
+            return description_of(self.mechanism)
+        except InftdaError as problem:
+            raise ReleaseError(
+                f"the manifest names a mechanism that is not known here: {problem}. Install the "
+                "package that brings it, or get the release again from its publisher"
+            ) from None
+
+    @property
+    def plan(self) -> ReleasePlan:
         """The plan, with its guarantee recomputed from the noise of each level.
 
         Raises:
             PrivacyError: the noise does not give what is promised.
+            ReleaseError: the mechanism is not known here.
         """
-        if self.guarantee.get("accountant") == STABILITY:
-            return StabilityPlan.from_dict(self.guarantee)
-        return Plan.from_dict(self.guarantee)
+        return self.description.read_plan(self.guarantee)
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written to `manifest.json`."""
@@ -109,19 +132,10 @@ class Manifest:
                 f"the manifest is not of format {FORMAT!r}; "
                 "it was edited, damaged, or written by another version of inftda"
             )
-        tree = _get(data, "tree", dict)
-        return cls(
-            private=_get(data, "private", bool),
-            mechanism=_get(data, "mechanism", str),
-            options=_get(data, "options", dict),
-            guarantee=_get(data, "guarantee", dict),
-            axes=tuple(_axis(entry) for entry in _get(tree, "axes", list)),
-            order=tuple(str(name) for name in _get(tree, "order", list)),
-            total=_get(data, "total", int),
-            n_flows=_get(data, "n_flows", int),
-            flows_sha256=_get(data, "flows_sha256", str),
-            software=_get(data, "software", dict),
-        )
+        tree = decode(_TreeEntry, data.get("tree"), what="the manifest's tree", error=ReleaseError)
+        whole = {**data, "axes": [], "order": []}
+        read = decode(cls, whole, what="the manifest", error=ReleaseError)
+        return replace(read, axes=tree.axes, order=tree.order)
 
     @classmethod
     def read(cls, path: Path) -> "Manifest":
@@ -146,23 +160,3 @@ def software_versions() -> dict[str, str]:
         except PackageNotFoundError:
             versions[name] = "not installed"
     return versions
-
-
-def _axis(entry: Any) -> AxisEntry:
-    if not isinstance(entry, dict):
-        raise ReleaseError("the manifest's tree.axes must be a list of objects; it was edited")
-    levels = tuple(str(level) for level in _get(entry, "levels", list))
-    return AxisEntry(
-        _get(entry, "name", str), levels, _get(entry, "file", str), _get(entry, "fingerprint", str)
-    )
-
-
-def _get(data: Mapping[str, Any], key: str, kind: type) -> Any:
-    value = data.get(key)
-    # True is an int to Python, but a total of `true` is a damaged manifest.
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ReleaseError(
-            f"the manifest's {key!r} must be of type {kind.__name__}, got {value!r}; "
-            "it was edited or damaged"
-        )
-    return value

@@ -8,20 +8,11 @@ import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.plan import Plan
-from inftda.privacy.stability import ACCOUNTANT as STABILITY
-from inftda.privacy.stability import StabilityPlan
+from inftda.privacy.spending import ReleasePlan
 from inftda.publication.digest import digest
+from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW, open_database, open_flows, quoted
 from inftda.publication.release import Release, open_release
-
-#: What each mechanism measures: every level that splits, the leaves, or those above a threshold.
-MEASURED = {
-    **dict.fromkeys(("inftda", "inftda-descending"), "levels"),
-    **dict.fromkeys(("tda-l2", "tda-linf", "tda-l2-blackbox", "tda-linf-blackbox"), "levels"),
-    **dict.fromkeys(("vanilla-gauss", "vanilla-gauss-clamped"), "leaves"),
-    "stability-histogram": STABILITY,
-}
 
 
 def verify(path: str | Path) -> Iterator[str]:
@@ -43,7 +34,7 @@ def _check_guarantee(release: Release) -> str:
         raise ReleaseError("this release was made with a seed: it promises nothing")
     try:
         plan = release.manifest.plan
-        _check_measured(release.manifest.mechanism, plan)
+        _check_measured(release.manifest, plan)
         plan.verify(release.tree)
     except InftdaError as problem:
         raise ReleaseError(f"the guarantee does not hold: {problem}") from None
@@ -54,13 +45,12 @@ def _check_guarantee(release: Release) -> str:
     return f"guarantee follows from the noise of each level: {plan.describe()}"
 
 
-def _check_measured(mechanism: str, plan: Plan | StabilityPlan) -> None:
+def _check_measured(manifest: Manifest, plan: ReleasePlan) -> None:
     """A guarantee for less than the mechanism measures would be too good."""
-    measured = plan.scope if isinstance(plan, Plan) else STABILITY
-    if MEASURED.get(mechanism) != measured:
+    if manifest.description.measures != plan.scope:
         raise ReleaseError(
-            f"the mechanism {mechanism!r} does not measure {measured!r}; the manifest was edited, "
-            "or written by another version of inftda"
+            f"the mechanism {manifest.mechanism!r} measures {manifest.description.measures}, not "
+            f"{plan.scope}; the manifest was edited, or written by another version of inftda"
         )
 
 
@@ -78,7 +68,7 @@ def _check_flows(release: Release) -> Iterator[str]:
         if str(flows.types[-1]) != "BIGINT":
             raise ReleaseError(f"flows must be 64-bit integers, got {flows.types[-1]}")
         columns = ", ".join(quoted(name) for name in names)
-        yield _one(connection, *_SIGNS[_sign(release)])
+        yield _one(connection, *_SIGNS[release.manifest.description.values])
         for axis in release.tree.axes:
             connection.register("areas", _codes(axis.hierarchy))
             column = quoted(axis.name)
@@ -107,16 +97,11 @@ _SIGNS = {
         "flows are integers above 0",
         f"SELECT coalesce(min({FLOW}) > 0, true) FROM flows",  # noqa: S608 - constant
     ),
-    "any": (
+    "any sign": (
         "flows are integers other than 0",
         f"SELECT count(*) FILTER ({FLOW} = 0) = 0 FROM flows",  # noqa: S608 - constant
     ),
 }
-
-
-def _sign(release: Release) -> str:
-    """Only a mechanism that keeps negative counts may publish them."""
-    return "any" if release.manifest.options.get("negative") == "kept" else "positive"
 
 
 def _check_digest(release: Release) -> str:

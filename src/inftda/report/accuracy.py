@@ -17,9 +17,7 @@ from inftda.evaluate.typical import (
     LevelErrors,
     TypicalError,
     TypicalErrors,
-    is_top_down,
 )
-from inftda.privacy.plan import Plan
 from inftda.publication.release import Release
 from inftda.report.markup import Html, join, table, tag, text
 from inftda.tree import TreeLevel
@@ -56,7 +54,7 @@ class LevelRow:
 def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
     """Guaranteed and typical error, level by level."""
     rows = level_rows(release, errors)
-    lead = _ZOOM if is_top_down(release) else ""
+    lead = _ZOOM if release.manifest.description.is_top_down else ""
     lead += "Every coarser number is the exact sum of the finer ones. "
     parts = [tag("h2", "How good the numbers are", id="accuracy-title")]
     if any(row.typical or row.guaranteed is not None for row in rows):
@@ -89,20 +87,15 @@ def level_rows(release: Release, errors: TypicalErrors | None) -> list[LevelRow]
 
 def guaranteed(release: Release) -> dict[int, int]:
     """Largest error of any number, by level; empty for mechanisms without such a bound."""
-    plan, objective = release.manifest.plan, release.manifest.options.get("objective")
-    if not isinstance(plan, Plan) or not is_top_down(release):
+    proven = release.manifest.description.error_bound
+    if proven is None:
         return {}
     try:
-        bounds = error_bounds(release.tree, plan, BETA)
+        bounds = error_bounds(release.tree, release.manifest.plan, BETA)
     except InftdaError:
         return {}
-    # The tighter bound needs an optimiser that shares out what is over, one by one; the
-    # paper's holds for every optimum in the largest error; for others nothing is proven.
-    if objective in {"intopt", "intopt-descending", "l2"}:
-        return {bound.index: bound.max_error for bound in bounds}
-    if str(objective).startswith("linf"):
-        return {bound.index: bound.theorem4 for bound in bounds}
-    return {}
+    is_shared = proven == "shared"
+    return {bound.index: bound.max_error if is_shared else bound.theorem4 for bound in bounds}
 
 
 def within_guarantee(release: Release, errors: TypicalErrors) -> TypicalErrors:

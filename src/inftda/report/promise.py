@@ -7,15 +7,10 @@ Every figure follows from the manifest; nothing is claimed that the plan does no
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from inftda.evaluate.typical import is_top_down
+from inftda.privacy.spending import ReleasePlan
 from inftda.publication.release import Release
 from inftda.report.markup import Html, join, tag, text
-
-if TYPE_CHECKING:
-    from inftda.privacy.plan import Plan
-    from inftda.privacy.stability import StabilityPlan
 
 #: From here on an observer who knows everything else is nearly sure: the page says so.
 WEAK_GUESS = 0.95
@@ -82,8 +77,8 @@ def scientific(value: float) -> Html:
     return power if digits == "1" else join([f"{digits} × ", power])
 
 
-def _guess_words(plan: "Plan | StabilityPlan", trips: str) -> Html:
-    guess = guess_bound(plan.epsilon, plan.delta, getattr(plan, "rho", None))
+def _guess_words(plan: ReleasePlan, trips: str) -> Html:
+    guess = guess_bound(plan.epsilon, plan.delta, plan.rho)
     odds = Html("")
     if plan.epsilon is not None and plan.delta is not None:
         factor = math.exp(plan.epsilon)
@@ -115,33 +110,34 @@ def _guess_words(plan: "Plan | StabilityPlan", trips: str) -> Html:
 def unit_words(release: Release) -> str:
     """Who is protected; what becomes of the total only where the mechanism looks after it."""
     words = release.manifest.plan.unit.describe()
-    return words if is_top_down(release) else words.partition(";")[0]
+    return words if release.manifest.description.is_top_down else words.partition(";")[0]
 
 
 def _total_words(release: Release) -> str:
-    if not is_top_down(release):
+    if not release.manifest.description.is_top_down:
         return "All numbers carry noise; the total is their sum."
     if release.manifest.plan.unit.root_is_public:
         return "The overall total is the true one; every other number carries noise."
     return "All numbers carry noise, the overall total too."
 
 
-def _figures(release: Release, plan: "Plan | StabilityPlan") -> Html:
-    rho = getattr(plan, "rho", None)
+def _figures(release: Release, plan: ReleasePlan) -> Html:
     figures: list[tuple[str, object, str]] = []
     if plan.epsilon is not None and plan.delta is not None:
         figures += [
             ("Epsilon (ε)", f"{plan.epsilon:g}", "smaller is more private"),
             ("Delta (δ)", scientific(plan.delta), "odds that the bound on ε fails"),
         ]
-    if rho is not None:
-        figures.append(("Rho (ρ)", f"{float(rho):.4g}", "the same as zero-concentrated DP"))
-    sigmas = [level.sigma for level in plan.levels if hasattr(level, "sigma")]
+    if plan.rho is not None:
+        figures.append(("Rho (ρ)", f"{float(plan.rho):.4g}", "the same as zero-concentrated DP"))
+    sigmas = [math.sqrt(level.sigma2) for level in plan.levels if level.sigma2 is not None]
     if sigmas:
         low, high = min(sigmas), max(sigmas)
         spread = f"{low:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g}–{high:.3g}"
         counted = " in trips," if release.tree.is_od else ""
-        where = "at each level" if is_top_down(release) else "at the finest level"
+        where = (
+            "at each level" if release.manifest.description.is_top_down else "at the finest level"
+        )
         figures.append(("Noise (σ)", spread, f"standard deviation,{counted} {where}"))
     items = [
         tag("div", tag("dt", name), tag("dd", value, tag("small", meaning)))

@@ -2,7 +2,6 @@
 
 # ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
 
-import math
 from pathlib import PurePath
 
 from inftda.publication.release import Release
@@ -50,26 +49,14 @@ def _areas(release: Release) -> list[str]:
 
 def _levels(release: Release) -> Html:
     names = {level.index: arrowed(level) for level in release.tree.levels}
-    lines = []
-    for level in release.manifest.plan.levels:
-        sigma = getattr(level, "sigma", None)
-        noise = f"discrete Gaussian, σ = {sigma:.5g}" if sigma is not None else _laplace(level)
-        rho = getattr(level, "rho", None)
-        squared = getattr(level, "squared_sensitivity", None)
-        lines.append(
-            (
-                names.get(level.index, level.name),
-                f"{level.cells:,}",
-                noise,
-                "–" if squared is None else f"{math.sqrt(squared):.4g}",
-                "–" if rho is None else f"{float(rho):.4g}",
-            )
+    lines = [
+        (
+            names.get(level.index, level.name),
+            f"{level.cells:,}",
+            level.noise,
+            "–" if level.sensitivity is None else f"{level.sensitivity:.4g}",
+            "–" if level.rho is None else f"{float(level.rho):.4g}",
         )
+        for level in release.manifest.plan.levels
+    ]
     return table(("Level", "Possible cells", "Noise", "Sensitivity (ℓ²)", "Cost (ρ)"), lines)
-
-
-def _laplace(level: object) -> str:
-    scale, threshold = getattr(level, "scale", None), getattr(level, "threshold", None)
-    if scale is None:
-        return "–"
-    return f"discrete Laplace, scale {float(scale):.5g}, dropped up to {threshold}"

@@ -6,7 +6,8 @@ from instruction_twins import TWINS
 from optimize_vectors import run, sparse_vectors, vectors, words
 from scipy.stats import chisquare
 
-from inftda.optimize import chebyshev, euclidean, linf, selection
+from inftda.lab.baselines import euclidean, linf
+from inftda.optimize import chebyshev, selection
 from inftda.optimize.selection import (
     GATHER_ROOM,
     LIMIT,

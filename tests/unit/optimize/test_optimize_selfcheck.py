@@ -1,7 +1,6 @@
 """The self-check passes on this build and sees a broken one."""
 
 import numpy as np
-import pytest
 
 from inftda.optimize import selfcheck
 from inftda.optimize.selection import OK
@@ -11,7 +10,7 @@ from inftda.optimize.selfcheck import self_check_optimizer
 def test_all_checks_pass():
     checks = self_check_optimizer()
     assert [check for check in checks if not check.ok] == []
-    assert len({check.name for check in checks}) == 5
+    assert len({check.name for check in checks}) == 3
 
 
 def off_by_one(_x, total, _seed, *rest):
@@ -25,14 +24,10 @@ def off_by_one(_x, total, _seed, *rest):
     return OK
 
 
-@pytest.mark.parametrize(
-    ("kernel", "n_broken"),
-    [("chebyshev_kernel", 3), ("euclidean_kernel", 2), ("linf_kernel", 2)],
-)
-def test_a_broken_kernel_is_seen(kernel, n_broken, monkeypatch):
-    monkeypatch.setattr(selfcheck, kernel, off_by_one)
+def test_a_broken_kernel_is_seen(monkeypatch):
+    monkeypatch.setattr(selfcheck, "chebyshev_kernel", off_by_one)
     broken = [check for check in self_check_optimizer() if not check.ok]
-    assert len(broken) == n_broken
+    assert len(broken) == 3
     assert any("wrong on vector" in check.detail for check in broken)
 
 

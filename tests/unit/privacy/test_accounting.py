@@ -17,9 +17,8 @@ from inftda.privacy.accounting import (
     max_rho,
     privacy_curve,
     resolve,
-    rho_of,
 )
-from inftda.privacy.levels import MAX_RHO, Measured, Share, levels_at, round_up
+from inftda.privacy.levels import MAX_RHO, Measured, Share, levels_at, round_up, total_rho
 from inftda.privacy.pld import transform_error
 from inftda.privacy.selfcheck import self_check_accounting
 
@@ -86,7 +85,7 @@ def test_calibrated_noise_keeps_the_promise_by_ball_arithmetic(epsilon, shares):
 @pytest.mark.parametrize("z", [0.5, 5.0])
 def test_every_accountant_lies_above_the_truth_and_the_tight_ones_close(sigma2, z):
     levels = uniform(sigma2)
-    rho = float(rho_of(levels))
+    rho = float(total_rho(levels))
     epsilon = rho + z * math.sqrt(2 * rho)
     low, _ = delta_by_convolution(Fraction(sigma2), 12, epsilon)
     for name in ACCOUNTANTS:
@@ -158,7 +157,7 @@ def test_a_large_delta_needs_no_epsilon():
 
 def test_rho_is_the_exact_sum():
     levels = [Measured(Fraction(3), 2, 2), Measured(Fraction(7), 18, 0)]
-    assert rho_of(levels) == Fraction(1, 3) + Fraction(9, 7)
+    assert total_rho(levels) == Fraction(1, 3) + Fraction(9, 7)
 
 
 def test_the_tightest_valid_accountant_is_taken():
@@ -220,7 +219,7 @@ def test_unknown_accountants_and_broken_levels_are_refused():
         max_rho("moments", epsilon=1, delta=1e-8, parts=SIX_LEVELS)
     for levels in ([], [(Fraction(0), 2, 2)], [(Fraction(1), 0, 0)], [(Fraction(1), 2, 1)]):
         with pytest.raises(PrivacyError):
-            rho_of(levels)
+            delta_of("zcdp", epsilon=1, levels=levels)
 
 
 def test_rho_ends_where_it_means_nothing():

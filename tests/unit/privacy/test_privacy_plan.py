@@ -305,6 +305,7 @@ def test_spending_hands_out_every_scale_once():
     for level in plan.levels:
         assert spending.is_planned(level.index)
         assert spending.charge(level.index) == level
+        assert spending.is_planned(level.index)
     spending.finish()
 
 

@@ -231,7 +231,7 @@ def test_a_release_in_parts_is_replaced(old):
         ("{}", "another version of inftda"),
         ('{"name": "an extension for browsers"}', "another version of inftda"),
         (OLD["manifest.json"].replace("inftda-release/1", "inftda-release/9"), "another version"),
-        (OLD["manifest.json"].replace('"total"', '"sum"'), "'total'"),
+        (OLD["manifest.json"].replace('"total"', '"sum"'), "total"),
         (OLD["manifest.json"][:-9], "not readable as JSON"),
         ("", "not readable as JSON"),
     ],

@@ -9,8 +9,8 @@ import pytest
 from small_release import HEALTH, OD, manifest_of, rows_of
 
 from inftda.errors import BudgetError, InftdaError, ReleaseError
+from inftda.lab.baselines.stability_plan import make_stability_plan
 from inftda.privacy.plan import make_plan
-from inftda.privacy.stability import make_stability_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.manifest import Manifest, software_versions
 
@@ -31,26 +31,46 @@ def test_a_manifest_is_read_back_as_it_was_written(tmp_path, tree, is_private):
 
 
 @pytest.mark.parametrize(
-    "plan",
+    ("mechanism", "plan"),
     [
-        make_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8),
-        make_plan(OD, PrivacyUnit("add-remove", trips=3, distinct=True), rho="1/3"),
-        make_plan(OD, PrivacyUnit(), rho=2, scope="leaves"),
-        make_stability_plan(OD, PrivacyUnit(trips=2), epsilon=1, delta=1e-8),
+        ("inftda", make_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8)),
+        ("inftda", make_plan(OD, PrivacyUnit("add-remove", trips=3, distinct=True), rho="1/3")),
+        ("vanilla-gauss", make_plan(OD, PrivacyUnit(), rho=2, scope="leaves")),
+        (
+            "stability-histogram",
+            make_stability_plan(OD, PrivacyUnit(trips=2), epsilon=1, delta=1e-8),
+        ),
     ],
 )
-def test_the_plan_of_every_kind_is_read_back_exactly(plan):
-    assert Manifest.from_dict(written(guarantee=plan.to_dict())).plan == plan
+def test_the_plan_of_every_kind_is_read_back_exactly(mechanism, plan):
+    data = written(mechanism=mechanism, guarantee=plan.to_dict())
+    assert Manifest.from_dict(data).plan == plan
 
 
-def test_a_plan_that_promises_more_than_its_noise_gives_is_refused():
-    for plan in (
-        make_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8),
-        make_stability_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8),
-    ):
-        data = written(guarantee={**plan.to_dict(), "epsilon": 0.99})
-        with pytest.raises(BudgetError):
-            _ = Manifest.from_dict(data).plan
+@pytest.mark.parametrize(
+    ("mechanism", "make"),
+    [("inftda", make_plan), ("stability-histogram", make_stability_plan)],
+)
+def test_a_plan_that_promises_more_than_its_noise_gives_is_refused(mechanism, make):
+    plan = make(OD, PrivacyUnit(), epsilon=1, delta=1e-8)
+    data = written(mechanism=mechanism, guarantee={**plan.to_dict(), "epsilon": 0.99})
+    with pytest.raises(BudgetError):
+        _ = Manifest.from_dict(data).plan
+
+
+def test_a_plan_of_another_kind_than_the_mechanism_makes_is_refused():
+    plan = make_stability_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8)
+    with pytest.raises(InftdaError):
+        _ = Manifest.from_dict(written(guarantee=plan.to_dict())).plan
+    with pytest.raises(InftdaError):
+        _ = Manifest.from_dict(written(mechanism="stability-histogram")).plan
+
+
+def test_a_mechanism_that_nobody_describes_is_refused_and_never_guessed():
+    manifest = Manifest.from_dict(written(mechanism="inftda-2"))
+    for look in (lambda: manifest.plan, lambda: manifest.description):
+        with pytest.raises(ReleaseError, match="no mechanism 'inftda-2'"):
+            look()
 
 
 #: Where each fact stands, and a value of another kind.

@@ -8,8 +8,8 @@ import re
 import pyarrow as pa
 import pytest
 
-from inftda.experiments.country import make_country
 from inftda.hierarchy import Hierarchy
+from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 

@@ -31,17 +31,17 @@ def test_every_measured_level_has_a_row_with_both_errors(od, errors):
 def test_the_guaranteed_error_depends_on_the_optimiser(od):
     bounds = {bound.index: bound for bound in error_bounds(od.tree, od.manifest.plan, BETA)}
     assert guaranteed(od) == {index: bound.max_error for index, bound in bounds.items()}
-    other = replace(od, manifest=replace(od.manifest, options={"objective": "linf"}))
+    other = replace(od, manifest=replace(od.manifest, mechanism="tda-linf"))
     assert guaranteed(other) == {index: bound.theorem4 for index, bound in bounds.items()}
 
 
 def test_there_is_no_guaranteed_error_for_other_mechanisms(od):
-    other = replace(od, manifest=replace(od.manifest, options={}))
+    other = replace(od, manifest=replace(od.manifest, mechanism="vanilla-gauss"))
     assert guaranteed(other) == {}
 
 
 def test_where_no_error_is_known_a_sentence_says_so_instead_of_a_table(od):
-    other = replace(od, manifest=replace(od.manifest, options={}))
+    other = replace(od, manifest=replace(od.manifest, mechanism="vanilla-gauss"))
     section = accuracy_section(other, None)
     assert "neither guaranteed nor typical errors are known" in section
     assert "<table" not in section
@@ -113,7 +113,7 @@ def test_levels_without_a_guarantee_are_left_as_they_are(od, errors):
     stated = within_guarantee(od, errors)
     assert across
     assert [level for level in stated.levels if level.is_rough] == across
-    other = replace(od, manifest=replace(od.manifest, options={"objective": "l2 by Clarabel"}))
+    other = replace(od, manifest=replace(od.manifest, mechanism="tda-l2-blackbox"))
     assert within_guarantee(other, errors) == errors
 
 

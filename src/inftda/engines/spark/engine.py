@@ -24,7 +24,6 @@ from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.base import Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
-from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import RandomSource
 from inftda.publication.query import FLOW
 from inftda.tree import Tree
@@ -90,7 +89,7 @@ class SparkEngine:
         Raises:
             InftdaError: the mechanism or the noise does not.
         """
-        if not isinstance(mechanism, TopDown):
+        if not mechanism.description.is_top_down:
             raise InftdaError(
                 f"the mechanism {mechanism.name!r} runs on one machine only; leave out the engine, "
                 "or use inftda"

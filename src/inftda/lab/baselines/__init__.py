@@ -1,0 +1,1 @@
+"""The mechanisms that the paper compares with, and what they are made of."""

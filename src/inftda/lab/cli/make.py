@@ -1,0 +1,191 @@
+"""`inftda make`: data sets to try things out with, none of them anybody's data."""
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inftda.cli.meter import Meter
+from inftda.errors import InftdaError
+from inftda.scratch import whole_file
+
+if TYPE_CHECKING:
+    from inftda.lab.generators.country import Country
+
+app = typer.Typer(
+    help="Make data sets to try things out with.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+#: Folder for the files; they are also what many people call their own.
+FLOWS, AREAS = "flows.parquet", "areas.csv"
+Out = Annotated[Path, typer.Option(help=f"Folder for {FLOWS} and {AREAS}, which are not replaced.")]
+Seed = Annotated[int, typer.Option(help="Same seed, same data.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")]
+
+
+@app.command("country")
+def country_command(  # noqa: PLR0913 - a country has many sides
+    *,
+    out: Out,
+    sizes: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Number of areas of each level, coarse to fine.")
+    ] = "5,25,300",
+    areas: Annotated[
+        Path | None, typer.Option(help="Areas that exist already, instead of --sizes.")
+    ] = None,
+    trips: Annotated[
+        int | None, typer.Option(help="Number of trips [default: residents given, else 250000].")
+    ] = None,
+    margins: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of finest code, residents, jobs: trips that start and end there, kept "
+            "exactly if they are whole numbers that sum up to --trips."
+        ),
+    ] = None,
+    seed: Seed = 1,
+    quiet: Quiet = False,
+) -> None:
+    """A country: a gravity model with given or made-up residents and jobs."""
+    from inftda.hierarchy import Hierarchy  # noqa: PLC0415
+    from inftda.lab.generators.country import make_country  # noqa: PLC0415 - help must be instant
+
+    _check_free(out)
+    given = None if areas is None else Hierarchy.read(areas)
+    if margins is not None and given is None:
+        raise InftdaError("--margins need --areas: they are given by the codes of areas")
+    residents, jobs = (None, None) if margins is None else _read_margins(margins, given)
+    with Meter("trips", shown=not quiet) as progress:
+        made = make_country(
+            _numbers(sizes),
+            trips,
+            seed=seed,
+            areas=given,
+            residents=residents,
+            jobs=jobs,
+            progress=progress,
+        )
+    _write(made, out, quiet=quiet)
+
+
+@app.command("synthetic")
+def synthetic_command(  # noqa: PLR0913 - what a data set is made by
+    name: Annotated[
+        str | None,
+        typer.Argument(help="binary or random, _, complete, dense or sparse: binary_sparse."),
+    ] = None,
+    *,
+    out: Out,
+    partition: Annotated[
+        str | None, typer.Option(metavar="binary|random", help="Instead of a name.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="Share of the pairs with trips.")] = 0.01,
+    levels: Annotated[int | None, typer.Option(help="Number of levels [default: 8, 4].")] = None,
+    mean_flow: Annotated[float, typer.Option(help="Mean trips of such a pair.")] = 20.0,
+    seed: Seed = 1,
+    quiet: Quiet = False,
+) -> None:
+    """One of the paper's six synthetic data sets, or one like it of any size."""
+    from inftda.lab.generators.synthetic import (  # noqa: PLC0415 - help must be instant
+        Synthetic,
+        make_synthetic,
+    )
+
+    _check_free(out)
+    if (name is None) == (partition is None):
+        raise InftdaError("give either a name such as binary_sparse or --partition")
+    kind = name or Synthetic(partition, share, levels, mean_flow)  # type: ignore[arg-type] # checked there
+    with Meter("pairs", shown=not quiet) as progress:
+        made = make_synthetic(kind, seed=seed, progress=progress)
+    _write(made, out, quiet=quiet)
+
+
+def _numbers(sizes: str) -> list[int]:
+    try:
+        return [int(number) for number in sizes.split(",")]
+    except ValueError:
+        raise InftdaError(f"--sizes must be numbers such as 20,110,8092, got {sizes!r}") from None
+
+
+def _read_margins(path: Path, areas: Any) -> tuple[Any, Any]:
+    """Residents and jobs of every finest area, in the order of the areas."""
+    import numpy as np  # noqa: PLC0415 - help must be instant
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    from inftda.tables import read_strings  # noqa: PLC0415
+
+    finest = areas.level_name(areas.depth)
+    columns = [finest, "residents", "jobs"]
+    table = read_strings(path, what="margins table", error=InftdaError, columns=columns)
+    place = pc.index_in(areas.codes(areas.depth), value_set=table.column(finest).combine_chunks())
+    if place.null_count or table.num_rows != len(place):
+        raise InftdaError(
+            f"the margins table must have one row for each of the {len(place):,} areas of level "
+            f"{finest!r}, and no other"
+        )
+    margins = []
+    for name in columns[1:]:
+        column = table.column(name).combine_chunks().take(place)
+        try:
+            whole = not pc.any(pc.match_substring(column, ".")).as_py()
+            margins.append(np.asarray(column.cast(pa.int64() if whole else pa.float64())))
+        except pa.ArrowInvalid:
+            raise InftdaError(f"column {name!r} of the margins table must be numbers") from None
+    return margins[0], margins[1]
+
+
+def check_folder(out: Path) -> None:
+    """Complain about a folder that cannot be written to or is a release.
+
+    Raises:
+        InftdaError: give another one.
+    """
+    from inftda.publication.folder import release_around  # noqa: PLC0415 - help must be instant
+
+    if out.exists() and not out.is_dir():
+        raise InftdaError(f"{str(out)!r} is not a folder; give another --out")
+    folder = release_around(out)
+    if folder is not None:
+        raise InftdaError(
+            f"{str(out)!r} lies in the release folder {str(folder)!r}, which stays as it was "
+            "published; give another --out"
+        )
+
+
+def _check_free(out: Path) -> None:
+    """Complain about a folder that has one of the files already."""
+    check_folder(out)
+    for path in (out / FLOWS, out / AREAS):
+        if os.path.lexists(path):
+            raise InftdaError(
+                f"{str(path)!r} exists already; it is not replaced, give another --out or move it"
+            )
+
+
+def write_country(made: "Country", out: Path) -> None:
+    """Write both files or none."""
+    import pyarrow.csv as pa_csv  # noqa: PLC0415 - help must be instant
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    out.mkdir(parents=True, exist_ok=True)
+    with whole_file(out / FLOWS) as flows, whole_file(out / AREAS) as areas:
+        pq.write_table(made.flows(), flows, compression="zstd")
+        pa_csv.write_csv(made.areas.to_table(), areas)
+
+
+def _write(made: "Country", out: Path, *, quiet: bool) -> None:
+    write_country(made, out)
+    if quiet:
+        return
+    flows, areas = (shlex.quote(str(out / name)) for name in (FLOWS, AREAS))
+    typer.echo(f"Made:  {len(made.count):,} flows, {int(made.count.sum()):,} trips in all")
+    typer.echo(f"Areas: {made.areas!r}")
+    typer.echo(
+        f"Next:  inftda release {flows} --areas {areas} --epsilon 1 --delta 1e-8 --out RELEASE"
+    )

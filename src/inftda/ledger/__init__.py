@@ -1,0 +1,1 @@
+"""What has been spent on data sets, on disk: budgets, accounts, charges."""

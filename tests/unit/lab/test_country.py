@@ -1,0 +1,183 @@
+"""The made-up country: margins exact, surroundings as stated, any size."""
+
+import numpy as np
+import pytest
+
+from inftda.errors import InftdaError
+from inftda.hierarchy import Hierarchy
+from inftda.lab.generators.country import (
+    LEVEL_NAMES,
+    SURROUNDINGS,
+    apportion,
+    make_country,
+    nested_areas,
+)
+
+AREAS = Hierarchy.read(
+    {
+        "region": ["N"] * 4 + ["S"] * 2,
+        "province": ["a", "a", "b", "b", "c", "c"],
+        "town": ["1", "2", "3", "4", "5", "6"],
+    }
+)
+
+
+def margins(country):
+    n = country.areas.n_areas(country.areas.depth)
+    start = np.bincount(country.origin, country.count, n).astype(int)
+    end = np.bincount(country.destination, country.count, n).astype(int)
+    return start, end
+
+
+def staying(country, level):
+    """Share of the trips that stay within one area of the level."""
+    area = country.areas.ancestor(country.areas.depth, level)
+    stays = area[country.origin] == area[country.destination]
+    return country.count[stays].sum() / country.count.sum()
+
+
+def test_whole_margins_are_kept_exactly():
+    residents, jobs = np.array([50, 0, 30, 20, 5, 95]), np.array([10, 60, 0, 20, 100, 10])
+    country = make_country(areas=AREAS, residents=residents, jobs=jobs)
+    start, end = margins(country)
+    assert start.tolist() == residents.tolist()
+    assert end.tolist() == jobs.tolist()
+
+
+def test_weights_are_met_to_less_than_one_trip():
+    random = np.random.default_rng(5)
+    residents, jobs = random.pareto(1.1, 6), random.pareto(1.1, 6)
+    start, end = margins(make_country(areas=AREAS, trips=9_999, residents=residents, jobs=jobs))
+    assert np.abs(start - 9_999 * residents / residents.sum()).max() < 1
+    assert np.abs(end - 9_999 * jobs / jobs.sum()).max() < 1
+
+
+def test_whole_numbers_that_sum_up_to_something_else_are_weights():
+    start, _ = margins(make_country(areas=AREAS, trips=60, residents=np.array([1, 1, 1, 1, 1, 1])))
+    assert start.tolist() == [10] * 6
+
+
+def test_nobody_goes_where_nothing_is_nor_starts_where_nobody_lives():
+    country = make_country((2, 5, 60), 20_000, seed=4)
+    start, end = margins(country)
+    jobs = np.where(np.arange(60) % 3 == 0, 0, end)
+    start, end = margins(
+        make_country(areas=country.areas, trips=20_000, residents=start * 1.0, jobs=jobs * 1.0)
+    )
+    assert end[::3].tolist() == [0] * 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trips_stay_in_their_surroundings_as_stated_where_jobs_are_at_home(seed):
+    sizes, trips = (4, 20, 200), 400_000
+    areas = nested_areas(sizes, np.random.default_rng(seed))
+    even = np.full(200, trips // 200)
+    country = make_country(areas=areas, residents=even, jobs=even, seed=seed)
+    # With as many jobs as people everywhere nobody has to go further than planned, and in an
+    # area of k towns 1 in k jobs is in the town one lives in: on average areas / towns of them.
+    within = [*SURROUNDINGS[:3], 1 - sum(SURROUNDINGS[:3])]
+    expected = sum(w * n / 200 for w, n in zip(within, (1, 4, 20, 200), strict=True))
+    assert abs(staying(country, 3) - expected) < 6 * (0.25 / trips) ** 0.5
+    for level in (1, 2):
+        assert staying(country, level) > 1 - sum(SURROUNDINGS[:level])
+
+
+def test_who_finds_no_job_nearby_goes_further():
+    residents, jobs = np.array([100, 0, 0, 0, 0, 0]), np.array([0, 0, 0, 0, 0, 100])
+    country = make_country(areas=AREAS, residents=residents, jobs=jobs)
+    assert country.count.tolist() == [100]
+    assert (country.origin[0], country.destination[0]) == (0, 5)
+
+
+def test_jobs_attract_in_proportion():
+    residents = np.array([40_000, 0, 0, 0, 0, 0])
+    jobs = np.array([0, 0, 0, 0, 10_000, 30_000])
+    _, end = margins(make_country(areas=AREAS, residents=residents, jobs=jobs))
+    assert end.tolist() == jobs.tolist()
+    # Half of the people, drawn at random, show the same proportion among theirs.
+    halves = make_country(areas=AREAS, residents=np.array([20_000, 0, 20_000, 0, 0, 0]), jobs=jobs)
+    to_last = halves.count[(halves.origin == 0) & (halves.destination == 5)].sum()
+    # Hypergeometric with mean 15,000 and deviation 43; 6 deviations.
+    assert abs(to_last - 15_000) < 6 * 43.3
+
+
+def test_the_same_seed_makes_the_same_country():
+    one, same, other = (make_country(seed=seed) for seed in (3, 3, 4))
+    assert one.areas == same.areas
+    assert np.array_equal(one.count, same.count)
+    assert np.array_equal(one.destination, same.destination)
+    assert not np.array_equal(one.count[:100], other.count[:100])
+
+
+def test_flows_are_distinct_ascending_and_sum_up():
+    country = make_country((5, 25, 300), 50_000)
+    pair = country.origin.astype(np.int64) * 300 + country.destination
+    assert (np.diff(pair) > 0).all()
+    assert country.count.min() > 0
+    assert country.count.sum() == 50_000
+    table = country.flows()
+    assert table.column_names == ["origin", "destination", "count"]
+    assert table.column("origin")[0].as_py() == "001"
+
+
+def test_default_country_has_a_quarter_of_a_million_trips():
+    assert make_country().count.sum() == 250_000
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5, 7])
+def test_any_number_of_levels_will_do(depth):
+    country = make_country([2 + 3 * level for level in range(depth)], 1_000)
+    assert country.areas.depth == depth
+    assert country.count.sum() == 1_000
+    if depth <= len(LEVEL_NAMES):
+        assert country.areas.level_names == LEVEL_NAMES[:depth]
+
+
+def test_progress_ends_with_all_trips():
+    seen = []
+    make_country((2, 6), 500, progress=lambda *step: seen.append(step))
+    assert [name for name, _, _ in seen] == ["province", "region", "all"]
+    assert seen[-1][1:] == (500, 500)
+
+
+def test_a_census_sized_part_of_a_country_is_made_in_a_moment():
+    country = make_country((2, 11, 809, 3_000, 36_229), 300_000)
+    assert country.count.sum() == 300_000
+    assert country.areas.n_areas(5) == 36_229
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sizes": (5, 3)}, "coarse to fine"),
+        ({"sizes": ()}, "coarse to fine"),
+        ({"sizes": (0, 3)}, "coarse to fine"),
+        ({"trips": 0}, "trips"),
+        ({"trips": 2**31}, "trips"),
+        ({"areas": AREAS, "residents": np.ones(5)}, "6 finest areas"),
+        ({"areas": AREAS, "residents": np.zeros(6)}, "not all of them 0"),
+        ({"areas": AREAS, "jobs": np.array([1.0, 1, 1, 1, 1, -1])}, "from 0 up"),
+        ({"areas": AREAS, "jobs": np.array([1.0, 1, 1, 1, 1, np.nan])}, "from 0 up"),
+    ],
+)
+def test_what_makes_no_sense_is_an_error(options, message):
+    with pytest.raises(InftdaError, match=message):
+        make_country(**options)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_apportioned_numbers_sum_up_and_are_near_their_share(seed):
+    random = np.random.default_rng(seed)
+    weights = random.pareto(0.8, 40) * (random.random(40) < 0.7)
+    weights[0] = 1.0
+    total = int(random.integers(1, 10**6))
+    whole = apportion(weights, total)
+    assert whole.sum() == total
+    assert np.abs(whole - total * weights / weights.sum()).max() < 1 + 1e-6
+    assert (whole[weights == 0] == 0).all()
+
+
+def test_shares_that_round_up_to_whole_numbers_are_mended():
+    weights = np.array([0.1, 0.1, 0.1]) * 3
+    for total in range(1, 200):
+        assert apportion(weights, total).sum() == total

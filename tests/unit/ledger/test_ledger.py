@@ -1,0 +1,299 @@
+"""The ledger file: durable, private, append-only, and shared by processes."""
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+
+from inftda.errors import LedgerError, PrivacyError
+from inftda.ledger import file as module
+from inftda.ledger.budget import Budget, Cost
+from inftda.ledger.charge import Charge
+from inftda.ledger.ledger import Ledger
+from inftda.privacy.unit import PrivacyUnit
+
+UNIT = PrivacyUnit()
+TENTH = Cost(Fraction(1, 10), None, None)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = Ledger.create(tmp_path / "ledger.db")
+    made.add("census", UNIT, Budget.make(rho="1"))
+    return made
+
+
+def charge(ledger, cost=TENTH, unit=UNIT, name="census"):
+    return ledger.charge(name, cost, unit, mechanism="inftda", note="")
+
+
+def test_what_is_charged_is_there_when_the_file_is_opened_again(ledger):
+    number = charge(ledger)
+    account = Ledger(ledger.path).account("census")
+    assert [entry.number for entry in account.entries] == [number]
+    assert account.spent.rho == Fraction(1, 10)
+    assert account.unit == UNIT
+    assert account.budget == Budget.make(rho="1")
+
+
+def test_charges_add_up_exactly_and_stop_at_the_budget(ledger):
+    for _ in range(10):
+        charge(ledger)
+    with pytest.raises(LedgerError, match=r"data set 'census'.*nothing is left"):
+        charge(ledger)
+    assert ledger.account("census").spent.rho == 1
+
+
+def test_a_refused_charge_leaves_no_entry(ledger):
+    with pytest.raises(LedgerError):
+        charge(ledger, Cost(Fraction(2), None, None))
+    assert ledger.account("census").entries == ()
+
+
+@pytest.mark.parametrize(
+    "unit", [PrivacyUnit(trips=2), PrivacyUnit("add-remove"), PrivacyUnit(exactly=False)]
+)
+def test_another_unit_of_privacy_is_refused_because_costs_would_not_add_up(ledger, unit):
+    with pytest.raises(LedgerError, match="does not add up"):
+        charge(ledger, unit=unit)
+
+
+def test_a_single_trip_is_distinct_whether_or_not_it_is_said(ledger):
+    charge(ledger, unit=PrivacyUnit(distinct=True))
+    assert ledger.account("census").spent.releases == 1
+
+
+def test_data_sets_do_not_share_a_budget(ledger):
+    ledger.add("other", UNIT, Budget.make(rho="1"))
+    for _ in range(10):
+        charge(ledger)
+    charge(ledger, name="other")
+    assert [account.spent.releases for account in ledger.accounts()] == [10, 1]
+
+
+def test_an_unknown_data_set_is_refused_and_the_known_ones_are_named(ledger):
+    with pytest.raises(LedgerError, match="no data set 'cencus'; it has 'census'"):
+        charge(ledger, name="cencus")
+
+
+def test_a_budget_is_given_once(ledger):
+    with pytest.raises(LedgerError, match="fixed"):
+        ledger.add("census", UNIT, Budget.make(rho="100"))
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "=1+1", "x" * 101, "../x", "a\x00b"])
+def test_a_name_is_one_line_of_text_that_no_spreadsheet_runs(ledger, name):
+    with pytest.raises(LedgerError, match="name"):
+        ledger.add(name, UNIT, Budget.make(rho="1"))
+
+
+def test_names_are_text_and_not_sql(ledger):
+    name = "x'); DROP TABLE entry; --"
+    ledger.add(name, UNIT, Budget.make(rho="1"))
+    charge(ledger, name=name)
+    assert ledger.account(name).spent.releases == 1
+
+
+def test_only_the_owner_can_read_the_file(ledger):
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+
+
+def test_an_existing_file_is_not_replaced(ledger):
+    before = ledger.path.read_bytes()
+    with pytest.raises(LedgerError, match="exists already"):
+        Ledger.create(ledger.path)
+    assert ledger.path.read_bytes() == before
+
+
+def test_a_creation_that_was_cut_off_can_be_done_again(tmp_path):
+    (tmp_path / "ledger.db").touch()
+    Ledger.create(tmp_path / "ledger.db").add("a", UNIT, Budget.make(rho="1"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entry",
+        "UPDATE entry SET rho = '1/1000'",
+        "UPDATE entry SET dataset = 'other'",
+        "DELETE FROM dataset",
+        "UPDATE dataset SET rho = '100'",
+    ],
+)
+def test_what_was_spent_cannot_be_changed_by_a_slip(ledger, statement):
+    charge(ledger)
+    database = sqlite3.connect(ledger.path)
+    with pytest.raises(sqlite3.IntegrityError):
+        database.execute(statement)
+    database.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all" * 100, b"SQLite format 3\x00"])
+def test_a_file_that_is_no_ledger_is_refused(tmp_path, content):
+    path = tmp_path / "x.db"
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="not a ledger"):
+        Ledger(path)
+
+
+def test_another_sqlite_file_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "x.db"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE mine (a)")
+    database.close()
+    before = path.read_bytes()
+    for attempt in (Ledger, Ledger.create):
+        with pytest.raises(LedgerError):
+            attempt(path)
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_of_a_later_version_is_refused(ledger):
+    with sqlite3.connect(ledger.path) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(LedgerError, match="version 99"):
+        ledger.accounts()
+
+
+@pytest.mark.parametrize("rho", ["-1", "0", "one", "1e999999999", "1/0"])
+def test_an_amount_changed_by_hand_is_not_believed(ledger, rho):
+    charge(ledger)
+    with sqlite3.connect(ledger.path) as database:
+        database.execute("DROP TRIGGER entry_is_fixed")
+        database.execute("UPDATE entry SET rho = ?", [rho])
+    database.close()
+    with pytest.raises(LedgerError, match="changed by hand"):
+        charge(ledger)
+
+
+def test_a_cut_off_file_is_reported_as_damaged(ledger):
+    content = ledger.path.read_bytes()
+    ledger.path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(LedgerError, match="damaged"):
+        charge(ledger)
+
+
+def test_a_charge_waits_for_another_one_but_not_for_ever(ledger, monkeypatch):
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+    other = sqlite3.connect(ledger.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(OSError, match="another release is being charged"):
+        charge(ledger)
+    other.execute("ROLLBACK")
+    other.close()
+    charge(ledger)
+
+
+def test_processes_at_once_never_overspend(ledger):
+    """Six processes want 4 tenths each; 10 of the 24 charges fit, whoever gets them."""
+    code = (
+        "import sys; sys.stdin.read(1)\n"
+        "from fractions import Fraction\n"
+        "from inftda.errors import LedgerError\n"
+        "from inftda.ledger.budget import Cost\n"
+        "from inftda.ledger.ledger import Ledger\n"
+        "from inftda.privacy.unit import PrivacyUnit\n"
+        "ledger, done = Ledger(sys.argv[1]), 0\n"
+        "for _ in range(4):\n"
+        "    try:\n"
+        "        ledger.charge('census', Cost(Fraction(1, 10), None, None), PrivacyUnit(),\n"
+        "                      mechanism='inftda')\n"
+        "        done += 1\n"
+        "    except LedgerError: pass\n"
+        "print(done)"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(ledger.path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ},
+        )
+        for _ in range(6)
+    ]  # fmt: skip
+    for process in processes:
+        process.stdin.write("x")
+        process.stdin.flush()
+    charged = [int(process.communicate()[0]) for process in processes]
+    assert sum(charged) == 10
+    account = ledger.account("census")
+    assert account.spent.rho == 1
+    assert len({entry.number for entry in account.entries}) == 10
+
+
+class FakePlan:
+    """What a charge needs of a plan."""
+
+    rho, epsilon, delta, unit = Fraction(1, 10), None, None, UNIT
+
+
+@pytest.fixture
+def of_plan(monkeypatch):
+    monkeypatch.setattr(Cost, "of", classmethod(lambda cls, plan: cls(plan.rho, None, None)))
+
+
+@pytest.mark.usefixtures("of_plan")
+class TestCharge:
+    def make(self, ledger, dataset="census", *, is_private=True):
+        return Charge.to(
+            ledger, dataset, FakePlan(), is_private=is_private, mechanism="inftda", out="out\n"
+        )
+
+    def test_nothing_is_charged_before_it_is_paid(self, ledger):
+        charge = self.make(ledger)
+        assert ledger.account("census").entries == ()
+        charge.pay()
+        (entry,) = ledger.account("census").entries
+        assert (entry.published, entry.note) == (None, "out?")
+
+    def test_a_ledger_in_the_folder_to_be_replaced_is_refused(self, ledger):
+        folder = ledger.path.parent
+        with pytest.raises(LedgerError, match="keep it elsewhere"):
+            Charge.to(ledger, "census", FakePlan(), is_private=True, mechanism="inftda", out=folder)
+
+    def test_it_is_paid_once(self, ledger):
+        charge = self.make(ledger)
+        charge.pay()
+        with pytest.raises(LedgerError, match="charged already"):
+            charge.pay()
+
+    def test_publication_is_noted(self, ledger):
+        charge = self.make(ledger)
+        charge.pay()
+        charge.note_published()
+        assert ledger.account("census").entries[0].published is not None
+
+    def test_a_ledger_that_is_gone_after_publication_does_no_harm(self, ledger):
+        charge = self.make(ledger)
+        charge.pay()
+        ledger.path.unlink()
+        charge.note_published()
+
+    def test_what_cannot_be_paid_is_refused_before_any_work(self, ledger):
+        for _ in range(10):
+            self.make(ledger).pay()
+        with pytest.raises(LedgerError, match="nothing is left"):
+            self.make(ledger)
+
+    def test_budget_spent_in_the_meantime_is_noticed(self, ledger):
+        late = self.make(ledger)
+        for _ in range(10):
+            self.make(ledger).pay()
+        with pytest.raises(LedgerError, match="nothing is left"):
+            late.pay()
+
+    def test_a_release_with_a_seed_is_never_charged(self, ledger):
+        with pytest.raises(PrivacyError, match="seed"):
+            self.make(ledger, is_private=False)
+
+    def test_without_a_ledger_there_is_no_charge(self):
+        assert self.make(None, None) is None
+        assert self.make(None, None, is_private=False) is None
+
+    @pytest.mark.parametrize("given", [(True, None), (False, "census")])
+    def test_ledger_and_data_set_go_together(self, ledger, given):
+        with pytest.raises(LedgerError, match="both or neither"):
+            self.make(ledger if given[0] else None, given[1])
