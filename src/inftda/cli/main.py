@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from inftda import __version__
 from inftda.cli import (
     demo,
     evaluate,
@@ -68,9 +69,7 @@ app.command("demo")(demo.command)
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - the shape typer asks for
     if value:
-        from importlib.metadata import version  # noqa: PLC0415
-
-        typer.echo(f"inftda {version('inftda')}")
+        typer.echo(f"inftda {__version__}")
         raise typer.Exit
 
 
