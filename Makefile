@@ -2,19 +2,22 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Where the oldest versions allowed are tried.
+# Where the oldest versions allowed are tried, and with what: they have no wheels for a new Python.
 LOWEST := .venv-lowest
+LOWEST_PYTHON ?= $(shell for p in python3.11 python3.12 $(PYTHON); do $$p -c "" 2>/dev/null && echo $$p && break; done)
 # Of the tests that need pytest only, those that call most of the libraries.
 LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_compiled.py \
   tests/unit/test_counts.py tests/unit/ingest/test_ingest_csv.py \
   tests/cli/test_query_and_verify.py tests/cli/test_plan.py
 # Tests run on all cores; PYTEST_ARGS adds to this.
 PYTEST := $(BIN)/python -m pytest -n auto
+# The linter of the pages' JavaScript.
+OXLINT := oxlint@1.89.0
 # Public data sets for benchmarks, if you have them; made-up countries of their size otherwise.
 DATA   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint types lowest docs bench audit fuzz clean
+.PHONY: help demo test test-all lint lint-js types kernels lowest docs bench audit fuzz clean
 
 help:            ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,8 +35,8 @@ $(VENV)/.dev: $(VENV)/.run
 
 $(LOWEST)/.run: pyproject.toml .ci/lowest.py
 	@echo "Setting up the oldest versions allowed in $(LOWEST) (once) ..."
-	@rm -rf $(LOWEST) && $(PYTHON) -m venv $(LOWEST)
-	@$(PYTHON) .ci/lowest.py > $(LOWEST)/versions.txt
+	@rm -rf $(LOWEST) && $(LOWEST_PYTHON) -m venv $(LOWEST)
+	@$(LOWEST_PYTHON) .ci/lowest.py > $(LOWEST)/versions.txt
 	@$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --only-binary :all: -c $(LOWEST)/versions.txt -e . pytest
 	@touch $@
@@ -41,12 +44,18 @@ $(LOWEST)/.run: pyproject.toml .ci/lowest.py
 demo: $(VENV)/.run    ## Release a small made-up country and say what happened
 	@$(BIN)/inftda demo --out demo-output
 
-test: lint types      ## Lint, types and the fast tests
-	@command -v java >/dev/null || echo "Java is missing: SPARK IS NOT TESTED (install a JRE, 17 or newer)" >&2
+# Lint, types and the compilation of kernels need one core each, so two go on at a time.
+test: $(VENV)/.dev    ## Lint, types and the fast tests: under three minutes on two cores
+	@$(MAKE) --no-print-directory -j 2 --output-sync lint types kernels
 	@$(PYTEST) $(PYTEST_ARGS)
 
-test-all: lint types  ## Also the slow tests
+# The documentation is built by one of the tests.
+test-all: $(VENV)/.dev  ## Everything: Spark, PostgreSQL, Chromium, crashes, leaks, audit, oldest versions
+	@.ci/shout
+	@$(MAKE) --no-print-directory -j 2 --output-sync lint types lint-js kernels
 	@$(PYTEST) -m "slow or not slow" $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory lowest
+	@.ci/shout
 
 lint: $(VENV)/.dev    ## ruff: style and formatting
 	@$(BIN)/ruff check .
@@ -54,6 +63,17 @@ lint: $(VENV)/.dev    ## ruff: style and formatting
 
 types: $(VENV)/.dev   ## mypy, strict
 	@$(BIN)/mypy
+
+# In one piece, as a page holds it: its parts share one scope.
+lint-js: $(VENV)/.dev ## oxlint: the JavaScript of the pages (needs npx)
+	@mkdir -p build
+	@$(BIN)/python -c 'from inftda.report.markup import script; print(script())' > build/page.js
+	@if npx --yes $(OXLINT) --version > /dev/null 2>&1; \
+	then npx --yes $(OXLINT) --config .ci/oxlint.json build/page.js; \
+	else echo "THE PAGES' JAVASCRIPT IS NOT LINTED: $(OXLINT) cannot be had by npx" >&2; fi
+
+kernels: $(VENV)/.dev # compile them once, not in every process of the tests
+	@$(BIN)/python .ci/warm.py > /dev/null
 
 # Its own cache of kernels: the checkout's would be thrown away by another version of numba.
 lowest: export NUMBA_CACHE_DIR := $(LOWEST)/numba

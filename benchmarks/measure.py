@@ -1,61 +1,105 @@
-"""What the benchmarks share: data to run on, processes timed from outside, the machine."""
+"""What the benchmarks share: tables to run on, processes timed from outside, the machine.
+
+Everything is called as a user would: the command line, or the names of the package `inftda`.
+"""
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from inftda.lab.generators.country import make_country
-
-#: Municipalities of a country of 60 million people, and its census sections.
-MUNICIPALITIES, SECTIONS = (20, 110, 8_092), (20, 110, 8_092, 30_000, 362_292)
-TRIPS = 28_800_000
+#: Epsilon 1 unless a benchmark says otherwise.
+BUDGET = {"epsilon": 1, "delta": 1e-8}
 
 
-def data_set(name, folder):
-    """(flows, areas) of a data set below $INFTDA_DATA, or of a made-up country of its size."""
-    real = Path(os.environ.get("INFTDA_DATA", "")) / name
-    if os.environ.get("INFTDA_DATA") and (real / "flows.parquet").exists():
-        return real / "flows.parquet", real / "areas.csv"
-    return write_country(Path(folder) / f"made-up-{name}", MUNICIPALITIES, TRIPS)
+class Country(NamedTuple):
+    """A table to release: its public name here, and what a made-up one of its size is made of."""
+
+    title: str
+    sizes: tuple[int, ...]
+    trips: int
+    data_set: str | None = None
 
 
-def write_country(folder, sizes, trips):
-    """Write a made-up country; returns the paths of its flows and areas."""
-    flows, areas = folder / "flows.parquet", folder / "areas.csv"
-    if not flows.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        # By a process of its own: the peak memory of a child is never below its parent's.
-        subprocess.run([sys.executable, __file__, folder, str(trips), *map(str, sizes)], check=True)
-    return flows, areas
+#: Like the semi-synthetic Italy, commuters between US tracts, and Italy's census sections.
+MUNICIPALITIES = Country("Italy", (20, 110, 8_092), 28_800_000, "italy_semisynthetic")
+TRACTS = Country("US tracts", (51, 2_261, 64_506), 66_774_362, "us_lodes2018_intracounty")
+SECTIONS = Country("census sections", (20, 110, 8_092, 30_000, 362_292), 28_800_000)
+#: To see that a benchmark runs at all.
+TINY = Country("a tiny country", (3, 9, 60), 20_000)
 
 
-def run(*arguments, env=None):
-    """Run `inftda` as a process: (seconds, peak memory in GB). Fails if it fails."""
-    command = [sys.executable, "-m", "inftda", *map(str, arguments)]
+class Table(NamedTuple):
+    """Files of a confidential table and its public areas."""
+
+    title: str
+    flows: Path
+    areas: Path
+
+    @property
+    def pairs(self):
+        return pq.ParquetFile(self.flows).metadata.num_rows
+
+
+def table(country, folder):
+    """The real table below $INFTDA_DATA, or a made-up one of its size, in `folder`."""
+    if country.data_set and (place := os.environ.get("INFTDA_DATA")):
+        real = Path(place) / country.data_set
+        if (real / "flows.parquet").exists():
+            return Table(country.title, real / "flows.parquet", real / "areas.csv")
+    out = Path(folder) / country.title.replace(" ", "-")
+    if not out.exists():
+        sizes = ",".join(map(str, country.sizes))
+        run("make", "country", "--sizes", sizes, "--trips", country.trips, "--out", out, "--quiet")
+    title = f"{country.title} (made up)" if country.data_set else country.title
+    return Table(title, out / "flows.parquet", out / "areas.csv")
+
+
+class Spent(NamedTuple):
+    """What a process took: seconds by the clock, peak memory in GB."""
+
+    seconds: float
+    peak_gb: float
+
+
+def run(*arguments, **variables):
+    """Run `inftda` as a process."""
+    return timed([sys.executable, "-m", "inftda", *map(str, arguments)], **variables)
+
+
+def release(given, out, *arguments, epsilon=BUDGET["epsilon"], **variables):
+    """Release a table into a folder, as a process."""
+    shutil.rmtree(out, ignore_errors=True)
+    return run(
+        "release", given.flows, "--areas", given.areas, "--epsilon", epsilon,
+        "--delta", BUDGET["delta"], "--out", out, "--quiet", *arguments, **variables,
+    )  # fmt: skip
+
+
+def timed(command, **variables):
+    """Run a process with further variables. Fails if it fails."""
     started = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, env={**os.environ, **(env or {})}
-    )
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} failed with {process.returncode}")
+        raise SystemExit(f"{' '.join(map(str, command))} failed with {process.returncode}")
     # Kibibytes on Linux, bytes on macOS.
     unit = 1 if platform.system() == "Darwin" else 1024
-    return seconds, usage.ru_maxrss * unit / 1e9
+    return Spent(seconds, usage.ru_maxrss * unit / 1e9)
 
 
 def machine():
     """Where and with what this was measured."""
-    libraries = ("inftda", "numpy", "numba", "duckdb", "pyarrow", "cryptography", "opendp")
+    libraries = ("numpy", "numba", "duckdb", "pyarrow", "cryptography", "opendp")
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -72,14 +116,3 @@ def _processor():
     except OSError:
         return platform.processor()
     return next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")
-
-
-def main():
-    folder, trips, *sizes = sys.argv[1:]
-    made = make_country(tuple(map(int, sizes)), int(trips), seed=1)
-    pa_csv.write_csv(made.areas.to_table(), Path(folder) / "areas.csv")
-    pq.write_table(made.flows(), Path(folder) / "flows.parquet")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,8 @@
 """Run every benchmark, save the figures with machine and versions, write docs/performance.md.
 
 python benchmarks/run.py [--quick]
+
+A quick run shows that all of them work: its figures say nothing, so nothing is written.
 """
 
 import argparse
@@ -13,15 +15,28 @@ from pathlib import Path
 import measure
 
 HERE = Path(__file__).parent
-LOOP = """\
-Bare sampling includes the secure bits and runs on as many threads.
-What the loop takes beyond it is adding the truth, optimising, and writing survivors down.
-That is paid by the parent more than by the draw: parents of municipalities have about a hundred \
-children, parents of sections a dozen."""
-GROWTH = """\
-Work is pairs in plus draws.
-The last column is the time beyond that of the smallest case, which is mostly start-up."""
 PAGE = HERE.parent / "docs" / "performance.md"
+#: Name to options that make it quick, and those of a full run.
+BENCHMARKS = {
+    "whole_release": (["--quick"], []),
+    "growth": (["--quick"], []),
+    "reading": (["--rows", "200000"], ["--rows", "100000000"]),
+    "spark": (["--quick"], []),
+    "noise": (["--quick"], []),
+}
+RELEASES = """\
+Both as processes, from Parquet on disk to Parquet on disk, start-up included, in turn; the \
+shortest of five each.
+DuckDB looks up every code among the areas, sorts the rows in the order of the areas and writes \
+as many as came in: what anything that reads a table, checks its codes and writes it in order has \
+to do.
+A release also counts, plans, draws noise and optimises.
+Delta 1e-8, kernels compiled before."""
+SPARK = """\
+All cores of the same machine, epsilon 1.
+The command line starts an encrypted session and ends it; the phases are those of the second \
+release in a session, whose start-up is beside them.
+Tasks and shuffles are seconds of all cores together, by Spark's own metrics."""
 
 
 def text_of(name, *options):
@@ -31,26 +46,24 @@ def text_of(name, *options):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def run(name, *options):
-    """Its figures."""
-    return json.loads(text_of(name, *options, "--json"))
+def run(*, quick):
+    """The figures of all benchmarks, with date and machine."""
+    figures = {
+        name: json.loads(text_of(name, *(fast if quick else full), "--json"))
+        for name, (fast, full) in BENCHMARKS.items()
+    }
+    today = datetime.now(UTC).date().isoformat()
+    return {"date": today, "machine": measure.machine(), **figures}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave out census and growth")
-    quick = parser.parse_args().quick
-    large = () if quick else ("--census",)
-    results = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": measure.machine(),
-        "noise": run("noise"),
-        "engine": run("engine", *large),
-        "end_to_end": run("end_to_end", *large, *(() if quick else ("--growth",))),
-        "counts": run("counts"),
-        "reading": run("reading", "--rows", "20000000" if quick else "100000000"),
-        "optimize": text_of("optimize", "--quick"),
-    }
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="tiny tables; print, write nothing")
+    if parser.parse_args().quick:
+        print(page(run(quick=True)))
+        return
+    results = run(quick=False)
+    results["optimize"] = text_of("optimize", "--quick")
     saved = HERE / "results" / f"{results['date']}.json"
     saved.parent.mkdir(exist_ok=True)
     saved.write_text(json.dumps(results, indent=1) + "\n")
@@ -58,18 +71,25 @@ def main():
     print(f"{saved}\n{PAGE}")
 
 
+def page(results):
+    """The page, every ratio of two things measured in the same run."""
+    parts = [
+        "# Performance",
+        _where(results),
+        *_releases(results["whole_release"]),
+        *_growth(results["growth"]["rows"]),
+        *_reading(results["reading"]),
+        *_spark(results["spark"]["rows"]),
+        *_noise(results["noise"]),
+    ]
+    if "optimize" in results:
+        parts += ["## The optimisers", f"```text\n{results['optimize']}```"]
+    return "\n\n".join(parts) + "\n"
+
+
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
-
-
-def page(results):
-    """The page: every line measured in one run beside its reference."""
-    end = results["end_to_end"]
-    parts = ["# Performance", _where(results), *_processes(end), *_loop(results["engine"]["rows"])]
-    if "growth" in end:
-        parts += _growth(end["growth"])
-    return "\n\n".join([*parts, *_rest(results)]) + "\n"
 
 
 def _where(results):
@@ -83,103 +103,105 @@ def _where(results):
     )
 
 
-def _processes(end):
-    cases = [(name, end[name]) for name in ("italy_semisynthetic", "us_lodes2018_intracounty")]
-    cases += [(f"census sections, epsilon {r['epsilon']}", r) for r in end.get("census", [])]
-    cold = end["cold"]
-    first_run = (
-        f"Start-up (`inftda --help`) takes {end['start_up_seconds']:.2f} s.\n"
-        "The first run on a new machine, with nothing compiled, takes "
-        f"{cold['first_seconds']:.1f} s, {cold['extra_seconds']:.1f} s more than the second."
+def _releases(found):
+    start = found["start_up"]
+    start_up = (
+        f"Start-up (`inftda --help`) takes {start['help_seconds']:.2f} s.\n"
+        "The first release on a new machine, with nothing compiled, takes "
+        f"{start['first_seconds']:.1f} s, the second {start['second_seconds']:.1f} s."
     )
     return (
-        "## A release as a process, from Parquet to folder",
-        "Delta 1e-8, epsilon 1 unless stated, compiled kernels cached.",
+        "## A whole release beside DuckDB sorting and writing the same table",
+        RELEASES,
         table(
-            ("case", "pairs in", "flows out", "seconds", "peak memory"),
-            [(name, *_sizes(row)) for name, row in cases],
-        ),
-        first_run,
-    )
-
-
-def _sizes(row):
-    pairs, flows = f"{row['pairs']:,}", f"{row['flows']:,}"
-    return pairs, flows, f"{row['seconds']:.2f}", f"{row['peak_gb']:.2f} GB"
-
-
-def _loop(rows):
-    return (
-        "## The level loop beside bare sampling of as many draws",
-        LOOP,
-        table(
-            ("case", "epsilon", "threads", "draws", "ns a draw", "bare", "ratio", "seconds"),
+            ("table", "epsilon", "pairs in", "flows out", "release", "DuckDB", "ratio",
+             "peak memory", "of DuckDB"),
             [
-                (
-                    r["case"],
-                    r["epsilon"],
-                    r["threads"],
-                    f"{r['draws']:,}",
-                    f"{r['loop_ns_per_draw']:.2f}",
-                    f"{r['bare_ns_per_draw']:.2f}",
-                    f"{r['loop_over_bare']:.2f}",
-                    f"{r['loop_seconds']:.3f}",
-                )
-                for r in rows
+                (r["case"], r["epsilon"], f"{r['pairs']:,}", f"{r['flows']:,}",
+                 f"{r['seconds']:.2f} s", f"{r['sort_seconds']:.2f} s", f"**{r['ratio']:.2f}**",
+                 f"{r['peak_gb']:.2f} GB", f"{r['sort_peak_gb']:.2f} GB")
+                for r in found["rows"]
             ],
         ),
-        "All cores beside one (median of neighbouring runs), and the same of bare sampling:",
-        table(("case", "epsilon", "threads", "speed-up", "of bare sampling"), _speed_ups(rows)),
-    )
-
-
-def _speed_ups(rows):
-    for r in rows:
-        if r["threads"] > 1:
-            times = (f"{r[name]:.2f}" for name in ("loop_speed_up", "bare_speed_up"))
-            yield r["case"], r["epsilon"], r["threads"], *times
+        start_up,
+    )  # fmt: skip
 
 
 def _growth(rows):
-    least = min(r["seconds"] for r in rows)
     return (
         "## Growth",
-        GROWTH,
+        "Releases at epsilon 1 as processes, start-up included.",
         table(
-            ("trips", "geographic levels", "pairs in", "flows out", "seconds", "peak memory",
-             "work", "ns for each unit more"),
+            ("trips", "geographic levels", "areas", "pairs in", "flows out", "seconds",
+             "peak memory"),
             [
-                (f"{r['trips']:,}", r["levels"], *_sizes(r), *_work(r, least))
+                (f"{r['trips']:,}", r["levels"], f"{r['areas']:,}", f"{r['pairs']:,}",
+                 f"{r['flows']:,}", f"{r['seconds']:.2f}", f"{r['peak_gb']:.2f} GB")
                 for r in rows
             ],
         ),
     )  # fmt: skip
 
 
-def _work(row, least):
-    work = row["pairs"] + row["draws"]
-    more = row["seconds"] - least
-    return f"{work:,}", f"{more / work * 1e9:.0f}" if more else ""
-
-
-def _rest(results):
+def _reading(r):
+    sizes = (f"{r[name]:,}" for name in ("rows", "areas", "pairs"))
+    seconds = f"{r['plain_seconds']:.2f} s", f"{r['read_seconds']:.2f} s"
     return (
-        "## Noise",
-        f"Secure bits come at {results['noise']['entropy_gb_per_s']:.1f} GB a second a core.",
-        table(("noise", "scale", "ns a draw", "random bytes a draw", "OpenDP", "times faster"),
-              _noise(results["noise"])),
-        "## Leaf pairs to counts in tree order",
-        table(("case", "levels of the tree", "areas", "pairs", "seconds", "peak memory"),
-              _counts(results["counts"]["cases"])),
         "## Trip rows to counts beside a plain GROUP BY of the same file",
-        table(("rows", "areas", "pairs", "GROUP BY", "reading", "ratio", "peak memory"),
-              [_reading(results["reading"])]),
-        "## The optimisers",
-        f"```text\n{results['optimize']}```",
+        table(
+            ("rows", "areas", "pairs", "GROUP BY", "reading", "ratio", "peak memory"),
+            [(*sizes, *seconds, f"{r['ratio']:.2f}", f"{r['peak_gb']:.2f} GB")],
+        ),
+    )
+
+
+def _spark(rows):
+    return (
+        "## On Spark",
+        SPARK,
+        table(
+            ("table", "pairs in", "one machine", "command line on Spark"),
+            [
+                (r["case"], f"{r['pairs']:,}", f"{r['local_process_seconds']:.1f} s",
+                 f"{r['spark_process_seconds']:.1f} s")
+                for r in rows
+            ],
+        ),
+        table(
+            ("table", "session", "start-up", "release", "reading", "levels on the driver",
+             "on the executors", "tasks", "shuffle written", "writing and waiting for it"),
+            [
+                (r["case"], name, f"{r[name]['start_up_seconds']:.1f} s",
+                 *_spark_phases(r[name]["second"]))
+                for r in rows for name in ("encrypted", "plain")
+            ],
+        ),
+    )  # fmt: skip
+
+
+def _spark_phases(spent):
+    """Seconds of a release by phase; whatever is neither reading nor on executors is the driver."""
+    phases = dict(spent["phases"])
+    reading, executors = phases.pop("reading"), phases.pop("on the executors", 0)
+    shuffling = spent["shuffle_write_seconds"] + spent["shuffle_wait_seconds"]
+    seconds = (spent["seconds"], reading, sum(phases.values()), executors, spent["task_seconds"])
+    return (
+        *(f"{one:.1f} s" for one in seconds), f"{spent['shuffle_gb']:.2f} GB", f"{shuffling:.1f} s"
     )  # fmt: skip
 
 
 def _noise(noise):
+    return (
+        "## Noise",
+        f"Secure bits come at {noise['entropy_gb_per_s']:.1f} GB a second a core.",
+        table(
+            ("noise", "scale", "ns a draw", "random bytes a draw", "OpenDP", "times faster"),
+            _scales(noise),
+        ),
+    )
+
+
+def _scales(noise):
     for name in ("gaussian", "laplace"):
         for scale, row in sorted(noise[name].items(), key=lambda item: float(item[0])):
             opendp = row.get("opendp_ns_per_draw")
@@ -191,18 +213,6 @@ def _noise(noise):
                 f"{opendp:,.0f} ns" if opendp else "",
                 f"{row['times_faster']:,.0f}" if opendp else "",
             )
-
-
-def _counts(cases):
-    for r in cases:
-        sizes = f"{r['areas']:,}", f"{r['pairs']:,}", f"{r['seconds']:.2f}"
-        yield r["case"], r["depth"], *sizes, f"{r['peak_gb']:.2f} GB"
-
-
-def _reading(r):
-    sizes = (f"{r[name]:,}" for name in ("rows", "areas", "pairs"))
-    seconds = f"{r['plain_seconds']:.2f} s", f"{r['read_seconds']:.2f} s"
-    return *sizes, *seconds, f"{r['ratio']:.2f}", f"{r['peak_gb']:.2f} GB"
 
 
 if __name__ == "__main__":

@@ -1,266 +1,161 @@
-"""The local engine beside Spark on the same table with 1 and 2 workers, and what that says of
-a release of 10 billion rows on a cluster.
+"""Releases on Spark, encrypted and not, beside one machine, and where their time goes.
 
-python benchmarks/spark.py [--rows N] [--json]
+python benchmarks/spark.py [--quick] [--json]
 
-Times are of a process that has made a release before: Java is warm, kernels are compiled.
-Processor seconds are those of all processes that took part, so they hardly depend on what else
-the machine does. Costs a row, a leaf and a draw follow from two tables of different size, so that
-what every release costs is left out.
+Each in a process of its own, on all cores of this machine: the command line, which starts an
+encrypted session, and then sessions that are started here, with a first release (Java and the
+workers are cold) and a second. The phases are told by the calls of `progress`, tasks and
+shuffles by Spark's own metrics.
 """
 
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
-
 import measure
-from inftda.counts import Counts
-from inftda.engines.local import LocalEngine
-from inftda.engines.spark import SparkEngine
-from inftda.engines.spark.drawing import ON_EXECUTORS
-from inftda.engines.spark.session import PRIVATE, QUIET, without_pandas_warning
-from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
-from inftda.lab.generators.country import make_country
-from inftda.mechanisms.base import Setting
-from inftda.mechanisms.catalogue import mechanism_named
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import SecureSource
-from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
-from inftda.publication.folder import FlowsWriter
-from inftda.tree import Tree
 
-BUDGET = {"epsilon": 1, "delta": 1e-8}
-MEMORY_MB = 4096
-#: What is estimated: a year of mobile-phone trips, see the design.
-YEAR = {"rows": 10_000_000_000, "leaves": 500_000_000, "draws": 10_000_000_000}
-CLUSTER_CORES = 20 * 16
-#: Share of the cores that is at work on average: stragglers, shuffles, waiting for disks.
-UTILISATION = 0.5
-#: How many times smaller the other table is.
-SMALLER = 5
-PARTS = ("warm-up", "small", "table")
-SIZE_OF = {"warm-up": "small", "small": "small", "table": "table"}
-N_FILES = 8
+COUNTRIES = (measure.TRACTS, measure.SECTIONS)
+QUICK_COUNTRIES = (measure.TINY,)
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "OFF",
+}
+ENCRYPTED = {"spark.authenticate": "true", "spark.io.encryption.enabled": "true"}
+RUNS = ("first", "second")
 
 
-class Clock:
-    """Wall-clock and processor seconds of this process and all that it started."""
+class Phases:
+    """Seconds between calls of `progress`, by what was being done."""
 
     def __init__(self):
-        self.laps = {}
-        self.restart()
+        self.seconds, self._name, self._last = {}, "reading", time.perf_counter()
 
-    def restart(self):
-        self.wall, self.processor = time.perf_counter(), processor_seconds()
+    def __call__(self, level, _done, _total):
+        self.now(level)
 
-    def lap(self, name):
-        wall, processor = time.perf_counter(), processor_seconds()
-        self.laps[name] = {"seconds": wall - self.wall, "processor": processor - self.processor}
-        self.wall, self.processor = wall, processor
-
-
-def processor_seconds():
-    parents, used = {}, {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, rest = file.read_text().rpartition(")")
-        except OSError:
-            continue
-        fields = rest.split()
-        number = int(name.split()[0])
-        parents[number] = int(fields[1])
-        used[number] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    return sum(used[number] for number in parents if _is_ours(number, parents))
+    def now(self, name):
+        """What went on until now is over; from now on it is `name`."""
+        now = time.perf_counter()
+        spent = self.seconds.get(self._name, 0) + now - self._last
+        self.seconds[self._name], self._name, self._last = spent, name, now
 
 
-def _is_ours(number, parents):
-    while number and number != os.getpid():
-        number = parents.get(number, 0)
-    return number == os.getpid()
+def metrics(session):
+    """What Spark's tasks took so far, all cores together."""
+    context = session.sparkContext
+    store = context._jsc.sc().statusStore()  # noqa: SLF001 - pyspark has no face for metrics
+    java = context._gateway  # noqa: SLF001 - likewise
+    nothing = java.new_array(java.jvm.double, 0), java.jvm.java.util.ArrayList()
+    stages = store.stageList(None, False, False, *nothing)
+    stages = [stages.apply(number) for number in range(stages.size())]
+    return {
+        "task_seconds": sum(stage.executorRunTime() for stage in stages) / 1e3,
+        "shuffle_write_seconds": sum(stage.shuffleWriteTime() for stage in stages) / 1e9,
+        "shuffle_wait_seconds": sum(stage.shuffleFetchWaitTime() for stage in stages) / 1e3,
+        "shuffle_gb": sum(stage.shuffleWriteBytes() for stage in stages) / 1e9,
+        "stages": len(stages),
+    }
 
 
-def write_trips(folder, rows):
-    """A row for every trip of a country with census sections, in any order, in some files."""
-    country = make_country(measure.SECTIONS, rows)
-    codes = country.areas.codes(country.areas.depth)
-    trips = np.repeat(np.arange(len(country.count)), country.count)
-    np.random.default_rng(1).shuffle(trips)
-    (folder / "trips").mkdir(parents=True)
-    for number, part in enumerate(np.array_split(trips, N_FILES)):
-        ends = {"origin": country.origin[part], "destination": country.destination[part]}
-        columns = {
-            name: pa.DictionaryArray.from_arrays(pa.array(numbers), codes)
-            for name, numbers in ends.items()
-        }
-        pq.write_table(pa.table(columns), folder / "trips" / f"{number}.parquet")
-    pq.write_table(country.areas.to_table(), folder / "areas.parquet")
+def run_one(flows, areas, *, is_encrypted):
+    """Start a session and release twice in it."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - only in its own process
 
+    import inftda  # noqa: PLC0415 - likewise
+    from inftda.engines.spark import SparkEngine  # noqa: PLC0415
 
-def load(folder):
-    areas = Hierarchy.read(folder / "areas.parquet")
-    tree = Tree.destination_first(areas)
-    return tree, [("origin", areas), ("destination", areas)], str(folder / "trips")
-
-
-def settings(tree, engine, progress):
-    plan = make_plan(tree, PrivacyUnit(), **BUDGET)
-    return plan, Setting(plan.spending(), DiscreteGaussian, SecureSource(), engine, progress)
-
-
-def run_local(folder, threads, out):
-    tree, axes, trips = load(folder)
-    draws = {}
-    clock = Clock()
-    leaves = read_leaves(trips, axes, threads=threads)
-    counts = Counts.from_leaves(tree, leaves.areas, leaves.counts)
-    clock.lap("read")
-    engine = LocalEngine(threads)
-    _, setting = settings(tree, engine, lambda level, _, total: draws.update({level: total}))
-    writer = FlowsWriter(out, tree)
-    for block in mechanism_named("inftda").run(counts, setting):
-        writer.write(block.areas, block.value)
-    writer.close()
-    clock.lap("draw")
-    sizes = {"leaves": len(leaves.counts), "draws": sum(draws.values()), "flows": writer.n_flows}
-    return {**sizes, **clock.laps}
-
-
-def run_spark(folder, workers, out):
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={QUIET}"
-    builder = SparkSession.builder.master(f"local-cluster[{workers},1,{MEMORY_MB}]")
-    own = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": f"{MEMORY_MB}m"}
-    for name, value in (PRIVATE | own).items():
+    started = time.perf_counter()
+    builder = SparkSession.builder.master("local[*]").appName("benchmark")
+    for name, value in (SETTINGS | (ENCRYPTED if is_encrypted else {})).items():
         builder = builder.config(name, value)
-    with without_pandas_warning():
-        session = builder.getOrCreate()
-    results = {}
-    for part in PARTS:
-        tree, axes, trips = load(folder / SIZE_OF[part])
-        clock = Clock()
-        with SparkEngine(session).started() as started:
-            leaves = started.read(
-                trips, axes, count="auto", person=None, unit=PrivacyUnit(), unplaceable="error",
-                random_source=SecureSource(),
+    session = builder.getOrCreate()
+    found = {"start_up_seconds": time.perf_counter() - started}
+    before = dict.fromkeys(metrics(session), 0)
+    for name in RUNS:
+        with tempfile.TemporaryDirectory() as folder:
+            phases, started = Phases(), time.perf_counter()
+            made = inftda.release(
+                flows, areas, out=Path(folder) / "out", engine=SparkEngine(session),
+                progress=phases, **measure.BUDGET,
             )  # fmt: skip
-            clock.lap("read")
-
-            def note(level, done, _, clock=clock):
-                if level == ON_EXECUTORS:
-                    clock.lap("executors" if done else "driver")
-
-            plan, setting = settings(tree, LocalEngine(), note)
-            _, flows = started.write(
-                leaves, out / part, tree=tree, plan=plan, mechanism=mechanism_named("inftda"),
-                setting=setting,
-            )  # fmt: skip
-        results[part] = {"flows": flows, **clock.laps}
+            phases.now("the end")
+            seconds = time.perf_counter() - started
+        after = metrics(session)
+        spent = {key: after[key] - before[key] for key in after}
+        before = after
+        found[name] = {"seconds": seconds, "phases": phases.seconds, **spent}
+    found["flows"] = made.manifest.n_flows
     session.stop()
-    return results
-
-
-def compare(rows):
-    """One row for each engine and number of cores, each run in a process of its own."""
-    found = []
-    with tempfile.TemporaryDirectory() as temporary:
-        for part, n in (("small", rows // SMALLER), ("table", rows)):
-            write_trips(Path(temporary) / part, n)
-        for engine in ("local", "spark"):
-            for cores in (1, 2):
-                command = [sys.executable, __file__, "--one", engine, str(cores), temporary]
-                print(f"{engine} {cores} ...", file=sys.stderr, flush=True)
-                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                parts = json.loads(done.stdout.splitlines()[-1])
-                found.append({"engine": engine, "cores": cores, **parts})
     return found
 
 
-def run_one(engine, cores, folder):
-    with tempfile.TemporaryDirectory() as out:
-        if engine == "spark":
-            return run_spark(Path(folder), cores, Path(out))
-        return {
-            part: run_local(Path(folder) / SIZE_OF[part], cores, Path(out) / part) for part in PARTS
-        }
+def compare(given, folder):
+    """One table: one machine, the command line, and sessions with and without encryption."""
+    out = folder / "release"
+    row = {"case": given.title, "pairs": given.pairs}
+    for engine in ("local", "spark"):
+        measure.release(given, out, "--engine", engine)
+        row[f"{engine}_process_seconds"] = measure.release(given, out, "--engine", engine).seconds
+    shutil.rmtree(out)
+    for name in ("encrypted", "plain"):
+        command = [sys.executable, __file__, "--one", name, given.flows, given.areas]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        row[name] = json.loads(done.stdout.splitlines()[-1])
+    return row
 
 
-def estimate(found, rows):
-    """Processor time a row, a leaf and a draw on Spark, and what a year would take."""
-    local, spark = found[0], found[-1]
-
-    def more(run, phase):
-        """Processor nanoseconds that the large table takes beyond the small one."""
-        return (run["table"][phase]["processor"] - run["small"][phase]["processor"]) * 1e9
-
-    leaves = local["table"]["leaves"] - local["small"]["leaves"]
-    draws = local["table"]["draws"] - local["small"]["draws"]
-    costs = {
-        "row": more(spark, "read") / (rows - rows // SMALLER),
-        # One pass over the leaves: from Java to Python, up the tree, summed up in Java.
-        "leaf, summed up": more(spark, "driver") / leaves,
-        # What routing, sorting and writing take beyond the draws.
-        "leaf, shipped": (more(spark, "executors") - more(local, "draw")) / leaves,
-        "draw": more(local, "draw") / draws,
-    }
-    times = dict(
-        zip(costs, (YEAR["rows"], YEAR["leaves"], YEAR["leaves"], YEAR["draws"]), strict=True)
-    )
-    seconds = {
-        name: times[name] * cost / 1e9 / (CLUSTER_CORES * UTILISATION)
-        for name, cost in costs.items()
-    }
-    return {"costs_ns": costs, "seconds": seconds, "minutes": sum(seconds.values()) / 60}
-
-
-def show(result):
-    print(f"{result['rows']:,} rows; wall-clock (processor) seconds")
-    print("engine  cores  read           first levels   the rest       flows")
-    for row in result["runs"]:
-        table = row["table"]
-        parts = [table["read"], table.get("driver"), table.get("executors") or table.get("draw")]
-        cells = [
-            f"{part['seconds']:6.1f} ({part['processor']:5.1f})" if part else "-" for part in parts
-        ]
-        shown = "  ".join(f"{cell:13}" for cell in cells)
-        print(f"{row['engine']:6}  {row['cores']:5}  {shown}  {table['flows']:,}")
-    year = result["year"]
-    print("processor ns:", ", ".join(f"{ns:.0f} a {name}" for name, ns in year["costs_ns"].items()))
-    parts = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in year["seconds"].items())
-    print(
-        f"{YEAR['rows']:,} rows, {YEAR['leaves']:,} pairs, {YEAR['draws']:,} draws on "
-        f"{CLUSTER_CORES} cores at {UTILISATION:.0%} use: {parts}; {year['minutes']:.1f} minutes"
-    )
+def show(rows):
+    for row in rows:
+        print(
+            f"{row['case']}: {row['pairs']:,} pairs; as a process "
+            f"{row['local_process_seconds']:.1f} s on one machine, "
+            f"{row['spark_process_seconds']:.1f} s on Spark"
+        )
+        for name in ("encrypted", "plain"):
+            one = row[name]
+            print(f"  {name}: start-up {one['start_up_seconds']:.1f} s")
+            for run in RUNS:
+                phases = ", ".join(
+                    f"{key} {value:.1f}" for key, value in one[run]["phases"].items()
+                )
+                print(
+                    f"    {run}: {one[run]['seconds']:.1f} s ({phases}); tasks "
+                    f"{one[run]['task_seconds']:.1f} s, shuffles {one[run]['shuffle_gb']:.2f} GB, "
+                    f"{one[run]['shuffle_write_seconds']:.1f} s written, "
+                    f"{one[run]['shuffle_wait_seconds']:.1f} s waited for"
+                )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=20_000_000, help="trips in the table")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a tiny country")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        engine, cores, folder = given.one
-        print(json.dumps(run_one(engine, int(cores), folder)))
+        kind, flows, areas = given.one
+        print(json.dumps(run_one(flows, areas, is_encrypted=kind == "encrypted")))
         return
-    runs = compare(given.rows)
-    result = {"benchmark": "spark", "rows": given.rows, "runs": runs}
-    result["year"] = estimate(runs, given.rows)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        countries = QUICK_COUNTRIES if given.quick else COUNTRIES
+        rows = [compare(measure.table(one, folder), folder) for one in countries]
     if given.json:
-        print(json.dumps(result))
+        print(json.dumps({"rows": rows}))
     else:
-        show(result)
+        show(rows)
 
 
 if __name__ == "__main__":

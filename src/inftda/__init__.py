@@ -52,6 +52,9 @@ _HOMES = {
 }
 __all__ = list(_HOMES)
 
+#: The one place where the version stands; pyproject.toml, manifests and pages take it from here.
+__version__ = "0.1.0"
+
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.cli.main import run
+from patience import PATIENCE
 
 AREAS = "region,town\nN,1\nN,2\nS,3\nS,4\n"
 FLOWS = "origin,destination,count\n1,2,30\n3,4,20\n"
@@ -89,8 +90,8 @@ def shell(place):
         environment = {key: value for key, value in os.environ.items() if key != "INFTDA_DEBUG"}
         done = subprocess.run(
             [sys.executable, "-m", "inftda", *map(str, arguments)],
-            cwd=place, capture_output=True, text=True, env=environment, timeout=120, check=False,
-            **options,
+            cwd=place, capture_output=True, text=True, env=environment, timeout=PATIENCE,
+            check=False, **options,
         )  # fmt: skip
         return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
 

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 
 import pytest
 
+from patience import PATIENCE
+
 LOUD = """
 {line}
 !!  THE PAGES WERE NOT TESTED IN A BROWSER: {why}.
@@ -52,6 +54,9 @@ def open_browser(profile, downloads):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.ChromeService(shutil.which("chromedriver"))
     driver = webdriver.Chrome(options=options, service=service)
+    # Elements get the focus at once, whatever window the system takes for the active one.
+    driver.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
+    driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     try:
         yield Browser(driver, downloads)
     finally:
@@ -78,10 +83,12 @@ class Browser:
         ]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wishes})
         self.driver.get("about:blank")
+        # Where an earlier test left the mouse, the page would take it for pointing at a number.
+        away = {"type": "mouseMoved", "x": 0, "y": 0}
+        self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", away)
         self.driver.get_log("browser")
         self.driver.get(path.as_uri() + address)
         self.wait(lambda: self.run("return document.documentElement.dataset.ready"))
-        return int(self.run("return document.documentElement.dataset.ready"))
 
     def set_size(self, width, height):
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
@@ -112,7 +119,7 @@ class Browser:
         """Send keys to whatever has the focus."""
         self._chains(self.driver).send_keys(*keys).perform()
 
-    def wait(self, condition, seconds=15):
+    def wait(self, condition, seconds=PATIENCE):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "the page did not get there"
@@ -130,6 +137,15 @@ class Browser:
         self.wait(new)
         path = new()[0]
         return path.name, path.read_text(encoding="utf-8")
+
+    @property
+    def busy_seconds(self):
+        """Processor seconds of the page's main thread since it was opened.
+
+        By the clock it may take longer, if the machine has other work as well.
+        """
+        found = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return next(one["value"] for one in found if one["name"] == "TaskDuration")
 
     @property
     def complaints(self):

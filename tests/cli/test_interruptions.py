@@ -7,6 +7,7 @@ import types
 import pytest
 
 from inftda.cli import main
+from patience import PATIENCE
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def worker_in(module):
 def test_work_of_ones_own_is_interrupted_at_once(number):
     done = []
     with pytest.raises(KeyboardInterrupt):
-        worker_in("inftda.counts")(10, number, done)
+        worker_in("inftda.counts")(PATIENCE, number, done)
     assert done == []
 
 
@@ -58,5 +59,5 @@ def test_the_compiler_ends_what_it_does_and_then_the_interruption_is_heard(modul
     done = []
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it comes a moment later
         worker_in(module)(0.2, number, done)
-        time.sleep(10)
+        time.sleep(PATIENCE)
     assert done == [True]

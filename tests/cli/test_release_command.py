@@ -10,6 +10,8 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
+from patience import PATIENCE
+
 BUDGET = ("--epsilon", 1, "--delta", 1e-8)
 
 
@@ -205,13 +207,13 @@ def test_an_interrupted_release_leaves_nothing_and_says_so(tmp_path, number):
          "--delta", "1e-8", "--mechanism", "vanilla-gauss", "--out", out, "--quiet"],
         stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not list(tmp_path.glob(".out.partial-*")):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "interrupted; nothing was published" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["areas.csv", "flows.csv"]

@@ -21,6 +21,7 @@ from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
+from patience import PATIENCE
 
 KILLED = -9
 #: An empty Parquet file being written: its first four bytes.
@@ -123,7 +124,7 @@ class Site:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=PATIENCE)
         self.process.stdout.close()
 
 
@@ -153,13 +154,13 @@ def test_a_release_killed_at_a_random_moment_is_there_as_a_whole_or_not_at_all(
 
 @pytest.mark.slow
 def test_a_hundred_random_moments(site, chance):
-    killed = [
-        site.kill(is_replacing=number % 4 == 3, after=chance.uniform(0, site.seconds))
-        for number in range(100)
-    ]
-    # A moment is drawn from the time that the release just before took. One that takes at least
-    # half as long is killed with odds of 1/2 or more; 25 or fewer of 100 then have odds of 3e-7.
-    assert sum(killed) > 25, f"{sum(killed)} killed: too few to show anything; {site.again}"
+    # A moment is drawn from the time that the release just before took; the next one may be
+    # over sooner and get away, on a busy machine often.
+    number = killed = 0
+    while number < 100 or killed < 30:
+        assert number < 1000, f"{killed} killed: too few to show anything; {site.again}"
+        killed += site.kill(is_replacing=number % 4 == 3, after=chance.uniform(0, site.seconds))
+        number += 1
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from inftda.cli.main import run
+from patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
@@ -159,7 +160,7 @@ def type_command(command: str, where: str) -> str:
         ["/bin/bash", "-c", command],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
         env=environment(),
     )

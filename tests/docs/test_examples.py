@@ -6,6 +6,7 @@ import pytest
 from documents import ROOT
 
 from inftda.publication.verify import verify
+from patience import PATIENCE
 
 nbclient = pytest.importorskip("nbclient", reason="notebooks need nbclient and ipykernel")
 nbformat = pytest.importorskip("nbformat")
@@ -34,7 +35,10 @@ def test_a_notebook_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     cells = nbformat.read(notebook, as_version=4)
     client = nbclient.NotebookClient(
-        cells, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        cells,
+        timeout=PATIENCE,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
     )
     client.execute()
 

@@ -17,6 +17,7 @@ from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.ingest import SqlQuery, read_leaves
 from inftda.privacy.unit import PrivacyUnit
+from patience import PATIENCE
 
 pg = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra `sql` is not installed")
 
@@ -74,7 +75,7 @@ def server():
 
     def run(*command):
         command = [*prefix, str(folder / command[0]), "-D", str(home / "data"), *command[1:]]
-        subprocess.run(command, check=True, cwd=home, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, cwd=home, capture_output=True, timeout=PATIENCE)
 
     options = (
         f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -c fsync=off"

@@ -39,6 +39,7 @@ from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.folder import ROW_GROUP, FlowsWriter
 from inftda.publish import release
 from inftda.tree import Tree
+from patience import PATIENCE
 
 HERE = Path(__file__).parent
 N_PERSONS = 1237
@@ -133,7 +134,7 @@ def on_a_terminal(arguments, folder, environment):
             break
         screen += part
     os.close(master)
-    return process.wait(timeout=60), screen
+    return process.wait(timeout=PATIENCE), screen
 
 
 def released_files(out):

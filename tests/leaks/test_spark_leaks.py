@@ -13,6 +13,8 @@ from importlib.util import find_spec
 import canaries
 import pytest
 
+from patience import PATIENCE
+
 pytestmark = [
     # Java takes its time to start, and the machine can do with one of it.
     pytest.mark.xdist_group("spark"),
@@ -87,7 +89,7 @@ def run_python(place, *arguments, **variables):
 
 def wait_until_empty(folder):
     """Java ends after Python, and removes what it has made."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while any(folder.iterdir()) and time.monotonic() < end:
         time.sleep(0.1)
     assert list(folder.iterdir()) == []

@@ -25,7 +25,7 @@ from inftda.engines.local import LocalEngine
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
-from inftda.mechanisms.base import Flows
+from inftda.mechanisms.step import Nodes
 from inftda.mechanisms.catalogue import mechanism_names
 from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import SeededSource
@@ -493,7 +493,7 @@ class Cheat(TopDown):
 
     def run(self, counts, setting):
         del setting
-        yield Flows(*counts.leaves)
+        yield Nodes.leaves(*counts.leaves)
 
 
 def test_no_mechanism_can_publish_what_it_did_not_pay_for(monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.threads import BACKLOG, Crew, available_cores, map_in_order
+from patience import PATIENCE
 
 
 def slowly_squared(number):
@@ -23,8 +24,22 @@ def test_results_come_in_the_order_of_the_items(threads, n):
     assert list(map_in_order(slowly_squared, range(n), threads)) == [i**2 for i in range(n)]
 
 
+def threads_that_meet(crew):
+    """Which threads work, if the first item of each waits until all have one."""
+    meeting, met = threading.Barrier(crew.threads), set()
+
+    def work(_):
+        name = threading.get_ident()
+        if name not in met:
+            met.add(name)
+            meeting.wait(PATIENCE)
+        return name
+
+    return set(crew.map(work, range(20 * crew.threads)))
+
+
 def test_all_threads_work_and_the_caller_too():
-    names = set(Crew(3).map(lambda _: (time.sleep(0.002), threading.get_ident())[1], range(60)))
+    names = threads_that_meet(Crew(3))
     assert len(names) == 3
     assert threading.get_ident() in names
 
@@ -35,7 +50,7 @@ def test_the_caller_takes_back_what_still_waits_when_nothing_else_is_left():
 
     def work(number):
         if number == 0:
-            return is_all_else_done.wait(30)
+            return is_all_else_done.wait(PATIENCE)
         left.discard(number)
         if not left:
             is_all_else_done.set()
@@ -50,10 +65,7 @@ def test_one_thread_is_the_caller():
 
 def test_threads_are_kept_from_one_piece_of_work_to_the_next():
     crew = Crew(2)
-    first, second = (
-        set(crew.map(lambda _: (time.sleep(0.002), threading.get_ident())[1], range(20)))
-        for _ in range(2)
-    )
+    first, second = (threads_that_meet(crew) for _ in range(2))
     assert len(first) == 2
     assert first == second
 
@@ -116,7 +128,7 @@ def test_a_forked_child_takes_threads_of_its_own():
     context = multiprocessing.get_context("fork")
     child = context.Process(target=lambda: list(crew.map(slowly_squared, range(9))))
     child.start()
-    child.join(30)
+    child.join(PATIENCE)
     is_stuck = child.is_alive()
     child.kill()
     assert not is_stuck
@@ -133,9 +145,14 @@ def test_an_engine_has_all_cores_unless_told_otherwise():
 def test_the_first_item_of_an_engine_is_the_callers_alone():
     """Kernels are loaded for it, and a thread interrupted while it loads keeps the lock."""
     engine, under_way, seen = LocalEngine(3), set(), []
+    is_shared = threading.Event()
 
     def work(item):
         under_way.add(item)
+        if threading.current_thread() is not caller:
+            is_shared.set()
+        elif item > 0:
+            is_shared.wait(PATIENCE)  # another thread may be slow to start
         time.sleep(0.01)
         seen.append((item, threading.current_thread() is caller, len(under_way)))
         under_way.discard(item)
@@ -146,5 +163,6 @@ def test_the_first_item_of_an_engine_is_the_callers_alone():
     assert seen[0] == (0, True, 1)
     assert not all(is_callers for _, is_callers, _ in seen)
     seen.clear()
+    is_shared.clear()
     assert list(engine.map(work, range(6))) == list(range(6))
     assert not all(is_callers for _, is_callers, _ in seen)

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from inftda import __version__
 from inftda.cli import evaluate, ledger, plan, query, release, report, selftest, verify
 from inftda.cli.further import Commands
 from inftda.errors import InftdaError
@@ -53,9 +54,7 @@ app.command("selftest")(selftest.command)
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - the shape typer asks for
     if value:
-        from importlib.metadata import version  # noqa: PLC0415
-
-        typer.echo(f"inftda {version('inftda')}")
+        typer.echo(f"inftda {__version__}")
         raise typer.Exit
 
 

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from inftda import __version__
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.catalogue import description_of
 from inftda.mechanisms.description import Description
@@ -19,7 +20,7 @@ from inftda.privacy.spending import ReleasePlan
 
 #: Bumped when a reader of the old format could misunderstand the new one.
 FORMAT = "inftda-release/1"
-_SOFTWARE = ("inftda", "numpy", "numba", "cryptography", "python-flint", "opendp", "pyarrow")
+_SOFTWARE = ("numpy", "numba", "cryptography", "python-flint", "opendp", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Manifest:
 
 def software_versions() -> dict[str, str]:
     """Versions of Python and of the libraries a release depends on."""
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "inftda": __version__}
     for name in _SOFTWARE:
         try:
             versions[name] = version(name)

@@ -6,10 +6,10 @@ It shows the release, its manifest, and what follows from them; it never sees th
 # ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
 
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inftda import __version__
 from inftda.errors import ReleaseError
 from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_errors
 from inftda.publication.release import Release
@@ -183,7 +183,7 @@ def footer() -> Html:
     """What made the page, and that it is self-contained."""
     return tag(
         "p",
-        f"Made with inftda {_version()}. This page holds all its data, loads nothing from the "
+        f"Made with inftda {__version__}. This page holds all its data, loads nothing from the "
         "network and sends nothing anywhere.",
     )
 
@@ -229,10 +229,3 @@ def _banner(release: Release) -> Html:
         "must not be published."
     )
     return tag("div", tag("div", tag("p", words), class_="wrap"), class_="banner", role="alert")
-
-
-def _version() -> str:
-    try:
-        return version("inftda")
-    except PackageNotFoundError:
-        return "(not installed)"

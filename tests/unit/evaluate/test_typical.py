@@ -20,6 +20,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publish import release
+from patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def made(country):
 
 @pytest.fixture(scope="module")
 def errors(made):
-    return typical_errors(made, runs=10, seconds=60, source=SeededSource(4))
+    return typical_errors(made, runs=10, seconds=PATIENCE, source=SeededSource(4))
 
 
 def class_of(level, size):
@@ -98,7 +99,7 @@ def stated_p95(factor):
     made = release(APART, APART_AREAS, rho=0.05, source=SeededSource(1000))
     wrong = make_plan(made.tree, PrivacyUnit(), rho=0.05 / factor**2)
     made = replace(made, manifest=replace(made.manifest, guarantee=wrong.to_dict()))
-    found = typical_errors(made, runs=40, seconds=60, depths=[(2, 2)], source=SeededSource(5))
+    found = typical_errors(made, runs=40, seconds=PATIENCE, depths=[(2, 2)], source=SeededSource(5))
     return found.levels[0].overall.p95
 
 
@@ -130,7 +131,7 @@ def test_sums_across_the_tree_are_rough_and_stated_doubled(made, errors, monkeyp
         level.depths for level in made.tree.levels
     }
     monkeypatch.setattr(typical, "ACROSS_FACTOR", 1)
-    plain = typical_errors(made, runs=10, seconds=60, source=SeededSource(4))
+    plain = typical_errors(made, runs=10, seconds=PATIENCE, source=SeededSource(4))
     for stated, simulated in zip(errors.levels, plain.levels, strict=True):
         factor = 2 if stated.is_rough else 1
         assert stated.overall.p95 == factor * simulated.overall.p95
@@ -218,7 +219,7 @@ def test_large_sizes_are_told_to_one_percent():
 
 def test_there_is_always_one_simulation_and_no_more_than_there_is_time_for(made):
     assert typical_errors(made, runs=5, seconds=0, depths=[(1, 1)]).runs == 1
-    assert typical_errors(made, runs=2, seconds=60, depths=[(1, 1)]).runs == 2
+    assert typical_errors(made, runs=2, seconds=PATIENCE, depths=[(1, 1)]).runs == 2
 
 
 @pytest.mark.parametrize(("runs", "seconds", "last"), [(4, 1000, 75), (1000, 1, 50), (3, 0, 100)])

@@ -16,6 +16,7 @@ from inftda.hierarchy import Hierarchy
 from inftda.ingest import read_leaves
 from inftda.ingest.workspace import Workspace, quote
 from inftda.privacy.unit import PrivacyUnit
+from patience import PATIENCE
 
 TRIPS = {"origin": ["001"], "destination": ["002"]}
 
@@ -163,7 +164,7 @@ def test_an_interrupt_is_heard_while_rows_are_read_and_nothing_is_left_behind(tm
         try:
             assert process.stdout.readline() == "reading\n"
             process.send_signal(signal.SIGINT)
-            assert process.communicate(timeout=20)[0] == "interrupted\n"
+            assert process.communicate(timeout=PATIENCE)[0] == "interrupted\n"
         finally:
             process.kill()
     assert list(tmp_path.iterdir()) == []

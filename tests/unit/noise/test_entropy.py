@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from inftda.errors import PrivacyError
 from inftda.noise import entropy
 from inftda.noise.entropy import CHUNK_BYTES, SecureSource, SeededSource, Stream
+from patience import PATIENCE
 
 
 def aes_of_counters(key, n_blocks):
@@ -119,13 +120,13 @@ def test_a_stream_refuses_a_second_thread_while_in_use():
     def slow_key(n):
         if n:
             is_inside.set()
-            may_go_on.wait(10)
+            may_go_on.wait(PATIENCE)
         return bytes(32)
 
     stream = Stream(slow_key, is_rekeyed_by_fork=False, key_bytes=8)
     worker = threading.Thread(target=stream.words, args=(2,))
     worker.start()
-    assert is_inside.wait(10)
+    assert is_inside.wait(PATIENCE)
     with pytest.raises(PrivacyError, match="one thread at a time"):
         stream.words(1)
     may_go_on.set()

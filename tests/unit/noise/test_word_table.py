@@ -241,12 +241,14 @@ def test_other_threads_run_while_noise_is_drawn(what):
     words = np.zeros(out.size, dtype=np.uint32)
     table._map(words[:1], out[:1], 0)  # compile
     run = partial(stream.fill, words) if what == "words" else partial(table._map, words, out, 0)
-    is_running, wakes = threading.Event(), 0
+    is_running, is_enough, wakes = threading.Event(), threading.Event(), 0
 
     def work():
         is_running.set()
-        for _ in range(20):
+        for _ in range(200):
             run()
+            if is_enough.is_set():
+                break
 
     worker = threading.Thread(target=work)
     worker.start()
@@ -254,4 +256,6 @@ def test_other_threads_run_while_noise_is_drawn(what):
     while worker.is_alive():
         time.sleep(0.001)
         wakes += 1
+        if wakes > 3:
+            is_enough.set()
     assert wakes > 3  # none if it kept the lock

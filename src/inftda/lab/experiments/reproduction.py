@@ -17,7 +17,8 @@ import numpy as np
 
 from inftda.counts import Counts
 from inftda.errors import InftdaError
-from inftda.mechanisms.base import Flows, Mechanism, Setting
+from inftda.mechanisms.base import Mechanism, Setting
+from inftda.mechanisms.step import Nodes
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy.accounting import max_rho
 from inftda.privacy.levels import Share
@@ -45,8 +46,8 @@ def check_published(name: str) -> None:
 
 
 def published_run(
-    mechanism: Mechanism, counts: Counts, setting: Setting, *, epsilon: float, delta: float
-) -> Iterator[Flows]:
+    mechanism: Mechanism, counts: Counts, setting: Setting[Counts, Nodes], *, epsilon: float, delta: float
+) -> Iterator[Nodes]:
     """A run of the mechanism as the paper's code had it; `setting` brings no spending.
 
     Raises:
@@ -66,7 +67,7 @@ def _spending(mechanism: Mechanism, tree: Tree, *, epsilon: float, delta: float)
     return make_plan(tree, PrivacyUnit(), rho=whole / 2).spending()
 
 
-def _with_spending(setting: Setting, spending: Any) -> Setting:
+def _with_spending(setting: Setting[Counts, Nodes], spending: Any) -> Setting:
     return Setting(spending, setting.make_sampler, setting.source, setting.engine, setting.progress)
 
 
@@ -84,12 +85,13 @@ class _Threshold:
 
 
 def _stability_run(
-    counts: Counts, setting: Setting, *, epsilon: float, delta: float
-) -> Iterator[Flows]:
+    counts: Counts, setting: Setting[Counts, Nodes], *, epsilon: float, delta: float
+) -> Iterator[Nodes]:
     used = _Threshold.of(epsilon, delta)
     areas, count = counts.leaves
     noise = np.empty(len(count), np.int64)
     DiscreteLaplace(Fraction(used.scale * GRID)).fill(noise, setting.source.stream())
     noisy = count + noise / GRID
     kept = noisy >= used.threshold
-    yield Flows(tuple(axis[kept] for axis in areas), np.rint(noisy[kept]).astype(np.int64))
+    value = np.rint(noisy[kept]).astype(np.int64)
+    yield Nodes.leaves(tuple(axis[kept] for axis in areas), value)

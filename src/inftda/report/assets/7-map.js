@@ -67,7 +67,6 @@ class Chart {
   }
 
   show(view, flows) {
-    const { model } = this.explorer;
     this.view = view;
     this.project(view);
     const wanted = this.explorer.order(flows);

@@ -1,0 +1,14 @@
+"""Compile all kernels once and cache them, before several processes would do so side by side."""
+
+import inftda
+from inftda.cli.main import run
+
+AREAS = {"region": ["N", "N", "S"], "town": ["1", "2", "3"]}
+FLOWS = {"origin": ["1", "2", "3"], "destination": ["2", "3", "3"], "count": [30, 400, 5_000]}
+MECHANISMS = (
+    "inftda", "inftda-descending", "tda-l2", "tda-linf", "vanilla-gauss", "stability-histogram",
+)  # fmt: skip
+
+for mechanism in MECHANISMS:
+    inftda.release(FLOWS, AREAS, epsilon=1, delta=1e-6, mechanism=mechanism)
+raise SystemExit(run(["selftest"]))
