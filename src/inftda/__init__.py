@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from inftda.tree import Tree as Tree
     from inftda.tree import build_tree as build_tree
 
-__version__ = "0.1.0"
-
 _HOMES = {
     "Axis": "inftda.tree",
     "CsvFile": "inftda.ingest",

@@ -25,8 +25,8 @@ from inftda.engines.local import LocalEngine
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
-from inftda.mechanisms.step import Nodes
 from inftda.mechanisms.catalogue import mechanism_names
+from inftda.mechanisms.step import Nodes
 from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit

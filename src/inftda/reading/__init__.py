@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 from typing import Any
+
 from inftda.ingest import CsvFile, Leaves, SqlQuery
 from inftda.ingest import read_leaves as _r
 

@@ -4,12 +4,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from optimize_vectors import run, sparse_vectors, squared, vectors, words
 from scipy.stats import chisquare
 
 from inftda.lab.baselines.euclidean import euclidean_kernel, euclidean_segment
 from inftda.optimize.reference import euclidean_optimum, exhaustive
 from inftda.optimize.selection import EMPTY, LIMIT, NEGATIVE, OK, TOO_LARGE
+from optimize_vectors import run, sparse_vectors, squared, vectors, words
 
 P_FALSE_ALARM = 1e-7
 

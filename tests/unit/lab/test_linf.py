@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from optimize_vectors import chebyshev, run, sparse_vectors, vectors, words
 from scipy.stats import chisquare
 
 from inftda.lab.baselines import linf
@@ -13,6 +12,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.optimize.chebyshev import intopt
 from inftda.optimize.reference import chebyshev_optimum, exhaustive
 from inftda.optimize.selection import EMPTY, LIMIT, NEGATIVE, OK, TOO_LARGE
+from optimize_vectors import chebyshev, run, sparse_vectors, vectors, words
 
 P_FALSE_ALARM = 1e-7
 

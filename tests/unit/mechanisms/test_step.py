@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from fake_noise import Record
 
+from fake_noise import Record
 from inftda.counts import Counts
 from inftda.engines.local import item_offsets
 from inftda.hierarchy import Hierarchy

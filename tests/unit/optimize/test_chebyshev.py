@@ -5,7 +5,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from optimize_vectors import chebyshev, run, sparse_vectors, vectors, words
 from scipy.stats import chi2_contingency, chisquare
 
 from inftda.errors import OptimizeError
@@ -13,6 +12,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.optimize.chebyshev import chebyshev_kernel, chebyshev_survivors, intopt
 from inftda.optimize.reference import algorithm_2, algorithm_3, exhaustive, shares
 from inftda.optimize.selection import EMPTY, GATHER_ROOM, LIMIT, NEGATIVE, OK, TOO_LARGE
+from optimize_vectors import chebyshev, run, sparse_vectors, vectors, words
 
 P_FALSE_ALARM = 1e-7
 

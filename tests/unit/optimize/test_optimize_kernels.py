@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from instruction_twins import TWINS
-from optimize_vectors import run, sparse_vectors, vectors, words
 from scipy.stats import chisquare
 
 from inftda.lab.baselines import euclidean, linf
@@ -20,6 +19,7 @@ from inftda.optimize.selection import (
     random_word,
     sink,
 )
+from optimize_vectors import run, sparse_vectors, vectors, words
 
 KERNELS = [
     (chebyshev, "chebyshev_kernel", (False,)),

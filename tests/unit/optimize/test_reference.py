@@ -1,7 +1,6 @@
 """The references themselves: the paper's algorithms against an exhaustive search."""
 
 import pytest
-from optimize_vectors import chebyshev, squared, vectors
 
 from inftda.optimize.reference import (
     algorithm_2,
@@ -11,6 +10,7 @@ from inftda.optimize.reference import (
     exhaustive,
     shares,
 )
+from optimize_vectors import chebyshev, squared, vectors
 
 
 def test_the_papers_example_has_two_optimal_solutions():

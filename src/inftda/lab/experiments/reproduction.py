@@ -46,7 +46,12 @@ def check_published(name: str) -> None:
 
 
 def published_run(
-    mechanism: Mechanism, counts: Counts, setting: Setting[Counts, Nodes], *, epsilon: float, delta: float
+    mechanism: Mechanism,
+    counts: Counts,
+    setting: Setting[Counts, Nodes],
+    *,
+    epsilon: float,
+    delta: float,
 ) -> Iterator[Nodes]:
     """A run of the mechanism as the paper's code had it; `setting` brings no spending.
 
