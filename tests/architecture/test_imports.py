@@ -36,7 +36,6 @@ LAYERS = (
     "publication",
     "engines",
     "publish",
-    "selftest",
     "evaluate",
     "report",
     "cli",

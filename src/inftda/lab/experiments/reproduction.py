@@ -8,10 +8,10 @@ nothing here makes a plan with a promise.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -22,13 +22,25 @@ from inftda.mechanisms.step import Nodes
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy.accounting import max_rho
 from inftda.privacy.levels import Share
-from inftda.privacy.plan import make_plan
+from inftda.privacy.plan import LevelPlan, make_plan
+from inftda.privacy.spending import Spending
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
 #: The l1 sensitivity that was used, where 2 is right.
 SENSITIVITY = sqrt(2)
-TOP_DOWN: Final = ("inftda", "tda-l2", "tda-linf", "tda-l2-blackbox", "tda-linf-blackbox")
+#: The mechanisms that the paper has figures for.
+PUBLISHED: Final = frozenset(
+    {
+        "inftda",
+        "tda-l2",
+        "tda-linf",
+        "tda-l2-blackbox",
+        "tda-linf-blackbox",
+        "vanilla-gauss",
+        "stability-histogram",
+    }
+)
 #: Continuous noise is drawn on a grid so fine that nothing published could tell.
 GRID = 1 << 20
 
@@ -39,7 +51,7 @@ def check_published(name: str) -> None:
     Raises:
         InftdaError: nothing was published for the mechanism.
     """
-    if name not in {*TOP_DOWN, "vanilla-gauss", "stability-histogram"}:
+    if name not in PUBLISHED:
         raise InftdaError(
             f"nothing was published for the mechanism {name!r}; run it with the setting 'ours'"
         )
@@ -59,21 +71,19 @@ def published_run(
         InftdaError: nothing was published for the mechanism.
     """
     check_published(mechanism.name)
-    if mechanism.name == "stability-histogram":
+    if mechanism.description.measures == "positive leaves":
         return _stability_run(counts, setting, epsilon=epsilon, delta=delta)
     spending = _spending(mechanism, counts.tree, epsilon=epsilon, delta=delta)
-    return mechanism.run(counts, _with_spending(setting, spending))
+    return mechanism.run(counts, replace(setting, spending=spending))
 
 
-def _spending(mechanism: Mechanism, tree: Tree, *, epsilon: float, delta: float) -> Any:
+def _spending(
+    mechanism: Mechanism, tree: Tree, *, epsilon: float, delta: float
+) -> Spending[LevelPlan]:
     whole = max_rho("paper", epsilon=epsilon, delta=delta, parts=[Share(Fraction(1), 2, 2)])
-    if mechanism.name == "vanilla-gauss":
-        return make_plan(tree, PrivacyUnit(), rho=whole, scope="leaves").spending()
-    return make_plan(tree, PrivacyUnit(), rho=whole / 2).spending()
-
-
-def _with_spending(setting: Setting[Counts, Nodes], spending: Any) -> Setting:
-    return Setting(spending, setting.make_sampler, setting.source, setting.engine, setting.progress)
+    if mechanism.description.is_top_down:
+        return make_plan(tree, PrivacyUnit(), rho=whole / 2).spending()
+    return make_plan(tree, PrivacyUnit(), rho=whole, scope="leaves").spending()
 
 
 @dataclass(frozen=True)
