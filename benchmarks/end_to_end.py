@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import measure
 from inftda.counts import Counts
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
+from inftda.reading import TableSpec, read_leaves
 from inftda.tree import Tree
 
 REPEATS = 5
@@ -72,7 +72,7 @@ def count_draws(flows, areas):
     """Draws a release took: one for every child of a surviving node that is not the only one."""
     hierarchy = Hierarchy.read(areas)
     ends = [("origin", hierarchy), ("destination", hierarchy)]
-    leaves = read_leaves(str(flows), ends, count="flow")
+    leaves = read_leaves(str(flows), TableSpec(axes=ends, count="flow"))
     tree = Tree.destination_first(hierarchy)
     released = Counts.from_leaves(tree, leaves.areas, leaves.counts)
     draws = 0

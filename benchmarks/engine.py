@@ -21,13 +21,13 @@ import measure
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.topdown import BLOCK_DRAWS, TopDown, block_size
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SecureSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import TableSpec, read_leaves
 from inftda.threads import available_cores
 from inftda.tree import Tree
 
@@ -38,7 +38,7 @@ BUFFERS = threading.local()  # one a thread, used again, as in the loop
 def load(flows, areas):
     hierarchy = Hierarchy.read(areas)
     ends = [("origin", hierarchy), ("destination", hierarchy)]
-    leaves = read_leaves(str(flows), ends)
+    leaves = read_leaves(str(flows), TableSpec(axes=ends))
     return Counts.from_leaves(Tree.destination_first(hierarchy), leaves.areas, leaves.counts)
 
 

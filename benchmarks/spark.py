@@ -31,7 +31,6 @@ from inftda.engines.spark.drawing import ON_EXECUTORS
 from inftda.engines.spark.session import PRIVATE, QUIET, without_pandas_warning
 from inftda.experiments.country import make_country
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -39,6 +38,7 @@ from inftda.noise.entropy import SecureSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.folder import FlowsWriter
+from inftda.reading import TableSpec, read_leaves
 from inftda.tree import Tree
 
 BUDGET = {"epsilon": 1, "delta": 1e-8}
@@ -123,7 +123,7 @@ def run_local(folder, threads, out):
     tree, axes, trips = load(folder)
     draws = {}
     clock = Clock()
-    leaves = read_leaves(trips, axes, threads=threads)
+    leaves = read_leaves(trips, TableSpec(axes=axes), threads=threads)
     counts = Counts.from_leaves(tree, leaves.areas, leaves.counts)
     clock.lap("read")
     engine = LocalEngine(threads)

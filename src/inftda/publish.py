@@ -257,16 +257,25 @@ class _Job:
     progress: "Progress | None"
     charge: Charge | None
 
-    def read(self, flows: Any, columns: Mapping[str, str], **options: Any) -> Any:
+    def read(
+        self,
+        flows: Any,
+        columns: Mapping[str, str],
+        *,
+        say: Callable[[str], object] | None,
+        **options: Any,
+    ) -> Any:
         """The truth: counts, or what the cluster has instead."""
         from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
-        from inftda.ingest import read_leaves  # noqa: PLC0415 - DuckDB
+        from inftda.reading import TableSpec, read_leaves  # noqa: PLC0415 - DuckDB
 
-        axes = [(columns.get(axis.name, axis.name), axis.hierarchy) for axis in self.tree.axes]
-        options["random_source"] = self.random_source
+        axes = tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in self.tree.axes)
+        spec = TableSpec(axes=axes, **options)
         if self.cluster is not None:
-            return self.cluster.read(flows, axes, **options)
-        leaves = read_leaves(flows, axes, threads=self.threads, **options)
+            return self.cluster.read(flows, spec, random_source=self.random_source, say=say)
+        leaves = read_leaves(
+            flows, spec, random_source=self.random_source, say=say, threads=self.threads
+        )
         return Counts.from_leaves(self.tree, leaves.areas, leaves.counts, threads=self.threads)
 
     def publish(self, counts: Any, out: str | Path | None, *, force: bool) -> Release:

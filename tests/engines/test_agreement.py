@@ -22,13 +22,13 @@ from inftda.engines.spark import SparkEngine
 from inftda.engines.spark.matching import Ascent
 from inftda.experiments.country import make_country
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import TableSpec, read_leaves
 from inftda.tree import Tree
 
 P_THRESHOLD = 1e-7
@@ -45,7 +45,7 @@ class Errors:
         self.tree = Tree.destination_first(areas)
         self.table = table
         self.axes = [("origin", areas), ("destination", areas)]
-        leaves = read_leaves(table, self.axes)
+        leaves = read_leaves(table, TableSpec(axes=self.axes))
         self.counts = Counts.from_leaves(self.tree, leaves.areas, leaves.counts)
         self.ascents = [Ascent(level) for level in self.tree.splitting_levels]
         self.mechanism = mechanism_named("inftda")

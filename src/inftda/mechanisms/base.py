@@ -1,23 +1,25 @@
 """What every mechanism has in common: what it is given, and what it gives back."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.counts import Counts
-from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
 from inftda.privacy.plan import Plan
 from inftda.privacy.stability import StabilityPlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
+
+if TYPE_CHECKING:
+    from inftda.reading.spec import TableSpec
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -113,8 +115,8 @@ class Cluster(Protocol):
 class StartedCluster(Protocol):
     """Machines that hold the truth themselves: they read the table and write the flows."""
 
-    def read(self, flows: Any, axes: Sequence[tuple[str, Hierarchy]], **options: Any) -> Any:
-        """The truth, wherever the cluster keeps it; arguments as `inftda.ingest.read_leaves`."""
+    def read(self, flows: Any, spec: "TableSpec", **options: Any) -> Any:
+        """The truth, wherever the cluster keeps it; arguments as `inftda.reading.read_leaves`."""
 
     def write(  # noqa: PLR0913 - a release is all of these
         self,

@@ -1,6 +1,6 @@
 """The Spark engine: what `release(..., engine=SparkEngine(session))` is given."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from math import inf
@@ -10,11 +10,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from inftda.engines.spark.drawing import Drawing, is_supported
-from inftda.engines.spark.leaves import SparkLeaves, read_leaves
+from inftda.engines.spark.leaves import SparkLeaves
+from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import opened, settings
 from inftda.errors import InftdaError
-from inftda.hierarchy import Hierarchy
 from inftda.mechanisms.base import Mechanism, Setting
+from inftda.reading.spec import TableSpec
 from inftda.tree import Tree
 
 #: Groups of subtrees for each core, so that slow ones even out.
@@ -103,22 +104,19 @@ class StartedEngine:
     group_cost: float
     stack: ExitStack
 
-    def read(
-        self, flows: Any, axes: Sequence[tuple[str, Hierarchy]], **options: Any
-    ) -> SparkLeaves:
+    def read(self, flows: Any, spec: TableSpec, **options: Any) -> SparkLeaves:
         """The confidential table, counted per leaf and kept by the executors.
 
         Args:
-            flows: a Spark frame, or what Spark reads; see `table.open_table`.
-            axes: the column of each axis and the hierarchy its codes come from.
-            options: as `leaves.read_leaves` takes them.
+            flows: a Spark frame, what Spark reads, or a table in memory.
+            spec: what its columns mean.
+            options: as `reading.read_leaves` takes them.
 
         Raises:
             IngestError: it cannot be read as counts.
-            PrivacyError: the options would break the privacy promise.
         """
         with settings(self.session, self._partitions()):
-            leaves = read_leaves(self.session, flows, axes, **options)
+            leaves = read_leaves(self.session, flows, spec, **options)
         self.stack.callback(leaves.close)
         return leaves
 
