@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
 from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import TableSpec, read_leaves
 
 ROWS, AREAS, REPEATS = 20_000_000, 8_000, 3
 BLOCK = 2_000_000
@@ -78,12 +78,14 @@ def measure(folder, *, n_rows, n_areas, is_bounded):
     unit = PrivacyUnit("add-remove", trips=KEPT)
     options = {"person": "person", "unit": unit} if is_bounded else {}
     columns = "origin, destination" + (", person" if is_bounded else "")
-    n_pairs = len(read_leaves(path, axes, **options).counts)  # also warms the file cache
+    n_pairs = len(
+        read_leaves(path, TableSpec(axes=axes, **options)).counts
+    )  # also warms the file cache
     peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     seconds = best_of_each(
         {
             "plain": lambda: group_plainly(path, columns),
-            "read": lambda: read_leaves(path, axes, **options),
+            "read": lambda: read_leaves(path, TableSpec(axes=axes, **options)),
         }
     )
     return {

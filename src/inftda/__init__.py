@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inftda.errors import InftdaError as InftdaError
     from inftda.hierarchy import Hierarchy as Hierarchy
-    from inftda.ingest import CsvFile as CsvFile
-    from inftda.ingest import SqlQuery as SqlQuery
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from inftda.noise.entropy import SecureSource as SecureSource
@@ -25,13 +23,15 @@ if TYPE_CHECKING:
     from inftda.publication.release import Release as Release
     from inftda.publication.release import open_release as open_release
     from inftda.publish import release as release
+    from inftda.reading import CsvFile as CsvFile
+    from inftda.reading import SqlQuery as SqlQuery
     from inftda.tree import Axis as Axis
     from inftda.tree import Tree as Tree
     from inftda.tree import build_tree as build_tree
 
 _HOMES = {
     "Axis": "inftda.tree",
-    "CsvFile": "inftda.ingest",
+    "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",
     "DiscreteLaplace": "inftda.noise.discrete_laplace",
     "Hierarchy": "inftda.hierarchy",
@@ -40,7 +40,7 @@ _HOMES = {
     "Release": "inftda.publication.release",
     "SecureSource": "inftda.noise.entropy",
     "SeededSource": "inftda.noise.entropy",
-    "SqlQuery": "inftda.ingest",
+    "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
     "intopt": "inftda.optimize.chebyshev",

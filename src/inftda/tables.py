@@ -128,10 +128,29 @@ def _parse_header(header: str) -> tuple[list[str], str]:
     """Column names and delimiter."""
     if not header.strip():
         raise csv.Error("its first line is blank; start it with the names of the columns")
-    outside_quotes = re.sub('"[^"]*"', "", header)
-    delimiter = max(DELIMITERS, key=outside_quotes.count)
-    names = next(csv.reader([header], delimiter=delimiter, strict=True))
-    return [name.strip() for name in names], delimiter
+    return split_header(header, strict=True)
+
+
+def split_header(
+    line: str, delimiter: str | None = None, *, strict: bool = False
+) -> tuple[list[str], str]:
+    """Column names in the first line of a CSV file without the blanks around them; delimiter.
+
+    Args:
+        line: the first line.
+        delimiter: one character; without it the one of `DELIMITERS` that splits the line most.
+        strict: whether to complain about quotes in the middle of a name.
+
+    Raises:
+        csv.Error: if strict.
+
+    >>> split_header("origin; destination")
+    (['origin', 'destination'], ';')
+    """
+    outside_quotes = re.sub('"[^"]*"', "", line)
+    chosen = delimiter or max(DELIMITERS, key=outside_quotes.count)
+    names = next(csv.reader([line], delimiter=chosen, strict=strict))
+    return [name.strip() for name in names], chosen
 
 
 def _reason(problem: Exception) -> str:

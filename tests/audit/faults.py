@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.counts import Counts
-from inftda.ingest import bounding
 from inftda.lab.baselines import stability_plan as stability
 from inftda.mechanisms import topdown
 from inftda.mechanisms.base import Setting
@@ -28,6 +27,7 @@ from inftda.privacy import plan
 from inftda.privacy.levels import Measured, Share, levels_at
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Level, PrivacyUnit
+from inftda.reading import bounding
 
 
 @contextmanager

@@ -39,7 +39,6 @@ FILES = {
     "a column twice": ("x.csv", "origin,destination,origin\n1,2,1\n", "rename the others"),
     "two counts": ("x.csv", "origin,destination,count,count\n1,2,3,4\n", "rename the others"),
     "another case": ("x.csv", "Origin,destination\n1,2\n", "did you mean 'Origin'"),
-    "a blank before a name": ("x.csv", " origin,destination\n1,2\n", "did you mean ' origin'"),
     "a quoted separator in the header": ("x.csv", '"origin,destination",n\n1,2\n', "no column"),
     "too few cells": ("x.csv", HEAD + "1,2\n", "line 2"),
     "too many cells": ("x.csv", GOOD + "1,2,3,4\n", "line 4"),
@@ -47,7 +46,7 @@ FILES = {
     "a quote that is not closed": ("x.csv", HEAD + '"1,2,3\n1,2,3\n', "never closed"),
     "a quoted separator in a code": ("x.csv", HEAD + '"1,2",2,3\n', "unknown origin '1,2'"),
     "all counts zero": ("x.csv", HEAD + "1,2,0\n", "are 0"),
-    "counts that overflow": ("x.csv", HEAD + "1,2,9000000000000000000\n" * 3, "beyond 2^63"),
+    "counts that overflow": ("x.csv", HEAD + "1,2,9000000000000000000\n" * 3, "beyond 2^60"),
     "counts beyond 2^60": ("x.csv", HEAD + "1,2,2000000000000000000\n", "split the table"),
     "an unknown ending": ("x.xlsx", GOOD, "unknown ending"),
     "no ending": ("x", GOOD, "unknown ending"),
@@ -56,13 +55,13 @@ FILES = {
     "an empty Parquet file": ("x.parquet", b"", "as Parquet"),
     "Parquet's first bytes": ("x.parquet", b"PAR1" + bytes(100), "as Parquet"),
     "decimal codes": ("x.parquet", parquet(origin=[1.0]), "read it as text"),
-    "lists as codes": ("x.parquet", parquet(origin=[["1"]]), "area codes are text"),
+    "lists as codes": ("x.parquet", parquet(origin=[["1"]]), "area codes are text or whole"),
     "objects as codes": ("x.parquet", parquet(origin=[{"a": "1"}]), "area codes are text"),
     "a missing code": ("x.parquet", parquet(origin=pa.array([None], "string")), "missing origin"),
     "times as codes": (
         "x.parquet",
         parquet(origin=pa.array([1], pa.timestamp("us", tz="Europe/Rome"))),
-        "unknown origin",
+        "text or whole numbers",
     ),
     "NaN as a count": ("x.parquet", parquet(count=[float("nan")]), "NaN or infinity"),
     "infinity as a count": ("x.parquet", parquet(count=[float("-inf")]), "NaN or infinity"),
@@ -90,7 +89,8 @@ def test_a_table_that_cannot_be_counted_is_refused(refuse_release, write, what):
         ("-inf", "NaN or infinity"),
         ("-1", "negative"),
         ("-0.5", "negative"),
-        ("1.5", "fractional"),
+        ("1.5", "decimal point"),
+        ("12.000", "thousands"),
         ("9223372036854775808", "beyond 2^63"),
         ("99999999999999999999999999999999", "beyond 2^63"),
         ("", "no count"),
@@ -118,7 +118,7 @@ def test_a_count_that_is_no_whole_number_is_refused(refuse_release, write, count
 )
 def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, code):
     flows = write("x.csv", f'{HEAD}1,2,3\n"{code}",2,3\n')
-    refuse_release(flows=flows, says=("1 row", "unknown origin", "unplaceable"))
+    refuse_release(flows=flows, says=("1 row", "unknown origin", "--unplaceable"))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_pipe_is_refused_and_not_said_to_be_missing(shell):
         ("sqlite:///trips.db", "", "empty"),
         ("sqlite:///trips.db", "SELEC 1", "syntax error"),
         ("sqlite:///trips.db", "SELECT * FROM journeys", "no such table"),
-        ("sqlite:///trips.db", "DROP TABLE trips", "readonly"),
+        ("sqlite:///trips.db", "DROP TABLE trips", "read-only"),
         ("sqlite:///trips.db", "SELECT 1 AS origin", "no column 'destination'"),
         ("postgresql://me:p@ss@host/name", "SELECT 1", "percent-encoded"),
         ("postgresql://me:Sesame9@127.0.0.1:1/name?connect_timeout=1", "SELECT 1", "server runs"),

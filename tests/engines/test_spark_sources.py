@@ -8,14 +8,13 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from inftda.engines.spark.leaves import read_leaves
+from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import settings
-from inftda.engines.spark.table import open_table
+from inftda.engines.spark.sources import open_table
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import CsvFile
 from inftda.noise.entropy import SeededSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import CsvFile, SqlQuery, TableSpec
 
 ROWS = [("001", "002", "5"), ("002", "001", "7")]
 
@@ -25,7 +24,7 @@ def rows_of(spark, source):
     with settings(spark):
         table = open_table(spark, source)
         frame = table.frame.drop("malformed")
-        return table.described.names, sorted(tuple(map(str, row)) for row in frame.collect())
+        return table.names, sorted(tuple(map(str, row)) for row in frame.collect())
 
 
 @pytest.fixture
@@ -37,10 +36,10 @@ def arrow():
 NAMES = ("origin", "destination", "count")
 
 
-def test_a_frame_a_file_a_folder_and_a_table_in_memory_are_read_alike(spark, arrow, tmp_path):
+def test_a_frame_a_file_and_a_folder_are_read_alike(spark, arrow, tmp_path):
     pq.write_table(arrow, tmp_path / "flows.parquet")
     frame = spark.read.parquet(str(tmp_path / "flows.parquet"))
-    sources = [arrow, frame, str(tmp_path / "flows.parquet"), tmp_path, str(tmp_path / "*.parquet")]
+    sources = [frame, str(tmp_path / "flows.parquet"), tmp_path, str(tmp_path / "*.parquet")]
     for source in sources:
         assert rows_of(spark, source) == (NAMES, ROWS)
 
@@ -106,17 +105,41 @@ def test_csv_and_parquet_in_one_folder_are_refused(spark, arrow, tmp_path):
         rows_of(spark, tmp_path)
 
 
+TOWNS = Hierarchy.read({"town": ["1", "2"]})
+SPEC = TableSpec(axes=(("origin", TOWNS), ("destination", TOWNS)))
+
+
+def refuse(spark, source, said):
+    with settings(spark), pytest.raises(IngestError, match=said) as caught:
+        read_leaves(spark, source, SPEC, random_source=SeededSource(1))
+    assert caught.value.__context__ is None
+
+
 def test_something_else_is_refused(spark):
-    with pytest.raises(IngestError, match="from a int"):
-        rows_of(spark, 7)
+    refuse(spark, 7, "from a int")
+    refuse(spark, SqlQuery("SELECT 1", "sqlite:///x.db"), "spark.read.jdbc")
 
 
 def test_lines_with_a_cell_too_many_or_too_few_are_counted_and_refused(spark, tmp_path):
     (tmp_path / "flows.csv").write_text("origin,destination\n1,2\n1\n1,2,3\n2,2\n")
-    towns = Hierarchy.read({"town": ["1", "2"]})
-    with settings(spark), pytest.raises(IngestError, match=r"2 lines of 'flows\.csv'"):
-        read_leaves(
-            spark, tmp_path / "flows.csv", [("origin", towns), ("destination", towns)],
-            count="auto", person=None, unit=PrivacyUnit(), unplaceable="error",
-            random_source=SeededSource(1),
-        )  # fmt: skip
+    refuse(spark, tmp_path / "flows.csv", r"2 lines of 'flows\.csv'")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [["1"], [1.0], pa.array([0], pa.date32()), pa.array([1], pa.decimal128(5, 0))],
+)
+def test_files_of_a_folder_must_agree_in_types(spark, tmp_path, others):
+    for name, origin in (("a", [1]), ("b", others)):
+        table = pa.table({"origin": origin, "destination": ["2"]})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    refuse(spark, tmp_path, "differ in their columns or types")
+
+
+def test_a_failing_part_says_nothing_of_its_rows(spark, executor_logs):
+    """Text that is not UTF-8 is more than DuckDB can bear."""
+    bad = spark.sql("SELECT '1' AS destination, CAST(X'ff' AS STRING) || 'secret' AS origin")
+    refuse(spark, bad, "Spark cannot read the table|cannot be placed")
+    logs = [path.read_text(errors="replace") for path in executor_logs.rglob("std*")]
+    assert logs
+    assert not any("secret" in text for text in logs)

@@ -15,17 +15,21 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import SqlQuery, read_leaves
 from inftda.privacy.unit import PrivacyUnit
 from patience import PATIENCE
+from inftda.reading import SqlQuery, TableSpec, read_leaves
 
 pg = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra `sql` is not installed")
 
 TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
-AXES = [("origin", TOWNS), ("destination", TOWNS)]
+AXES = (("origin", TOWNS), ("destination", TOWNS))
 #: With everything in it that an address may trip over.
 PASSWORD = "hüsh/Xw7@q?9#k %zz"
 N_ROWS = 30_000
+
+
+def read(source, **options):
+    return read_leaves(source, TableSpec(axes=AXES, **options))
 
 
 def binaries():
@@ -106,7 +110,7 @@ def database(server):
 
 
 def test_trips_are_counted(database):
-    leaves = read_leaves(SqlQuery("SELECT origin, destination FROM trips;", database), AXES)
+    leaves = read(SqlQuery("SELECT origin, destination FROM trips;", database))
     assert len(leaves.counts) == 6
     assert leaves.counts.tolist() == [N_ROWS // 6] * 6
 
@@ -114,39 +118,51 @@ def test_trips_are_counted(database):
 @pytest.mark.parametrize("kind", ["numeric", "bigint", "int", "smallint", "float8", "text"])
 def test_counts_of_any_type_are_summed(database, kind):
     query = f"SELECT origin, destination, n::{kind} AS count FROM trips"
-    leaves = read_leaves(SqlQuery(query, database), AXES)
+    leaves = read(SqlQuery(query, database))
     assert leaves.counts.sum() == sum(i % 5 for i in range(N_ROWS))
 
 
 def test_sums_made_by_the_database_are_read(database):
     query = "SELECT origin, destination, sum(n) AS count FROM trips GROUP BY 1, 2"
-    leaves = read_leaves(SqlQuery(query, database), AXES)
+    leaves = read(SqlQuery(query, database))
     assert leaves.counts.sum() == sum(i % 5 for i in range(N_ROWS))
+
+
+@pytest.mark.parametrize("kind", ["numeric", "float8", "date", "boolean"])
+def test_codes_that_are_neither_text_nor_whole_numbers_are_refused_by_type(database, kind):
+    query = f"SELECT NULL::{kind} AS origin, destination FROM trips"
+    with pytest.raises(IngestError, match=r"column 'origin' .* text or whole numbers"):
+        read(SqlQuery(query, database))
+
+
+def test_exact_decimals_are_counts_where_they_are_whole(database):
+    query = "SELECT origin, destination, n::numeric(10, 3) AS count FROM trips"
+    assert read(SqlQuery(query, database)).counts.sum() == sum(i % 5 for i in range(N_ROWS))
 
 
 def test_a_fractional_count_is_an_error(database):
     query = "SELECT origin, destination, n + 0.25 AS count FROM trips"
     with pytest.raises(IngestError, match="30,000 rows of the SQL query have a fractional count"):
-        read_leaves(SqlQuery(query, database), AXES)
+        read(SqlQuery(query, database))
 
 
 def test_contributions_are_bounded(database):
     query = SqlQuery("SELECT * FROM trips", database)
     unit = PrivacyUnit("add-remove", trips=3)
-    leaves = read_leaves(query, AXES, count=None, person="person", unit=unit)
+    leaves = read(query, count=None, person="person", unit=unit)
     assert leaves.counts.sum() == 3000
 
 
 def test_unknown_areas_are_named_although_the_stream_is_gone(database):
     query = "SELECT 'X' || origin AS origin, destination FROM trips"
     with pytest.raises(IngestError, match=r"30,000 rows of the SQL query .*'X001', 'X002'"):
-        read_leaves(SqlQuery(query, database), AXES)
+        read(SqlQuery(query, database))
 
 
 def test_columns_with_one_name_are_two_columns(database):
     query = "SELECT a.origin, b.origin FROM trips a, trips b LIMIT 5"
     with pytest.raises(IngestError, match="the SQL query has 2 columns 'origin'"):
-        read_leaves(SqlQuery(query, database), AXES)
+        read(SqlQuery(query, database))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +178,7 @@ def test_columns_with_one_name_are_two_columns(database):
 )
 def test_a_query_that_fails_is_one_clear_error_that_quotes_no_row(database, query, message):
     with pytest.raises(IngestError) as error:
-        read_leaves(SqlQuery(query, database), AXES)
+        read(SqlQuery(query, database))
     assert message in str(error.value)
     assert "secret" not in str(error.value)
     assert error.value.__context__ is None
@@ -194,7 +210,7 @@ def test_a_password_never_turns_up_in_errors_tracebacks_logs_or_output(
     caplog.set_level(logging.DEBUG)
     query = SqlQuery("SELECT * FROM nowhere", change(database))
     with pytest.raises(IngestError) as error:
-        read_leaves(query, AXES)
+        read(query)
     if message is not None:
         assert message in str(error.value)
     printed = "".join(traceback.format_exception(error.value))
@@ -211,14 +227,14 @@ def test_a_server_that_does_not_answer_is_one_clear_error(server):
     with pytest.raises(
         IngestError, match=r"cannot open postgresql://127\.0\.0\.1.*refused"
     ) as error:
-        read_leaves(SqlQuery("SELECT 1", address), AXES)
+        read(SqlQuery("SELECT 1", address))
     assert "hush7" not in str(error.value)
 
 
 def test_no_connection_is_left_open(database):
     for query in ("SELECT origin, destination FROM trips", "SELECT * FROM nowhere"):
         try:
-            read_leaves(SqlQuery(query, database), AXES)
+            read(SqlQuery(query, database))
         except IngestError:
             continue
     with pg.connect(database) as connection, connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Trips from a real SQLite file, streamed through ADBC."""
+"""Trips from a real SQLite file."""
 
 import sqlite3
 
@@ -6,14 +6,16 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import SqlQuery, read_leaves
 from inftda.privacy.unit import PrivacyUnit
-
-pytest.importorskip("adbc_driver_sqlite", reason="the extra `sql` is not installed")
+from inftda.reading import SqlQuery, TableSpec, read_leaves
 
 TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
-AXES = [("origin", TOWNS), ("destination", TOWNS)]
-N_ROWS = 5000  # more than one batch
+AXES = (("origin", TOWNS), ("destination", TOWNS))
+N_ROWS = 20_000  # more than one batch
+
+
+def read(source, **options):
+    return read_leaves(source, TableSpec(axes=AXES, **options))
 
 
 @pytest.fixture
@@ -28,80 +30,126 @@ def database(tmp_path):
 
 
 def test_trips_are_counted(database):
-    leaves = read_leaves(SqlQuery("SELECT origin, destination FROM trips;", database), AXES)
+    leaves = read(SqlQuery("SELECT origin, destination FROM trips;", database))
     assert leaves.counts.sum() == N_ROWS
     assert len(leaves.counts) == 6
 
 
 def test_flows_are_summed(database):
     query = "SELECT origin, destination, sum(n) AS count FROM trips GROUP BY 1, 2"
-    grouped = read_leaves(SqlQuery(query, database), AXES)
-    single = read_leaves(SqlQuery("SELECT * FROM trips", database), AXES, count="n")
+    grouped = read(SqlQuery(query, database))
+    single = read(SqlQuery("SELECT * FROM trips", database), count="n")
     assert grouped.counts.sum() == single.counts.sum() == sum(i % 5 for i in range(N_ROWS))
 
 
 def test_contributions_are_bounded(database):
     unit = PrivacyUnit("add-remove", trips=2)
     query = SqlQuery("SELECT * FROM trips", database)
-    leaves = read_leaves(query, AXES, count=None, person="person", unit=unit)
+    leaves = read(query, count=None, person="person", unit=unit)
     assert leaves.counts.sum() == 2000
 
 
 def test_a_relative_path_is_taken_from_the_working_directory(database, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     relative = "sqlite:///" + database.rpartition("/")[2]
-    leaves = read_leaves(SqlQuery("SELECT * FROM trips", relative), AXES, count=None)
+    leaves = read(SqlQuery("SELECT * FROM trips", relative), count=None)
     assert leaves.counts.sum() == N_ROWS
 
 
 def test_unknown_areas_are_named_although_the_stream_is_gone(database):
     query = "SELECT 'X' || origin AS origin, destination FROM trips"
-    with pytest.raises(IngestError, match=r"5,000 rows of the SQL query .*'X001', 'X002'"):
-        read_leaves(SqlQuery(query, database), AXES)
+    with pytest.raises(IngestError, match=r"20,000 rows of the SQL query .*'X001', 'X002'"):
+        read(SqlQuery(query, database))
 
 
 def test_a_query_that_writes_is_refused(database):
-    with pytest.raises(IngestError, match="readonly"):
-        read_leaves(SqlQuery("DELETE FROM trips", database), AXES)
-    leaves = read_leaves(SqlQuery("SELECT * FROM trips", database), AXES, count=None)
+    with pytest.raises(IngestError, match="read-only"):
+        read(SqlQuery("DELETE FROM trips", database))
+    leaves = read(SqlQuery("SELECT * FROM trips", database), count=None)
     assert leaves.counts.sum() == N_ROWS
 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM nowhere", "SELEC", "", " ; "])
 def test_a_wrong_query_is_one_clear_error(database, query):
     with pytest.raises(IngestError, match="query") as error:
-        read_leaves(SqlQuery(query, database), AXES)
+        read(SqlQuery(query, database))
     assert error.value.__context__ is None
 
 
 def test_a_file_that_is_missing_is_named_and_not_made(tmp_path):
     path = tmp_path / "nowhere.db"
     with pytest.raises(IngestError, match=r"no SQLite file .*nowhere\.db"):
-        read_leaves(SqlQuery("SELECT 1", f"sqlite:///{path}"), AXES)
+        read(SqlQuery("SELECT 1", f"sqlite:///{path}"))
     assert not path.exists()
     with pytest.raises(IngestError, match="sqlite:///path"):
-        read_leaves(SqlQuery("SELECT 1", "sqlite://nowhere.db"), AXES)
+        read(SqlQuery("SELECT 1", "sqlite://nowhere.db"))
 
 
 def test_a_file_that_is_no_database_is_one_clear_error(tmp_path):
     path = tmp_path / "a.db"
     path.write_bytes(b"no database at all" * 100)
     with pytest.raises(IngestError, match=r"sqlite:///.*a\.db"):
-        read_leaves(SqlQuery("SELECT 1", f"sqlite:///{path}"), AXES)
+        read(SqlQuery("SELECT 1", f"sqlite:///{path}"))
 
 
-def test_a_stream_that_fails_half_way_is_one_clear_error_without_its_cells(database):
-    query = "SELECT origin, destination, CASE WHEN rowid > 4000 THEN 'secret' ELSE 1 END AS count "
-    with pytest.raises(IngestError, match="the SQL query failed while its rows were read") as error:
-        read_leaves(SqlQuery(query + "FROM trips", database), AXES)
+def test_cells_of_any_kind_are_read_one_by_one(database):
+    query = "SELECT CASE rowid % 2 WHEN 0 THEN '001' ELSE 2 END AS origin, destination FROM trips"
+    towns = Hierarchy.read({"town": ["001", "002", "2"]})
+    leaves = read_leaves(
+        SqlQuery(query, database), TableSpec(axes=(("origin", towns), ("destination", towns)))
+    )
+    assert leaves.counts.sum() == N_ROWS
+    assert {*leaves.areas[0].tolist()} == {0, 2}
+
+
+@pytest.mark.parametrize("cell", ["2.5", "x'00'", "CAST(x'ff' AS TEXT)", "1e300"])
+def test_a_cell_that_is_no_code_is_the_flaw_of_its_row(database, cell):
+    query = f"SELECT CASE rowid WHEN 19000 THEN {cell} ELSE '001' END AS origin, destination "
+    with pytest.raises(IngestError, match="1 row of the SQL query has a cell that is neither"):
+        read(SqlQuery(query + "FROM trips", database))
+
+
+def test_a_cell_that_is_no_count_is_the_flaw_of_its_row_and_not_quoted(database):
+    query = "SELECT origin, destination, CASE WHEN rowid > 19998 THEN 'secret' ELSE 1 END AS count "
+    with pytest.raises(IngestError, match="2 rows of the SQL query have text that is") as error:
+        read(SqlQuery(query + "FROM trips", database))
     assert "secret" not in str(error.value)
     assert error.value.__context__ is None
 
 
+def test_whole_numbers_with_decimals_are_counts(database):
+    query = "SELECT origin, destination, n * 1.0 AS count FROM trips"
+    assert read(SqlQuery(query, database)).counts.sum() == sum(i % 5 for i in range(N_ROWS))
+
+
+def test_a_stream_that_fails_half_way_is_one_clear_error_without_its_cells(database):
+    query = "SELECT origin, destination, json(CASE rowid WHEN 19000 THEN '{secret' ELSE '1' END) "
+    with pytest.raises(IngestError, match="the SQL query failed while its rows were read") as error:
+        read(SqlQuery(query + "AS count FROM trips", database))
+    assert "secret" not in str(error.value)
+    assert error.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ATTACH 'other.db' AS other", "PRAGMA writable_schema = 1", "VACUUM INTO 'copy.db'",
+        "CREATE TEMP TABLE t AS SELECT 1", "SELECT load_extension('x')",
+        "SELECT * FROM pragma_database_list",
+    ],
+)  # fmt: skip
+def test_a_query_can_do_nothing_but_read_the_database(database, tmp_path, monkeypatch, query):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(IngestError, match="read-only"):
+        read(SqlQuery(query, database))
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_the_database_is_closed_afterwards(database, tmp_path):
-    read_leaves(SqlQuery("SELECT * FROM trips", database), AXES, count=None)
+    read(SqlQuery("SELECT * FROM trips", database), count=None)
     with pytest.raises(IngestError):
-        read_leaves(SqlQuery("SELECT 'X' AS origin, 'X' AS destination", database), AXES)
+        read(SqlQuery("SELECT 'X' AS origin, 'X' AS destination", database))
     path = next(tmp_path.glob("*.db"))
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE trips")  # a reader would hold a lock

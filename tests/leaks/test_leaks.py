@@ -31,13 +31,13 @@ from inftda.cli.main import run
 from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import bounding
-from inftda.ingest.leaves import Leaves
+from inftda.leaves import Leaves
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.folder import ROW_GROUP, FlowsWriter
 from inftda.publish import release
+from inftda.reading import bounding
 from inftda.tree import Tree
 from patience import PATIENCE
 
@@ -276,7 +276,7 @@ def test_a_seed_is_not_written_down_because_it_undoes_the_noise(place, capfd):
 
 def test_the_secret_that_chooses_trips_is_not_written_down(place, capfd, monkeypatch):
     secret = "secret-canary-" + "ab" * 25
-    monkeypatch.setattr(bounding.Bounding, "secret", lambda _: secret)
+    monkeypatch.setattr(bounding, "draw_secret", lambda _: secret)
     arguments = ["release", "trips.csv", "--areas", "areas.csv", "--person", "person"]
     arguments += ["--neighbours", "add-remove", "--epsilon", "1", "--delta", "1e-8"]
     assert run([*arguments, "--out", "out"]) == 0

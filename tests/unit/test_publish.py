@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
-import inftda.ingest
 from further_mechanisms import offer
+import inftda.reading
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
@@ -564,7 +564,7 @@ def test_threads_limit_reading_and_sorting_too(monkeypatch):
 
         return call
 
-    monkeypatch.setattr("inftda.ingest.read_leaves", noting("reading", inftda.ingest.read_leaves))
+    monkeypatch.setattr("inftda.reading.read_leaves", noting("reading", inftda.reading.read_leaves))
     monkeypatch.setattr(Counts, "from_leaves", noting("sorting", Counts.from_leaves))
     in_memory(threads=1)
     assert given == {"reading": 1, "sorting": 1}

@@ -154,7 +154,7 @@ def table_at(path: str, encoding: str | None) -> Any:
     """The confidential table in a file, with what is said of its text."""
     if encoding is None:
         return path
-    from inftda.ingest import CsvFile  # noqa: PLC0415 - DuckDB
+    from inftda.reading import CsvFile  # noqa: PLC0415 - DuckDB
 
     return CsvFile(path, encoding=encoding)
 

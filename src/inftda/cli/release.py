@@ -223,7 +223,7 @@ def _table(flows: str | None, sql: str | None, database: str | None, encoding: s
         )
     if encoding is not None:
         raise typer.BadParameter("is for CSV files; leave it out", param_hint="--encoding")
-    from inftda.ingest import SqlQuery  # noqa: PLC0415 - DuckDB
+    from inftda.reading import SqlQuery  # noqa: PLC0415 - DuckDB
 
     return SqlQuery(sql, database)
 

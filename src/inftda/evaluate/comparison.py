@@ -16,10 +16,10 @@ from inftda.errors import IngestError
 from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMeasures, measure
 from inftda.evaluate.typical import released_leaves
 from inftda.hierarchy import OUTSIDE, Hierarchy
-from inftda.ingest import read_leaves
-from inftda.ingest.leaves import may_be_empty
 from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
 from inftda.publication.release import Release
+from inftda.reading import TableSpec, read_leaves
+from inftda.reading.spec import may_be_empty
 from inftda.tree import DESTINATION, ORIGIN
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
@@ -99,14 +99,15 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
             truth because it has another total than the release took over.
     """
     columns = {ORIGIN: origin, DESTINATION: destination}
-    axes = [(columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes]
+    axes = tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes)
     policy: Any = unplaceable or _policy(release)
     promised = _unit(release)
     # Reading drops rows only for a unit under which a release may drop them, and takes an empty
     # table only for one whose total is not public. Nothing else of the unit matters here.
     is_free = policy == "drop" or may_be_empty(promised)
     unit = PrivacyUnit("add-remove", 1) if is_free else None
-    leaves = read_leaves(flows, axes, count=count, unplaceable=policy, unit=unit, say=say)
+    spec = TableSpec(axes=axes, count=count, unplaceable=policy, unit=unit)
+    leaves = read_leaves(flows, spec, say=say)
     truth = Counts.from_leaves(release.tree, leaves.areas, leaves.counts)
     if promised.root_is_public and release.manifest.description.is_top_down:
         _check_total(truth, release, promised)

@@ -17,7 +17,7 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, St
 from inftda.engines.local import LocalEngine
 from inftda.engines.spark import tasks
 from inftda.engines.spark.keys import KeyedSource
-from inftda.engines.spark.leaves import read_leaves
+from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import carry_out, opened, sent, settings
 from inftda.engines.spark.staging import read_back, write_flows
 from inftda.engines.spark.truth import SparkTruth
@@ -26,6 +26,7 @@ from inftda.mechanisms.base import Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import RandomSource
 from inftda.publication.query import FLOW
+from inftda.reading import TableSpec
 from inftda.tree import Tree
 
 #: Tasks of a step for each core, so that slow ones even out.
@@ -139,7 +140,7 @@ class RunningSpark:
     def read(
         self,
         table: Any,
-        spec: Any,
+        spec: TableSpec,
         tree: Tree,
         *,
         source: RandomSource,
@@ -150,17 +151,7 @@ class RunningSpark:
         Raises:
             InftdaError: it cannot be read as counts, or must not be read that way.
         """
-        leaves = read_leaves(
-            self.session,
-            table,
-            spec.axes,
-            count=spec.count,
-            person=spec.person,
-            unit=spec.unit,
-            unplaceable=spec.unplaceable,
-            random_source=source,
-            say=say,
-        )
+        leaves = read_leaves(self.session, table, spec, random_source=source, say=say)
         self.stack.callback(leaves.close)
         return SparkTruth(tree, leaves, self.driver_nodes)
 

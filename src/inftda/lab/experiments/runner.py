@@ -23,7 +23,6 @@ from inftda.errors import InftdaError
 from inftda.evaluate.comparison import NOTICE
 from inftda.evaluate.metrics import measure
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
 from inftda.lab.experiments.confidential import make_private, marked, write_private
 from inftda.lab.experiments.reproduction import published_run
 from inftda.lab.experiments.spec import DataSet, Spec
@@ -33,6 +32,7 @@ from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import TableSpec, read_leaves
 from inftda.tree import Tree
 
 #: Figures kept of each level.
@@ -164,7 +164,8 @@ def load_counts(dataset: DataSet) -> Counts:
         return Counts.from_leaves(tree, (made.origin, made.destination), made.count)
     areas = Hierarchy.read(dataset.areas)
     tree = Tree.destination_first(areas)
-    leaves = read_leaves(str(dataset.flows), [("origin", areas), ("destination", areas)])
+    spec = TableSpec(axes=(("origin", areas), ("destination", areas)))
+    leaves = read_leaves(str(dataset.flows), spec)
     return Counts.from_leaves(tree, leaves.areas, leaves.counts)
 
 

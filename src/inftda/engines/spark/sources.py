@@ -1,26 +1,30 @@
-"""The confidential table as a Spark frame: frames, files, catalogue tables, tables in memory.
+"""The confidential table as a Spark frame: frames, files, tables of the catalogue.
 
 Columns are found by the names as they are written and addressed by position, as on one
 machine. Spark's own messages quote rows, so none is ever passed on.
 """
 
-from collections.abc import Callable, Mapping
+import csv
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from inftda.engines.spark.files import list_files
 from inftda.engines.spark.session import SPARK_ERRORS
 from inftda.errors import IngestError
-from inftda.ingest.csv_file import CsvFile, refuse_parquet, split_header
-from inftda.ingest.sources import Column, Input
-from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS
+from inftda.reading.csv_file import CsvFile, refuse_parquet
+from inftda.reading.flaws import Flaw
+from inftda.reading.sources import ARROW_INPUT, RAW_FLAW, Input, Relation, Use, label_of
+from inftda.reading.workspace import Workspace
+from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
 
 T = TypeVar("T")
 
@@ -32,47 +36,53 @@ _ENCODINGS: Final = {"utf-8": "UTF-8", "utf-16": "UTF-16", "latin-1": "ISO-8859-
 
 
 @dataclass(frozen=True)
-class Table:
+class SparkTable:
     """What is read, in Spark.
 
     Attributes:
-        described: its name, column names and types, for finding columns and for messages.
+        label: what to call it in messages.
+        kind: what it is made of.
+        names: its columns as they are written.
         frame: its rows, columns named by position: c0, c1, ...; for CSV also `MALFORMED`.
     """
 
-    described: Input
+    label: str
+    kind: Literal["csv", "parquet", "table"]
+    names: tuple[str, ...]
     frame: DataFrame
 
-    @property
-    def label(self) -> str:
-        """What to call it in messages."""
-        return self.described.label
+    def select(self, uses: Sequence[Use]) -> DataFrame:
+        """The columns in use by their aliases, and `RAW_FLAW` for lines that are malformed."""
+        columns = [F.col(f"c{use.position}").alias(use.alias) for use in uses]
+        if MALFORMED in self.frame.columns:
+            flaw = F.when(F.col(MALFORMED).isNotNull(), int(Flaw.LINE)).otherwise(0)
+            columns.append(flaw.cast("tinyint").alias(RAW_FLAW))
+        return self.frame.select(*columns)
 
-    @property
-    def is_csv(self) -> bool:
-        """Whether lines may be malformed."""
-        return MALFORMED in self.frame.columns
+    def described(self, workspace: Workspace) -> Input:
+        """The table as DuckDB sees it on an executor, without its rows."""
 
-    def column(self, name: str, *, role: str) -> Column:
-        """The column with this name.
+        def select(uses: Sequence[Use]) -> Relation:
+            workspace.register(ARROW_INPUT, self.attempt(lambda: self._empty(uses)))
+            return Relation(f"FROM {ARROW_INPUT}", {})
 
-        Raises:
-            IngestError: there is none, or more than one.
-        """
-        return self.described.column(name, role=role)
+        return Input(self.label, self.kind, self.names, select)
+
+    def _empty(self, uses: Sequence[Use]) -> pa.Table:
+        return self.select(uses).limit(0).toArrow()
 
     def attempt(self, action: Callable[[], T]) -> T:
-        """Do something that reads the table.
-
-        Raises:
-            IngestError: Spark could not. Its own error quotes rows, so it is neither passed
-                on nor kept as the context of this one.
-        """
+        """Do something that reads the table; see `attempt`."""
         return attempt(self.label, action)
 
 
 def attempt(label: str, action: Callable[[], T]) -> T:
-    """Do something that reads the table called `label`; see `Table.attempt`."""
+    """Do something that reads the table called `label`.
+
+    Raises:
+        IngestError: Spark could not. Its own error quotes rows, so it is neither passed
+            on nor kept as the context of this one.
+    """
     try:
         return action()
     except AnalysisException as problem:
@@ -83,55 +93,51 @@ def attempt(label: str, action: Callable[[], T]) -> T:
         raise IngestError(f"there is no file or table {label}; check the path")
     raise IngestError(
         f"Spark cannot read {label}: it is damaged, may not be read, or its files differ in their "
-        "columns; try to read it with Spark alone (Spark's log has the reason, and may quote rows)"
+        "columns or types; try to read it with Spark alone (Spark's log has the reason, and may "
+        "quote rows)"
     )
 
 
-def open_table(session: SparkSession, source: Any) -> Table:
-    """Make any source a frame.
+def open_table(session: SparkSession, source: Any) -> SparkTable | None:
+    """Make a source a frame, if it is one of Spark's; None if it is in the driver's memory.
 
     Args:
         session: where to read it.
         source: a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
-            reads them, the name of a table in Spark's catalogue, a `CsvFile`, or a pandas,
-            polars or pyarrow table.
+            reads them, the name of a table in Spark's catalogue, or a `CsvFile`.
 
     Raises:
         IngestError: it cannot be read.
     """
     if isinstance(source, DataFrame):
-        return _positional(source, label="the table")
+        return _positional(source, label="the table", kind="table")
     if isinstance(source, CsvFile):
         return _from_csv(session, source)
     if isinstance(source, str | Path):
         return _from_name(session, str(source))
-    if isinstance(source, Mapping) or hasattr(source, "__arrow_c_stream__"):
-        return _from_arrow(session, source)
-    raise IngestError(
-        f"Spark cannot read trips from a {type(source).__name__}; give a Spark frame, a path, the "
-        "name of a table, or a pandas, polars or pyarrow table"
-    )
+    return None
 
 
-def _positional(frame: DataFrame, *, label: str) -> Table:
+def _positional(frame: DataFrame, *, label: str, kind: Literal["parquet", "table"]) -> SparkTable:
     names = tuple(frame.columns)
     if not names:
         raise IngestError(f"{label} has no columns; give a table with a row per trip or flow")
-    types = tuple(field.dataType.simpleString() for field in frame.schema.fields)
-    described = Input(label, "table", "", names, types)
-    return Table(described, frame.toDF(*(f"c{i}" for i in range(len(names)))))
+    return SparkTable(label, kind, names, frame.toDF(*(f"c{i}" for i in range(len(names)))))
 
 
-def _from_name(session: SparkSession, name: str) -> Table:
-    label = repr(Path(name).name)
+def _from_name(session: SparkSession, name: str) -> SparkTable:
+    label = label_of(name)
     kind = _kind(name)
     if kind is None and attempt(label, lambda: _is_table(session, name)):
-        return _positional(session.table(name), label=label)
+        return _positional(session.table(name), label=label, kind="table")
     if kind is None:
         kind = _kind_inside(session, name)
     if kind == "csv":
         return _from_csv(session, CsvFile(name))
-    return _positional(attempt(label, lambda: session.read.parquet(name)), label=label)
+    # All files are asked for their types. Without that Spark takes those of one, and what it
+    # makes of cells of another type is anybody's guess.
+    reader = session.read.option("mergeSchema", True)
+    return _positional(attempt(label, lambda: reader.parquet(name)), label=label, kind="parquet")
 
 
 def _kind(name: str) -> str | None:
@@ -149,8 +155,7 @@ def _is_table(session: SparkSession, name: str) -> bool:
 
 
 def _kind_inside(session: SparkSession, folder: str) -> str:
-    label = repr(Path(folder).name)
-    files = [Path(file) for file in attempt(label, lambda: list_files(session, folder))]
+    files = [Path(file) for file in attempt(label_of(folder), lambda: list_files(session, folder))]
     kinds = {_kind(file.name) for file in files if not file.name.startswith((".", "_"))} - {None}
     if len(kinds) > 1:
         raise IngestError(f"{folder!r} holds both CSV and Parquet files; keep one kind")
@@ -162,35 +167,42 @@ def _kind_inside(session: SparkSession, folder: str) -> str:
     return str(kinds.pop())
 
 
-def _from_csv(session: SparkSession, source: CsvFile) -> Table:
+def _from_csv(session: SparkSession, source: CsvFile) -> SparkTable:
     """All cells as text; nothing is guessed but the separator, from the header."""
-    path, label = str(source.path), repr(Path(source.path).name)
-    names, separator = _read_header(session, source, label)
+    path, label = str(source.path), label_of(source.path)
+    header = _read_header(session, source, label)
+    names, separator = split_header(header, source.delimiter)
     if len({name.casefold() for name in names}) < len(names):
         # Not which: without a header, the first line is somebody's row.
         raise IngestError(
             f"{label} has two columns of the same name; rename one of them, or add a header if "
             "there is none"
         )
-    fields = [StructField(name, StringType()) for name in names]
     reader = session.read.options(
         header=True,
         sep=separator,
         encoding=_ENCODINGS[source.encoding],
         quote='"',
         escape='"',
+        ignoreLeadingWhiteSpace=False,
+        ignoreTrailingWhiteSpace=False,
         # Every file must have this header, and every line as many cells.
         enforceSchema=False,
         columnPruning=False,
         mode="PERMISSIVE",
         columnNameOfCorruptRecord=MALFORMED,
-    ).schema(StructType([*fields, StructField(MALFORMED, StringType())]))
+    )
+    # Spark compares headers with these names, blanks and all.
+    written = next(csv.reader([header], delimiter=separator))
+    fields = [StructField(name, StringType()) for name in written]
+    reader = reader.schema(StructType([*fields, StructField(MALFORMED, StringType())]))
     frame = attempt(label, lambda: reader.csv(path))
-    described = Input(label, "csv", "", tuple(names), ("string",) * len(names))
-    return Table(described, frame.toDF(*(f"c{i}" for i in range(len(names))), MALFORMED))
+    frame = frame.toDF(*(f"c{i}" for i in range(len(names))), MALFORMED)
+    return SparkTable(label, "csv", tuple(names), frame)
 
 
-def _read_header(session: SparkSession, source: CsvFile, label: str) -> tuple[list[str], str]:
+def _read_header(session: SparkSession, source: CsvFile, label: str) -> str:
+    """The first line of the first file."""
     lines = session.read.options(
         sep=_NO_SEPARATOR, quote="", encoding=_ENCODINGS[source.encoding], maxCharsPerColumn=1 << 20
     )
@@ -198,21 +210,4 @@ def _read_header(session: SparkSession, source: CsvFile, label: str) -> tuple[li
     if row is None or not (row[0] or "").strip():
         raise IngestError(f"{label} is empty; give a table with a header and rows")
     refuse_parquet(row[0], label)
-    return split_header(row[0].lstrip("\ufeff"), source.delimiter)
-
-
-def _from_arrow(session: SparkSession, source: Any) -> Table:
-    # Arrow's and Spark's messages quote cells, so the error is raised outside of `except`.
-    with suppress(pa.ArrowException, *SPARK_ERRORS, TypeError, ValueError):
-        table = pa.table(dict(source) if isinstance(source, Mapping) else source)
-        names = [f"c{i}" for i in range(table.num_columns)]
-        frame = session.createDataFrame(table.rename_columns(names))
-        opened = _positional(frame, label="the table")
-        described = Input(
-            "the table", "table", "", tuple(table.column_names), opened.described.types
-        )
-        return Table(described, opened.frame)
-    raise IngestError(
-        "the table cannot be turned into a Spark frame; each column needs one type for all its "
-        "cells (text for area codes, whole numbers for counts)"
-    )
+    return str(row[0]).lstrip("\ufeff")

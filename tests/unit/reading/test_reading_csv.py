@@ -9,7 +9,7 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import CsvFile
+from inftda.reading import CsvFile
 
 EXPECTED = {("001", "002"): 3, ("003", "001"): 5}
 TEXT = "origin,destination,count\n001,002,3\n003,001,5\n"

@@ -8,7 +8,6 @@ the separator, from the header.
 from __future__ import annotations
 
 import codecs
-import csv
 import gzip
 import io
 import re
@@ -18,13 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from inftda.errors import IngestError
-from inftda.ingest.workspace import quote
+from inftda.reading.workspace import quote
+from inftda.tables import split_header
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-SEPARATORS: Final = (",", ";", "\t", "|")
 #: What we call an encoding -> what Python and DuckDB call it. DuckDB has no others built in.
 ENCODINGS: Final = {
     "utf-8": ("utf-8-sig", "utf-8"),
@@ -74,7 +73,7 @@ def _encoding_named(name: str) -> str:
 
 
 def read_header(path: Path, *, delimiter: str | None, encoding: str) -> tuple[list[str], str]:
-    """Column names of a CSV file as they are written, and the separator.
+    """Column names of a CSV file, and the separator.
 
     Raises:
         IngestError: the file is empty or cannot be read.
@@ -84,19 +83,6 @@ def read_header(path: Path, *, delimiter: str | None, encoding: str) -> tuple[li
     if not line.strip():
         raise IngestError(f"{label} is empty; give a table with a header and rows")
     return split_header(line, delimiter)
-
-
-def split_header(line: str, delimiter: str | None) -> tuple[list[str], str]:
-    """Column names in the first line of a CSV file, and the separator.
-
-    Without a delimiter it is the one that splits the line most.
-    """
-    splits = {
-        separator: next(csv.reader([line], delimiter=separator))
-        for separator in ([delimiter] if delimiter else SEPARATORS)
-    }
-    chosen = max(splits, key=lambda separator: len(splits[separator]))
-    return splits[chosen], chosen
 
 
 def _first_line(path: Path, label: str, encoding: str) -> str:
@@ -170,5 +156,5 @@ def explain(message: str, label: str, encoding: str) -> str:
     if "unterminated quote" in message:
         return f"{where} opens a quote that is never closed; close it"
     if "Expected Number of Columns" in message:
-        return f"{where} has another number of cells than the header; mend that line"
-    return f"{where} is not valid CSV; mend that line"
+        return f"{where} has another number of cells than the header; correct that line"
+    return f"{where} is not valid CSV; correct that line"

@@ -3,7 +3,7 @@
 import pytest
 
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
+from inftda.reading import TableSpec, read_leaves
 
 TOWNS = {"region": ["N", "N", "S"], "town": ["001", "002", "003"]}
 
@@ -13,13 +13,17 @@ def towns():
     return Hierarchy.read(TOWNS)
 
 
+READER_OPTIONS = {"random_source", "say", "memory_limit", "threads", "spill_directory"}
+
+
 @pytest.fixture
 def read(towns):
     """Read a table and give {(origin, destination): count}."""
 
     def read(source, *, axes=None, **options):
         axes = axes or [("origin", towns), ("destination", towns)]
-        leaves = read_leaves(source, axes, **options)
+        others = {name: options.pop(name) for name in READER_OPTIONS & {*options}}
+        leaves = read_leaves(source, TableSpec(axes=axes, **options), **others)
         codes = [
             hierarchy.codes(hierarchy.depth).take(numbers).to_pylist()
             for (_, hierarchy), numbers in zip(axes, leaves.areas, strict=True)

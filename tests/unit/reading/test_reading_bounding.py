@@ -10,9 +10,9 @@ from scipy.stats import chi2
 
 from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import bounding, read_leaves
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import TableSpec, bounding, read_leaves
 
 #: Odds of a false alarm, were the seed not fixed.
 P_THRESHOLD = 1e-7
@@ -121,10 +121,34 @@ def test_flaws_are_reported_as_without_persons(read, make):
         read(make(trips(*[("a", "X", "002", 1)] * 2)), person="who", unit=at_most(1))
 
 
-def test_a_person_with_absurdly_many_equal_trips_is_an_error_not_a_wait(read):
-    table = trips(("a", "001", "002", bounding.MAX_COPIES + 1))
-    with pytest.raises(IngestError, match=r"one person .*more than 1,000,000 trips"):
-        read(table, person="who", unit=at_most(1))
+@pytest.mark.parametrize("make", [dict, stream])
+@pytest.mark.parametrize("many", [bounding.MAX_COPIES + 1, 2**62, 2**63 - 1])
+def test_a_person_with_absurdly_many_trips_is_bounded_like_any_other(read, make, many):
+    """Nobody else's trips may depend on that, not even on whether the table is read."""
+    rows = [("a", "001", "002", many), ("a", "001", "003", many), ("b", "003", "003", 2)]
+    counts = read(make(trips(*rows, rows[0])), person="who", unit=at_most(3))
+    assert counts.pop(("003", "003")) == 2
+    assert sum(counts.values()) == 3
+    once = read(make(trips(*rows)), person="who", unit=at_most(3, distinct=True))
+    assert once == {("001", "002"): 1, ("001", "003"): 1, ("003", "003"): 1}
+
+
+def test_trips_that_are_scaled_down_are_chosen_in_proportion_and_all_are_kept(read, monkeypatch):
+    monkeypatch.setattr(bounding, "MAX_COPIES", 100)
+    rows = [
+        (i, "001", destination, n)
+        for i in range(400)
+        for destination, n in (("002", 3 * 10**9), ("003", 10**9), ("001", 1))
+    ]
+    source = SeededSource(1)
+    kept = read(trips(*rows), person="who", unit=at_most(1), random_source=source)
+    assert sum(kept.values()) == 400
+    share = kept["001", "002"] / 400
+    assert abs(share - 0.75) < 0.12  # over 5 standard deviations
+    many = read(
+        trips(("a", "001", "002", 10**6), ("a", "001", "003", 7)), person="who", unit=at_most(150)
+    )
+    assert sum(many.values()) == 150
 
 
 def test_a_person_column_needs_a_unit(read):
@@ -141,9 +165,11 @@ def choices(table, m, *, n_persons, seed, distinct=False):
     rows = {"who": np.repeat(people, len(table)), "town": table * n_persons}
     leaves = read_leaves(
         {**rows, "copy": rows["who"]},
-        [("copy", persons), ("town", hierarchy)],
-        person="who",
-        unit=at_most(m, distinct=distinct),
+        TableSpec(
+            axes=(("copy", persons), ("town", hierarchy)),
+            person="who",
+            unit=at_most(m, distinct=distinct),
+        ),
         random_source=SeededSource(seed),
     )
     kept = [[] for _ in people]
@@ -200,8 +226,8 @@ def test_without_a_seed_no_two_readings_choose_alike():
     table = {"who": who, "copy": who, "town": ["a", "b"] * 100}
 
     def chosen():
-        axes = [("copy", people), ("town", towns)]
-        leaves = read_leaves(table, axes, person="who", unit=at_most(1))
+        axes = (("copy", people), ("town", towns))
+        leaves = read_leaves(table, TableSpec(axes=axes, person="who", unit=at_most(1)))
         return sorted(zip(*(axis.tolist() for axis in leaves.areas), strict=True))
 
     assert len(chosen()) == 100

@@ -56,9 +56,14 @@ def test_a_missing_end_in_a_dataframe_is_unplaceable_and_a_missing_count_is_miss
         read(pd.DataFrame(FLOWS | {"count": [3, None]}))
 
 
-def test_a_dataframe_that_arrow_cannot_hold_is_an_error_without_its_cells(read):
+def test_a_dataframe_that_cannot_be_read_is_an_error_without_its_cells(read):
     frame = pd.DataFrame(FLOWS | {"count": pd.Series([1, "secret"], dtype=object)})
-    with pytest.raises(IngestError, match="cannot be turned into Arrow") as error:
+    with pytest.raises(IngestError, match="1 row of the table has text that is") as error:
+        read(frame)
+    assert "secret" not in str(error.value)
+    assert error.value.__context__ is None
+    frame = pd.DataFrame(FLOWS | {"origin": pd.Series(pd.period_range("2001", periods=2))})
+    with pytest.raises(IngestError, match="column 'origin' of the table") as error:
         read(frame)
     assert "secret" not in str(error.value)
     assert error.value.__context__ is None

@@ -40,6 +40,7 @@ class Workspace:
         threads: how many threads DuckDB uses; all cores without it.
         spill_directory: where the private directory is made; the system's temporary
             directory without it.
+        can_spill: whether anything goes to disk at all.
     """
 
     def __init__(
@@ -48,15 +49,17 @@ class Workspace:
         memory_limit: str | None = None,
         threads: int | None = None,
         spill_directory: str | Path | None = None,
+        can_spill: bool = True,
     ) -> None:
+        self._can_spill = can_spill
         self._settings = {"memory_limit": memory_limit, "threads": threads}
         self._spill_parent = spill_directory
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            directory = self._make_directory(stack)
-            self._connection = self._connect(str(directory))
+            directory = str(self._make_directory(stack)) if self._can_spill else ""
+            self._connection = self._connect(directory)
             stack.callback(self._connection.close)
             self._stack = stack.pop_all()
         return self
@@ -117,6 +120,10 @@ class Workspace:
     def names(self, sql: str) -> tuple[str, ...]:
         """The names of the columns of a query, without running it."""
         return tuple(self._connection.sql(sql).columns)
+
+    def unregister(self, name: str) -> None:
+        """Forget a table again."""
+        self._connection.unregister(name)
 
     def run(self, sql: str) -> None:
         """Run a statement that gives nothing back."""

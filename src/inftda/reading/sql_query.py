@@ -1,6 +1,7 @@
-"""SQL queries against a database, streamed as Arrow through ADBC (extra `sql`).
+"""SQL queries against a database: SQLite by Python itself, PostgreSQL by ADBC (extra `sql`).
 
-The session is read-only. A password must never leave: it is hidden in the printed form of a
+The session is read-only. PostgreSQL's columns have types; SQLite's have none, so its cells are
+converted one by one. A password must never leave: it is hidden in the printed form of a
 query, addresses that could make a driver quote a piece of it are refused before the driver
 sees them, and what drivers say is passed on only where it cannot contain data, with the
 secrets blotted out. Driver errors are never chained, because a chain is printed.
@@ -9,19 +10,27 @@ secrets blotted out. Driver errors are never chained, because a chain is printed
 from __future__ import annotations
 
 import re
+import sqlite3
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote, unquote
 
+import numpy as np
+import pyarrow as pa
+
 from inftda.errors import IngestError, MissingExtraError
+from inftda.reading import cells
+from inftda.reading.columns import NUMERIC
+from inftda.reading.memory import open_stream
+from inftda.reading.sources import ARROW_INPUT, RAW_FLAW, Input, Relation, Use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import pyarrow as pa
+    from inftda.reading.workspace import Workspace
 
 _ADDRESS: Final = re.compile(
     r"""postgres(?:ql)?://
@@ -34,6 +43,14 @@ _ADDRESS: Final = re.compile(
 _HOST: Final = re.compile(r"(?:\[[0-9a-fA-F:.%]+\]|[^:\[\]]*)(?::\d*)?")
 _STRAY_PERCENT: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 _SECRET_PARAMETERS: Final = frozenset({"password", "sslpassword", "oauth_client_secret"})
+_LABEL: Final = "the SQL query"
+_FAILED: Final = "it failed while running; try it in the database"
+#: Rows that are fetched from SQLite at once.
+_BATCH_ROWS: Final = 1 << 14
+#: What a query may do in SQLite: nothing that writes, and no other file.
+_READING: Final = frozenset({
+    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
+})  # fmt: skip
 #: SQLSTATE classes of errors about the query's text or the session, never about a row.
 _ABOUT_THE_QUERY: Final = ("25", "28", "3D", "3F", "42")
 
@@ -69,8 +86,8 @@ class SqlQuery:
         return f"SqlQuery({self.query!r}, {self.public_address!r})"
 
 
-def open_query(source: SqlQuery) -> tuple[pa.RecordBatchReader, Callable[[], None]]:
-    """Run a query; gives the stream of its rows and what closes the database.
+def open_query(source: SqlQuery, workspace: Workspace) -> Input:
+    """Run a query; its rows are streamed, and the workspace closes the database.
 
     Raises:
         IngestError: the address is wrong, the database cannot be reached, or it refuses
@@ -78,35 +95,106 @@ def open_query(source: SqlQuery) -> tuple[pa.RecordBatchReader, Callable[[], Non
         MissingExtraError: the driver is not installed.
     """
     if source.database.startswith("sqlite:"):
-        return _open_sqlite(source)
+        return _open_sqlite(source, workspace)
     if source.database.startswith(("postgresql:", "postgres:")):
-        return _open_postgresql(source)
+        return _open_postgresql(source, workspace)
     raise IngestError(
         "the database address must start with postgresql:// or sqlite:///; "
         "other databases: export the table to Parquet"
     )
 
 
-def _open_sqlite(source: SqlQuery) -> tuple[pa.RecordBatchReader, Callable[[], None]]:
+def _open_sqlite(source: SqlQuery, workspace: Workspace) -> Input:
     if not source.database.startswith("sqlite:///"):
         raise IngestError("an SQLite address is sqlite:///path (sqlite:////path if absolute)")
     path = Path(source.database.removeprefix("sqlite:///"))
     if not path.is_file():
         raise IngestError(f"there is no SQLite file {str(path)!r}; check the path")
-    driver = _driver("adbc_driver_sqlite")
+    query = _one_query(source)
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-    return _stream(source, lambda: driver.connect(uri), setup=(), secrets=())
+    # DuckDB asks for rows from a thread of its own.
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    workspace.on_close(connection.close)
+    _, failure = _attempt(lambda: connection.execute("PRAGMA schema_version").close())
+    if failure is not None:
+        raise IngestError(f"cannot open {source.public_address}: {_first_line(failure)}")
+    connection.set_authorizer(_only_reading)
+    # Text that is not UTF-8 becomes the flaw of its row; sqlite3 itself would quote it.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+    cause: str | None = None
+    _, failure = _attempt(lambda: connection.execute(f"EXPLAIN {query}").close())
+    if failure is not None:
+        cause = _first_line(failure)  # found before any row is read, so it quotes none
+    else:
+        cursor, failure = _attempt(lambda: connection.execute(query))
+        cause = None if failure is None else _FAILED
+    if cause is not None:
+        if str(failure).startswith(("not authorized", "authorization denied")):
+            cause = "it may only read, as the database is read-only; give a SELECT statement"
+        raise IngestError(f"{source.public_address} refuses the query: {cause}")
+    names = tuple(column[0] for column in cursor.description or ())
+    if not names:
+        raise IngestError("the SQL query gives no columns; give a SELECT statement")
+
+    def select(uses: Sequence[Use]) -> Relation:
+        schema = pa.schema([*((use.alias, pa.string()) for use in uses), (RAW_FLAW, pa.int8())])
+        batches = _sqlite_batches(cursor, uses, schema)
+        workspace.register(ARROW_INPUT, pa.RecordBatchReader.from_batches(schema, batches))
+        return Relation(f"FROM {ARROW_INPUT}", {})
+
+    return Input(_LABEL, "sql", names, select, is_repeatable=False)
 
 
-def _open_postgresql(source: SqlQuery) -> tuple[pa.RecordBatchReader, Callable[[], None]]:
+def _only_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    """SQLite asks for every step of a statement whether it is allowed."""
+    del first
+    is_safe = action in _READING and not (second or "").lower().startswith("load_extension")
+    return sqlite3.SQLITE_OK if is_safe else sqlite3.SQLITE_DENY
+
+
+def _sqlite_batches(
+    cursor: sqlite3.Cursor, uses: Sequence[Use], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Rows as text, every cell converted by itself."""
+    while rows := cursor.fetchmany(_BATCH_ROWS):
+        columns = list(zip(*rows, strict=True))
+        flaw = np.zeros(len(rows), np.int8)
+        arrays = []
+        for use in uses:
+            column = columns[use.position]
+            found = cells.counts(column) if use.is_count else cells.codes(column)
+            arrays.append(found.values.cast(pa.string()))
+            if found.flaw is not None:
+                flaw = np.where(flaw > 0, flaw, found.flaw)
+        yield pa.RecordBatch.from_arrays([*arrays, pa.array(flaw)], schema=schema)
+
+
+def _open_postgresql(source: SqlQuery, workspace: Workspace) -> Input:
     secrets = _check_address(source.database)
     driver = _driver("adbc_driver_postgresql")
-    return _stream(
+    reader = _stream(
         source,
         lambda: driver.connect(source.database, autocommit=True),
         setup=("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",),
         secrets=secrets,
+        workspace=workspace,
     )
+    opened = open_stream(reader, workspace, label=_LABEL)
+
+    def select(uses: Sequence[Use]) -> Relation:
+        numeric = {
+            use.alias: NUMERIC for use in uses if _is_numeric(reader.schema.field(use.position))
+        }
+        return Relation(opened.select(uses).sql, numeric)
+
+    return replace(opened, kind="sql", select=select)
+
+
+def _is_numeric(field: pa.Field) -> bool:
+    """Whether text stands for PostgreSQL's exact decimals, which Arrow has no type for."""
+    metadata = field.metadata or {}
+    declared = metadata.get(b"ADBC:postgresql:typname") or getattr(field.type, "type_name", None)
+    return declared in {b"numeric", "numeric"}
 
 
 def _driver(module: str) -> Any:
@@ -155,16 +243,22 @@ def _check_address(address: str) -> tuple[str, ...]:
     return tuple(sorted(filter(None, written), key=len, reverse=True))
 
 
+def _one_query(source: SqlQuery) -> str:
+    query = source.query.strip().rstrip(";").rstrip()
+    if not query:
+        raise IngestError("the SQL query is empty; give a SELECT statement")
+    return query
+
+
 def _stream(
     source: SqlQuery,
     connect: Callable[[], Any],
     *,
     setup: Iterable[str],
     secrets: tuple[str, ...],
-) -> tuple[pa.RecordBatchReader, Callable[[], None]]:
-    query = source.query.strip().rstrip(";")
-    if not query:
-        raise IngestError("the SQL query is empty; give a SELECT statement")
+    workspace: Workspace,
+) -> pa.RecordBatchReader:
+    query = _one_query(source)
     # The errors below are raised outside of `except`, so that the driver's own error, which
     # may quote an address or a row, is not even their context.
     connection, failure = _attempt(connect)
@@ -177,13 +271,13 @@ def _stream(
     resources.callback(connection.close)
     cursor = connection.cursor()
     resources.callback(cursor.close)
+    workspace.on_close(resources.close)
     reader, failure = _attempt(lambda: _execute(cursor, setup, query))
     if failure is not None:
-        resources.close()
         raise IngestError(
             f"{source.public_address} refuses the query: {_blot(_cause(failure), secrets)}"
         )
-    return reader, resources.close
+    return reader
 
 
 def _execute(cursor: Any, setup: Iterable[str], query: str) -> pa.RecordBatchReader:
@@ -205,8 +299,7 @@ def _cause(failure: Exception) -> str:
     state = getattr(failure, "sqlstate", None)
     text = _first_line(failure)
     if state is None:
-        is_about_the_query = "Failed to prepare query" in text or "readonly database" in text
-        return text if is_about_the_query else "it failed while running; try it in the database"
+        return _FAILED
     if state.startswith(_ABOUT_THE_QUERY):
         return text
     return f"it failed while running (SQLSTATE {state}); try it in the database"

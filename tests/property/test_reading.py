@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import CsvFile, read_leaves
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import CsvFile, TableSpec, read_leaves
 
 #: Codes that a reader might be tempted to mend; the last two differ in their normal form only.
 CODES = ["1", "01", "1.0", "a,b", 'q"q', " x ", "NULL", "true", "1e3", "ß;|", "\u00e9", "e\u0301"]
 AREAS = Hierarchy.read({"area": CODES})
-AXES = [("origin", AREAS), ("destination", AREAS)]
+AXES = (("origin", AREAS), ("destination", AREAS))
 
 codes = st.sampled_from(CODES)
 rows = st.lists(st.tuples(codes, codes, st.integers(0, 2**40)), min_size=1, max_size=40).filter(
@@ -40,8 +40,9 @@ def expected(rows):
     return {pair: n for pair, n in total.items() if n}
 
 
-def counted(source, **options):
-    leaves = read_leaves(source, AXES, **options)
+def counted(source, *, random_source=None, **options):
+    spec = TableSpec(axes=AXES, **options)
+    leaves = read_leaves(source, spec, random_source=random_source)
     ends = (AREAS.codes(1).take(numbers).to_pylist() for numbers in leaves.areas)
     pairs = list(zip(*ends, strict=True))
     assert len(set(pairs)) == len(pairs)

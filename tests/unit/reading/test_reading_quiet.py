@@ -1,7 +1,7 @@
 """Nothing but results goes to standard output, however long reading takes."""
 
-from inftda.ingest.workspace import Workspace
 from inftda.publication.query import open_database
+from inftda.reading.workspace import Workspace
 
 SETTING = "SELECT current_setting('enable_progress_bar') AS bar"
 

@@ -13,10 +13,10 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
-from inftda.ingest.workspace import Workspace, quote
 from inftda.privacy.unit import PrivacyUnit
 from patience import PATIENCE
+from inftda.reading import TableSpec, read_leaves
+from inftda.reading.workspace import Workspace, quote
 
 TRIPS = {"origin": ["001"], "destination": ["002"]}
 
@@ -88,8 +88,8 @@ def test_more_rows_than_memory_holds_are_counted_by_spilling(tmp_path, monkeypat
     areas = Hierarchy.read({"area": codes})
 
     def read():
-        axes = [("origin", areas), ("destination", areas)]
-        return read_leaves(tmp_path / "trips.parquet", axes, memory_limit="40MB", threads=2)
+        spec = TableSpec(axes=(("origin", areas), ("destination", areas)))
+        return read_leaves(tmp_path / "trips.parquet", spec, memory_limit="40MB", threads=2)
 
     leaves = read()
     found = leaves.areas[0].astype(np.int64) * n_areas + leaves.areas[1]
@@ -118,9 +118,11 @@ def test_bounding_spills_as_well(tmp_path):
     # An aggregate that keeps the first two of each person in memory needs 80 MB and more.
     leaves = read_leaves(
         tmp_path / "trips.parquet",
-        [("origin", areas), ("destination", areas)],
-        person="who",
-        unit=PrivacyUnit("add-remove", trips=2),
+        TableSpec(
+            axes=(("origin", areas), ("destination", areas)),
+            person="who",
+            unit=PrivacyUnit("add-remove", trips=2),
+        ),
         memory_limit="60MB",
         threads=2,
     )
@@ -131,15 +133,16 @@ def test_memory_that_cannot_suffice_is_one_clear_error(tmp_path):
     codes = [f"{i:06d}" for i in range(100_000)]
     pq.write_table(pa.table({"origin": codes * 2}), tmp_path / "trips.parquet")
     areas = Hierarchy.read({"area": codes})
+    spec = TableSpec(axes=(("origin", areas),))
     with pytest.raises(IngestError, match=r"disk space ran out .* set TMPDIR"):
-        read_leaves(tmp_path / "trips.parquet", [("origin", areas)], memory_limit="2MB")
+        read_leaves(tmp_path / "trips.parquet", spec, memory_limit="2MB")
 
 
 ENDLESS = """
 import sys
 import pyarrow as pa
 from inftda.hierarchy import Hierarchy
-from inftda.ingest import read_leaves
+from inftda.reading import TableSpec, read_leaves
 
 batch = pa.record_batch({"town": ["001"] * 10_000})
 
@@ -152,7 +155,7 @@ def batches():
 towns = Hierarchy.read({"town": ["001"]})
 stream = pa.RecordBatchReader.from_batches(batch.schema, batches())
 try:
-    read_leaves(stream, [("town", towns)], spill_directory=sys.argv[1])
+    read_leaves(stream, TableSpec(axes=(("town", towns),)), spill_directory=sys.argv[1])
 except KeyboardInterrupt:
     print("interrupted")
 """

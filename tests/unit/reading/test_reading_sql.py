@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from inftda.errors import IngestError, MissingExtraError
-from inftda.ingest import SqlQuery, sql_query
+from inftda.reading import SqlQuery, sql_query
 
 #: No part of it, of three characters or more, may turn up anywhere.
 PASSWORD = "Zq7/Xw@9?Kj#Vp Yt%B"
@@ -90,7 +90,7 @@ def test_other_databases_are_refused(read):
 
 @pytest.mark.parametrize(
     ("address", "package"),
-    [("sqlite:///{}", "adbc-driver-sqlite"), ("postgresql://h/x", "adbc-driver-postgresql")],
+    [("postgresql://h/x", "adbc-driver-postgresql")],
 )
 def test_a_missing_driver_names_the_extra_that_brings_it(
     read, tmp_path, monkeypatch, address, package

@@ -1,0 +1,184 @@
+"""From a table to its leaves on a cluster: the SQL of `inftda.reading`, part by part.
+
+Spark reads the files, moves rows and adds up; what a row means is decided by the same SQL as
+on one machine, which executors run on their parts of the table. So equal seeds give equal
+leaves on both.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from inftda.engines.spark.leaves import SparkLeaves
+from inftda.engines.spark.parts import Batches, Made, Parts
+from inftda.engines.spark.session import Sent, sent
+from inftda.engines.spark.sources import SparkTable, open_table
+from inftda.errors import IngestError
+from inftda.leaves import MAX_TOTAL, Leaves, check_total
+from inftda.noise.entropy import RandomSource
+from inftda.reading import bounding
+from inftda.reading.flaws import Complaint, Flaw, first_flaw
+from inftda.reading.reader import read_leaves as read_here
+from inftda.reading.roles import choose_roles
+from inftda.reading.rows import Rows
+from inftda.reading.spec import TableSpec
+from inftda.reading.sql_query import SqlQuery
+from inftda.reading.workspace import Workspace
+
+
+def read_leaves(
+    session: SparkSession,
+    source: Any,
+    spec: TableSpec,
+    *,
+    random_source: RandomSource,
+    say: Callable[[str], object] | None = None,
+) -> SparkLeaves:
+    """Read trips or flows and count them per leaf; see `inftda.reading.read_leaves`.
+
+    Args:
+        session: where to read.
+        source: a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
+            reads them, the name of a table in Spark's catalogue, a `CsvFile`, or a table in
+            memory, which is read where it is: on the driver.
+        spec: what its columns mean.
+        random_source: where the choice of a person's trips comes from.
+        say: called with what a row was taken for, one trip or a count.
+
+    Raises:
+        IngestError: the source cannot be read as counts; the message says why.
+    """
+    if isinstance(source, SqlQuery):
+        raise IngestError(
+            "Spark cannot read trips from a SqlQuery; read the table with Spark (spark.read.jdbc) "
+            "and give the frame, or leave out the engine"
+        )
+    table = open_table(session, source)
+    if table is None:
+        return _ship(session, read_here(source, spec, random_source=random_source, say=say))
+    with Workspace(threads=1, can_spill=False) as workspace:
+        described = table.described(workspace)
+        roles = choose_roles(described, spec)
+        rows = Rows.of(described, roles, spec, workspace)
+    if say is not None:
+        say(roles.describe())
+    secret = "" if spec.person is None else bounding.draw_secret(random_source)
+    complaint = Complaint(label=table.label, spec=spec, count_name=roles.count_name)
+    reading = _Reading(table, table.select(roles.uses), rows, complaint)
+    with ExitStack() as stack:
+        # Kept as long as the leaves are: Spark reads again what an executor takes to its grave.
+        parts = stack.enter_context(sent(session, Parts(rows, spec.unit, secret)))
+        counted, total = reading.run(parts)
+        stack.callback(counted.unpersist)
+        return SparkLeaves(counted.where(F.col("n") > 0), total, stack.pop_all().close)
+
+
+def _ship(session: SparkSession, leaves: Leaves) -> SparkLeaves:
+    """Leaves of a table that was in the driver's memory."""
+    names = [f"area_{i}" for i in range(len(leaves.areas))]
+    table = pa.table([*leaves.areas, leaves.counts], names=[*names, "n"])
+    frame = session.createDataFrame(table).persist(StorageLevel.MEMORY_AND_DISK)
+    return SparkLeaves(frame, int(leaves.counts.sum()), frame.unpersist)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One table about to be read.
+
+    Attributes:
+        table: what it is.
+        raw: its columns in use, as Spark reads them.
+        rows: its rows in SQL.
+        complaint: what messages need.
+    """
+
+    table: SparkTable
+    raw: DataFrame
+    rows: Rows
+    complaint: Complaint
+
+    def run(self, parts: Sent[Parts]) -> tuple[DataFrame, int]:
+        """Trips per leaf, zeros included, kept by the executors and checked; and their sum."""
+        areas = self.rows.numbers
+        partial = self._bounded(parts) if self.rows.has_person else self._counted(parts)
+        counted = partial.groupBy(*areas).agg(F.try_sum("n").alias("n"))
+        counted = counted.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            summary = self.table.attempt(lambda: _summary(counted, areas[0]))
+            self._check(summary, parts)
+        except BaseException:
+            counted.unpersist()
+            raise
+        return counted, summary.total
+
+    @property
+    def _leaf_schema(self) -> str:
+        return ", ".join([*(f"{area} int" for area in self.rows.numbers), "n bigint"])
+
+    def _counted(self, parts: Sent[Parts]) -> DataFrame:
+        return _map(self.raw, parts, Parts.count, self._leaf_schema)
+
+    def _bounded(self, parts: Sent[Parts]) -> DataFrame:
+        personal = _map(self.raw, parts, Parts.gather, f"person string, {self._leaf_schema}")
+        # All rows of a person to one partition, one after the other.
+        personal = personal.repartition("person").sortWithinPartitions("person")
+        return _map(personal, parts, Parts.bound, self._leaf_schema)
+
+    def _check(self, summary: "_Summary", parts: Sent[Parts]) -> None:
+        self.complaint.check(summary.flaws)
+        if first_flaw(summary.flaws) is Flaw.UNPLACEABLE:
+            lost = _map(self.raw, parts, Parts.lost, "axis int, code string")
+            found = self.table.attempt(lost.collect)
+            said = self.rows.describe_lost((row["axis"], row["code"]) for row in found)
+            raise IngestError(self.complaint.unplaceable(summary.flaws[Flaw.UNPLACEABLE], said))
+        check_total(summary.total)
+        if not self.complaint.spec.may_be_empty:
+            if not summary.has_rows:
+                raise IngestError(self.complaint.no_rows())
+            if summary.total == 0:
+                raise IngestError(self.complaint.all_zero())
+
+
+def _map(
+    frame: DataFrame,
+    parts: Sent[Parts],
+    work: Callable[[Parts, Batches], Made],
+    schema: str,
+) -> DataFrame:
+    """What executors make of the rows of a frame."""
+
+    def on_executor(batches: Batches) -> Made:
+        return work(parts.value, batches)
+
+    return frame.mapInArrow(on_executor, schema)
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What the driver may know of the leaves before any noise: enough to refuse them.
+
+    Attributes:
+        flaws: number of rows of each flaw.
+        total: sum of all counts; just beyond the largest total if one is beyond 64 bits.
+        has_rows: whether there are any leaves, zeros included.
+    """
+
+    flaws: dict[int, int]
+    total: int
+    has_rows: bool
+
+
+def _summary(frame: DataFrame, first: str) -> _Summary:
+    flaw = F.greatest(-F.col(first), F.lit(0)).alias("flaw")
+    n = F.coalesce(F.col("n"), F.lit(MAX_TOTAL + 1)).cast("decimal(20,0)")
+    summed = frame.groupBy(flaw).agg(F.sum(n).alias("total")).collect()
+    found = {int(row["flaw"]): int(row["total"] or Decimal(0)) for row in summed}
+    has_rows = 0 in found
+    return _Summary(flaws=found, total=found.pop(0, 0), has_rows=has_rows)

@@ -1,0 +1,68 @@
+"""Leaves: how many trips there are at each finest combination of areas.
+
+This is the truth, as the paper's section 3 has it: one count per leaf of the tree, only the
+non-zero ones. Nothing here adds noise, so nothing of it may be published; it does not even
+print itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.errors import IngestError
+
+#: Sums at any level stay far from overflow, also after noise is added.
+MAX_TOTAL: Final = 2**60
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """The confidential leaf counts: one entry per leaf with trips, in any order.
+
+    Build them with `Leaves.of`, which checks the total.
+
+    Attributes:
+        areas: for each axis, int32 depth-first numbers of the finest areas.
+        counts: int64, all above zero; their sum is at most 2^60.
+    """
+
+    areas: tuple[NDArray[np.int32], ...]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, areas: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]) -> Self:
+        """Leaves without those that nobody travels.
+
+        Args:
+            areas: for each axis, int32 numbers of finest areas.
+            counts: int64, not negative; zeros are left out.
+
+        Raises:
+            IngestError: the total is beyond 2^60.
+        """
+        # Summed in halves: each half is exact in int64 whatever the counts are.
+        high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
+        check_total((high << 32) + low)
+        if counts.min(initial=1) == 0:
+            is_kept = counts > 0
+            areas, counts = [axis[is_kept] for axis in areas], counts[is_kept]
+        return cls(tuple(areas), counts)
+
+    def __repr__(self) -> str:
+        return f"Leaves({len(self.areas)} axes, confidential)"
+
+
+def check_total(total: int) -> None:
+    """Refuse more trips than sums of noisy counts leave room for.
+
+    Raises:
+        IngestError: there are more than 2^60.
+    """
+    if total > MAX_TOTAL:
+        raise IngestError(
+            "the total number of trips is beyond 2^60; check the count column, or split the table "
+            "into parts"
+        )

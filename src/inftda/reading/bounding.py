@@ -1,0 +1,137 @@
+# ruff: noqa: S608 - the SQL here is made of names that this package gives, never of input
+"""Contribution bounding: no person moves the counts by more than the privacy unit says.
+
+Bounding comes after rows are placed or dropped, so it applies to what is kept: a trip that is
+dropped must not push out one that could be counted, and one that is put into the outside area
+is a trip like any other.
+
+A person's trips are chosen uniformly at random. DuckDB's own random numbers are not secure,
+and fetching every person's rows into Python would not scale; so each trip of a person with
+more than m is given the rank of
+
+    first 128 bits of SHA-256(secret, areas, copy, person)
+
+and the m trips that come first are kept. The secret is 128 fresh bits from the secure source
+and is gone after the query. To anyone who does not know it, SHA-256 with a secret in front is
+a pseudorandom function: its values at different inputs are as good as independent uniform
+numbers, so every set of m trips of a person is equally likely (two trips of a person have
+the same value with odds below 2^-80). Numbering the copies of equal trips, from 0, makes all
+inputs different. No value of the hash ever leaves the query, so its extension property does no
+harm. The choice does not depend on the order of rows, nor on the trips of anybody else, so a
+seeded source repeats it, on one machine and on any number of them.
+
+Copies of a trip are written out one by one before they are ordered. Of a person with more
+than `MAX_COPIES` trips, each leaf's copies are first scaled down in proportion, to about that
+many in all and at least one. That changes which of this one person's trips are kept, never
+how many, so the guarantee stands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from inftda.leaves import MAX_TOTAL
+from inftda.reading.columns import MAX_INT64
+from inftda.reading.flaws import Flaw
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from inftda.noise.entropy import RandomSource
+    from inftda.privacy.unit import PrivacyUnit
+    from inftda.reading.workspace import Workspace
+
+#: Trips of one person that are written out one by one; more are scaled down to these.
+MAX_COPIES: Final = 1_000_000
+#: Label of the stream that the secret is taken from ("bound" in ASCII).
+STREAM_LABEL: Final = 0x626F756E64
+
+
+def draw_secret(source: RandomSource) -> str:
+    """128 fresh random bits as text, for one table."""
+    return source.stream(STREAM_LABEL).words(2).tobytes().hex()
+
+
+def gathered(placed: str, areas: Sequence[str], unit: PrivacyUnit) -> str:
+    """SQL for each person's trips between the same areas: `person`, areas and `n`.
+
+    Gathering what was gathered from parts of the table gives what is gathered from all of it.
+
+    Args:
+        placed: SQL for rows with `person`, the columns of `areas`, and `n` trips; rows with a
+            flaw have minus the flaw as first area and nobody as person.
+        areas: names of the area columns.
+        unit: who is protected; if trips are distinct, each counts once.
+    """
+    leaf = ", ".join(areas)
+    most = 1 if unit.distinct else MAX_INT64
+    trips = f"CASE WHEN {areas[0]} < 0 THEN sum(n) ELSE least(sum(n), {most}) END"
+    return (
+        f"SELECT person, {leaf}, CAST({trips} AS BIGINT) AS n FROM ({placed}) "
+        f"GROUP BY person, {leaf}"
+    )
+
+
+def fetch_bounded(
+    placed: str, areas: Sequence[str], *, workspace: Workspace, unit: PrivacyUnit, secret: str
+) -> pa.Table:
+    """Count trips per leaf, at most `unit.trips` of each person.
+
+    Args:
+        placed: as `gathered` takes it; all rows of a person or none.
+        areas: names of the area columns.
+        workspace: where they are.
+        unit: who is protected, and how many trips of each are kept.
+        secret: what the choice depends on besides a person's own trips.
+
+    Returns:
+        The columns of `areas` and `n`. Flawed rows are passed through; persons with another
+        number of trips than the unit says exactly are counted as `Flaw.INEXACT`.
+
+    Privacy:
+        Each person adds at most `unit.trips` to the sum of all counts, and to different
+        leaves if the unit is `distinct`; whether a trip is kept depends on the same person's
+        trips only, so bounding is 1-stable and costs no budget.
+    """
+    workspace.run(f"CREATE OR REPLACE TEMP TABLE personal AS {gathered(placed, areas, unit)}")
+    leaf = ", ".join(areas)
+    kept, parameters = _chosen(leaf, areas, unit.trips), [secret]
+    if unit.root_is_public:
+        kept, parameters = _exact(leaf, areas, unit.trips), []
+    total = f"CAST(least(sum(n), {MAX_TOTAL + 1}) AS BIGINT)"
+    sql = f"SELECT {leaf}, {total} AS n FROM ({kept}) GROUP BY {leaf}"
+    return workspace.fetch(sql, parameters)
+
+
+def _exact(leaf: str, areas: Sequence[str], trips: int) -> str:
+    """SQL for all trips, and the number of persons with another number of them."""
+    inexact = [f"{-Flaw.INEXACT:d}", *("0" for _ in areas[1:])]
+    return (
+        f"SELECT {leaf}, least(n, {trips:d}) AS n FROM personal WHERE person IS NOT NULL "
+        f"UNION ALL SELECT {leaf}, n FROM personal WHERE person IS NULL "
+        f"UNION ALL SELECT {', '.join(inexact)}, count(*) FROM (SELECT person FROM personal "
+        f"WHERE person IS NOT NULL GROUP BY person HAVING sum(n) <> {trips:d}) "
+        "HAVING count(*) > 0"
+    )
+
+
+def _chosen(leaf: str, areas: Sequence[str], most: int) -> str:
+    """SQL for the trips that are kept; its one parameter is the secret."""
+    limit = max(MAX_COPIES, most)
+    scaled = f"CAST((CAST(n AS HUGEINT) * {limit:d} + total - 1) // total AS BIGINT)"
+    copies = f"CASE WHEN total <= {limit:d} THEN n ELSE {scaled} END"
+    # The person comes last and all before it are numbers: different trips, different text.
+    text = ", ',', ".join(["?", *areas, "copy", "person"])
+    # As 32 hexadecimal digits: these sort like the number, which DuckDB 1 cannot make of them.
+    order = f"left(sha256(concat({text})), 32)"
+    return (
+        "WITH busy AS MATERIALIZED (SELECT person, sum(n) AS total FROM personal "
+        f"GROUP BY person HAVING sum(n) > {most:d}) "
+        f"SELECT {leaf}, n FROM personal ANTI JOIN busy USING (person) "
+        "UNION ALL "
+        f"SELECT {leaf}, 1 AS n FROM (SELECT person, {leaf}, unnest(range({copies})) AS copy "
+        "FROM personal JOIN busy USING (person)) "
+        f"QUALIFY row_number() OVER (PARTITION BY person ORDER BY {order}) <= {most:d}"
+    )

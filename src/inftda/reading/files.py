@@ -1,0 +1,229 @@
+"""Files of trips or flows on this machine: CSV and Parquet, alone, in folders, by wildcards."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inftda.errors import IngestError
+from inftda.reading import csv_file
+from inftda.reading.columns import Column
+from inftda.reading.csv_file import CsvFile
+from inftda.reading.sources import Input, Relation, Use, label_of, select_positions
+from inftda.reading.workspace import Workspace, quote
+from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def open_path(path: str | Path, workspace: Workspace) -> Input:
+    """What is at a path: a file, a folder or a glob of one kind of files.
+
+    Raises:
+        IngestError: it cannot be read.
+    """
+    files = _find_files(path)
+    if _kind(files[0]) == "parquet":
+        return _open_parquet(files, label_of(path), workspace)
+    return _open_csv(files, CsvFile(path))
+
+
+def open_csv(source: CsvFile) -> Input:
+    """As `open_path`, for what is said to be CSV.
+
+    Raises:
+        IngestError: it is something else, or cannot be read.
+    """
+    files = _find_files(source.path)
+    if _kind(files[0]) != "csv":
+        raise IngestError(
+            f"{label_of(source.path)} is Parquet, which needs no encoding; leave it out"
+        )
+    return _open_csv(files, source)
+
+
+def _open_csv(files: Sequence[Path], options: CsvFile) -> Input:
+    headers = [
+        csv_file.read_header(file, delimiter=options.delimiter, encoding=options.encoding)
+        for file in files
+    ]
+    names, delimiter = headers[0]
+    for file, header in zip(files, headers, strict=True):
+        if header != headers[0]:
+            raise IngestError(
+                f"{file.name!r} has another header than {files[0].name!r}; files that are read "
+                "as one table need the same columns in the same order"
+            )
+    relation = csv_file.relation(
+        [_escape(file) for file in files],
+        n_columns=len(names),
+        delimiter=delimiter,
+        encoding=options.encoding,
+    )
+    return Input(
+        label_of(options.path),
+        "csv",
+        tuple(names),
+        lambda uses: Relation(select_positions(uses, relation, len(names)), {}),
+        encoding=options.encoding,
+    )
+
+
+def _open_parquet(files: Sequence[Path], label: str, workspace: Workspace) -> Input:
+    def select(uses: Sequence[Use]) -> Relation:
+        groups = opened.attempt(lambda: _same_layouts(files, workspace))
+        return _join_layouts(groups, uses, workspace)
+
+    opened = Input(label, "parquet", (), select)
+    names = opened.attempt(lambda: _parquet_names(files[0], workspace))
+    return Input(label, "parquet", names, select)
+
+
+def _same_layouts(files: Sequence[Path], workspace: Workspace) -> list[list[Path]]:
+    """The files in groups that have the same columns of the same types, in order."""
+    if len(files) == 1:
+        return [list(files)]
+    schema = workspace.fetch(
+        "SELECT file_name, name, type, converted_type, logical_type, num_children, precision, "  # noqa: S608 - quoted
+        f"scale FROM parquet_schema({_listed(files)})"
+    )
+    layouts: dict[str, list[object]] = {}
+    for name, *node in zip(*(column.to_pylist() for column in schema.columns), strict=True):
+        layouts.setdefault(name, []).append(node)
+    groups: dict[str, list[Path]] = {}
+    for file in files:
+        layout = layouts.get(str(file), [str(file)])
+        groups.setdefault(repr((layout, _folder_names(file))), []).append(file)
+    return list(groups.values())
+
+
+def _join_layouts(
+    groups: Sequence[Sequence[Path]], uses: Sequence[Use], workspace: Workspace
+) -> Relation:
+    """SQL for all files; whole numbers of several widths take the widest.
+
+    Raises:
+        IngestError: the files differ in the kinds of the columns in use.
+    """
+    parts: list[str] = []
+    first: dict[str, Column] = {}
+    for files in groups:
+        names = _parquet_names(files[0], workspace)
+        here = [_found(use, names, files[0], groups[0][0]) for use in uses]
+        part = select_positions(here, _relation(files), len(names))
+        types = workspace.types(part)
+        for use, kind in zip(uses, types, strict=True):
+            column = Column(use.name, use.alias, kind)
+            before = first.setdefault(use.alias, column)
+            if column.kind != before.kind:
+                raise IngestError(
+                    f"{files[0].name!r} holds {kind} values in column {use.name!r} and "
+                    f"{groups[0][0].name!r} holds {before.type}; files that are read as one table "
+                    "need the same types: write them again, codes as text"
+                )
+        parts.append(part)
+    return Relation(" UNION ALL ".join(parts), {})
+
+
+def _found(use: Use, names: Sequence[str], file: Path, other: Path) -> Use:
+    """A column by its position in another file."""
+    found = [i for i, name in enumerate(names) if name == use.name]
+    if len(found) != 1:
+        raise IngestError(
+            f"{file.name!r} and {other.name!r} differ in their columns: one of them has no column "
+            f"{use.name!r}, or two of them; write them again"
+        )
+    return Use(found[0], use.name, use.alias, use.is_count)
+
+
+def _relation(files: Sequence[Path]) -> str:
+    return (
+        f"read_parquet({_listed(files)}, "
+        # Codes in folder names (origin=001) are text, too.
+        "hive_types_autocast = false, binary_as_string = true)"
+    )
+
+
+def _listed(files: Sequence[Path]) -> str:
+    return f"[{', '.join(quote(_escape(file)) for file in files)}]"
+
+
+def _parquet_names(file: Path, workspace: Workspace) -> tuple[str, ...]:
+    """Column names as they are written: those in the file, then those in folder names."""
+    schema = workspace.fetch(
+        f"SELECT name, num_children FROM parquet_schema({quote(_escape(file))})"  # noqa: S608 - quoted
+    ).to_pylist()
+    written = []
+    position = 1  # after the root
+    while position < len(schema):
+        written.append(schema[position]["name"])
+        position = _skip(schema, position)
+    return tuple(written) + workspace.names(f"FROM {_relation([file])}")[len(written) :]
+
+
+def _skip(schema: list[dict[str, int]], position: int) -> int:
+    """Position after a node of a depth-first schema and all that is nested in it."""
+    pending = 1
+    while pending:
+        pending += (schema[position]["num_children"] or 0) - 1
+        position += 1
+    return position
+
+
+def _folder_names(file: Path) -> list[str]:
+    """Columns in the names of folders: `origin` for origin=001."""
+    return [part.partition("=")[0] for part in file.parts[:-1] if "=" in part]
+
+
+def _find_files(path: str | Path) -> list[Path]:
+    """The files a path, folder or glob stands for: all of one kind, in order.
+
+    Raises:
+        IngestError: there is none, or they are of an unknown kind or of two kinds.
+    """
+    place = Path(path)
+    if place.is_file():
+        files = [place]
+    elif place.is_dir():
+        files = [file for file in sorted(place.rglob("*")) if _is_data(file, place)]
+    elif place.exists():
+        raise IngestError(
+            f"{str(path)!r} is a pipe or a device, and a table is read more than once; write it to "
+            "a file first"
+        )
+    else:
+        files = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute patterns
+        files = [file for file in files if file.is_file()]
+    if not files:
+        what = "no CSV or Parquet file in the folder" if place.is_dir() else "no file"
+        raise IngestError(f"there is {what} {str(path)!r}; check the path")
+    kinds = {_kind(file) for file in files}
+    if len(kinds) > 1:
+        raise IngestError(f"{str(path)!r} holds both CSV and Parquet files; keep one kind")
+    return files
+
+
+def _is_data(file: Path, folder: Path) -> bool:
+    """Whether a file in a folder is meant to be read: not hidden, not `_SUCCESS` and the like."""
+    is_hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    return not is_hidden and file.is_file() and _has_ending(file)
+
+
+def _has_ending(file: Path) -> bool:
+    return file.name.lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS)
+
+
+def _kind(file: Path) -> str:
+    if not _has_ending(file):
+        raise IngestError(
+            f"{file.name!r} has an unknown ending; use one of "
+            f"{', '.join(CSV_ENDINGS + PARQUET_ENDINGS)}"
+        )
+    return "parquet" if file.name.lower().endswith(PARQUET_ENDINGS) else "csv"
+
+
+def _escape(file: Path) -> str:
+    """A path as a DuckDB pattern that matches nothing but itself."""
+    return glob.escape(str(file))

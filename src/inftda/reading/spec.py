@@ -1,0 +1,108 @@
+"""What the columns of the confidential table mean, and how its rows are treated."""
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from inftda.errors import IngestError, PrivacyError
+from inftda.hierarchy import OUTSIDE, Hierarchy
+from inftda.privacy.unit import PrivacyUnit
+
+Unplaceable = Literal["error", "outside", "drop"]
+
+#: Take the column `count` if there is one, otherwise every row is one trip.
+AUTO: Final = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSpec:
+    """What to read from a table of trips or flows.
+
+    Attributes:
+        axes: the column of each axis and the hierarchy its codes come from. Codes are compared
+            as text; whole numbers are written out, so codes with leading zeros must be text.
+        count: the column that says how many trips a row stands for; None if every row is one
+            trip; "auto" takes the column `count` if there is one, and refuses a table with
+            another column that looks like counts.
+        person: the column that identifies persons; with it, contributions are bounded to what
+            `unit` says. Without it, the unit is the custodian's promise.
+        unit: who is protected; needed for `person` and for dropping rows.
+        unplaceable: what to do with rows whose code is missing or not in the hierarchy:
+            "error", "outside" (they go to the area `outside` of that axis), or "drop".
+        outside: code of that area; see `Hierarchy.with_outside`.
+
+    Raises:
+        IngestError: there is no axis, or no such way to treat unplaceable rows.
+        PrivacyError: the options would break the privacy promise.
+
+    Privacy:
+        Under `substitute` the number of trips is public, and dropping rows would change it,
+        so "drop" is refused. Distinct trips may coincide "outside", so without a person
+        column that says which to keep, a unit of several distinct trips is refused there.
+    """
+
+    axes: tuple[tuple[str, Hierarchy], ...]
+    count: str | None = AUTO
+    person: str | None = None
+    unit: PrivacyUnit | None = None
+    unplaceable: Unplaceable = "error"
+    outside: str = OUTSIDE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", tuple(self.axes))
+        if not self.axes:
+            raise IngestError(
+                "there is no axis to count by; give at least one column and hierarchy"
+            )
+        if self.unplaceable not in get_args(Unplaceable):
+            raise IngestError(
+                f"unplaceable must be one of {', '.join(get_args(Unplaceable))}, "
+                f"got {self.unplaceable!r}"
+            )
+        if self.person is not None and self.unit is None:
+            raise PrivacyError(
+                "a person column bounds contributions, but there is no privacy unit that says to "
+                "how many trips; give the unit, or leave out the person column"
+            )
+        if self.is_dropping and (self.unit is None or self.unit.is_substitute):
+            raise PrivacyError(
+                "rows that cannot be placed must not be dropped under neighbours 'substitute', "
+                "because that changes the number of trips, which is public; use "
+                "unplaceable='outside', or a privacy unit with neighbours 'add-remove'"
+            )
+        if self._merges_trips and self.unit is not None and self.unit.distinct:
+            raise PrivacyError(
+                "trips to different unknown places become the same trip to 'outside', but the "
+                "privacy unit says that nobody makes the same trip twice; leave out distinct, list "
+                "the places in the areas table, or give the person column, so that no one's trip "
+                "is kept twice"
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the axes."""
+        return [name for name, _ in self.axes]
+
+    @property
+    def is_dropping(self) -> bool:
+        """Whether rows that cannot be placed are left out."""
+        return self.unplaceable == "drop"
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a table without trips is read like any other."""
+        return may_be_empty(self.unit)
+
+    @property
+    def _merges_trips(self) -> bool:
+        has_several = self.unit is not None and self.unit.trips > 1
+        return self.unplaceable == "outside" and self.person is None and has_several
+
+
+def may_be_empty(unit: PrivacyUnit | None) -> bool:
+    """Whether a table without trips is released like any other.
+
+    Privacy:
+        Unless the total is public, an empty table has neighbours that are not empty, and an
+        error would tell them apart.
+    """
+    return unit is not None and not unit.root_is_public
