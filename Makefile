@@ -9,8 +9,8 @@ LOWEST_PYTHON ?= $(shell for p in python3.11 python3.12 $(PYTHON); do $$p -c "" 
 LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_compiled.py \
   tests/unit/test_counts.py tests/unit/ingest/test_ingest_csv.py \
   tests/cli/test_query_and_verify.py tests/cli/test_plan.py
-# Tests run on all cores; PYTEST_ARGS adds to this.
-PYTEST := $(BIN)/python -m pytest -n auto
+# Tests run on all cores, those that share a server or a browser on one; PYTEST_ARGS adds to this.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 # The linter of the pages' JavaScript.
 OXLINT := oxlint@1.89.0
 # Public data sets for benchmarks, if you have them; made-up countries of their size otherwise.

@@ -36,8 +36,10 @@ def site(tmp_path_factory):
 
 
 def test_every_page_is_built(site):
+    sources = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
     pages = {
-        path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")
+        path.with_name("index") if path.name == "README.md" else path.with_suffix("")
+        for path in sources
     }
     built = {path.relative_to(site).with_suffix("") for path in site.rglob("*.html")}
     assert pages <= built

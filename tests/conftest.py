@@ -1,0 +1,73 @@
+"""Two tiers: which tests `make test` leaves out, and which must share a process.
+
+Said here once, by folder and by fixture, so that single tests need not say it. `make test-all`
+runs everything.
+"""
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+#: Tests that draw very often, try very many cases, start processes, Java or a browser: folder,
+#: file or test.
+SLOW = (
+    "audit/",
+    "bad_input/test_bad_output.py::test_a_limit_on_file_size_is_the_machines_fault",
+    "bad_input/test_bad_output.py::test_a_process_of_its_own_says_the_same",
+    "browser/",
+    "cli/test_release_command.py::test_a_release_does_not_wait_for_pandas",
+    "cli/test_release_command.py::test_an_interrupted_release_leaves_nothing",
+    "crash/",
+    "docs/",
+    "leaks/test_spark_leaks.py",
+    "privacy/",
+    "statistical/",
+)
+#: What takes seconds to set up: Java, a database server, a release under watch.
+SLOW_FIXTURES = frozenset({"server", "spark", "watched"})
+#: What is fast all the same, or the least that must be seen of something slow: file and test.
+#: With these, a fast run passes every module of the product.
+FAST = (
+    "audit/test_audit_evidence.py::",
+    "audit/test_audit_faults.py::test_a_plan_refuses_rho_divided_over_too_few_levels",
+    "audit/test_audit_faults.py::test_noise_with_a_variance_three_percent_off",
+    "crash/test_killed_releases.py::test_an_old_release_whose_replacement_was_cut_off",
+    "docs/test_documents.py::test_a_page_does_what_it_says[README.md]",
+    "docs/test_version.py::",
+    "engines/test_both_engines.py::test_a_noised_total_is_what_the_leaves_sum_to[spark]",
+    "privacy/test_exact_small_trees.py::test_a_release_of_two_leaves_gives_away_all",
+    "privacy/test_exact_small_trees.py::test_no_pair_of_neighbours_is_further_apart_than_promised"
+    "[two leaves, 1 others",
+    "privacy/test_exact_small_trees.py::test_the_noise_of_every_level_costs_exactly_its_rho",
+    "privacy/test_exact_small_trees.py::test_the_sensitivity_of_the_paper_is_seen",
+    "statistical/test_chisquare.py::",
+    "statistical/test_fairness.py::",
+    "statistical/test_samplers.py::test_gaussian_draws_have_their_exact_probabilities",
+)
+#: Folders whose tests share something that takes long to start: each is run by one process.
+GROUPS = {"browser": "browser", "crash": "crash", "integration": "server"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(config, items):
+    unused = set(FAST)
+    for item in items:
+        path = item.path.relative_to(HERE)
+        name = f"{path.as_posix()}::{item.name}"
+        if group := GROUPS.get(path.parts[0]):
+            item.add_marker(pytest.mark.xdist_group(group))
+        if matches := [start for start in FAST if name.startswith(start)]:
+            unused -= {*matches}
+        elif name.startswith(SLOW) or takes_long_to_set_up(item):
+            item.add_marker(pytest.mark.slow)
+    if unused and config.args == config.getini("testpaths"):
+        raise pytest.UsageError(f"tests/conftest.py names tests that are not there: {unused}")
+
+
+def takes_long_to_set_up(item):
+    if SLOW_FIXTURES & {*item.fixturenames}:
+        return True
+    call = getattr(item, "callspec", None)
+    return call is not None and call.params.get("engine") == "spark"
