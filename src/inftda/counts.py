@@ -1,11 +1,12 @@
-"""The truth: non-zero leaf counts in tree order, and the same summed up at every level.
+"""Counts: non-zero leaf counts in tree order, and the same summed up at every level.
 
 In tree order (the order of the refinement path) every node of every level is a contiguous
 run, so a level's true counts are run sums and the true children of a node are one slice.
 Memory follows the number of non-zero leaves; nothing of size areas x areas is ever built.
 
-This is the only module that holds the truth. Nothing of it may leave except through a
-mechanism or a comparison that is marked confidential.
+Counts are the truth, unless a comparison makes them of a release to hold it against the truth.
+Nothing of the truth may leave except through a mechanism or a comparison that is marked
+confidential.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import kernel
-from inftda.errors import IngestError
+from inftda.leaves import Leaves
 from inftda.threads import available_cores, map_in_order
 from inftda.tree import Tree, TreeLevel
 from inftda.tree_order import (
@@ -29,10 +30,6 @@ from inftda.tree_order import (
     digits_below_cut,
     sort_stretches_kernel,
 )
-
-#: Sums at any level stay far from overflow, also after noise is added.
-MAX_TOTAL = 2**60
-
 
 @dataclass(frozen=True, repr=False)
 class LevelCounts:
@@ -56,21 +53,31 @@ class LevelCounts:
 
 @dataclass(frozen=True, repr=False)
 class Counts:
-    """True counts of a tree (or of the part of it below some nodes of one level).
+    """Counts of a tree, level by level.
 
     Attributes:
         tree: the public tree.
-        top: level of the nodes that `levels` start below; the root by default.
-        roots: area numbers of the true nodes of level `top`, one array per axis.
-        root_count: int64, the count of each of these nodes.
-        levels: the splitting levels below `top`, coarse to fine.
+        total: number of trips.
+        levels: the splitting levels, coarse to fine.
     """
 
     tree: Tree
-    top: TreeLevel
-    roots: tuple[NDArray[np.int32], ...]
-    root_count: NDArray[np.int64]
+    total: int
     levels: tuple[LevelCounts, ...]
+
+    @classmethod
+    def of(cls, tree: Tree, leaves: Leaves, *, threads: int | None = None) -> "Counts":
+        """Sort leaves in tree order and sum them up level by level.
+
+        Args:
+            tree: the public tree.
+            leaves: they may repeat.
+            threads: how many to sort on, at least 1; all cores by default.
+        """
+        layout = Layout.of(tree)
+        keys = layout.keys(leaves.areas)
+        levels = _sum_up(layout, keys, leaves.counts, threads or available_cores())
+        return cls(tree, int(leaves.counts.sum()), tuple(levels))
 
     @classmethod
     def from_leaves(
@@ -79,47 +86,26 @@ class Counts:
         areas: Sequence[NDArray[np.int32]],
         counts: NDArray[np.int64],
         *,
-        top: int = 0,
         threads: int | None = None,
     ) -> "Counts":
-        """Sort leaves in tree order and sum them up level by level.
-
-        Args:
-            tree: the public tree.
-            areas: for each axis, int32 numbers of finest areas; leaves may repeat.
-            counts: int64, non-negative; zeros are dropped.
-            top: level of the tree to sum up to.
-            threads: how many to sort on, at least 1; all cores by default.
+        """The same from plain arrays; see `Leaves.of`.
 
         Raises:
             IngestError: the total is beyond 2^60.
         """
-        _check_total(counts)
-        layout = Layout.of(tree)
-        is_kept = counts != 0
-        if not is_kept.all():
-            areas, counts = [axis[is_kept] for axis in areas], counts[is_kept]
-        levels, keys, root_count = _sum_up(
-            layout, layout.keys(areas), counts, top, threads or available_cores()
-        )
-        return cls(tree, tree.levels[top], layout.areas(keys, top), root_count, tuple(levels))
+        return cls.of(tree, Leaves.of(areas, counts), threads=threads)
 
     def __repr__(self) -> str:
         return f"Counts({len(self.tree.axes)} axes, confidential)"
 
-    @property
-    def total(self) -> int:
-        """Number of trips."""
-        return int(self.root_count.sum())
-
     def level(self, level: TreeLevel) -> LevelCounts:
-        """The true nodes of one splitting level."""
+        """The non-zero nodes of one splitting level."""
         return next(counts for counts in self.levels if counts.level.index == level.index)
 
     @property
     def n_leaves(self) -> int:
         """Number of non-zero leaves."""
-        return len(self.levels[-1].count) if self.levels else len(self.root_count)
+        return len(self.leaves[1])
 
     @cached_property
     def leaves(self) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
@@ -127,22 +113,16 @@ class Counts:
         return self.nodes(len(self.levels))
 
     def nodes(self, n_levels: int) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
-        """Area numbers and counts of the true nodes after the first `n_levels` of `levels`."""
-        areas = list(self.roots)
-        count = self.root_count
+        """Area numbers and counts of the non-zero nodes after the first `n_levels` of `levels`."""
+        n = int(self.total > 0)
+        areas = [np.zeros(n, np.int32) for _ in self.tree.axes]
+        count = np.full(n, self.total, np.int64)
         for level in self.levels[:n_levels]:
             areas = [np.repeat(axis, np.diff(level.offsets)) for axis in areas]
             axis = level.level.axis
             areas[axis] = level.level.child_offsets[areas[axis]] + level.ordinal
             count = level.count
         return tuple(areas), count
-
-
-def _check_total(counts: NDArray[np.int64]) -> None:
-    # Summed in halves: each half is exact in int64 whatever the counts are.
-    high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
-    if (high << 32) + low > MAX_TOTAL:
-        raise IngestError("the total number of trips is beyond 2^60; split the table into parts")
 
 
 #: Fewer leaves than this are not worth a second thread.
@@ -161,15 +141,15 @@ class _Sums:
 
 
 def _sum_up(
-    layout: Layout, keys: Keys, counts: NDArray[np.int64], top: int, threads: int
-) -> tuple[list[LevelCounts], Keys, NDArray[np.int64]]:
-    """Levels from coarse to fine; also the keys and counts of the nodes of level `top`.
+    layout: Layout, keys: Keys, counts: NDArray[np.int64], threads: int
+) -> list[LevelCounts]:
+    """Levels from coarse to fine.
 
     Leaves are dealt out by the top bits of their keys. Parts of them are then sorted and
     summed up on their own, on all threads, as far as nodes do not straddle two parts.
     """
     dealt = deal_out(layout, keys, counts)
-    places = [p for p in range(len(layout.levels)) if layout.levels[p].index > top][::-1]
+    places = list(range(len(layout.levels)))[::-1]
     inside = [place for place in places if layout.is_below_cut(place)]
     threads = threads if len(counts) > FEW else 1
     work = _PartWork(layout, dealt, inside)
@@ -184,7 +164,7 @@ def _sum_up(
     keys = np.concatenate([part.keys for part in parts], axis=1)
     counts = np.concatenate([part.counts for part in parts])
     above = _sum_levels(layout, keys, counts, 0, len(counts), places[len(inside) :])
-    return (below + above.levels)[::-1], above.keys, above.counts
+    return (below + above.levels)[::-1]
 
 
 def _parts(ends: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:

@@ -94,21 +94,6 @@ class Layout:
             table[word] |= of_leaf.astype(np.uint64) << np.uint64(shift)
         return table
 
-    def ordinal(self, words: NDArray[np.uint64], level: int) -> NDArray[np.int32]:
-        """int32: the ordinal of one level (by its place in `levels`) in each key."""
-        mask = np.uint64((1 << self.bits[level]) - 1)
-        row: NDArray[np.uint64] = words[self.word[level]]
-        return ((row >> np.uint64(self.shift[level])) & mask).astype(np.int32)
-
-    def areas(self, words: NDArray[np.uint64], top: int) -> tuple[NDArray[np.int32], ...]:
-        """Area numbers on each axis of the nodes of tree level `top` that the keys lie in."""
-        areas = [np.zeros(words.shape[1], np.int32) for _ in self.tree.axes]
-        for place, level in enumerate(self.levels):
-            if level.index <= top:
-                axis = level.axis
-                areas[axis] = level.child_offsets[areas[axis]] + self.ordinal(words, place)
-        return tuple(areas)
-
 
 class Dealt(NamedTuple):
     """Leaves ordered by the top bits of their keys.

@@ -31,9 +31,9 @@ from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.lab.baselines.stability_plan import make_stability_plan
-from inftda.mechanisms.base import Setting
+from inftda.mechanisms.base import Setting, no_progress
 from inftda.mechanisms.catalogue import mechanism_named
-from inftda.mechanisms.topdown import Nodes
+from inftda.mechanisms.step import Nodes
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
@@ -360,7 +360,6 @@ def many_releases(shape, table, mechanism, n):
             *(np.tile(axis, n).astype(np.int32) for axis in areas),
         ),
         np.tile(table, n),
-        top=1,
     )
     plan = make_plan(tree, PrivacyUnit(), rho=Fraction(3))
     spending = plan.spending()
@@ -371,10 +370,12 @@ def many_releases(shape, table, mechanism, n):
     nodes = Nodes((first, *whole), np.full(n, sum(table)), np.arange(n))
     cells = np.zeros((n, len(table)), np.int64)
     place = {leaf: number for number, leaf in enumerate(zip(*areas, strict=True))}
-    for flows in mechanism_named(mechanism).refine(nodes, counts, setting):
-        copy, *rest = flows.areas
-        leaf = [place[key] for key in zip(*(axis.tolist() for axis in rest), strict=True)]
-        cells[copy, leaf] = flows.value
+    for level in tree.splitting_levels[1:]:
+        step = mechanism_named(mechanism).step_to(level, setting)
+        nodes = setting.engine.step(nodes, counts, step, no_progress)
+    copy, *rest = nodes.areas
+    leaf = [place[key] for key in zip(*(axis.tolist() for axis in rest), strict=True)]
+    cells[copy, leaf] = nodes.value
     # The plan without the level of copies, numbered as in the tree of one.
     below = tuple(replace(level, index=level.index - 1) for level in plan.levels[1:])
     return cells, replace(plan, levels=below)

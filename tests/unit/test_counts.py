@@ -90,7 +90,7 @@ def test_a_small_table_counted_by_hand():
         [3, 7, 2],  # N > 1, S > 2, N > 3
         [3, 7, 2],  # 1 > 1, 3 > 2, 1 > 3
     ]
-    assert [level.start.tolist() for level in counts.levels] == [
+    assert [level.offsets.tolist() for level in counts.levels] == [
         [0, 2],
         [0, 2, 3],
         [0, 1, 2, 3],
@@ -135,39 +135,16 @@ def test_ordinals_and_slices_of_every_level_are_those_of_the_twin(name):
         paths = [path for path, _ in expected[index]]
         parents = [path for path, _ in expected[index - 1]]
         of_parent = [[p for p in paths if p[:-1] == parent] for parent in parents]
-        assert np.diff(level.start).tolist() == [len(children) for children in of_parent]
-        assert level.start[0] == 0
+        assert np.diff(level.offsets).tolist() == [len(children) for children in of_parent]
+        assert level.offsets[0] == 0
         assert level.ordinal.tolist() == [child_ordinal(tree, index, path) for path in paths]
-
-
-@pytest.mark.parametrize("name", TREES)
-def test_a_part_of_the_tree_has_the_nodes_of_its_top_level_as_roots(name):
-    tree = TREES[name]
-    areas, value = random_leaves(tree, 50, seed=2)
-    whole = Counts.from_leaves(tree, areas, value)
-    expected = true_nodes(tree, areas, value)
-    for top in range(len(tree.levels)):
-        part = Counts.from_leaves(tree, areas, value, top=top)
-        assert part.top == tree.levels[top]
-        assert read_nodes(tree, top, (part.roots, part.root_count)) == expected[top]
-        below = [level for level in whole.levels if level.level.index > top]
-        assert len(part.levels) == len(below)
-        for mine, theirs in zip(part.levels, below, strict=True):
-            assert mine.level == theirs.level
-            np.testing.assert_array_equal(mine.start, theirs.start)
-            np.testing.assert_array_equal(mine.ordinal, theirs.ordinal)
-            np.testing.assert_array_equal(mine.count, theirs.count)
-        assert read_nodes(tree, len(tree.steps), part.leaves) == expected[-1]
-        assert part.total == value.sum()
 
 
 def test_arrays_have_the_promised_types():
     tree = TREES["two words"]
-    counts = Counts.from_leaves(tree, *random_leaves(tree, 20), top=2)
-    assert counts.root_count.dtype == np.int64
-    assert {axis.dtype for axis in counts.roots} == {np.dtype(np.int32)}
+    counts = Counts.from_leaves(tree, *random_leaves(tree, 20))
     for level in counts.levels:
-        types = (level.start.dtype, level.ordinal.dtype, level.count.dtype)
+        types = (level.offsets.dtype, level.ordinal.dtype, level.count.dtype)
         assert types == (np.int64, np.int32, np.int64)
 
 
@@ -197,14 +174,14 @@ def test_nothing_travelled_is_no_node_at_all():
         counts = Counts.from_leaves(tree, areas, np.zeros(n, np.int64))
         assert (counts.total, counts.n_leaves) == (0, 0)
         assert len(counts.levels) == tree.depth
-        assert [level.start.tolist() for level in counts.levels] == [[0]] * tree.depth
+        assert [level.offsets.tolist() for level in counts.levels] == [[0]] * tree.depth
 
 
 def test_a_tree_that_never_splits_has_its_root_only():
     areas = [np.zeros(3, np.int32)] * 2
     counts = Counts.from_leaves(Tree.destination_first(ONE), areas, np.array([1, 0, 4]))
     assert counts.levels == ()
-    assert (counts.total, counts.n_leaves, counts.root_count.tolist()) == (5, 1, [5])
+    assert (counts.total, counts.n_leaves) == (5, 1)
     assert [axis.tolist() for axis in counts.leaves[0]] == [[0], [0]]
 
 
@@ -236,7 +213,7 @@ def test_memory_follows_the_leaves_and_not_the_pairs_of_areas():
     areas = Hierarchy.read({"town": np.arange(100_000).astype(str)})
     tree = Tree.destination_first(areas)  # 10^10 pairs, 80 GB as a dense table
     leaves = [np.arange(100_000, dtype=np.int32)] * 2
-    tracemalloc.start()
+    tracemalloc.offsets()
     counts = Counts.from_leaves(tree, leaves, np.ones(100_000, np.int64))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

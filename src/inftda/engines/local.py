@@ -62,16 +62,15 @@ class LocalEngine:
             InftdaError: it cannot be read as counts, or must not be read that way.
         """
         leaves = read_leaves(table, spec, random_source=source, say=say, threads=self.threads)
-        return Counts.from_leaves(tree, leaves.areas, leaves.counts, threads=self.threads)
+        return Counts.of(tree, leaves, threads=self.threads)
 
     def root(self, truth: Counts, value: int) -> Nodes:
         """The root; nothing at all if its released count is 0."""
         n = int(value > 0)
-        is_true = len(truth.root_count) > 0
         return Nodes(
             tuple(np.zeros(n, np.int32) for _ in truth.tree.axes),
             np.full(n, value, np.int64),
-            np.full(n, 0 if is_true else -1, np.int64),
+            np.full(n, 0 if truth.total else -1, np.int64),
         )
 
     def step(self, parents: Nodes, truth: Counts, step: LevelStep, progress: Progress) -> Nodes:

@@ -108,7 +108,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     unit = PrivacyUnit("add-remove", 1) if is_free else None
     spec = TableSpec(axes=axes, count=count, unplaceable=policy, unit=unit)
     leaves = read_leaves(flows, spec, say=say)
-    truth = Counts.from_leaves(release.tree, leaves.areas, leaves.counts)
+    truth = Counts.of(release.tree, leaves)
     if promised.root_is_public and release.manifest.description.is_top_down:
         _check_total(truth, release, promised)
     return truth

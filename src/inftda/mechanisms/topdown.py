@@ -21,7 +21,7 @@ from inftda.mechanisms.step import ITEM_CHILDREN, LevelStep
 from inftda.optimize.segments import Optimizer, optimize_intopt
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
-from inftda.tree import Tree
+from inftda.tree import Tree, TreeLevel
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,20 @@ class TopDown:
         """Released leaves."""
         nodes = setting.engine.root(truth, release_total(truth.total, setting))
         for level in truth.tree.splitting_levels:
-            step = LevelStep(
-                level=level,
-                sampler=setting.make_sampler(setting.spending.charge(level.index).sigma2),
-                optimize=self.optimize,
-                source=setting.source,
-                item_children=self.item_children,
-            )
+            step = self.step_to(level, setting)
             nodes = setting.engine.step(nodes, truth, step, setting.progress)
         setting.spending.finish()
         yield nodes
+
+    def step_to(self, level: TreeLevel, setting: Setting[AnyTruth, AnyNodes]) -> LevelStep:
+        """The step to a level, charged."""
+        return LevelStep(
+            level=level,
+            sampler=setting.make_sampler(setting.spending.charge(level.index).sigma2),
+            optimize=self.optimize,
+            source=setting.source,
+            item_children=self.item_children,
+        )
 
 
 #: The mechanism of this package.

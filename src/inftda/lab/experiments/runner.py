@@ -166,7 +166,7 @@ def load_counts(dataset: DataSet) -> Counts:
     tree = Tree.destination_first(areas)
     spec = TableSpec(axes=(("origin", areas), ("destination", areas)))
     leaves = read_leaves(str(dataset.flows), spec)
-    return Counts.from_leaves(tree, leaves.areas, leaves.counts)
+    return Counts.of(tree, leaves)
 
 
 def run_cell(cell: Cell, spec: Spec, truth: Counts) -> pa.Table:
