@@ -25,7 +25,6 @@ from inftda.counts import Counts, LevelCounts
 from inftda.mechanisms.base import Flows, Setting
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import Optimizer, Survivors, check_status, optimize_intopt
-from inftda.optimize.selection import GATHER_ROOM
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
@@ -36,11 +35,6 @@ BLOCK_DRAWS = 1 << 19
 
 #: Draws in a block, at least, unless a level has fewer.
 FEWEST_DRAWS: Final = 1 << 16
-
-#: Children written at a time: few parents keep more, and to write some too many, which the
-#: next parent overwrites, is quicker than to find out how many there are. As many may be read
-#: behind the last survivor.
-BATCH: Final = GATHER_ROOM
 
 
 @dataclass(frozen=True)
@@ -217,16 +211,16 @@ class _Division:
 
     def _children(self, first: int, last: int, survivors: Survivors) -> Nodes:
         """Surviving children of the parents from `first` up to `last` as nodes."""
-        place, count, kept = survivors
-        n = int(kept[-1])
+        index, count, offsets = survivors
+        n = int(offsets[-1])
         parents = tuple(area[first:last] for area in self.nodes.areas)
-        areas = tuple(np.empty(n + BATCH, np.int32) for _ in parents)
-        child_areas_kernel(parents, self.axis, self.child_start, kept, place, areas)
+        areas = tuple(np.empty(n, np.int32) for _ in parents)
+        child_areas_kernel(parents, self.axis, self.child_start, offsets, index, areas)
         truth = np.empty(0 if self.are_leaves else n, np.int64)
         if not self.are_leaves:
             true_parents = self.nodes.truth[first:last]
-            find_truth_kernel(true_parents, kept, place, *self.true_children[:2], truth)
-        return Nodes(tuple(area[:n] for area in areas), count[:n].copy(), truth)
+            find_truth_kernel(true_parents, offsets, index, *self.true_children[:2], truth)
+        return Nodes(areas, count[:n].copy(), truth)
 
 
 class _Scratch(NamedTuple):
@@ -309,8 +303,8 @@ def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     parents: tuple[NDArray[np.int32], ...],
     refined: int,
     child_start: NDArray[np.int32],
-    kept: NDArray[np.int64],
-    place: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int32],
     out: tuple[NDArray[np.int32], ...],
 ) -> None:
     """Areas of surviving children: on one axis their own, on the others their parents'.
@@ -319,28 +313,23 @@ def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         parents: int32[parents] for every axis, area of each parent.
         refined: the axis on which children differ.
         child_start: int32[areas + 1], first child of each area on that axis.
-        kept: int64[parents + 1], slices of the next.
-        place: int32, place of each surviving child among all children of its parent; BATCH
-            more may be read.
-        out: int32 for every axis, written; with room for BATCH more.
+        offsets: int64[parents + 1], slices of the next.
+        index: int32, index of each surviving child among all children of its parent.
+        out: int32 for every axis, written.
     """
     for axis in range(len(parents)):
         areas, children = parents[axis], out[axis]
-        step = np.int32(axis == refined)
-        for i in range(np.uint64(areas.size)):
+        for i in range(areas.size):
             first = child_start[areas[i]] if axis == refined else areas[i]
-            child = np.uint64(kept[i])
-            while child < np.uint64(kept[i + np.uint64(1)]):
-                for k in range(np.uint64(BATCH)):
-                    children[child + k] = first + step * place[child + k]
-                child += np.uint64(BATCH)
+            for child in range(offsets[i], offsets[i + 1]):
+                children[child] = first + index[child] if axis == refined else first
 
 
 @kernel
 def find_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     truth: NDArray[np.int64],
-    kept: NDArray[np.int64],
-    place: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int32],
     true_start: NDArray[np.int64],
     true_ordinal: NDArray[np.int32],
     out: NDArray[np.int64],
@@ -349,8 +338,8 @@ def find_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
     Args:
         truth: int64[parents], place among the true parents or -1.
-        kept: int64[parents + 1], slices of the next.
-        place: int32, place of each surviving child among all children of its parent.
+        offsets: int64[parents + 1], slices of the next.
+        index: int32, index of each surviving child among all children of its parent.
         true_start: int64[true parents + 1], slices of the next.
         true_ordinal: int32, ascending within a slice.
         out: int64, written: place among the true children or -1.
@@ -359,8 +348,8 @@ def find_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         true_child = end = 0
         if truth[parent] >= 0:
             true_child, end = true_start[truth[parent]], true_start[truth[parent] + 1]
-        for child in range(kept[parent], kept[parent + 1]):
-            while true_child < end and true_ordinal[true_child] < place[child]:
+        for child in range(offsets[parent], offsets[parent + 1]):
+            while true_child < end and true_ordinal[true_child] < index[child]:
                 true_child += 1
-            is_true = true_child < end and true_ordinal[true_child] == place[child]
+            is_true = true_child < end and true_ordinal[true_child] == index[child]
             out[child] = true_child if is_true else -1

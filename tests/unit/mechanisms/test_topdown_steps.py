@@ -12,7 +12,6 @@ from inftda.hierarchy import Hierarchy
 from inftda.mechanisms import topdown
 from inftda.mechanisms.catalogue import MECHANISMS, mechanism_named
 from inftda.mechanisms.topdown import (
-    BATCH,
     TopDown,
     add_truth_kernel,
     child_areas_kernel,
@@ -73,8 +72,8 @@ def random_step(seed):
         "true_start": slices([len(c) for c in children]),
         "true_ordinal": np.concatenate(children).astype(np.int32),
         "x": random.integers(-5, 9, draws.sum()),
-        "kept": slices([len(c) for c in surviving]),
-        "place": np.concatenate(surviving).astype(np.int32),
+        "offsets": slices([len(c) for c in surviving]),
+        "index": np.concatenate(surviving).astype(np.int32),
     }
 
 
@@ -121,14 +120,12 @@ def test_children_are_in_areas_of_their_own_on_one_axis_and_their_parents_on_oth
     step, random = random_step(seed), np.random.default_rng(seed)
     child_start = slices(random.integers(1, 50, 1000)).astype(np.int32)
     areas = tuple(random.integers(0, 1000, 30).astype(np.int32) for _ in range(n_axes))
-    n = len(step["place"])
-    place = np.concatenate([step["place"], np.full(BATCH, 77, np.int32)])
     for refined in range(n_axes):
-        out = tuple(np.full(n + BATCH, -7, np.int32) for _ in areas)
-        child_areas_kernel(areas, refined, child_start, step["kept"], place, out)
-        of_parents = [np.repeat(area, np.diff(step["kept"])) for area in areas]
-        of_parents[refined] = child_start[of_parents[refined]] + step["place"]
-        assert [area[:n].tolist() for area in out] == [area.tolist() for area in of_parents]
+        out = tuple(np.full(len(step["index"]), -7, np.int32) for _ in areas)
+        child_areas_kernel(areas, refined, child_start, step["offsets"], step["index"], out)
+        of_parents = [np.repeat(area, np.diff(step["offsets"])) for area in areas]
+        of_parents[refined] = child_start[of_parents[refined]] + step["index"]
+        assert [area.tolist() for area in out] == [area.tolist() for area in of_parents]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -140,11 +137,16 @@ def test_children_are_found_among_the_true_ones_where_their_twin_finds_them(seed
         if place >= 0:
             span = range(*step["true_start"][place : place + 2].tolist())
             true = {int(step["true_ordinal"][child]): child for child in span}
-        kept = slice(*step["kept"][parent : parent + 2])
-        expected += [true.get(ordinal, -1) for ordinal in step["place"][kept].tolist()]
-    found = np.full(len(step["place"]), -7)
+        kept = slice(*step["offsets"][parent : parent + 2])
+        expected += [true.get(ordinal, -1) for ordinal in step["index"][kept].tolist()]
+    found = np.full(len(step["index"]), -7)
     find_truth_kernel(
-        step["truth"], step["kept"], step["place"], step["true_start"], step["true_ordinal"], found
+        step["truth"],
+        step["offsets"],
+        step["index"],
+        step["true_start"],
+        step["true_ordinal"],
+        found,
     )
     assert found.tolist() == expected
 
@@ -166,16 +168,16 @@ def outcome(optimize, x, start, total, seeds):
     survivors = Survivors.of(len(x) + len(total)).for_vectors(len(total))
     for array in survivors:
         array[:] = -7
-    place, value, kept = survivors
+    index, value, offsets = survivors
     status = optimize(x.copy(), start, total, seeds, survivors)
     if status:
         return status, []
     found = []
-    for size, low, high in zip(np.diff(start), kept[:-1], kept[1:], strict=True):
+    for size, low, high in zip(np.diff(start), offsets[:-1], offsets[1:], strict=True):
         vector = np.zeros(max(1, size), np.int64)  # an empty vector stands for an only child
-        vector[place[low:high]] = value[low:high]
+        vector[index[low:high]] = value[low:high]
         assert (value[low:high] > 0).all()
-        assert (np.diff(place[low:high]) > 0).all()
+        assert (np.diff(index[low:high]) > 0).all()
         found.append(vector.tolist())
     return status, found
 

@@ -27,7 +27,7 @@ def off_by_one(_x, total, _seed, *rest):
 
 @pytest.mark.parametrize(
     ("kernel", "n_broken"),
-    [("chebyshev_kernel", 3), ("euclidean_kernel", 2), ("linf_kernel", 2)],
+    [("intopt_kernel", 3), ("euclidean_kernel", 2), ("linf_kernel", 2)],
 )
 def test_a_broken_kernel_is_seen(kernel, n_broken, monkeypatch):
     monkeypatch.setattr(selfcheck, kernel, off_by_one)
@@ -37,11 +37,11 @@ def test_a_broken_kernel_is_seen(kernel, n_broken, monkeypatch):
 
 
 def test_a_wrong_order_is_seen(monkeypatch):
-    right = selfcheck.chebyshev_kernel
+    right = selfcheck.intopt_kernel
 
     def turned(x, total, seed, is_descending, out):
         return right(x, total, np.uint64(seed), not is_descending, out)
 
-    monkeypatch.setattr(selfcheck, "chebyshev_kernel", turned)
+    monkeypatch.setattr(selfcheck, "intopt_kernel", turned)
     broken = [check.name for check in self_check_optimizer() if not check.ok]
     assert broken == ["IntOpt, ascending", "IntOpt, descending"]
