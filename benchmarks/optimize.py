@@ -5,7 +5,7 @@
 Truth: one element in ten (at least one a vector on average) is positive, heavy-tailed up to
 a million, the rest is zero. Noise of scale sigma on all elements and on the total; vectors
 whose noisy total is not positive are left out, as parents without a count are. Vectors lie
-one behind the other in a buffer that fits into the second-level cache, where the loop's
+one after the other in a buffer that fits into the second-level cache, where the loop's
 noise has just been written. `sorted` is the same closed form with an argsort, for scale.
 """
 
@@ -26,7 +26,7 @@ ELEMENTS = 60_000
 
 
 def make_vectors(size, sigma, generator):
-    """(buffer, start of each vector and the end, totals)."""
+    """(buffer, offsets of the vectors, totals)."""
     n = max(3, ELEMENTS // size)
     shape = (n, size)
     is_positive = generator.random(shape) < max(0.1, 1.2 / size)
@@ -58,16 +58,16 @@ def sorted_intopt(x, total):
 
 
 @njit(nogil=True)
-def optimize_sorted(x, start, total, _, out):
+def optimize_sorted(x, offsets, total, _, out):
     """As the optimisers of the loop, by sorting."""
-    place, value, kept = out
+    index, value, kept = out
     end = 0
     kept[0] = 0
     for j in range(total.size):
-        vector = x[start[j] : start[j + 1]]
+        vector = x[offsets[j] : offsets[j + 1]]
         sorted_intopt(vector, total[j])
         for i in range(vector.size):
-            place[end] = i
+            index[end] = i
             value[end] = vector[i]
             end += vector[i] > 0
         kept[j + 1] = end
@@ -83,8 +83,8 @@ OPTIMIZERS = {
 }
 
 
-def best_seconds(optimize, x, start, total, repeats):
-    """Seconds of one call, positive elements written down; the first is not timed."""
+def best_seconds(optimize, x, offsets, total, repeats):
+    """Seconds of one call, positive elements written; the first is not timed."""
     seeds = np.random.default_rng(1).integers(0, 2**63, len(total), np.uint64)
     survivors = Survivors.of(len(x) + len(total)).for_vectors(len(total))
     _, value, kept = survivors
@@ -92,7 +92,7 @@ def best_seconds(optimize, x, start, total, repeats):
     for _ in range(repeats + 1):
         noisy = x.copy()
         began = time.perf_counter()
-        status = optimize(noisy, start, total, seeds, survivors)
+        status = optimize(noisy, offsets, total, seeds, survivors)
         seconds.append(time.perf_counter() - began)
     assert status == 0
     assert (np.add.reduceat(value[: kept[-1]], kept[:-1]) == total).all()

@@ -36,13 +36,6 @@ def sparse_vectors(n, size, sigma, seed):
         yield noisy, int(max(1, total))
 
 
-def run(kernel, x, total, seed, *flags):
-    """Status and result of a kernel that leaves its input alone."""
-    out = np.empty_like(x)
-    status = kernel(x, total, np.uint64(seed), *flags, out)
-    return status, out
-
-
 def chebyshev(x, y):
     return max(abs(int(a) - int(b)) for a, b in zip(x, y, strict=True))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from inftda.noise.entropy import SecureSource as SecureSource
     from inftda.noise.entropy import SeededSource as SeededSource
-    from inftda.optimize.chebyshev import intopt as intopt
+    from inftda.optimize.intopt import intopt as intopt
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
     from inftda.publication.release import Release as Release
@@ -43,7 +43,7 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
-    "intopt": "inftda.optimize.chebyshev",
+    "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
     "open_release": "inftda.publication.release",
     "release": "inftda.publish",

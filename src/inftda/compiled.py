@@ -1,8 +1,11 @@
 """How kernels are compiled: once, cached, without the interpreter lock.
 
 Numba keeps the machine code beside the package, or in the user's cache folder when that
-cannot be written to; where neither can, every process compiles for itself. Kernels take plain
-arrays, validate nothing and return status codes.
+cannot be written to; where neither can, every process compiles for itself. It compiles again
+when a kernel's own file changes, but not when a kernel it calls in another file does: after
+editing one, delete `*.nbi` below `src`.
+
+Kernels take plain arrays, validate nothing and return status codes.
 """
 
 from collections.abc import Callable

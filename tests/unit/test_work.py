@@ -33,8 +33,8 @@ from inftda.tree_order import DIGIT_BITS, Layout, digits_below_cut
 BYTES_PER_LEAF = 72
 #: Of the tree and of Python, whatever the number of leaves.
 BYTES_FIXED = 1_000_000
-#: Buffers of a thread for one draw: noise, seed, place and notes, value, and where it ends.
-BYTES_PER_DRAW = 40
+#: Buffers of a thread for one draw: noise, seed, index, value and offset.
+BYTES_PER_DRAW = 36
 
 
 @dataclass

@@ -1,8 +1,8 @@
-"""The optimisers for many vectors at once, laid one behind the other in one buffer.
+"""The optimisers for many vectors at once, one after the other in one buffer.
 
 This is how the top-down loop uses them: one call for all parents of a block, without the
-GIL. Nearly all results are zero, so only the positive ones are written down. Each optimiser
-is compiled only when it is used.
+GIL. Nearly all results are zero, so only the positive ones are written. Each optimiser is
+compiled only when it is used.
 """
 
 from typing import NamedTuple, Protocol
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
 from inftda.errors import OptimizeError
-from inftda.optimize.chebyshev import chebyshev_survivors
-from inftda.optimize.selection import GATHER_ROOM, Places, Vector, append
+from inftda.optimize.intopt import find_positive
+from inftda.optimize.selection import Index, Vector, gather
 
 Seeds = NDArray[np.uint64]
 
@@ -22,40 +22,36 @@ class Survivors(NamedTuple):
     """The positive elements of many vectors.
 
     Attributes:
-        place: int32, place of each in its vector, ascending; twice as long as `value`, for
-            notes behind it.
-        value: int64, its value. Room for all elements of all vectors, one more for every
-            vector, and GATHER_ROOM more.
-        kept: int64[vectors + 1], slices of these two.
+        index: int32, index of each in its vector, ascending.
+        value: int64, its value.
+        offsets: int64[vectors + 1], slices of these two.
     """
 
-    index: Places
+    index: Index  # type: ignore[assignment] # hides tuple.index, which nobody needs here
     value: Vector
     offsets: Vector
 
     @classmethod
     def of(cls, room: int) -> "Survivors":
         """Arrays for as many elements and vectors, taken together."""
-        return cls(
-            np.empty(2 * (room + GATHER_ROOM), np.int32),
-            np.empty(room + GATHER_ROOM, np.int64),
-            np.empty(room + 1, np.int64),
-        )
+        return cls(np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room + 1, np.int64))
 
     def for_vectors(self, n_vectors: int) -> "Survivors":
-        """The same arrays for so many vectors."""
+        """The same arrays for this number of vectors."""
         return self._replace(offsets=self.offsets[: n_vectors + 1])
 
 
 class Optimizer(Protocol):
     """From noisy vectors to non-negative integers with given sums."""
 
-    def __call__(self, x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
-        """Optimise every vector and write down what is positive.
+    def __call__(
+        self, x: Vector, offsets: Vector, total: Vector, seed: Seeds, out: Survivors
+    ) -> int:
+        """Optimise every vector and write its positive elements.
 
         Args:
-            x: int64, the noisy vectors; overwritten.
-            start: int64[vectors + 1], slices of x. An empty one stands for a single element
+            x: int64, the noisy vectors, one after the other; overwritten.
+            offsets: int64[vectors + 1], slices of x. An empty one stands for a single element
                 that no noise was drawn for: it gets the whole sum.
             total: int64[vectors], the sums, positive.
             seed: uint64[vectors], a fresh uniform word each.
@@ -80,40 +76,57 @@ def check_status(status: int) -> None:
 
 
 @kernel
-def optimize_intopt(x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
-    """IntOpt, small elements give way first."""
-    return _intopt(x, start, total, seed, out, False)
+def optimize_intopt(x: Vector, offsets: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
+    """IntOpt, small elements are lowered first."""
+    return _intopt(x, offsets, total, seed, out, False)
 
 
 @kernel
 def optimize_intopt_descending(
-    x: Vector, start: Vector, total: Vector, seed: Seeds, out: Survivors
+    x: Vector, offsets: Vector, total: Vector, seed: Seeds, out: Survivors
 ) -> int:
-    """IntOpt, large elements give way first."""
-    return _intopt(x, start, total, seed, out, True)
+    """IntOpt, large elements are lowered first."""
+    return _intopt(x, offsets, total, seed, out, True)
 
 
 @inlined_kernel
 def _intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
     x: Vector,
-    start: Vector,
+    offsets: Vector,
     total: Vector,
     seed: Seeds,
     out: Survivors,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
 ) -> int:
-    place, value, kept = out
-    end = 0
-    kept[0] = 0
+    out.offsets[0] = end = 0
     for i in range(total.size):
-        low, high = start[i], start[i + 1]
-        if low == high:
-            end = append(place, value, end, 0, total[i])
+        vector, index, value = x[offsets[i] : offsets[i + 1]], out.index[end:], out.value[end:]
+        if vector.size == 0:
+            n = write_only_child(total[i], index, value)
         else:
-            end = chebyshev_survivors(
-                x, low, high, total[i], seed[i], descending, place, value, end
-            )
-        if end < 0:
-            return -end
-        kept[i + 1] = end
+            n = find_positive(vector, total[i], seed[i], descending, index, value)
+        if n < 0:
+            return -n
+        end += n
+        out.offsets[i + 1] = end
     return 0
+
+
+@kernel
+def write_positive(x: Vector, offsets: Vector, total: Vector, out: Survivors) -> None:
+    """Write the positive elements of vectors that are optimised already."""
+    out.offsets[0] = end = 0
+    for i in range(total.size):
+        vector, index, value = x[offsets[i] : offsets[i + 1]], out.index[end:], out.value[end:]
+        if vector.size == 0:
+            end += write_only_child(total[i], index, value)
+        else:
+            end += gather(vector, 0, index, value)
+        out.offsets[i + 1] = end
+
+
+@inlined_kernel
+def write_only_child(total: int, index: Index, value: Vector) -> int:
+    """Give a single element the whole sum; return the number of positive elements."""
+    index[0], value[0] = 0, total
+    return 1 if total > 0 else 0

@@ -1,10 +1,8 @@
-"""Kernels shared by the optimisers: sums above a level, thresholds, fair choices.
+"""Kernels shared by the optimisers: sums above a level, water levels, fair choices.
 
-All optimisers are passes over one stretch `x[start:stop]` of an int64 buffer; nothing is
-allocated, nothing sorted.
-
-The kernels validate nothing and never wrap: `is_too_large` is asked first, once per
-vector, and bounds every sum formed later (docs/proofs/intopt.md, "No overflow").
+They sort nothing and allocate nothing. They validate nothing either and never wrap:
+`is_too_large` is asked first, once per vector, and bounds every sum formed later
+(docs/proofs/intopt.md, "No overflow").
 """
 
 from typing import Final
@@ -13,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel
-from inftda.optimize.instructions import EIGHT, larger, put_places, sum_larger
 
 Vector = NDArray[np.int64]
-Places = NDArray[np.int32]
+Index = NDArray[np.int32]
 
 OK: Final = 0
-"""Status: the result is in place."""
+"""Status: the result is written."""
 EMPTY: Final = 1
 """Status: a positive total cannot be shared among no elements."""
 NEGATIVE: Final = 2
@@ -28,36 +25,21 @@ TOO_LARGE: Final = 3
 """Status: values or total are so large that a sum could overflow."""
 
 LIMIT: Final = 1 << 61
-"""Totals, and sizes of elements times their number, must not exceed this."""
-
-GATHER_ROOM: Final = EIGHT
-"""Elements behind the last that `gather` and `pad` may overwrite."""
-
-_PADDING: Final = -(1 << 62)  # below all levels, and no sum of it and a level wraps
-
-_SAFE_VALUE: Final = 1 << 40
-_SAFE_SIZE: Final = 1 << 20  # _SAFE_VALUE * _SAFE_SIZE < LIMIT, so most vectors need no division
+"""Bound of totals, and of the largest absolute value times the number of elements."""
 
 
 @inlined_kernel
 def ceil_div(number: int, divisor: int) -> int:
-    """Smallest integer not below number / divisor, for |number| < 2^62 and divisor > 0."""
-    # Unsigned division and selects: signed floor division compiles to a branch on the sign
-    # of the remainder, which is a coin flip here.
-    size = np.uint64(max(number, -number))
-    extra = np.uint64(divisor - 1 if number > 0 else 0)
-    quotient = int(np.int64((size + extra) // np.uint64(divisor)))
-    return quotient if number > 0 else -quotient
+    """Smallest integer not below number / divisor, for divisor > 0."""
+    return -(-number // divisor)
 
 
 @inlined_kernel
-def describe(x: Vector, start: int, stop: int) -> tuple[int, int, int]:
-    """Sum (it may have wrapped), smallest and largest element of x[start:stop], not empty."""
+def describe(x: Vector) -> tuple[int, int, int]:
+    """Sum (it may have wrapped), minimum and maximum of a vector that is not empty."""
     total = 0
-    smallest = x[np.uint64(start)]
-    largest = smallest
-    # Unsigned indices: signed ones would be tested for counting from the end, each time.
-    for i in range(np.uint64(start), np.uint64(stop)):
+    smallest = largest = x[0]
+    for i in range(x.size):
         value = x[i]
         total += value
         smallest = min(smallest, value)
@@ -68,23 +50,15 @@ def describe(x: Vector, start: int, stop: int) -> tuple[int, int, int]:
 @inlined_kernel
 def is_too_large(size: int, smallest: int, largest: int, total: int) -> bool:
     """Whether a sum over `size` elements, or one with the total, could overflow."""
-    if (
-        largest <= _SAFE_VALUE
-        and smallest >= -_SAFE_VALUE
-        and size <= _SAFE_SIZE
-        and total <= LIMIT
-    ):
-        return False
     bound = LIMIT // size
     return total > LIMIT or largest > bound or smallest < -bound
 
 
 @inlined_kernel
-def above(x: Vector, start: int, stop: int, level: int) -> tuple[int, int]:
-    """Number and sum of the elements of x[start:stop] that are larger than `level`."""
-    count = 0
-    mass = 0
-    for i in range(np.uint64(start), np.uint64(stop)):
+def above(x: Vector, level: int) -> tuple[int, int]:
+    """Number and sum of the elements larger than `level`."""
+    count = mass = 0
+    for i in range(x.size):
         value = x[i]
         if value > level:
             count += 1
@@ -93,102 +67,35 @@ def above(x: Vector, start: int, stop: int, level: int) -> tuple[int, int]:
 
 
 @inlined_kernel
-def gather(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
-    x: Vector,
-    start: int,
-    stop: int,
-    level: int,
-    place: Places,
-    value: Vector,
-    at: int,
-) -> int:
-    """Write down the elements of x[start:stop] that are larger than `level`, in their order.
+def gather(x: Vector, level: int, index: Index, value: Vector) -> int:
+    """Write index and value of the elements larger than `level`, in order; return their number.
 
     Args:
-        x: int64 buffer, read only.
-        start: first element.
-        stop: element behind the last.
+        x: int64[b], read only.
         level: int64.
-        place: int32, written from `at` on: how far behind `start` each of them lies.
-        value: int64, written from `at` on. Both need room for GATHER_ROOM more.
-        at: where to begin.
-
-    Returns:
-        Where what is written ends.
+        index: int32[b or more], overwritten.
+        value: int64[b or more], overwritten.
     """
-    n, first, end, eight = np.uint64(at), np.uint64(start), np.uint64(stop), np.uint64(EIGHT)
-    if end - first < eight:
-        for i in range(first, end):
-            place[n] = i - first
-            value[n] = x[i]
-            n += np.uint64(x[i] > level)
-        return int(np.int64(n))
-    seen, last = first, end - eight
-    while seen <= last:
-        n = put_places(larger(x, seen, level), np.int32(seen - first), place, n)
-        seen += eight
-    # The last eight once more, but for those that were seen before.
-    bits = larger(x, last, level) >> (seen - last) << (seen - last)
-    n = put_places(bits, np.int32(last - first), place, n)
-    put_places(np.uint64(0), np.int32(0), place, n)  # eight places to be read, also at the end
-    copied = np.uint64(at)
-    while copied < n:
-        for k in range(eight):
-            value[copied + k] = x[first + np.uint64(place[copied + k])]
-        copied += eight
-    return int(np.int64(n))
+    n = 0
+    for i in range(x.size):
+        # Without a branch: an element that is not kept is overwritten by the next.
+        index[n] = i
+        value[n] = x[i]
+        n += x[i] > level
+    return n
 
 
 @inlined_kernel
-def pad(value: Vector, end: int) -> None:
-    """Follow what ends at `end` by elements that are in no sum of `above_padded`."""
-    for k in range(np.uint64(EIGHT)):
-        value[np.uint64(end) + k] = _PADDING
-
-
-@inlined_kernel
-def above_padded(value: Vector, start: int, stop: int, level: int) -> tuple[int, int]:
-    """As `above`, for a few elements that are padded: quicker than for a loop over them."""
-    count = 0
-    mass = 0
-    i = np.uint64(start)
-    while i < np.uint64(stop):
-        more, sum_of_more = sum_larger(value, i, level)
-        count += more
-        mass += sum_of_more
-        i += np.uint64(EIGHT)
-    return count, mass
-
-
-@inlined_kernel
-def append(place: Places, value: Vector, at: int, where: int, amount: int) -> int:
-    """Write down one element if it is positive; returns where what is written ends."""
-    place[np.uint64(at)] = where
-    value[np.uint64(at)] = amount
-    return at + (1 if amount > 0 else 0)
-
-
-@inlined_kernel
-def sink(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
-    x: Vector, start: int, stop: int, total: int, level: int, count: int, mass: int
-) -> tuple[int, int, int]:
-    """Least integer t with sum max(0, x - t) <= total, and number and sum of elements above t.
-
-    Args:
-        x: int64 buffer, read only.
-        start: first element.
-        stop: element behind the last.
-        total: at least 0.
-        level: where to start; the least t must not lie below it.
-        count: number of elements above `level`.
-        mass: their sum.
-    """
+def water_level(x: Vector, total: int, start: int) -> tuple[int, int]:
+    """Least integer t >= start with sum max(0, x - t) <= total, and that sum."""
     # Newton's method: the sum is convex and piecewise linear in t with slope -count, so a
     # step from the left never passes the zero, and rounding the step up loses no integer.
+    level = start
+    count, mass = above(x, level)
     while mass - level * count > total:
         level += ceil_div(mass - level * count - total, count)
-        count, mass = above(x, start, stop, level)
-    return level, count, mass
+        count, mass = above(x, level)
+    return level, mass - level * count
 
 
 @inlined_kernel

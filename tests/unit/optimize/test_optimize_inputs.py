@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from inftda.errors import OptimizeError
-from inftda.optimize.chebyshev import intopt
 from inftda.optimize.inputs import as_total, as_vector
+from inftda.optimize.intopt import intopt
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from inftda.optimize.selection import (
     is_too_large,
     random_below,
     random_word,
-    sink,
+    water_level,
 )
 
 
@@ -50,7 +50,7 @@ def euclidean_kernel(x: Vector, total: int, seed: np.uint64, out: Vector) -> int
 
 @kernel
 def euclidean_segment(x: Vector, start: int, stop: int, total: int, seed: np.uint64) -> int:
-    """Euclidean projection of x[start:stop] in place; arguments as `chebyshev_survivors`."""
+    """Euclidean projection of x[start:stop] in place; arguments as `euclidean_kernel`."""
     size = stop - start
     status = OK
     if total < 0:
@@ -61,7 +61,7 @@ def euclidean_segment(x: Vector, start: int, stop: int, total: int, seed: np.uin
         for i in range(np.uint64(start), np.uint64(stop)):
             x[i] = total
     else:
-        sum_of_x, smallest, largest = describe(x, start, stop)
+        sum_of_x, smallest, largest = describe(x[start:stop])
         if is_too_large(size, smallest, largest, total):
             status = TOO_LARGE
         else:
@@ -76,14 +76,13 @@ def _project(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     """Euclidean projection of two or more elements for a positive total."""
     # Lowering all by the mean excess, rounded down, leaves too much: the least t is no lower.
     level = -ceil_div(total - sum_of_x, stop - start)
-    count, mass = above(x, start, stop, level)
-    level, count, mass = sink(x, start, stop, total, level, count, mass)
-    needed = total - (mass - level * count)
+    level, floors = water_level(x[start:stop], total, level)
+    needed = total - floors
     if needed == 0:
         for i in range(np.uint64(start), np.uint64(stop)):
             x[i] = max(0, x[i] - level)
         return
-    left = above(x, start, stop, level - 1)[0]
+    left = above(x[start:stop], level - 1)[0]
     for i in range(np.uint64(start), np.uint64(stop)):
         value = x[i] - level
         if value < 0:

@@ -20,12 +20,11 @@ from inftda.optimize.selection import (
     OK,
     TOO_LARGE,
     Vector,
-    above,
     ceil_div,
     describe,
     is_too_large,
     random_word,
-    sink,
+    water_level,
 )
 
 _KEYS = 1 << 62
@@ -52,7 +51,7 @@ def linf_kernel(x: Vector, total: int, seed: np.uint64, out: Vector) -> int:
 
 @kernel
 def linf_segment(x: Vector, start: int, stop: int, total: int, seed: np.uint64) -> int:
-    """A random vertex for x[start:stop], in place; arguments as `chebyshev_survivors`."""
+    """A random vertex for x[start:stop], in place; arguments as `linf_kernel`."""
     size = stop - start
     status = OK
     if total < 0:
@@ -63,7 +62,7 @@ def linf_segment(x: Vector, start: int, stop: int, total: int, seed: np.uint64) 
         for i in range(np.uint64(start), np.uint64(stop)):
             x[i] = total
     else:
-        sum_of_x, smallest, largest = describe(x, start, stop)
+        sum_of_x, smallest, largest = describe(x[start:stop])
         if is_too_large(size, smallest, largest, total):
             status = TOO_LARGE
         else:
@@ -76,12 +75,10 @@ def _choose_vertex(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     x: Vector, start: int, stop: int, total: int, sum_of_x: int, smallest: int, seed: np.uint64
 ) -> None:
     """A random vertex for two or more elements and a positive total."""
-    # Enough to raise the sum to the total, to lift every element to 0, and, by `sink`, to
-    # lower the sum to the total.
+    # Enough to raise the sum to the total, to lift every element to 0, and, by `water_level`,
+    # to lower the sum to the total.
     alpha = max(0, ceil_div(total - sum_of_x, stop - start), -smallest)
-    count, mass = above(x, start, stop, alpha)
-    alpha, count, mass = sink(x, start, stop, total, alpha, count, mass)
-    floors = mass - alpha * count
+    alpha, floors = water_level(x[start:stop], total, alpha)
     all_gaps = sum_of_x + (stop - start) * alpha - floors
     room = total - floors
     # Random order without storing it: element i has a random key, computed anew in every

@@ -1,0 +1,126 @@
+"""Every optimiser with what is right for it, and every shape of vector: the tests' table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+from optimize_vectors import chebyshev, sparse_vectors, vectors
+
+from inftda.lab.baselines import euclidean, linf
+from inftda.optimize import intopt
+from inftda.optimize.reference import algorithm_3, chebyshev_optimum, exhaustive, shares
+from inftda.optimize.selection import LIMIT
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """A kernel, its flags, and whether y is right for x and a total."""
+
+    module: ModuleType
+    kernel: str
+    flags: tuple[bool, ...]
+    is_right: Callable[[list[int], int, list[int]], bool]
+    is_euclidean: bool = False
+
+    def run(self, x, total, seed):
+        """Status and result; x is left alone."""
+        out = np.empty_like(x)
+        return self.run_into(x, total, seed, out), out
+
+    def run_into(self, x, total, seed, out):
+        # Looked up at every call, so that a test can replace it.
+        return getattr(self.module, self.kernel)(x, total, np.uint64(seed), *self.flags, out)
+
+
+def is_ascending_intopt(x, total, y):
+    return shares(x, y) == shares(x, algorithm_3(x, total))
+
+
+def is_descending_intopt(x, total, y):
+    return shares(x, y) == shares(x, algorithm_3(x, total, is_descending=True))
+
+
+def is_euclidean_nearest(x, _, y):
+    """No unit is better placed elsewhere: optimal, as the squared distance is convex."""
+    moved = [y_i - x_i for x_i, y_i in zip(x, y, strict=True)]
+    of_positive = [m for m, y_i in zip(moved, y, strict=True) if y_i > 0]
+    return not of_positive or max(of_positive) <= min(moved) + 1
+
+
+def is_chebyshev_vertex(x, total, y):
+    """At the least distance, with all elements but at most one at an end of what it allows."""
+    alpha = chebyshev_optimum(x, total)
+    ends = [(max(0, x_i - alpha), x_i + alpha) for x_i in x]
+    inside = sum(y_i not in end for y_i, end in zip(y, ends, strict=True))
+    return chebyshev(x, y) == alpha and inside <= 1
+
+
+OPTIMIZERS = {
+    "intopt": Optimizer(intopt, "intopt_kernel", (False,), is_ascending_intopt),
+    "intopt-descending": Optimizer(intopt, "intopt_kernel", (True,), is_descending_intopt),
+    "l2": Optimizer(euclidean, "euclidean_kernel", (), is_euclidean_nearest, is_euclidean=True),
+    "linf": Optimizer(linf, "linf_kernel", (), is_chebyshev_vertex),
+}
+
+
+def of_total(total):
+    """Noise around sparse counts, but with a total of its own."""
+    return [(x, total) for x, _ in sparse_vectors(200, 30, 4, seed=17)]
+
+
+def ties():
+    """A few values, each many times, and every total up to their sum."""
+    x = np.array([-5, 3, 3, 3, 3, 3, 3, 1, 1, 9, 9], np.int64)
+    return [(x, total) for total in range(x.clip(0).sum() + 20)]
+
+
+def already_fitting():
+    generator = np.random.default_rng(3)
+    fitting = [generator.integers(0, 50, size) for size in range(1, 40)]
+    return [(x, int(x.sum())) for x in fitting]
+
+
+def at_the_limit():
+    """The largest values and totals that are not refused."""
+    generator = np.random.default_rng(4)
+    found = []
+    for size in (2, 3, 4, 7):
+        bound = LIMIT // size
+        choice = [-bound, bound, 1 - bound, bound - 1, 0, 1, -1, bound // 2, -bound // 3]
+        for _ in range(100):
+            total = int(generator.choice([1, 2, bound, LIMIT // 2, LIMIT - 1, LIMIT]))
+            found.append((generator.choice(choice, size), total))
+    return found
+
+
+#: Vectors and totals small enough for an exhaustive search.
+SMALL_SHAPES = {
+    "one element": lambda: vectors(500, 1, seed=3),
+    "two elements": lambda: vectors(1000, 2, seed=3),
+    "three elements": lambda: vectors(1000, 3, seed=3),
+    "four elements": lambda: vectors(1000, 4, seed=3),
+    "five elements": lambda: vectors(1000, 5, seed=3),
+    "six elements": lambda: vectors(1000, 6, seed=3),
+}
+SHAPES = {
+    **SMALL_SHAPES,
+    "two noisy": lambda: sparse_vectors(2000, 2, 2, seed=4),
+    "three noisy": lambda: sparse_vectors(1500, 3, 30, seed=4),
+    "little noise": lambda: sparse_vectors(500, 9, 0.7, seed=4),
+    "some noise": lambda: sparse_vectors(200, 20, 2, seed=4),
+    "much noise": lambda: sparse_vectors(60, 60, 30, seed=4),
+    "long": lambda: sparse_vectors(5, 500, 20, seed=4),
+    "total 0": lambda: of_total(0),
+    "total 1": lambda: of_total(1),
+    "total too large for the noise": lambda: of_total(200),
+    "all negative": lambda: [(-abs(x) - 1, 40) for x, _ in sparse_vectors(200, 15, 5, seed=5)],
+    "all equal": lambda: [(np.full(8, 5), total) for total in range(60)],
+    "ties": ties,
+    "already fitting": already_fitting,
+    "at the limit": at_the_limit,
+}
+
+
+def is_exhaustively_right(optimizer, x, total, y):
+    return tuple(y) in exhaustive(x, total, is_euclidean=optimizer.is_euclidean)[1]
