@@ -7,7 +7,7 @@ LOWEST := .venv-lowest
 LOWEST_PYTHON ?= $(shell for p in python3.11 python3.12 $(PYTHON); do $$p -c "" 2>/dev/null && echo $$p && break; done)
 # Of the tests that need pytest only, those that call most of the libraries.
 LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_compiled.py \
-  tests/unit/test_counts.py tests/unit/ingest/test_ingest_csv.py \
+  tests/unit/test_counts.py tests/unit/reading/test_reading_csv.py \
   tests/cli/test_query_and_verify.py tests/cli/test_plan.py
 # Tests run on all cores, those that share a server or a browser on one; PYTEST_ARGS adds to this.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
-from optimize_vectors import chebyshev, sparse_vectors, vectors
 
 from inftda.lab.baselines import euclidean, linf
 from inftda.optimize import intopt
 from inftda.optimize.reference import algorithm_3, chebyshev_optimum, exhaustive, shares
 from inftda.optimize.selection import LIMIT
+from optimize_vectors import chebyshev, sparse_vectors, vectors
 
 
 @dataclass(frozen=True)

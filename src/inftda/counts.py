@@ -31,6 +31,7 @@ from inftda.tree_order import (
     sort_stretches_kernel,
 )
 
+
 @dataclass(frozen=True, repr=False)
 class LevelCounts:
     """True non-zero nodes of one splitting level, in tree order.

@@ -44,7 +44,7 @@ from inftda.publication.folder import (
 )
 from inftda.publication.manifest import AxisEntry, Manifest
 from inftda.publication.release import Release, open_release
-from inftda.reading import TableSpec
+from inftda.reading import TableSpec, Unplaceable
 from inftda.scratch import private_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 
@@ -78,7 +78,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     distinct: bool = False,
     accountant: str = "auto",
     split: Any = "uniform",
-    unplaceable: str = "error",
+    unplaceable: Unplaceable = "error",
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
     threads: int | None = None,

@@ -16,8 +16,8 @@ import pytest
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import PrivacyUnit
-from patience import PATIENCE
 from inftda.reading import SqlQuery, TableSpec, read_leaves
+from patience import PATIENCE
 
 pg = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra `sql` is not installed")
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
-from further_mechanisms import offer
 import inftda.reading
+from further_mechanisms import offer
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError

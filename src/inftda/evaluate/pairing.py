@@ -43,11 +43,11 @@ def pair_levels(truth: Counts, released: Counts) -> Iterator[PairedLevel]:
     A level that splits nothing has the cells of the level above.
 
     Raises:
-        TreeError: the two are not counts of the same whole tree.
+        TreeError: the two are not counts of the same tree.
     """
     tree = truth.tree
-    if released.tree != tree or truth.top.index != 0 or released.top.index != 0:
-        raise TreeError("truth and release must be counts of the same tree from its root down")
+    if released.tree != tree:
+        raise TreeError("truth and release must be counts of the same tree")
     splitting = {
         true.level.index: (true, made)
         for true, made in zip(truth.levels, released.levels, strict=True)
@@ -94,7 +94,7 @@ def merge_children_kernel(
 
     Args:
         parent: two int64[n]: the parent's place in the truth and in the release, or -1.
-        true: start, ordinal and count of the true children, as in `LevelCounts`.
+        true: offsets, ordinal and count of the true children, as in `LevelCounts`.
         released: likewise of the released ones.
         node: int64[2, room], written: place of each cell in the truth and in the release, or -1.
         value: int64[2, room], written: its counts; `room` is the number of children of both.
@@ -102,16 +102,16 @@ def merge_children_kernel(
     Returns:
         Number of cells.
     """
-    t_start, t_ordinal, t_count = true
-    r_start, r_ordinal, r_count = released
+    t_offsets, t_ordinal, t_count = true
+    r_offsets, r_ordinal, r_count = released
     n = 0
     for i in range(parent[0].size):
         t_parent, r_parent = parent[0][i], parent[1][i]
         t, t_end, r, r_end = 0, 0, 0, 0
         if t_parent >= 0:
-            t, t_end = t_start[t_parent], t_start[t_parent + 1]
+            t, t_end = t_offsets[t_parent], t_offsets[t_parent + 1]
         if r_parent >= 0:
-            r, r_end = r_start[r_parent], r_start[r_parent + 1]
+            r, r_end = r_offsets[r_parent], r_offsets[r_parent + 1]
         while t < t_end or r < r_end:
             in_truth = t < t_end and (r == r_end or t_ordinal[t] <= r_ordinal[r])
             in_release = r < r_end and (t == t_end or r_ordinal[r] <= t_ordinal[t])

@@ -13,7 +13,7 @@ no message contains a count, a person's id, or a password.
 
 from inftda.reading.csv_file import CsvFile
 from inftda.reading.reader import read_leaves
-from inftda.reading.spec import TableSpec
+from inftda.reading.spec import TableSpec, Unplaceable
 from inftda.reading.sql_query import SqlQuery
 
-__all__ = ["CsvFile", "SqlQuery", "TableSpec", "read_leaves"]
+__all__ = ["CsvFile", "SqlQuery", "TableSpec", "Unplaceable", "read_leaves"]

@@ -3,13 +3,13 @@
 from collections import Counter
 
 import numpy as np
-from optimize_vectors import words
-from optimizers import OPTIMIZERS
 from scipy.stats import chisquare
 
 from inftda.lab.baselines.euclidean import euclidean_segment
 from inftda.optimize.reference import exhaustive
 from inftda.optimize.selection import OK
+from optimize_vectors import words
+from optimizers import OPTIMIZERS
 
 P_FALSE_ALARM = 1e-7
 

@@ -1,5 +1,7 @@
 """The level step: group order, items of work, and kernels against slow and obvious twins."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,7 @@ def test_items_are_whole_groups_or_parts_of_one_huge_group(level, item_children)
     group = parents.areas[level.axis]
     children = step.n_children(group)
     of_group = {area: children[group == area].sum() for area in np.unique(group).tolist()}
-    for low, high in zip(offsets[:-1], offsets[1:], strict=True):
+    for low, high in pairwise(offsets):
         inside = np.unique(group[low:high]).tolist()
         is_whole = all((group == area).sum() == (group[low:high] == area).sum() for area in inside)
         if is_whole and all(of_group[area] <= item_children for area in inside):

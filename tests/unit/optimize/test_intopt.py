@@ -5,14 +5,14 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from optimize_vectors import sparse_vectors, words
-from optimizers import OPTIMIZERS
 from scipy.stats import chi2_contingency, chisquare
 
 from inftda.errors import OptimizeError
 from inftda.optimize.intopt import find_positive, intopt, intopt_kernel
 from inftda.optimize.reference import algorithm_2, shares
 from inftda.optimize.selection import OK
+from optimize_vectors import sparse_vectors, words
+from optimizers import OPTIMIZERS
 
 P_FALSE_ALARM = 1e-7
 

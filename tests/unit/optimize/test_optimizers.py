@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from optimize_vectors import chebyshev, sparse_vectors, vectors
-from optimizers import OPTIMIZERS, SHAPES, SMALL_SHAPES, is_exhaustively_right
 
 from inftda.errors import OptimizeError
 from inftda.noise.entropy import SeededSource
 from inftda.optimize import euclidean, intopt, linf, selection
 from inftda.optimize.reference import chebyshev_optimum
 from inftda.optimize.selection import EMPTY, LIMIT, NEGATIVE, OK, TOO_LARGE
+from optimize_vectors import chebyshev, sparse_vectors, vectors
+from optimizers import OPTIMIZERS, SHAPES, SMALL_SHAPES, is_exhaustively_right
 
 each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from optimize_vectors import sparse_vectors, words
 from scipy.stats import chisquare
 
 from inftda.optimize.selection import (
@@ -16,6 +15,7 @@ from inftda.optimize.selection import (
     random_word,
     water_level,
 )
+from optimize_vectors import sparse_vectors, words
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 3, 10, 1 << 40])

@@ -14,9 +14,9 @@ import pytest
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import PrivacyUnit
-from patience import PATIENCE
 from inftda.reading import TableSpec, read_leaves
 from inftda.reading.workspace import Workspace, quote
+from patience import PATIENCE
 
 TRIPS = {"origin": ["001"], "destination": ["002"]}
 

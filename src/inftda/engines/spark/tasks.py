@@ -6,9 +6,10 @@ because the executors' logs are not part of the release.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -83,6 +84,10 @@ class Division:
     def __repr__(self) -> str:
         return "Division(confidential)"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        step = replace(self.step, optimize=by_name(self.step.optimize))
+        return _unpack, (step, self.item_keys, self.n_tasks, self.version)
+
     def check_version(self) -> None:
         """Complain if this executor has another version of this package than the driver.
 
@@ -112,6 +117,27 @@ class Division:
         return tuple(
             up[numbers] if axis == level.axis else numbers for axis, numbers in enumerate(children)
         )
+
+
+class Named(NamedTuple):
+    """A function of a module."""
+
+    module: str
+    name: str
+
+
+def by_name(function: Any) -> Any:
+    """A function of a module as its name: compiled ones would be sent to be compiled anew."""
+    named = Named(function.__module__, getattr(function, "__qualname__", ""))
+    is_there = getattr(import_module(named.module), named.name, None) is function
+    return named if is_there else function
+
+
+def _unpack(step: LevelStep, *rest: Any) -> Division:
+    optimize: Any = step.optimize
+    if isinstance(optimize, Named):
+        optimize = getattr(import_module(optimize.module), optimize.name)
+    return Division(replace(step, optimize=optimize), *rest)
 
 
 def send_parents(division: Division, batches: Batches) -> Made:
