@@ -172,7 +172,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 destination=destination,
                 count=options.count_of(count),
                 person=person,
-                unplaceable=unplaceable,
+                unplaceable=unplaceable,  # type: ignore[arg-type] # checked there
                 mechanism=mechanism,
                 noise=noise,  # type: ignore[arg-type] # checked there
                 threads=threads,
