@@ -62,7 +62,7 @@ MANIFESTS = {
     "epsilon as text": (put("guarantee", "epsilon", "1"), "must be a number"),
     "epsilon NaN": (put("guarantee", "epsilon", float("nan")), "must be a number"),
     "epsilon negative": (put("guarantee", "epsilon", -1), "at least 0"),
-    "no epsilon": (drop("guarantee", "no 'epsilon'"), "no epsilon"),
+    "no epsilon": (drop("guarantee", "epsilon"), "no 'epsilon'"),
     "a smaller delta": (put("guarantee", "delta", 1e-9), "does not hold"),
     "delta 0": (put("guarantee", "delta", 0), "does not hold"),
     "another rho": (put("guarantee", "rho", "1/1000"), "levels cost"),

@@ -81,11 +81,9 @@ def _record(kind: Any, value: Any, at: str) -> Any:
         where = repr(at) if at else "it"
         raise _WrongKindError(f"{where} must be an object, got {repr(value)[:60]}")
     kinds = get_type_hints(kind)
-    missing = [field.name for field in fields(kind) if field.name not in value]
+    missing = [repr(_below(at, field.name)) for field in fields(kind) if field.name not in value]
     if missing:
-        raise _WrongKindError(
-            f"there is no {', '.join(repr(_below(at, name)) for name in missing)}"
-        )
+        raise _WrongKindError(f"there is no {', '.join(missing)}")
     return kind(
         **{
             field.name: _value(kinds[field.name], value[field.name], _below(at, field.name))
