@@ -59,7 +59,7 @@ def _value(kind: Any, value: Any, at: str) -> Any:
     if origin is Mapping and isinstance(value, dict):
         return {name: _value(arguments[1], item, _below(at, name)) for name, item in value.items()}
     if not _is_plain(kind, value):
-        raise _WrongKindError(f"{at} must be {_name(kind)}, got {repr(value)[:60]}")
+        raise _WrongKindError(f"{at!r} must be {_name(kind)}, got {repr(value)[:60]}")
     if kind is Fraction:
         return _fraction(value, at)
     return float(value) if kind is float else value
@@ -78,11 +78,12 @@ def _is_plain(kind: Any, value: Any) -> bool:
 
 def _record(kind: Any, value: Any, at: str) -> Any:
     if not isinstance(value, dict):
-        raise _WrongKindError(f"{at or 'all of it'} must be an object, got {repr(value)[:60]}")
+        where = repr(at) if at else "it"
+        raise _WrongKindError(f"{where} must be an object, got {repr(value)[:60]}")
     kinds = get_type_hints(kind)
-    missing = [field.name for field in fields(kind) if field.name not in value]
+    missing = [repr(_below(at, field.name)) for field in fields(kind) if field.name not in value]
     if missing:
-        raise _WrongKindError(f"there is no {', '.join(_below(at, name) for name in missing)}")
+        raise _WrongKindError(f"there is no {', '.join(missing)}")
     return kind(
         **{
             field.name: _value(kinds[field.name], value[field.name], _below(at, field.name))
@@ -98,14 +99,14 @@ def _one_of(kinds: tuple[Any, ...], value: Any, at: str) -> Any:
         except _WrongKindError:
             continue
     names = " or ".join(map(_name, kinds))
-    raise _WrongKindError(f"{at} must be {names}, got {repr(value)[:60]}")
+    raise _WrongKindError(f"{at!r} must be {names}, got {repr(value)[:60]}")
 
 
 def _fraction(text: str, at: str) -> Fraction:
     try:
         return exact_number(text)
     except (ValueError, ZeroDivisionError):
-        raise _WrongKindError(f"{at} must be a fraction such as 1/3, got {text[:60]!r}") from None
+        raise _WrongKindError(f"{at!r} must be a fraction such as 1/3, got {text[:60]!r}") from None
 
 
 def _is_finite(value: float) -> bool:

@@ -91,7 +91,7 @@ def test_an_amount_is_a_fraction_written_as_text(amount):
 @pytest.mark.parametrize("field", GOOD)
 def test_a_missing_field_is_refused_by_its_name(field):
     data = {key: value for key, value in GOOD.items() if key != field}
-    with pytest.raises(BudgetError, match=f"no {field}"):
+    with pytest.raises(BudgetError, match=f"no '{field}'"):
         decode(Outer, data, what="the record", error=BudgetError)
 
 
