@@ -38,8 +38,10 @@ FAST = (
     "docs/test_version.py::",
     "engines/test_both_engines.py::test_a_noised_total_is_what_the_leaves_sum_to[spark]",
     "privacy/test_exact_small_trees.py::test_a_release_of_two_leaves_gives_away_all",
-    "privacy/test_exact_small_trees.py::test_no_pair_of_neighbours_is_further_apart_than_promised"
-    "[two leaves, 1 others",
+    (
+        "privacy/test_exact_small_trees.py::test_no_pair_of_neighbours_is_further_apart_than_"
+        "promised[two leaves, 1 others"
+    ),
     "privacy/test_exact_small_trees.py::test_the_noise_of_every_level_costs_exactly_its_rho",
     "privacy/test_exact_small_trees.py::test_the_sensitivity_of_the_paper_is_seen",
     "statistical/test_chisquare.py::",
