@@ -104,6 +104,11 @@ class Counts:
         return next(counts for counts in self.levels if counts.level.index == level.index)
 
     @property
+    def n_roots(self) -> int:
+        """1, or 0 if there are no leaves at all."""
+        return len(self.levels[0].offsets) - 1 if self.levels else int(self.total != 0)
+
+    @property
     def n_leaves(self) -> int:
         """Number of non-zero leaves."""
         return len(self.leaves[1])
@@ -115,9 +120,8 @@ class Counts:
 
     def nodes(self, n_levels: int) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
         """Area numbers and counts of the non-zero nodes after the first `n_levels` of `levels`."""
-        n = int(self.total > 0)
-        areas = [np.zeros(n, np.int32) for _ in self.tree.axes]
-        count = np.full(n, self.total, np.int64)
+        areas = [np.zeros(self.n_roots, np.int32) for _ in self.tree.axes]
+        count = np.full(self.n_roots, self.total, np.int64)
         for level in self.levels[:n_levels]:
             areas = [np.repeat(axis, np.diff(level.offsets)) for axis in areas]
             axis = level.level.axis

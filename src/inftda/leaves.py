@@ -46,8 +46,8 @@ class Leaves:
         # Summed in halves: each half is exact in int64 whatever the counts are.
         high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
         check_total((high << 32) + low)
-        if counts.min(initial=1) == 0:
-            is_kept = counts > 0
+        is_kept = counts != 0
+        if not is_kept.all():
             areas, counts = [axis[is_kept] for axis in areas], counts[is_kept]
         return cls(tuple(areas), counts)
 

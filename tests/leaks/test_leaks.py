@@ -382,7 +382,7 @@ def test_a_bug_shows_its_place_but_not_what_it_held(place, capfd, monkeypatch):
     def broken(*_, **__):
         raise ValueError(f"{NAME} {NUMBER}")
 
-    monkeypatch.setattr(Counts, "from_leaves", broken)
+    monkeypatch.setattr(Counts, "of", broken)
     arguments = ["release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE]
     assert run([*arguments, "--out", "out"]) == 1
     said = capfd.readouterr().err

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
-import inftda.reading
+from inftda.reading import read_leaves
 from further_mechanisms import offer
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
@@ -564,7 +564,7 @@ def test_threads_limit_reading_and_sorting_too(monkeypatch):
 
         return call
 
-    monkeypatch.setattr("inftda.reading.read_leaves", noting("reading", inftda.reading.read_leaves))
-    monkeypatch.setattr(Counts, "from_leaves", noting("sorting", Counts.from_leaves))
+    monkeypatch.setattr("inftda.engines.local.read_leaves", noting("reading", read_leaves))
+    monkeypatch.setattr(Counts, "of", noting("sorting", Counts.of))
     in_memory(threads=1)
     assert given == {"reading": 1, "sorting": 1}

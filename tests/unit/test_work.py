@@ -17,8 +17,9 @@ from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
-from inftda.mechanisms import topdown
+from inftda.mechanisms import step
 from inftda.mechanisms.base import Setting
+from inftda.mechanisms.step import ITEM_CHILDREN
 from inftda.mechanisms.topdown import TopDown
 from inftda.noise import entropy
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -58,7 +59,7 @@ class Work:
         return [len(self.released.nodes(n)[1]) for n in range(len(self.released.levels))]
 
 
-def release(counts, *, rho=1, unit=None, seed=1, threads=1):
+def release(counts, *, rho=1, unit=None, seed=1, threads=1, item_children=ITEM_CHILDREN):
     """Release counts and note what was done."""
     steps, fills, words = [], [], Counter()
 
@@ -83,7 +84,7 @@ def release(counts, *, rho=1, unit=None, seed=1, threads=1):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(entropy.Stream, "fill", noted)
-        blocks = list(TopDown().run(counts, setting))
+        blocks = list(TopDown(item_children=item_children).run(counts, setting))
     areas = [
         np.concatenate([block.areas[axis] for block in blocks])
         for axis in range(len(counts.tree.axes))
@@ -143,17 +144,16 @@ def test_only_children_are_no_work():
 
 
 @pytest.mark.parametrize("block", [50, 1_000, 1 << 17])
-def test_blocks_grow_with_draws_and_not_with_nodes(small, monkeypatch, block):
-    monkeypatch.setattr(topdown, "BLOCK_DRAWS", block)
-    work = release(small)
+def test_items_grow_with_children_and_not_with_nodes(small, block):
+    work = release(small, item_children=block)
     draws, parents = work.draws.values(), work.parents
-    # A block is full unless the next parent does not fit, so two neighbours are more than one
-    # full block; parents of only children fill blocks as well.
-    most = sum(1 + 2 * d // block + p // block for d, p in zip(draws, parents, strict=True))
+    # An item is full unless the next parent or group does not fit, so two neighbours are more
+    # than one full item, but for the end of a group that is larger than one.
+    most = sum(1 + 4 * (d + p) // block for d, p in zip(draws, parents, strict=True))
     assert len(work.fills) <= most
     assert max(work.fills) <= max(block, 200)
     if block > sum(draws):
-        assert len(work.fills) == len(small.levels), "one block a level, however many nodes"
+        assert len(work.fills) == len(small.levels), "one item a level, however many nodes"
 
 
 def test_one_draw_takes_one_short_word_and_one_parent_one_seed(small):
@@ -212,13 +212,13 @@ def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch)
         return sum(len(block.value) for block in TopDown().run(counts, setting))
 
     run()  # kernels are loaded, tables are made: that is not the loop's memory
-    monkeypatch.setattr(topdown, "_of_thread", threading.local())  # buffers are kept otherwise
+    monkeypatch.setattr(step, "_of_thread", threading.local())  # buffers are kept otherwise
     tracemalloc.start()
     n_flows = run()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert n_flows <= 1_000
-    buffers = 2 * topdown.BLOCK_DRAWS * BYTES_PER_DRAW
+    buffers = 2 * step.ITEM_CHILDREN * BYTES_PER_DRAW
     assert buffers <= peak < buffers + BYTES_FIXED
 
 

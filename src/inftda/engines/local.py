@@ -70,7 +70,7 @@ class LocalEngine:
         return Nodes(
             tuple(np.zeros(n, np.int32) for _ in truth.tree.axes),
             np.full(n, value, np.int64),
-            np.full(n, 0 if truth.total else -1, np.int64),
+            np.full(n, truth.n_roots - 1, np.int64),
         )
 
     def step(self, parents: Nodes, truth: Counts, step: LevelStep, progress: Progress) -> Nodes:

@@ -61,7 +61,7 @@ def pair_levels(truth: Counts, released: Counts) -> Iterator[PairedLevel]:
 
 
 def _roots(counts: Counts) -> NDArray[np.int64]:
-    return np.array([0 if counts.total else MISSING])
+    return np.array([0 if counts.n_roots else MISSING])
 
 
 _Sides = tuple[NDArray[np.int64], NDArray[np.int64]]

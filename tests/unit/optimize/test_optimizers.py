@@ -5,7 +5,8 @@ import pytest
 
 from inftda.errors import OptimizeError
 from inftda.noise.entropy import SeededSource
-from inftda.optimize import euclidean, intopt, linf, selection
+from inftda.lab.baselines import euclidean, linf
+from inftda.optimize import intopt, selection
 from inftda.optimize.reference import chebyshev_optimum
 from inftda.optimize.selection import EMPTY, LIMIT, NEGATIVE, OK, TOO_LARGE
 from optimize_vectors import chebyshev, sparse_vectors, vectors
@@ -119,8 +120,6 @@ def test_interpreted_and_compiled_kernels_give_the_same(name, monkeypatch):
 FUNCTIONS = {
     "intopt": intopt.intopt,
     "intopt-descending": lambda *x, **options: intopt.intopt(*x, order="descending", **options),
-    "l2": euclidean.project_l2,
-    "linf": linf.project_linf,
 }
 each_function = pytest.mark.parametrize("solve", FUNCTIONS.values(), ids=FUNCTIONS)
 
