@@ -16,9 +16,8 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.counts import Counts
 from inftda.lab.baselines import stability_plan as stability
-from inftda.mechanisms import topdown
+from inftda.mechanisms import step, topdown
 from inftda.mechanisms.base import Setting
 from inftda.noise import entropy
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -87,24 +86,24 @@ def rho_over_too_few_levels(share: Fraction) -> Iterator[None]:
 @contextmanager
 def root_without_noise() -> Iterator[None]:
     """The total is charged and published as it is."""
-    right = topdown.release_root
+    right = topdown.release_total
 
     class Nothing:
         def fill(self, out: NDArray[np.int64], stream: entropy.Stream) -> None:
             del stream
             out[:] = 0
 
-    def wrong(counts: Counts, setting: Setting) -> topdown.Nodes:
-        return right(counts, replace(setting, make_sampler=lambda _: Nothing()))  # type: ignore[arg-type, return-value] # a sampler that only fills
+    def wrong(total: int, setting: Setting[Any, Any]) -> int:
+        return right(total, replace(setting, make_sampler=lambda _: Nothing()))  # type: ignore[arg-type, return-value] # a sampler that only fills
 
-    with patch.object(topdown, "release_root", wrong):
+    with patch.object(topdown, "release_total", wrong):
         yield
 
 
 @contextmanager
 def empty_cells_without_noise() -> Iterator[None]:
     """Only cells that somebody travels in get noise."""
-    right = topdown.add_truth_kernel
+    right = step.add_truth_kernel
 
     def wrong(
         x: NDArray[np.int64],
@@ -123,7 +122,7 @@ def empty_cells_without_noise() -> Iterator[None]:
         x[~is_true] = 0
         right(x, start, truth, *children)
 
-    with patch.object(topdown, "add_truth_kernel", wrong):
+    with patch.object(step, "add_truth_kernel", wrong):
         yield
 
 

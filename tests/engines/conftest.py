@@ -13,8 +13,8 @@ from inftda.publish import release
 
 #: Two workers with one core and 1 GB each, and a Java process for every one of them.
 MASTER = "local-cluster[2,1,1024]"
-#: So few that a small table is divided on the driver and on executors both.
-GROUPS = 4
+#: Few enough that a small table is divided on the driver and on executors both.
+TASKS, DRIVER_NODES = 4, 20
 #: For short-lived Java processes with little work: compile less. A release takes half the time.
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -88,7 +88,7 @@ def engine(request):
         return "local"
     from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - pyspark may be missing
 
-    return SparkEngine(request.getfixturevalue("spark"), groups=GROUPS)
+    return SparkEngine(request.getfixturevalue("spark"), tasks=TASKS, driver_nodes=DRIVER_NODES)
 
 
 @pytest.fixture

@@ -4,7 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
+
+from further_mechanisms import offer
+from inftda.engines.spark import SparkEngine
 from inftda.lab.generators.country import make_country
+from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import SeededSource
 from inftda.publication.verify import verify
 
@@ -130,24 +135,24 @@ def test_an_empty_table_is_released_like_any_other_where_the_total_is_not_public
     list(verify(made.table.parent))
 
 
-def test_a_stability_histogram_releases_large_true_cells_only(engine, publish):
-    made, cells = publish(
-        FLOWS, areas=COUNTRY.areas, engine=engine, mechanism="stability-histogram", **BUDGET
-    )
-    true = cells_in(FLOWS, "origin", "destination")
-    threshold = made.manifest.guarantee["levels"][0]["threshold"]
-    assert cells
-    assert set(cells) <= set(true)
-    assert min(cells.values()) > threshold
-    sure = {cell for cell, n in true.items() if n > 3 * threshold}
-    assert sure
-    assert sure <= set(cells)
-    list(verify(made.table.parent))
+UNITS = [
+    {},
+    {"neighbours": "add-remove", "trips": 3},
+    {"trips": 2, "exactly": False, "tree": "origin"},
+    {"neighbours": "add-remove", "trips": 2, "distinct": True, "split": "geometric:1.3"},
+]
 
 
-def test_noise_by_opendp_works_as_well(engine, publish):
-    _, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, noise="opendp", **BUDGET)
-    assert sum(cells.values()) == 5_000
+@pytest.mark.parametrize("options", UNITS)
+def test_equal_seeds_give_equal_releases_on_both_engines(spark, publish, monkeypatch, options):
+    """To the bit, also where the work is cut into many small items and tasks."""
+    offer(monkeypatch, "small-items", TopDown("small-items", item_children=64))
+    engine = SparkEngine(spark, tasks=3, driver_nodes=20)
+    for mechanism in ("inftda", "small-items"):
+        options = {**BUDGET, **options, "mechanism": mechanism, "source": SeededSource(9)}
+        _, alone = publish(FLOWS, areas=COUNTRY.areas, **options)
+        _, together = publish(FLOWS, areas=COUNTRY.areas, engine=engine, **options)
+        assert together == alone
 
 
 def test_a_seeded_release_repeats_and_is_not_private(engine, publish):

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 
 from further_mechanisms import offer
 from inftda.cli.main import run
-from inftda.engines.spark import SparkEngine, trunk
+from inftda.engines.spark import SparkEngine
 from inftda.engines.spark.session import settings
 from inftda.engines.spark.staging import write_flows
 from inftda.errors import InftdaError, ReleaseError
@@ -33,15 +33,13 @@ COUNTRY = make_country((3, 6, 24), 5_000, seed=3)
 def released(spark, tmp_path, monkeypatch):
     """Releases with an optimiser that fails on executors."""
     spark.sparkContext.addPyFile(fragile_optimizer.__file__)
-    # By value: executors have no such mechanism in their catalogue.
-    monkeypatch.setattr("inftda.engines.spark.drawing.pack", lambda mechanism: mechanism)
 
-    def call(name, optimize, *, groups=4, **options):
-        mechanism = TopDown("inftda", "intopt", optimize)
+    def call(name, optimize, *, tasks=4, **options):
+        mechanism = TopDown("fragile", "intopt", optimize, item_children=200)
         offer(monkeypatch, "fragile", mechanism)
         return release(
             COUNTRY.flows(), COUNTRY.areas, out=tmp_path / name, mechanism="fragile",
-            engine=SparkEngine(spark, groups=groups), **BUDGET, **options,
+            engine=SparkEngine(spark, tasks=tasks, driver_nodes=20), **BUDGET, **options,
         )  # fmt: skip
 
     return call
@@ -79,7 +77,7 @@ def test_a_task_that_died_and_ran_again_drew_the_same_noise(released, deaths):
 
 def test_a_release_that_cannot_be_finished_leaves_nothing_and_tells_nothing(released, tmp_path):
     with pytest.raises(ReleaseError, match="nothing was published") as caught:
-        released("release", Hopeless(), groups=1)
+        released("release", Hopeless(), tasks=1)
     assert "confidential count" not in str(caught.value)
     assert caught.value.__context__ is None
     assert list(tmp_path.iterdir()) == []
@@ -106,13 +104,10 @@ def test_flows_go_through_a_staging_folder_and_leave_nothing_there(spark, tmp_pa
     staging.mkdir()
     made = release(
         COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release",
-        engine=SparkEngine(spark, groups=2, staging=staging.as_uri()), **BUDGET,
+        engine=SparkEngine(spark, tasks=2, driver_nodes=20, staging=staging.as_uri()), **BUDGET,
     )  # fmt: skip
     assert list(staging.iterdir()) == []
-    assert [path.name for path in sorted(made.table.iterdir())] == [
-        "part-00000.parquet",
-        "part-00001.parquet",
-    ]
+    assert [path.name for path in sorted(made.table.iterdir())] == ["part-00000.parquet"]
     list(verify(tmp_path / "release"))
 
 
@@ -122,7 +117,7 @@ def test_files_that_did_not_arrive_are_noticed(spark, tmp_path, monkeypatch):
     with pytest.raises(ReleaseError, match="staging"):
         release(
             COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release",
-            engine=SparkEngine(spark, groups=2), **BUDGET,
+            engine=SparkEngine(spark, tasks=2, driver_nodes=20), **BUDGET,
         )  # fmt: skip
     assert list(tmp_path.iterdir()) == []
 
@@ -138,33 +133,19 @@ def capital():
     return towns, pa.table({"origin": origin, "destination": destination})
 
 
-def test_a_subtree_with_half_of_the_trips_is_divided_before_it_is_shipped(
-    spark, tmp_path, monkeypatch
-):
+def test_a_group_with_half_of_the_trips_is_shared_among_tasks(spark, tmp_path, monkeypatch):
+    """Its parts are items of their own, and what comes out is what one machine makes."""
     towns, trips = capital()
-    frontiers = []
-    grow = trunk.Trunk.grow
-
-    def noted(self):
-        frontiers.append(grow(self))
-        return frontiers[-1]
-
-    monkeypatch.setattr(trunk.Trunk, "grow", noted)
-    made = release(
-        trips, towns, out=tmp_path / "release", engine=SparkEngine(spark, groups=16),
-        rho=3000, source=SeededSource(1),
-    )  # fmt: skip
-    (frontier,) = frontiers
-    region_pairs = frontier.level == 2
-    capital_pair = region_pairs & (frontier.areas[0] == 0) & (frontier.areas[1] == 0)
-    assert region_pairs.any(), "pairs of small regions are shipped whole"
-    assert not capital_pair.any(), "the capital is not"
-    assert frontier.value.max() < frontier.total / 16
-    share = np.add.reduceat(frontier.value, frontier.group_start[:-1]) / frontier.total
-    assert share.max() < 2 / 16, "no group has much more than its share"
+    offer(monkeypatch, "small-items", TopDown("small-items", item_children=500))
+    options = {"mechanism": "small-items", "source": SeededSource(1), **BUDGET}
+    engine = SparkEngine(spark, tasks=16, driver_nodes=20)
+    made = release(trips, towns, out=tmp_path / "spark", engine=engine, **options)
     rows = [pq.read_metadata(part).num_rows for part in made.table.iterdir()]
-    assert max(rows) < 2 * sum(rows) / 16
-    assert made.total == trips.num_rows
+    assert len(rows) == 16
+    assert max(rows) < 3 * sum(rows) / 16
+    alone = release(trips, towns, out=tmp_path / "local", **options)
+    order = [("origin", "ascending"), ("destination", "ascending")]
+    assert made.flows().sort_by(order).equals(alone.flows().sort_by(order))
 
 
 def test_a_mechanism_for_one_machine_is_refused_before_anything_is_read(spark, tmp_path):
@@ -175,13 +156,16 @@ def test_a_mechanism_for_one_machine_is_refused_before_anything_is_read(spark, t
         )  # fmt: skip
 
 
-def test_a_release_in_memory_is_refused(spark):
-    with pytest.raises(InftdaError, match="folder"):
-        release("no such file", COUNTRY.areas, engine=SparkEngine(spark), **BUDGET)
+def test_noise_that_cannot_be_repeated_is_refused_before_anything_is_read(spark, tmp_path):
+    with pytest.raises(InftdaError, match="opendp"):
+        release(
+            "no such file", COUNTRY.areas, out=tmp_path / "release", noise="opendp",
+            engine=SparkEngine(spark), **BUDGET,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"), [({"groups": 0}, "groups"), ({"session": "yarn"}, "classic Spark session")]
+    ("wrong", "said"), [({"tasks": 0}, "tasks"), ({"session": "yarn"}, "classic Spark session")]
 )
 def test_a_wrong_engine_is_refused(wrong, said):
     with pytest.raises(InftdaError, match=said):
@@ -199,7 +183,7 @@ def test_another_master_than_the_active_one_is_refused(spark, tmp_path):
 
 def test_settings_and_memory_of_the_session_are_as_before(spark, tmp_path):
     before = dict(spark.conf.getAll)
-    engine = SparkEngine(spark, groups=2)
+    engine = SparkEngine(spark, tasks=2, driver_nodes=20)
     release(COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release", engine=engine, **BUDGET)
     assert dict(spark.conf.getAll) == before
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
@@ -215,7 +199,7 @@ def test_logs_of_executors_name_nobody(spark, executor_logs, tmp_path):
     )
     release(
         people, {"town": ["hideout-1", "hideout-2", "elsewhere"]}, out=tmp_path / "release",
-        person="person", neighbours="add-remove", engine=SparkEngine(spark, groups=2), **BUDGET,
+        person="person", neighbours="add-remove", engine=SparkEngine(spark, tasks=2, driver_nodes=20), **BUDGET,
     )  # fmt: skip
     logs = [path.read_text() for path in executor_logs.glob("*/std*")]
     assert len(logs) == 4

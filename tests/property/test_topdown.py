@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named

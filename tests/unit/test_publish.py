@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
-from inftda.reading import read_leaves
 from further_mechanisms import offer
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
@@ -32,6 +31,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
 from inftda.publish import build_tree, release
+from inftda.reading import read_leaves
 
 AREAS = {"region": ["N", "N", "S", "S"], "town": ["01", "02", "03", "04"]}
 ABROAD = {"land": ["x", "x", "y"], "kreis": ["x1", "x2", "y1"], "stadt": ["p", "q", "r"]}

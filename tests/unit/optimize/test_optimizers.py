@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from inftda.errors import OptimizeError
-from inftda.noise.entropy import SeededSource
 from inftda.lab.baselines import euclidean, linf
+from inftda.noise.entropy import SeededSource
 from inftda.optimize import intopt, selection
 from inftda.optimize.reference import chebyshev_optimum
 from inftda.optimize.selection import EMPTY, LIMIT, NEGATIVE, OK, TOO_LARGE
