@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 LOWEST := .venv-lowest
 # Of the tests that need pytest only, those that call most of the libraries.
 LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_compiled.py \
-  tests/unit/test_counts.py tests/unit/ingest/test_ingest_csv.py \
+  tests/unit/test_counts.py tests/unit/reading/test_reading_csv.py \
   tests/cli/test_query_and_verify.py tests/cli/test_plan.py
 # Tests run on all cores; PYTEST_ARGS adds to this.
 PYTEST := $(BIN)/python -m pytest -n auto
