@@ -199,7 +199,8 @@ def test_logs_of_executors_name_nobody(spark, executor_logs, tmp_path):
     )
     release(
         people, {"town": ["hideout-1", "hideout-2", "elsewhere"]}, out=tmp_path / "release",
-        person="person", neighbours="add-remove", engine=SparkEngine(spark, tasks=2, driver_nodes=20), **BUDGET,
+        person="person", neighbours="add-remove", **BUDGET,
+        engine=SparkEngine(spark, tasks=2, driver_nodes=20),
     )  # fmt: skip
     logs = [path.read_text() for path in executor_logs.glob("*/std*")]
     assert len(logs) == 4

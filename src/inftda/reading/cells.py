@@ -3,7 +3,8 @@
 A list of Python objects, a pandas column of objects or of numbers with blanks, and a column
 of SQLite may hold anything. Arrow would look for one type that fits all cells, so that one
 cell could change what the others mean. Here text stays as it is, whole numbers are written
-out, and any other cell is the flaw of its own row.
+out (1.0 as well, because pandas turns numbers into floats when one of them is missing), and
+any other cell is the flaw of its own row.
 """
 
 from __future__ import annotations
@@ -91,9 +92,15 @@ def _missing_or(convert: Callable[[object], str | Flaw | None], cell: object) ->
     return convert(cell)
 
 
-def _code(cell: object) -> Flaw | None:
-    is_nan = isinstance(cell, float | np.floating) and np.isnan(cell)
-    return None if is_nan else Flaw.KIND
+def _code(cell: object) -> str | Flaw | None:
+    """A whole number among floats, as `codes_from_floats` has it: pandas changes types at will."""
+    if not isinstance(cell, float | np.floating):
+        return Flaw.KIND
+    number = float(cell)
+    if number != number:  # noqa: PLR0124 - NaN
+        return None
+    is_whole = abs(number) <= EXACT_DOUBLE and number == int(number)
+    return str(int(number)) if is_whole else Flaw.KIND
 
 
 def _count(cell: object) -> str | Flaw | None:
