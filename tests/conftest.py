@@ -14,25 +14,37 @@ HERE = Path(__file__).parent
 #: file or test.
 SLOW = (
     "audit/",
-    "bad_input/test_bad_output.py::test_a_limit_on_file_size_is_the_machines_fault",
-    "bad_input/test_bad_output.py::test_a_process_of_its_own_says_the_same",
+    "bad_input/test_bad_flows.py::test_a_pipe_is_refused",
+    "bad_input/test_bad_output.py",
+    "bad_input/test_bad_releases.py::test_a_folder_with_a_strange_name",
+    "bad_input/test_bad_releases.py::test_a_manifest_edited_by_hand",
     "browser/",
+    "cli/test_query_and_verify.py::test_no_bit_of_the_flows_can_be_changed_unseen",
+    "cli/test_query_and_verify.py::test_query_sums_to_the_total_at_every_cross_of_levels",
     "cli/test_release_command.py::test_a_release_does_not_wait_for_pandas",
     "cli/test_release_command.py::test_an_interrupted_release_leaves_nothing",
     "crash/",
     "docs/",
     "leaks/test_spark_leaks.py",
     "privacy/",
+    "property/test_count_properties.py::test_all_this_holds_where_keys_need_several_words",
     "statistical/",
+    "unit/evaluate/test_bounds.py::test_the_inequalities_behind_the_bounds_hold",
+    "unit/experiments/",  # the laboratory, which the product does not use
+    "unit/lab/",
+    "unit/privacy/test_accounting.py::test_composed_noise_scales_are_met",
+    "unit/privacy/test_accounting.py::test_the_tightest_valid_accountant_is_taken",
+    "unit/privacy/test_ledger.py::test_processes_at_once_never_overspend",
 )
 #: What takes seconds to set up: Java, a database server, a release under watch.
 SLOW_FIXTURES = frozenset({"server", "spark", "watched"})
 #: What is fast all the same, or the least that must be seen of something slow: file and test.
 #: With these, a fast run passes every module of the product.
 FAST = (
-    "audit/test_audit_evidence.py::",
+    "audit/test_audit_evidence.py::test_bounds_on_a_probability_are_those_of_clopper_and_pearson",
     "audit/test_audit_faults.py::test_a_plan_refuses_rho_divided_over_too_few_levels",
     "audit/test_audit_faults.py::test_noise_with_a_variance_three_percent_off",
+    "bad_input/test_bad_output.py::test_what_goes_wrong_after_publication",
     "crash/test_killed_releases.py::test_an_old_release_whose_replacement_was_cut_off",
     "docs/test_documents.py::test_a_page_does_what_it_says[README.md]",
     "docs/test_version.py::",
@@ -45,7 +57,6 @@ FAST = (
     "privacy/test_exact_small_trees.py::test_the_noise_of_every_level_costs_exactly_its_rho",
     "privacy/test_exact_small_trees.py::test_the_sensitivity_of_the_paper_is_seen",
     "statistical/test_chisquare.py::",
-    "statistical/test_fairness.py::",
     "statistical/test_samplers.py::test_gaussian_draws_have_their_exact_probabilities",
 )
 #: Folders whose tests share something that takes long to start: each is run by one process.
