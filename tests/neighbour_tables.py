@@ -146,7 +146,6 @@ KINDS = {
     ),
     "pandas nullable": lambda rows, _: pd.DataFrame(_columns(rows)).convert_dtypes(),
     "polars": lambda rows, _: pl.DataFrame(_columns(rows)),
-    "polars lenient": lambda rows, _: pl.DataFrame(_columns(rows), strict=False),
     "polars objects": lambda rows, _: pl.DataFrame(
         {name: pl.Series(column, dtype=pl.Object) for name, column in _columns(rows).items()}
     ),
