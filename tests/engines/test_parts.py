@@ -49,9 +49,10 @@ def cut_up(table, spec, source, *, size):
     if spec.person:
         made = made.sort_by([("person", "ascending")])
         made = pa.Table.from_batches(work.bound(made.to_batches(max_chunksize=size)))
-    sums = made.group_by(["area_0", "area_1"]).aggregate([("n", "sum")]).to_pydict()
-    leaves = zip(sums["area_0"], sums["area_1"], sums["n_sum"], strict=True)
-    return {(a, b): n for a, b, n in leaves if n}
+    merged = pa.Table.from_batches(work.merge(made.to_batches(max_chunksize=size))).to_pydict()
+    cells = list(zip(merged["area_0"], merged["area_1"], strict=True))
+    assert len(cells) == len({*cells})
+    return {cell: n for cell, n in zip(cells, merged["n"], strict=True) if n}
 
 
 @pytest.mark.parametrize("size", [7, 100, 10_000])

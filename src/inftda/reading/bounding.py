@@ -30,9 +30,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from inftda.leaves import MAX_TOTAL
 from inftda.reading.columns import MAX_INT64
 from inftda.reading.flaws import Flaw
+from inftda.reading.rows import merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,9 +100,7 @@ def fetch_bounded(
     kept, parameters = _chosen(leaf, areas, unit.trips), [secret]
     if unit.root_is_public:
         kept, parameters = _exact(leaf, areas, unit.trips), []
-    total = f"CAST(least(sum(n), {MAX_TOTAL + 1}) AS BIGINT)"
-    sql = f"SELECT {leaf}, {total} AS n FROM ({kept}) GROUP BY {leaf}"
-    return workspace.fetch(sql, parameters)
+    return workspace.fetch(merged(kept, areas), parameters)
 
 
 def _exact(leaf: str, areas: Sequence[str], trips: int) -> str:

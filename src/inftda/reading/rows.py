@@ -169,14 +169,13 @@ class Rows:
         return f"SELECT {', '.join(columns)} FROM ({inner}){kept}"
 
     def counted(self) -> str:
-        """SQL for the counts per leaf; what is beyond the largest total is just beyond it."""
+        """SQL for the counts per leaf, as `merged` gives them."""
         leaf = ", ".join(self.numbers)
         has_outside = any(axis.fallback is not None for axis in self.axes)
         if self.is_grouped and not has_outside:
             # Different codes are different areas: nothing is left to be merged.
             return f"SELECT {leaf}, CAST(n AS BIGINT) AS n FROM ({self.placed()})"
-        total = f"CAST(least(sum(n), {MAX_TOTAL + 1}) AS BIGINT)"
-        return f"SELECT {leaf}, {total} AS n FROM ({self.placed()}) GROUP BY {leaf}"
+        return merged(self.placed(), self.numbers)
 
     def lost(self) -> str:
         """SQL for unknown codes: number of the axis and code, the first few of each axis."""
@@ -215,6 +214,18 @@ class Rows:
         )
         numbers = ", ".join(f"at_{axis.code}.number AS {axis.number}" for axis in self.axes)
         return f"SELECT part.*, {numbers} FROM ({self.sql}) AS part {joins}"
+
+
+def merged(rows: str, areas: Sequence[str]) -> str:
+    """SQL for the counts per leaf; what is beyond the largest total is just beyond it.
+
+    Args:
+        rows: SQL for rows with the columns of `areas`, and `n` trips.
+        areas: names of the area columns.
+    """
+    leaf = ", ".join(areas)
+    total = f"CAST(least(sum(n), {MAX_TOTAL + 1}) AS BIGINT)"
+    return f"SELECT {leaf}, {total} AS n FROM ({rows}) GROUP BY {leaf}"
 
 
 def area_lookup(hierarchy: Hierarchy) -> pa.Table:

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading.bounding import fetch_bounded, gathered
-from inftda.reading.rows import Rows
+from inftda.reading.rows import Rows, merged
 from inftda.reading.sources import ARROW_INPUT
 from inftda.reading.workspace import Workspace
 
@@ -68,6 +68,13 @@ class Parts:
                 f"FROM {ARROW_INPUT}", areas, workspace=workspace, unit=unit, secret=self.secret
             ),
         )
+
+    def merge(self, batches: Batches) -> Made:
+        """Leaves of several parts, all of each leaf, to one row a leaf."""
+        held = list(batches)
+        sql = merged(f"FROM {ARROW_INPUT}", self.rows.numbers)
+        whole = [pa.Table.from_batches(held)] if held else []
+        return _each(whole, None, lambda workspace: workspace.fetch(sql))
 
     def lost(self, batches: Batches) -> Made:
         """Raw rows to the first few unknown codes of each part."""
