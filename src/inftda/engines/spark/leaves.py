@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 @dataclass(frozen=True, eq=False)
 class SparkLeaves:
-    """The confidential leaf counts: one row per leaf with trips, in any order.
+    """The confidential leaf counts: a row for each leaf with trips, which may repeat, in any order.
 
     Attributes:
         frame: the columns area_0, area_1, ... (int, depth-first numbers of the finest areas)

@@ -106,9 +106,11 @@ class _Reading:
     def run(self, parts: Sent[Parts]) -> tuple[DataFrame, int]:
         """Trips per leaf, zeros included, kept by the executors and checked; and their sum."""
         areas = self.rows.numbers
-        partial = self._bounded(parts) if self.rows.has_person else self._counted(parts)
-        # Where leaves hardly repeat, this takes half as long as Spark's own grouping.
-        counted = _map(partial.repartition(*areas), parts, Parts.merge, self._leaf_schema)
+        counted = self._bounded(parts) if self.rows.has_person else self._counted(parts)
+        if self.complaint.count_name is None:
+            # Trips repeat in many parts; flows hardly do, and are not worth a shuffle. By the
+            # same SQL: where leaves hardly repeat it takes half as long as Spark's own grouping.
+            counted = _map(counted.repartition(*areas), parts, Parts.merge, self._leaf_schema)
         counted = counted.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             summary = self.table.attempt(lambda: _summary(counted, areas[0]))

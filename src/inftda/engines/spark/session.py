@@ -52,7 +52,7 @@ ALONE: Final = {
 #: In force while a release is made, whatever the session says otherwise.
 WHILE_RELEASING: Final = {
     # Fewer, larger batches: the work of a batch should outweigh the call.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
     # A sum that overflows is an error, never a wrapped number.
     "spark.sql.ansi.enabled": "true",
     # Codes in folder names (origin=001) are text.
