@@ -36,6 +36,8 @@ class Ascent:
     """From leaves to the nodes of one level that they lie below."""
 
     def __init__(self, level: TreeLevel) -> None:
+        depths = [axis.hierarchy.depth for axis in level.axes]
+        self.ends_at_leaves = list(level.depths) == depths
         self._tables = [
             axis.hierarchy.ancestor(axis.hierarchy.depth, depth)
             for axis, depth in zip(level.axes, level.depths, strict=True)
@@ -54,13 +56,22 @@ def climb(ascent: Ascent, batches: Batches) -> Made:
         batches: area numbers on each axis, and the count.
     """
     for batch in batches:
-        *areas, n = _columns(batch)
-        nodes = pa.Table.from_arrays(
-            [*map(pa.array, ascent(tuple(areas))), pa.array(n)], names=batch.schema.names
-        )
-        *names, count = nodes.column_names
-        summed = nodes.group_by(names).aggregate([(count, "sum")])
-        yield from summed.rename_columns([*names, count]).to_batches()
+        areas, n = _climbed(ascent, batch)
+        columns = [pa.array(column) for column in (*areas, n)]
+        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _climbed(ascent: Ascent, batch: pa.RecordBatch) -> tuple[Areas, NDArray[np.int64]]:
+    """Nodes above the leaves of a batch, and their counts; few rows where nodes are large."""
+    *leaves, n = _columns(batch)
+    areas = ascent(tuple(leaves))
+    if ascent.ends_at_leaves:
+        return areas, n
+    names = [str(axis) for axis in range(len(areas))]
+    nodes = pa.Table.from_arrays([pa.array(column) for column in (*areas, n)], [*names, "n"])
+    summed = nodes.group_by(names, use_threads=False).aggregate([("n", "sum")])
+    *numbers, n = (column.to_numpy() for column in summed.select([*names, "n_sum"]).columns)
+    return tuple(numbers), n
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,8 +161,7 @@ def send_parents(division: Division, batches: Batches) -> Made:
 def send_truth(division: Division, ascent: Ascent, batches: Batches) -> Made:
     """True children, as rows that may repeat, with the task that divides their parent."""
     for batch in batches:
-        *leaves, n = _columns(batch)
-        children = ascent(tuple(leaves))
+        children, n = _climbed(ascent, batch)
         task = division.task_of(division.parents_of(children))
         yield _routed(task, children, n, is_parent=False)
 
