@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from inftda.counts import Counts
 from inftda.errors import InftdaError
+from inftda.mechanisms.across import AcrossStep, TrueParents
 from inftda.mechanisms.base import Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
@@ -94,6 +95,34 @@ class LocalEngine:
             progress(name, done, total)
             parts.append(part)
         return join(parts)
+
+    def step_across(
+        self, parents: Nodes, truth: Counts, step: AcrossStep, progress: Progress
+    ) -> tuple[Nodes, NDArray[np.int64] | None]:
+        """Children by a step with off-tree tables, whole groups on all threads; and the totals."""
+        if not step.tables:
+            return self.step(parents, truth, step, progress), None
+        true_children, true_parents = truth.level(step.level), TrueParents.of(truth, step.level)
+        are_leaves = step.level is truth.tree.splitting_levels[-1]
+        totals = step.measure_totals(true_children, true_parents)
+        parents = parents.take(step.group_order(parents.areas))
+        offsets = item_offsets(step, parents)
+        refined = parents.areas[step.level.axis]
+
+        def divide(items: list[int]) -> tuple[Nodes, int]:
+            parts = [(i, parents.take(slice(offsets[i], offsets[i + 1]))) for i in items]
+            return step.divide_groups(
+                parts, true_children, true_parents, totals, are_leaves=are_leaves
+            )
+
+        starts = offsets[:-1]
+        is_first = np.append(True, refined[starts[1:]] != refined[starts[1:] - 1])
+        firsts = np.append(np.flatnonzero(is_first), len(starts))
+        bundles = [list(range(a, b)) for a, b in zip(firsts[:-1], firsts[1:], strict=True)]
+        parts = [parents.take(slice(0))]
+        for part, _ in self.map(divide, bundles if len(starts) else []):
+            parts.append(part)
+        return join(parts), totals
 
     def write(self, flows: Iterable[Nodes], path: Path, tree: Tree) -> Written:
         """Released leaves as one Parquet file."""
