@@ -157,5 +157,3 @@ def _coarsest_equal(axis: Axis) -> list[int]:
     for level in range(1, axis.hierarchy.depth + 1):
         levels.append(level if axis.hierarchy.splits(level) else levels[-1])
     return levels
-
-

@@ -27,8 +27,12 @@ from inftda.optimize.selection import ceil_div, random_word
 
 #: Passes for each chain of tables.
 PASSES: Final = 8
-#: How many of the last passes the final prices are the mean of.
-LAST: Final = 3
+#: Passes after these in which only the prices of hard totals move.
+LAST_PASSES: Final = 6
+#: How much lower than the largest price one of a hard total may be.
+HARD_REACH: Final = 4
+#: Trust in a hard total: whatever its noise, sums agree with it.
+HARD: Final = np.inf
 #: Priced counts are whole numbers of 2^-16, so that a price of less than 1 counts too.
 DIGITS: Final = 16
 ONE: Final = 1 << DIGITS
@@ -88,6 +92,20 @@ class Cells(NamedTuple):
     trust: Floats
 
 
+class Prices(NamedTuple):
+    """Prices of the cells of each chain's finest table.
+
+    Attributes:
+        price: float64[cells].
+        move: float64[cells], how far each was from where it should be, last time.
+        pace: float64[cells], what part of that way it went.
+    """
+
+    price: Floats
+    move: Floats
+    pace: Floats
+
+
 class Sums(NamedTuple):
     """Sum and number of the positive children in every cell of a chain's finest table."""
 
@@ -96,13 +114,7 @@ class Sums(NamedTuple):
 
 
 def balance(
-    candidates: Candidates,
-    cells: Cells,
-    *,
-    reach: float,
-    passes: int = PASSES,
-    threads: int = 1,
-    map_: Map = map,
+    candidates: Candidates, cells: Cells, *, reach: float, threads: int = 1, map_: Map = map
 ) -> None:
     """Write what is released into `candidates.value`.
 
@@ -110,32 +122,30 @@ def balance(
         candidates: of whole groups, in group order.
         cells: of these groups.
         reach: the largest price.
-        passes: how often prices are moved, for each chain.
-        threads: how many parts of the groups are divided at a time.
-        map_: where they are.
+        threads: number of parts to divide the groups in; the result does not depend on it.
+        map_: where the parts are handled.
     """
     n_chains, n_parents = cells.row.shape
-    price, mean, moved = (np.zeros(len(cells.measured)) for _ in range(3))
-    pace = np.full(len(price), 0.5)
-    expected, weight = np.empty(len(price)), np.empty(len(price))
-    cuts = np.linspace(0, n_parents, threads + 1).astype(np.int64)
-    parts = [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-    limit = int(reach * ONE)
+    n_cells = len(cells.measured)
+    prices = Prices(np.zeros(n_cells), np.zeros(n_cells), np.full(n_cells, 0.5))
+    best, weight = np.empty(n_cells), np.empty(n_cells)
+    bounds = [n_parents * part // threads for part in range(threads + 1)]
 
-    def divide(part: tuple[int, int], at: Floats) -> Sums:
-        sums = Sums(np.zeros(len(price), np.int64), np.zeros(len(price), np.int64))
-        divide_kernel(*part, candidates, cells.row, cells.offsets, at, limit, sums)
+    def divide(part: int) -> Sums:
+        sums = Sums(np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64))
+        first, last = bounds[part], bounds[part + 1]
+        divide_kernel(first, last, candidates, cells, prices.price, reach, sums)
         return sums
 
-    passes *= n_chains
-    for number in range(passes):
-        done = list(map_(lambda part: divide(part, price), parts))
-        sums = Sums(*(sum(arrays) for arrays in zip(*done, strict=True))) if threads > 1 else done[0]
-        solve_kernel(cells, sums, n_chains, price, expected, weight)
-        move_kernel(cells, expected, reach, price, moved, pace)
-        if number >= passes - LAST:
-            mean += price / LAST
-    list(map_(lambda part: divide(part, mean), parts))
+    def divide_all() -> Sums:
+        parts = list(map_(divide, range(threads)))
+        return Sums(*(sum(arrays[1:], arrays[0]) for arrays in zip(*parts, strict=True)))
+
+    n_passes = PASSES * n_chains
+    for number in range(n_passes + (LAST_PASSES if np.isinf(cells.trust).any() else 0)):
+        solve_kernel(cells, divide_all(), prices.price, best, weight)
+        move_kernel(cells, best, reach, number >= n_passes, prices)
+    divide_all()
 
 
 @kernel
@@ -143,72 +153,77 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     first: int,
     last: int,
     candidates: Candidates,
-    rows: Ints,
-    row_offsets: Ints,
+    cells: Cells,
     price: Floats,
-    limit: int,
+    reach: float,
     sums: Sums,
 ) -> None:
     """Divide the counts of the parents first..last: IntOpt of noisy counts plus prices.
 
-    Only candidates are priced, and only they can become positive.
+    Only candidates have prices, and only they can become positive.
 
     Args:
         first: first parent.
         last: one after the last.
-        candidates: sorted within each parent; `value` is written.
-        rows: int64[chains, parents], as in `Cells`.
-        row_offsets: int64[rows + 1], likewise.
+        candidates: `value` is written; the others are put in another order within a parent.
+        cells: as `Cells` says.
         price: float64[cells].
-        limit: the largest price of a candidate, in units of 2^-16.
+        reach: the largest price of a candidate.
         sums: added to.
     """
-    n_chains = rows.shape[0]
     offsets, column, noisy, value, total, size, sum_of_all, least = candidates
+    n_chains = cells.row.shape[0]
     for parent in range(first, last):
         start, stop = offsets[parent], offsets[parent + 1]
-        # Until the end of this parent `value` holds priced counts.
-        added = 0
+        added, largest = 0, noisy[start] - (LARGEST << 2)
         for i in range(start, stop):
-            of_cells = 0.0
+            sum_of_prices, floor = 0.0, -reach
             for chain in range(n_chains):
-                of_cells += price[row_offsets[rows[chain, parent]] + column[i]]
-            shift = int(np.floor(min(max(of_cells * ONE, -limit), limit)))
-            value[i] = noisy[i] + shift
+                row = cells.row[chain, parent]
+                of_cell = price[cells.offsets[row] + column[i]]
+                sum_of_prices += of_cell
+                if cells.trust[row] == HARD:
+                    floor = min(floor, of_cell)
+            shift = np.floor(min(max(sum_of_prices, floor), reach) * ONE)
+            value[i] = noisy[i] + np.int64(shift)
             added += (value[i] >> DIGITS) - (noisy[i] >> DIGITS)
-        sort_kernel(value, noisy, column, start, stop)
-        for i in range(start, stop):
-            value[i] >>= DIGITS
+            largest = max(largest, value[i])
         lift = ceil_div(total[parent] - sum_of_all[parent] - added, size[parent])
-        raise_to_total(value, start, stop, total[parent], lift, least[parent])
+        lift, drop = find_lift_and_drop(
+            value, start, stop, total[parent], lift, least[parent], largest
+        )
+        raise_largest(value, noisy, column, start, stop, total[parent], lift, drop)
         for i in range(start, stop):
             if value[i] > 0:
                 for chain in range(n_chains):
-                    cell = row_offsets[rows[chain, parent]] + column[i]
+                    cell = cells.offsets[cells.row[chain, parent]] + column[i]
                     sums.sum[cell] += value[i]
                     sums.positive[cell] += 1
 
 
 @inlined_kernel
-def raise_to_total(value: Ints, start: int, stop: int, total: int, lift: int, least: int) -> None:
-    """IntOpt of value[start:stop], sorted from the largest, in place.
-
-    Every element is put on its floor, max(0, x - drop); then they are raised to their ceilings,
-    max(0, x + lift), from the largest on, until the sum is `total`.
+def find_lift_and_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    value: Ints, start: int, stop: int, total: int, lift: int, least: int, largest: int
+) -> tuple[int, int]:
+    """How far candidates may be raised, and how far they may fall: Algorithm 2 of the paper.
 
     Args:
-        value: int64 buffer.
+        value: int64 buffer, counts in units of 2^-16.
         start: first element.
         stop: one after the last.
         total: what the result sums to, positive.
-        lift: of all children, candidates or not.
+        lift: by the sum of all children, candidates or not.
         least: the least noisy count of all children.
+        largest: the largest of value[start:stop].
     """
-    # Candidates alone may be too few: then they are lifted further.
     count, ceilings = positive(value, start, stop, lift)
-    while ceilings < total:
-        lift += ceil_div(total - ceilings, count) if count > 0 else 1 - lift - value[start]
+    if ceilings < total:
+        # Candidates alone are too few, so they are raised further: the least that is enough.
+        lift = total - (largest >> DIGITS)
         count, ceilings = positive(value, start, stop, lift)
+        while ceilings - total >= count:
+            lift -= (ceilings - total) // count
+            count, ceilings = positive(value, start, stop, lift)
     drop = max(lift, -lift, -least)
     count, floors = positive(value, start, stop, -drop)
     if floors > total:
@@ -216,23 +231,88 @@ def raise_to_total(value: Ints, start: int, stop: int, total: int, lift: int, le
             drop += ceil_div(floors - total, count)
             count, floors = positive(value, start, stop, -drop)
         lift = 1 - drop
-    room = total - floors
-    for i in range(start, stop):
-        floor = max(0, value[i] - drop)
-        more = min(room, max(0, value[i] + lift) - floor)
-        value[i] = floor + more
-        room -= more
+    return lift, drop
+
+
+@inlined_kernel
+def raise_largest(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    value: Ints,
+    noisy: Ints,
+    column: NDArray[np.int32],
+    start: int,
+    stop: int,
+    total: int,
+    lift: int,
+    drop: int,
+) -> None:
+    """Put all on their floors, max(0, x - drop), and raise the largest to their ceilings.
+
+    These are max(0, x + lift); the last one is raised as far as it takes to sum to the total.
+    It is found by partition, as by quicksort, but only on the side that it lies on.
+
+    Args:
+        value: int64 buffer, counts in units of 2^-16; whole counts are written.
+        noisy: int64 buffer, put in the same order.
+        column: int32 buffer, likewise.
+        start: first element.
+        stop: one after the last.
+        total: what the result sums to.
+        lift: above.
+        drop: above.
+    """
+    room = total - positive(value, start, stop, -drop)[1]
+    low, high = start, stop
+    while low < high:
+        any_of_them = random_word(np.uint64(low), high) % np.uint64(high - low)
+        swap(value, noisy, column, low + int(any_of_them), high - 1)
+        middle, gaps = low, 0
+        for i in range(low, high - 1):
+            if value[i] > value[high - 1]:
+                gaps += gap(value[i], lift, drop)
+                swap(value, noisy, column, i, middle)
+                middle += 1
+        swap(value, noisy, column, middle, high - 1)
+        if gaps > room:
+            high = middle
+            continue
+        room -= gaps
+        low = middle
+        if gap(value[low], lift, drop) > room:
+            break
+        room -= gap(value[low], lift, drop)
+        low += 1
+    for i in range(start, low):
+        value[i] = max(0, (value[i] >> DIGITS) + lift)
+    for i in range(low, stop):
+        value[i] = max(0, (value[i] >> DIGITS) - drop)
+    if low < stop:
+        value[low] += room
+
+
+@inlined_kernel
+def gap(value: int, lift: int, drop: int) -> int:
+    """From the floor to the ceiling of a count in units of 2^-16."""
+    x = value >> DIGITS
+    return max(0, x + lift) - max(0, x - drop)
+
+
+@inlined_kernel
+def swap(value: Ints, noisy: Ints, column: NDArray[np.int32], i: int, j: int) -> None:
+    """Exchange two candidates."""
+    value[i], value[j] = value[j], value[i]
+    noisy[i], noisy[j] = noisy[j], noisy[i]
+    column[i], column[j] = column[j], column[i]
 
 
 @inlined_kernel
 def positive(value: Ints, start: int, stop: int, lift: int) -> tuple[int, int]:
-    """Number and sum of the positive ones among value + lift, sorted from the largest."""
+    """Number and sum of the positive ones among the whole parts of value[start:stop] + lift."""
     count = mass = 0
-    for i in range(start, stop):
-        if value[i] + lift <= 0:
-            break
-        count += 1
-        mass += value[i] + lift
+    for i in range(np.uint64(start), np.uint64(stop)):
+        x = (value[i] >> DIGITS) + lift
+        if x > 0:
+            count += 1
+            mass += x
     return count, mass
 
 
@@ -261,71 +341,78 @@ def sort_kernel(key: Ints, other: Ints, column: NDArray[np.int32], start: int, s
 
 
 @kernel
-def solve_kernel(
-    cells: Cells, sums: Sums, n_chains: int, price: Floats, expected: Floats, weight: Floats
-) -> None:
-    """The prices that fit all measurements of a chain best, were the sums linear in them.
+def solve_kernel(cells: Cells, sums: Sums, price: Floats, best: Floats, weight: Floats) -> None:
+    """The best prices for every chain, if sums were linear in them.
 
-    If a price rises by 1, each of the n positive children of its cell does. So a sum is S + n (p -
-    price), and the best p (weighted least squares, at one variance of noise a child) is the sum
-    of trust * (measured - sum) over the cells of all tables of the chain that hold the child.
-    Tables of a chain nest, so one way up and one way down solve it.
+    If a price rises by 1, so do the n positive children of its cell. That makes a sum s + n p,
+    with s = sum - n price. Least squares, with each child and each measurement weighted by its
+    variance, are where p is the sum of trust * (measured - sum) over the cells of all
+    tables of the chain that hold it. As the tables nest, one way up and one way down solve that.
 
     Args:
         cells: as `Cells` says.
         sums: of the finest cells.
-        n_chains: how many chains move the same children.
         price: float64[cells], of the finest cells.
-        expected: float64[cells], written: the best prices.
+        best: float64[cells], written.
         weight: float64[cells], overwritten.
     """
     _, above, is_finest, offsets, measured, trust = cells
-    expected[:] = 0.0
+    n_chains = cells.row.shape[0]  # all of which move the same children
+    best[:] = 0.0
     weight[:] = 0.0
     for row in range(above.size):
-        k = trust[row]
         for cell in range(offsets[row], offsets[row + 1]):
             if is_finest[row]:
-                weight[cell] = n_chains * max(1, sums.positive[cell])
-                expected[cell] = sums.sum[cell] - weight[cell] * price[cell]
+                weight[cell] = max(1, sums.positive[cell])
+                if trust[row] != HARD:
+                    weight[cell] *= n_chains
+                best[cell] = sums.sum[cell] - weight[cell] * price[cell]
             if above[row] >= 0:
                 up = offsets[above[row]] + cell - offsets[row]
-                share = weight[cell] / (1 + k * weight[cell])
-                expected[up] += expected[cell] + share * k * (measured[cell] - expected[cell])
+                share = weight[cell] / (1 + trust[row] * weight[cell])
+                best[up] += best[cell] + share * trust[row] * (measured[cell] - best[cell])
                 weight[up] += share
     for row in range(above.size - 1, -1, -1):
-        k = trust[row]
         for cell in range(offsets[row], offsets[row + 1]):
+            missing = measured[cell] - best[cell]
+            if trust[row] == HARD:
+                best[cell] = missing / weight[cell]
+                continue
             from_above = 0.0
             if above[row] >= 0:
-                from_above = expected[offsets[above[row]] + cell - offsets[row]]
-            expected[cell] = (from_above + k * (measured[cell] - expected[cell])) / (
-                1 + k * weight[cell]
-            )
+                from_above = best[offsets[above[row]] + cell - offsets[row]]
+            best[cell] = (from_above + trust[row] * missing) / (1 + trust[row] * weight[cell])
 
 
 @kernel
 def move_kernel(
-    cells: Cells, expected: Floats, reach: float, price: Floats, moved: Floats, pace: Floats
+    cells: Cells,
+    best: Floats,
+    reach: float,
+    only_hard: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+    prices: Prices,
 ) -> None:
-    """Move prices towards the expected ones: slower after a change of direction, then faster.
+    """Move prices towards the best ones: slower after a change of direction, else faster.
 
     Args:
         cells: as `Cells` says.
-        expected: float64[cells], where to.
+        best: float64[cells].
         reach: the largest price.
-        price: float64[cells], moved.
-        moved: float64[cells], the last move of each; overwritten.
-        pace: float64[cells], how far each goes; changed.
+        only_hard: whether only prices of hard totals move.
+        prices: changed.
     """
+    price, last_move, pace = prices
     for row in range(cells.above.size):
-        if not cells.is_finest[row]:
+        is_hard = cells.trust[row] == HARD
+        if not cells.is_finest[row] or (only_hard and not is_hard):
             continue
+        lowest = -reach * HARD_REACH if is_hard else -reach
         for cell in range(cells.offsets[row], cells.offsets[row + 1]):
-            move = expected[cell] - price[cell]
-            pace[cell] = pace[cell] / 2 if move * moved[cell] < 0 else min(1.0, pace[cell] * 1.2)
-            moved[cell] = move
-            price[cell] = min(max(price[cell] + pace[cell] * move, -reach), reach)
+            move = best[cell] - price[cell]
+            turned = move * last_move[cell] < 0
+            pace[cell] = pace[cell] / 2 if turned else min(1.0, pace[cell] * 1.2)
+            last_move[cell] = move
+            price[cell] = min(max(price[cell] + pace[cell] * move, lowest), reach)
 
 
 @kernel
