@@ -387,7 +387,8 @@ class Groups:
         """Those of a one-way table that belong to children of the groups."""
         sizes = self.n_children
         shift = self.level.child_offsets[self.area] - (np.cumsum(sizes) - sizes)
-        return totals[np.repeat(shift, sizes) + np.arange(sizes.sum())]
+        found: NDArray[np.int64] = totals[np.repeat(shift, sizes) + np.arange(sizes.sum())]
+        return found
 
     def agreed(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same, shifted alike in each group to sum to its released count; none below 0."""
