@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from inftda.engines.local import LocalEngine
+from inftda.engines.local import LARGE, LocalEngine
 from inftda.lattice import off_tree_tables
 from inftda.mechanisms.across import AcrossStep, GroupedTruth, Groups, MeasuredTable
 from inftda.mechanisms.base import no_progress
@@ -86,16 +87,18 @@ def test_without_noise_the_release_is_the_truth(data):
 
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
-def test_neither_threads_nor_the_size_of_items_matter_to_sums(data):
+def test_the_number_of_threads_changes_nothing_also_within_a_group(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
     seed = data.draw(st.integers(0, 99))
     for item_children in (1 << 19, 1):
         options = {"seed": seed, "item_children": item_children, **noise(50)}
         one, totals = run(counts, threads=1, **options)
-        two, again = run(counts, threads=3, **options)
-        assert dense(tree, one.areas, one.value) == dense(tree, two.areas, two.value)
-        assert all(np.array_equal(totals[index], again[index]) for index in totals)
+        for large in (LARGE, 0):
+            with patch("inftda.engines.local.LARGE", large):
+                two, again = run(counts, threads=3, **options)
+            assert dense(tree, one.areas, one.value) == dense(tree, two.areas, two.value)
+            assert all(np.array_equal(totals[index], again[index]) for index in totals)
         assert one.value.sum() == counts.total
 
 

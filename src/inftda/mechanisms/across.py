@@ -20,7 +20,6 @@ from inftda.counts import Counts, LevelCounts
 from inftda.lattice import Table, chains
 from inftda.mechanisms.prices import (
     HARD,
-    HARD_REACH,
     LARGEST,
     Candidates,
     Cells,
@@ -146,8 +145,8 @@ class AcrossStep(LevelStep):
         parents = join([part for _, part in items])
         groups = Groups.of(self.level, parents, truth)
         chained = self._chains(len(parents.value) / len(groups.area))
-        is_hard = chained.is_hard
-        depth = int(self.sigma * (HARD_REACH if is_hard else 1))
+        # A price that goes further down makes room for lower counts.
+        depth = int(self.sigma * (2 if chained.is_hard else 1))
         found = map_(lambda item: self._candidates(item[0], item[1], truth.children, depth), items)
         candidates = _join(list(found))
         cells = self._measure(items[0][0], groups, chained, totals)
