@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from inftda.counts import Counts
 from inftda.errors import InftdaError
+from inftda.mechanisms.across import AcrossStep, GroupedTruth
 from inftda.mechanisms.base import Mechanism, Progress, Written
+from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
 from inftda.publication.folder import FlowsWriter
@@ -22,6 +25,9 @@ from inftda.tree import Tree
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+#: A group of more items than this is divided on all threads.
+LARGE = 8
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,42 @@ class LocalEngine:
             parts.append(part)
         return join(parts)
 
+    def step_across(
+        self, parents: Nodes, truth: Counts, step: AcrossStep, progress: Progress
+    ) -> tuple[Nodes, NDArray[np.int64] | None]:
+        """Released children by a step with off-tree tables, and the measured one-way table.
+
+        Groups are handled on all threads, a very large one by itself.
+        """
+        if not step.tables:
+            return self.step(parents, truth, step, progress), None
+        grouped = GroupedTruth.of(truth, step.level)
+        totals = step.measure_totals(grouped)
+        parents = parents.take(step.group_order(parents.areas))
+        offsets = item_offsets(step, parents)
+
+        def divide(items: range, threads: int = 1, map_: Map = map) -> tuple[Nodes, int]:
+            parts = [(i, parents.take(slice(offsets[i], offsets[i + 1]))) for i in items]
+            are_leaves = step.level is truth.tree.splitting_levels[-1]
+            return step.divide_groups(
+                parts, grouped, totals, are_leaves=are_leaves, threads=threads, map_=map_
+            )
+
+        name, done = step.level.name, 0
+        total = _n_draws(step.n_children(parents.areas[step.level.axis]))
+        progress(name, 0, total)
+        parts = [parents.take(slice(0))]
+        bundles = _bundles(offsets, parents.areas[step.level.axis])
+        for is_large, some in groupby(bundles, lambda items: len(items) > LARGE):
+            found: Iterator[tuple[Nodes, int]] = self.map(divide, some)
+            if is_large:
+                found = (divide(items, self.threads, self.map) for items in some)
+            for part, draws in found:
+                done += draws
+                progress(name, done, total)
+                parts.append(part)
+        return join(parts), totals
+
     def write(self, flows: Iterable[Nodes], path: Path, tree: Tree) -> Written:
         """Released leaves as one Parquet file."""
         writer = FlowsWriter(path, tree)
@@ -131,6 +173,14 @@ def item_offsets(step: LevelStep, parents: Nodes) -> NDArray[np.int64]:
 
     firsts = step.item_keys(_summed(group_key, children), cells_of)
     return np.append(np.searchsorted(key, firsts), len(key))
+
+
+def _bundles(offsets: NDArray[np.int64], refined: NDArray[np.int32]) -> list[range]:
+    """Items that hold whole groups: mostly one, several for a group that is cut into them."""
+    starts = offsets[:-1]
+    is_first = np.ones(len(starts), bool)
+    is_first[1:] = refined[starts[1:]] != refined[starts[1:] - 1]
+    return [range(a, b) for a, b in pairwise([*np.flatnonzero(is_first).tolist(), len(starts)])]
 
 
 def _summed(key: NDArray[np.int64], children: NDArray[np.int64]) -> Work:
