@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from inftda.optimize.chebyshev import intopt
 from slow_prices import divide
 
 from inftda.mechanisms.prices import (
@@ -19,7 +20,6 @@ from inftda.mechanisms.prices import (
     solve_kernel,
     write_candidates_kernel,
 )
-from inftda.optimize.chebyshev import intopt
 
 
 def ints(values):

@@ -92,6 +92,11 @@ class StabilityPlan:
         """Only true leaves get noise."""
         return "positive leaves"
 
+    @property
+    def tables(self) -> tuple[()]:
+        """Nothing else is measured."""
+        return ()
+
     def describe(self) -> str:
         """The guarantee in one line."""
         promise = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})"
