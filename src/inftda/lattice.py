@@ -71,7 +71,7 @@ class Table:
     @property
     def is_finest_one_way(self) -> bool:
         """Whether it gives the totals of an axis's finest areas."""
-        finest = _coarsest_equal(self.level.axes[self.level.axis])[-1]
+        finest = coarsest_equal(self.level.axes[self.level.axis])[-1]
         return self.across is None and self.depths[self.level.axis] == finest
 
     def leaf_capacities(self) -> Iterator[tuple[int, int]]:
@@ -88,7 +88,7 @@ def off_tree_tables(tree: Tree) -> tuple[Table, ...]:
 
     All that have at most two axes which are not summed up, and not too many cells.
     """
-    equal = [_coarsest_equal(axis) for axis in tree.axes]
+    equal = [coarsest_equal(axis) for axis in tree.axes]
     most = CELLS_PER_AREA * max(axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in tree.axes)
     on_tree = {
         tuple(equal[a][depth] for a, depth in enumerate(level.depths)) for level in tree.levels
@@ -151,7 +151,7 @@ def _at_step(level: TreeLevel, equal: Sequence[Sequence[int]]) -> Iterator[tuple
                 yield (*one_way[:axis], depth, *one_way[axis + 1 :])
 
 
-def _coarsest_equal(axis: Axis) -> list[int]:
+def coarsest_equal(axis: Axis) -> list[int]:
     """For each level of an axis the coarsest that has the same areas."""
     levels = [0]
     for level in range(1, axis.hierarchy.depth + 1):

@@ -1,6 +1,6 @@
 """Steps with off-tree tables on random trees and counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from unittest.mock import patch
@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from inftda.engines.local import LARGE, LocalEngine
 from inftda.lattice import off_tree_tables
-from inftda.mechanisms.across import AcrossStep, GroupedTruth, Groups, MeasuredTable
+from inftda.mechanisms.across import Across, AcrossStep, GroupedTruth, Groups, MeasuredTable
 from inftda.mechanisms.base import no_progress
+from inftda.mechanisms.step import LevelStep
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.optimize.segments import optimize_intopt
@@ -37,17 +38,24 @@ class NoNoise:
 def steps_of(tree, sampler, *, sigma, seed=0, with_tables=True, item_children=1 << 19):
     tables = off_tree_tables(tree) if with_tables else ()
     for level in tree.splitting_levels:
-        yield AcrossStep(
+        here = [table for table in tables if table.index == level.index]
+        measured = tuple(MeasuredTable(table, sampler, 1 / 8, Fraction(1)) for table in here)
+        yield LevelStep(
             level=level,
             sampler=sampler,
             optimize=optimize_intopt,
             source=SeededSource(seed),
             item_children=item_children,
-            tables=tuple(
-                MeasuredTable(t, sampler, 1 / 8) for t in tables if t.index == level.index
-            ),
-            sigma=sigma,
+            across=Across(measured, sigma) if measured else None,
         )
+
+
+def measured(engine, counts, step):
+    """The step with its one-way table measured, and the table."""
+    if step.across is None or step.across.one_way is None:
+        return step, None
+    totals = engine.totals(counts, step)
+    return replace(step, across=replace(step.across, totals=totals)), totals
 
 
 def run(counts, sampler, *, sigma, threads=1, **options):
@@ -55,7 +63,8 @@ def run(counts, sampler, *, sigma, threads=1, **options):
     nodes = engine.root(counts, counts.total)
     all_totals = {}
     for step in steps_of(counts.tree, sampler, sigma=sigma, **options):
-        nodes, totals = engine.step_across(nodes, counts, step, no_progress)
+        ready, totals = measured(engine, counts, step)
+        nodes = engine.step(nodes, counts, ready, no_progress)
         all_totals[step.level.index] = totals
     return nodes, all_totals
 
@@ -102,22 +111,6 @@ def test_the_number_of_threads_changes_nothing_also_within_a_group(data):
         assert one.value.sum() == counts.total
 
 
-@given(data=st.data())
-@settings(max_examples=30, deadline=None)
-def test_without_tables_it_is_the_plain_step(data):
-    tree = data.draw(random_trees())
-    counts = data.draw(random_counts(tree))
-    options = noise(50)
-    engine = LocalEngine(1)
-    plain = engine.root(counts, counts.total)
-    for step in steps_of(tree, options["sampler"], sigma=0, with_tables=False):
-        plain = engine.step(plain, counts, step, no_progress)
-    across, totals = run(counts, with_tables=False, **options)
-    assert set(totals.values()) == {None}
-    assert np.array_equal(plain.value, across.value)
-    assert all(np.array_equal(a, b) for a, b in zip(plain.areas, across.areas, strict=True))
-
-
 def sum_of(counts, area, levels):
     """True trips in an area at some level of each axis."""
     areas, count = counts.leaves
@@ -137,9 +130,10 @@ def test_totals_and_cells_are_true_sums_also_of_parents_that_were_dropped(data):
     engine, sampler = LocalEngine(1), NoNoise()
     nodes = engine.root(counts, counts.total)
     for step in steps_of(tree, sampler, sigma=1.0):
-        if step.tables:
-            check_measurements(counts, step, drop_some(nodes, data))
-        nodes, _ = engine.step_across(nodes, counts, step, no_progress)
+        ready, totals = measured(engine, counts, step)
+        if step.across is not None:
+            check_measurements(counts, AcrossStep.of(ready), drop_some(nodes, data), totals)
+        nodes = engine.step(nodes, counts, ready, no_progress)
 
 
 def drop_some(nodes, data):
@@ -149,20 +143,20 @@ def drop_some(nodes, data):
     return nodes.take(np.flatnonzero(is_kept))
 
 
-def check_measurements(counts, step, nodes):
+def check_measurements(counts, across, nodes, totals):
+    step = across.step
     level, axis = step.level, step.level.axis
     truth = GroupedTruth.of(counts, level)
-    totals = step.measure_totals(truth)
     parents = nodes.take(step.group_order(nodes.areas))
     groups = Groups.of(level, parents, truth)
-    chained = step._chains(0.0)
+    chained = across._chains(0.0)
     before = step.sampler.n_draws
-    cells = step._measure(0, groups, chained, totals)
+    cells = across._measure(0, groups, chained)
     n_one_way = 0
     expected = []
     for chain in chained.chains:
         for number in reversed(chain):
-            table = step.tables[number].table
+            table = step.across.tables[number].table
             rows = groups.rows(table)
             for row, group in enumerate(rows.group):
                 parent = np.flatnonzero(rows.of_parents == row)[0]

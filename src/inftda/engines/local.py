@@ -18,6 +18,7 @@ from inftda.mechanisms.base import Mechanism, Progress, Written
 from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
+from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import FlowsWriter
 from inftda.reading import TableSpec, read_leaves
 from inftda.threads import Crew, available_cores
@@ -45,7 +46,7 @@ class LocalEngine:
             raise InftdaError(f"threads must be at least 1, got {self.threads}")
         object.__setattr__(self, "_crew", Crew(self.threads))
 
-    def check(self, mechanism: Mechanism, *, noise: str) -> None:
+    def check(self, mechanism: Mechanism, plan: ReleasePlan, *, noise: str) -> None:
         """Every mechanism and every source of noise runs here."""
 
     @contextmanager
@@ -81,60 +82,56 @@ class LocalEngine:
 
     def step(self, parents: Nodes, truth: Counts, step: LevelStep, progress: Progress) -> Nodes:
         """Released children of released parents, items of work on all threads."""
-        true_children = truth.level(step.level)
-        are_leaves = step.level is truth.tree.splitting_levels[-1]
         parents = parents.take(step.group_order(parents.areas))
         offsets = item_offsets(step, parents)
-
-        def divide(item: int) -> tuple[Nodes, int]:
-            part = parents.take(slice(offsets[item], offsets[item + 1]))
-            return step.divide(item, part, true_children, are_leaves=are_leaves)
-
         name, done = step.level.name, 0
         total = _n_draws(step.n_children(parents.areas[step.level.axis]))
         progress(name, 0, total)
+        divide = self._items if step.across is None else self._groups
         parts = [parents.take(slice(0))]
-        for part, draws in self.map(divide, range(len(offsets) - 1)):
+        for part, draws in divide(parents, offsets, truth, step):
             done += draws
             progress(name, done, total)
             parts.append(part)
         return join(parts)
 
-    def step_across(
-        self, parents: Nodes, truth: Counts, step: AcrossStep, progress: Progress
-    ) -> tuple[Nodes, NDArray[np.int64] | None]:
-        """Released children by a step with off-tree tables, and the measured one-way table.
+    def totals(self, truth: Counts, step: LevelStep) -> NDArray[np.int64]:
+        """The one-way table that is measured at a step, noisy."""
+        return AcrossStep.of(step).measure_totals(truth)
 
-        Groups are handled on all threads, a very large one by itself.
-        """
-        if not step.tables:
-            return self.step(parents, truth, step, progress), None
+    def _items(
+        self, parents: Nodes, offsets: NDArray[np.int64], truth: Counts, step: LevelStep
+    ) -> Iterator[tuple[Nodes, int]]:
+        """Children and draws of every item, each on a thread."""
+        true_children = truth.level(step.level)
+        are_leaves = step.level is truth.tree.splitting_levels[-1]
+
+        def divide(item: int) -> tuple[Nodes, int]:
+            part = parents.take(slice(offsets[item], offsets[item + 1]))
+            return step.divide(item, part, true_children, are_leaves=are_leaves)
+
+        return self.map(divide, range(len(offsets) - 1))
+
+    def _groups(
+        self, parents: Nodes, offsets: NDArray[np.int64], truth: Counts, step: LevelStep
+    ) -> Iterator[tuple[Nodes, int]]:
+        """Children and draws of whole groups with prices, a very large one on all threads."""
+        across = AcrossStep.of(step)
         grouped = GroupedTruth.of(truth, step.level)
-        totals = step.measure_totals(grouped)
-        parents = parents.take(step.group_order(parents.areas))
-        offsets = item_offsets(step, parents)
+        are_leaves = step.level is truth.tree.splitting_levels[-1]
 
         def divide(items: range, threads: int = 1, map_: Map = map) -> tuple[Nodes, int]:
             parts = [(i, parents.take(slice(offsets[i], offsets[i + 1]))) for i in items]
-            are_leaves = step.level is truth.tree.splitting_levels[-1]
-            return step.divide_groups(
-                parts, grouped, totals, are_leaves=are_leaves, threads=threads, map_=map_
+            return across.divide_groups(
+                parts, grouped, are_leaves=are_leaves, threads=threads, map_=map_
             )
 
-        name, done = step.level.name, 0
-        total = _n_draws(step.n_children(parents.areas[step.level.axis]))
-        progress(name, 0, total)
-        parts = [parents.take(slice(0))]
         bundles = _bundles(offsets, parents.areas[step.level.axis])
         for is_large, some in groupby(bundles, lambda items: len(items) > LARGE):
-            found: Iterator[tuple[Nodes, int]] = self.map(divide, some)
             if is_large:
-                found = (divide(items, self.threads, self.map) for items in some)
-            for part, draws in found:
-                done += draws
-                progress(name, done, total)
-                parts.append(part)
-        return join(parts), totals
+                yield from (divide(items, self.threads, self.map) for items in some)
+            else:
+                yield from self.map(divide, some)
 
     def write(self, flows: Iterable[Nodes], path: Path, tree: Tree) -> Written:
         """Released leaves as one Parquet file."""

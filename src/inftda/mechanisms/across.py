@@ -10,6 +10,7 @@ Privacy:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -58,16 +59,39 @@ class MeasuredTable:
         table: the table.
         sampler: its noise.
         trust: variance of the noise of the step's children over that of the table.
+        sigma2: variance parameter of its noise.
     """
 
     table: Table
     sampler: Sampler
     trust: float
+    sigma2: Fraction
 
     @property
     def is_one_way(self) -> bool:
         """Whether all axes but the refined one are summed up."""
         return self.table.across is None
+
+
+@dataclass(frozen=True)
+class Across:
+    """What is measured at a step beside the children.
+
+    Attributes:
+        tables: at least one.
+        sigma: noise scale of the children.
+        totals: int64[areas], the one-way table as it was measured, of all areas that the
+            refined axis has at the step's level; None if the step has no such table.
+    """
+
+    tables: tuple[MeasuredTable, ...]
+    sigma: float
+    totals: NDArray[np.int64] | None = None
+
+    @property
+    def one_way(self) -> MeasuredTable | None:
+        """The one-way table, if there is one."""
+        return next((known for known in self.tables if known.is_one_way), None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,8 +113,7 @@ class GroupedTruth:
     @classmethod
     def of(cls, counts: Counts, level: TreeLevel) -> "GroupedTruth":
         """The truth that the step to a level needs."""
-        before = sum(known.level.index < level.index for known in counts.levels)
-        areas, _ = counts.nodes(before)
+        areas = parent_areas(counts, level)
         refined = areas[level.axis]
         n_areas = len(level.child_offsets) - 1
         offsets = np.concatenate([[0], np.cumsum(np.bincount(refined, minlength=n_areas))])
@@ -102,31 +125,37 @@ class GroupedTruth:
 
 
 @dataclass(frozen=True)
-class AcrossStep(LevelStep):
-    """A level step with off-tree tables.
+class AcrossStep:
+    """A level step with off-tree tables, carried out.
 
     Attributes:
-        tables: those that are measured at this step.
-        sigma: noise scale of the tree level.
+        step: the step.
+        across: what is measured beside it.
     """
 
-    tables: tuple[MeasuredTable, ...] = ()
-    sigma: float = 0.0
+    step: LevelStep
+    across: Across
 
-    def measure_totals(self, truth: GroupedTruth) -> NDArray[np.int64] | None:
+    @classmethod
+    def of(cls, step: LevelStep) -> "AcrossStep":
+        """A step that has tables off the tree."""
+        if step.across is None:
+            raise ValueError("the step measures nothing across")
+        return cls(step, step.across)
+
+    def measure_totals(self, counts: Counts) -> NDArray[np.int64]:
         """The one-way table, noisy: all its cells, also below areas that were dropped."""
-        number = next((n for n, known in enumerate(self.tables) if known.is_one_way), None)
-        if number is None:
-            return None
-        first = self.level.child_offsets[truth.areas[self.level.axis]].astype(np.int64)
-        everyone = TrueCells(truth.children, np.arange(len(first)), first)
-        return self._noisy_sums(number, 0, int(self.level.child_offsets[-1]), everyone)
+        number = next(n for n, known in enumerate(self.across.tables) if known.is_one_way)
+        level = self.step.level
+        refined = parent_areas(counts, level)[level.axis]
+        first = level.child_offsets[refined].astype(np.int64)
+        everyone = TrueCells(counts.level(level), np.arange(len(first)), first)
+        return self._noisy_sums(number, 0, int(level.child_offsets[-1]), everyone)
 
-    def divide_groups(  # noqa: PLR0913 - what and where
+    def divide_groups(
         self,
         items: Sequence[tuple[int, Nodes]],
         truth: GroupedTruth,
-        totals: NDArray[np.int64] | None,
         *,
         are_leaves: bool,
         threads: int = 1,
@@ -137,35 +166,35 @@ class AcrossStep(LevelStep):
         Args:
             items: number and parents of each item that the groups are cut into.
             truth: of these groups, at least; `true_index` of parents is into its `children`.
-            totals: what `measure_totals` gives.
             are_leaves: whether nothing comes after, so that no true index is needed.
             threads: how many there are to divide the groups on; the result does not depend on it.
             map_: work on these threads.
         """
         parents = join([part for _, part in items])
-        groups = Groups.of(self.level, parents, truth)
+        groups = Groups.of(self.step.level, parents, truth)
         chained = self._chains(len(parents.value) / len(groups.area))
         # A price that goes further down makes room for lower counts.
-        depth = int(self.sigma * (2 if chained.is_hard else 1))
+        depth = int(self.across.sigma * (2 if chained.is_hard else 1))
         found = map_(lambda item: self._candidates(item[0], item[1], truth.children, depth), items)
         candidates = _join(list(found))
-        cells = self._measure(items[0][0], groups, chained, totals)
-        balance(candidates, cells, reach=self.sigma, threads=threads, map_=map_)
+        cells = self._measure(items[0][0], groups, chained)
+        balance(candidates, cells, reach=self.across.sigma, threads=threads, map_=map_)
         return self._children(parents, candidates, truth.children, are_leaves=are_leaves)
 
     def _candidates(self, item: int, parents: Nodes, truth: LevelCounts, depth: int) -> Candidates:
         """Noise for the children of an item's parents; of these, what may become positive."""
-        n = len(parents.value)
+        n, level = len(parents.value), self.step.level
         x_offsets = np.empty(n + 1, np.int64)
-        count_draws_kernel(parents.areas[self.level.axis], self.level.child_offsets, x_offsets)
+        count_draws_kernel(parents.areas[level.axis], level.child_offsets, x_offsets)
         x, seeds, kept = _scratch(int(x_offsets[-1]), n)
-        stream = self.source.stream(self.level.index, item)
-        self.sampler.fill(x, stream)
+        stream = self.step.source.stream(level.index, item)
+        self.step.sampler.fill(x, stream)
         stream.fill(seeds)
         add_truth_kernel(
             x, x_offsets, parents.true_index, truth.offsets, truth.ordinal, truth.count
         )
-        check_status(self.optimize(x, x_offsets, parents.value, seeds, kept))
+        # A copy: the optimiser overwrites what it is given, and x is needed again.
+        check_status(self.step.optimize(x.copy(), x_offsets, parents.value, seeds, kept))
         sums, least, bound = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
         offsets = np.empty(n + 1, np.int64)
         is_too_large = count_candidates_kernel(
@@ -180,10 +209,10 @@ class AcrossStep(LevelStep):
 
     def _chains(self, parents_per_group: float) -> "Chained":
         """The tables by their index, in chains; a hard total is a chain of its own."""
-        tables = [known.table for known in self.tables]
+        tables = [known.table for known in self.across.tables]
         found = [[tables.index(table) for table in chain] for chain in chains(tables)]
-        head = self.tables[found[0][0]]
-        hierarchy = self.level.axes[self.level.axis].hierarchy
+        head = self.across.tables[found[0][0]]
+        hierarchy = self.step.level.axes[self.step.level.axis].hierarchy
         is_hard = (
             head.is_one_way
             and hierarchy.n_areas(hierarchy.depth) <= SHORT
@@ -198,7 +227,6 @@ class AcrossStep(LevelStep):
         item: int,
         groups: "Groups",
         chained: "Chained",
-        totals: NDArray[np.int64] | None,
     ) -> Cells:
         """Noisy cells of the off-tree tables, wherever the groups have a parent."""
         row: list[NDArray[np.int64]] = []
@@ -211,7 +239,7 @@ class AcrossStep(LevelStep):
         for chain in chained.chains:
             finer: Rows | None = None
             for number in reversed(chain):
-                rows = groups.rows(self.tables[number].table)
+                rows = groups.rows(self.across.tables[number].table)
                 if finer is None:
                     row.append(rows.of_parents + n_rows)
                 else:
@@ -222,8 +250,8 @@ class AcrossStep(LevelStep):
                 sizes.append(groups.n_children[rows.group])
                 is_finest.append(np.full(n, finer is None))
                 is_hard = chained.is_hard and chain is chained.chains[0]
-                trust.append(np.full(n, HARD if is_hard else self.tables[number].trust))
-                measured.append(self._cells_of(number, item, groups, rows, totals, is_hard))
+                trust.append(np.full(n, HARD if is_hard else self.across.tables[number].trust))
+                measured.append(self._cells_of(number, item, groups, rows, is_hard))
                 finer = rows
         return Cells(
             row=np.stack(row),
@@ -234,17 +262,17 @@ class AcrossStep(LevelStep):
             trust=np.concatenate(trust),
         )
 
-    def _cells_of(  # noqa: PLR0913, PLR0917 - private
+    def _cells_of(
         self,
         number: int,
         item: int,
         groups: "Groups",
         rows: "Rows",
-        totals: NDArray[np.int64] | None,
         is_hard: bool,  # noqa: FBT001 - private
     ) -> NDArray[np.int64]:
         """Noisy cells of one table: the one-way table was measured before, others are now."""
-        if totals is not None and self.tables[number].is_one_way:
+        totals = self.across.totals
+        if totals is not None and self.across.tables[number].is_one_way:
             return groups.agreed(totals) if is_hard else groups.totals(totals)
         sizes = groups.n_children[rows.group]
         first = (np.cumsum(sizes) - sizes)[rows.of_true]
@@ -257,8 +285,8 @@ class AcrossStep(LevelStep):
     ) -> NDArray[np.int64]:
         """Noise for some cells of a table, and the true sums."""
         cells = np.empty(n_cells, np.int64)
-        stream = self.source.stream(self.level.index, item, number)
-        self.tables[number].sampler.fill(cells, stream)
+        stream = self.step.source.stream(self.step.level.index, item, number)
+        self.across.tables[number].sampler.fill(cells, stream)
         children = sums.children
         add_sums_kernel(
             cells, sums.first, sums.parent, children.offsets, children.ordinal, children.count
@@ -274,7 +302,7 @@ class AcrossStep(LevelStep):
         n = int(offsets[-1])
         column = candidates.column[:n]
         areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
-        refined, child_offsets = self.level.axis, self.level.child_offsets
+        refined, child_offsets = self.step.level.axis, self.step.level.child_offsets
         child_areas_kernel(parents.areas, refined, child_offsets, offsets, column, areas)
         true_index = np.empty(0 if are_leaves else n, np.int64)
         if not are_leaves:
@@ -406,6 +434,12 @@ def _join(parts: list[Candidates]) -> Candidates:
     joined = Candidates(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
     return joined._replace(offsets=np.concatenate([[0], np.cumsum(counts)]))
+
+
+def parent_areas(counts: Counts, level: TreeLevel) -> tuple[NDArray[np.int32], ...]:
+    """int32[true parents] for each axis: the areas of a level's true parents. Confidential."""
+    before = sum(known.level.index < level.index for known in counts.levels)
+    return counts.nodes(before)[0]
 
 
 @kernel

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from inftda.optimize.chebyshev import intopt
 from slow_prices import divide
 
 from inftda.mechanisms.prices import (
@@ -20,6 +19,7 @@ from inftda.mechanisms.prices import (
     solve_kernel,
     write_candidates_kernel,
 )
+from inftda.optimize.intopt import intopt
 
 
 def ints(values):
