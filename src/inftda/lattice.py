@@ -20,6 +20,9 @@ from inftda.tree import Axis, Tree, TreeLevel
 #: draws much more than it does for the tree.
 CELLS_PER_AREA: Final = 128
 
+#: Axes with no more areas (modes, sexes, parts of the day) have totals that sums agree with.
+SHORT: Final = 64
+
 #: Part of the budget (rho) that off-tree tables get unless told otherwise.
 DEFAULT_SHARE: Final = Fraction(8, 100)
 
@@ -73,6 +76,12 @@ class Table:
         """Whether it gives the totals of an axis's finest areas."""
         finest = coarsest_equal(self.level.axes[self.level.axis])[-1]
         return self.across is None and self.depths[self.level.axis] == finest
+
+    @property
+    def may_be_hard(self) -> bool:
+        """Whether sums may have to agree with it: totals of a short axis."""
+        hierarchy = self.level.axes[self.level.axis].hierarchy
+        return self.across is None and hierarchy.n_areas(hierarchy.depth) <= SHORT
 
     def leaf_capacities(self) -> Iterator[tuple[int, int]]:
         """(leaves in a cell, number of such cells), cells with most leaves first."""

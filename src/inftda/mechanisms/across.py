@@ -45,9 +45,8 @@ from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import check_status
 from inftda.tree import TreeLevel
 
-#: Axes with no more areas (modes, sexes, parts of the day) have totals that sums agree with,
-SHORT: Final = 64
-#: if the tree's own sum of so many noisy counts has a variance this many times larger.
+#: Sums agree with totals of a short axis if the tree's own sum of as many noisy counts has a
+#: variance this many times larger.
 MUCH_BETTER: Final = 20
 
 
@@ -212,12 +211,7 @@ class AcrossStep:
         tables = [known.table for known in self.across.tables]
         found = [[tables.index(table) for table in chain] for chain in chains(tables)]
         head = self.across.tables[found[0][0]]
-        hierarchy = self.step.level.axes[self.step.level.axis].hierarchy
-        is_hard = (
-            head.is_one_way
-            and hierarchy.n_areas(hierarchy.depth) <= SHORT
-            and head.trust * parents_per_group >= MUCH_BETTER
-        )
+        is_hard = head.table.may_be_hard and head.trust * parents_per_group >= MUCH_BETTER
         if is_hard:
             found = [found[0][:1], *([found[0][1:]] if found[0][1:] else []), *found[1:]]
         return Chained(found, is_hard)
