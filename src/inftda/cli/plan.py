@@ -141,16 +141,16 @@ def _across(shape: "Tree", plan: "Plan") -> str:
     """What is measured across the tree, or why nothing is."""
     from inftda.publication.totals import across_words  # noqa: PLC0415
 
+    words = f"Across:     {across_words(shape, plan)}"
     if not plan.tables:
-        why = "a noise scale below 1 leaves" if plan.is_precise else "a tree of one axis has"
-        return f"Across:     nothing is measured, {why} nothing to gain"
+        return words
     widths = _half_widths(shape, plan)
     rows: list[tuple[str, ...]] = [("table across", "cells", "sigma", "totals within", "")]
     for table in plan.tables:
         width = widths.get(table.depths)
         shown = "" if width is None else f"\N{PLUS-MINUS SIGN}{width:,}"
         rows.append((table.name, f"{table.cells:,}", f"{table.sigma:,.2f}", shown, ""))
-    return f"Across:     {across_words(shape, plan)}\n\n{_as_text(rows)}"
+    return f"{words}\n\n{_as_text(rows)}"
 
 
 def _rows(

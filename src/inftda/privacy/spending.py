@@ -90,6 +90,10 @@ class ReleasePlan(Protocol):
         """The measured levels, root first."""
 
     @property
+    def across(self) -> Fraction:
+        """Part of the budget that was asked for to measure tables off the tree."""
+
+    @property
     def tables(self) -> Sequence[PlannedTable]:
         """The measured tables off the tree."""
 

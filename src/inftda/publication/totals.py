@@ -150,22 +150,29 @@ def intervals(areas: pa.Array, released: pa.Array, measured: pa.Array, sigma: fl
 
 
 def across_words(tree: Tree, plan: ReleasePlan) -> str:
-    """What is measured across the tree, in words; nothing if it was not asked for."""
-    totals = {
-        f"{table.level.axes[table.level.axis].name} "
-        f"{tree.axes[table.level.axis].hierarchy.level_name(table.depths[table.level.axis])}":
-        f"\N{PLUS-MINUS SIGN}{half_width(sigma):,}"
+    """What is measured across the tree, or why nothing is; nothing if it was not asked for."""
+    if not plan.across or plan.rho is None:
+        return ""
+    if not plan.tables:
+        has_any = bool(off_tree_tables(tree))
+        why = "noise scales below 1 leave" if has_any else "a tree of one axis has"
+        return f"nothing is measured across the tree: {why} nothing to gain there"
+    share = sum(float(table.rho) for table in plan.tables if table.rho is not None)
+    known = ", ".join(
+        f"{_level_of(table)} \N{PLUS-MINUS SIGN}{half_width(sigma):,}"
         for table, sigma in planned_totals(tree, plan)
         if table.is_finest_one_way
-    }  # fmt: skip
-    if not totals or plan.rho is None:
-        return ""
-    share = sum(float(table.rho) for table in plan.tables if table.rho is not None)
-    known = ", ".join(f"{name} {width}" for name, width in totals.items())
-    return (
-        f"{100 * share / float(plan.rho):.2g} % of the budget measures totals across the tree, "
-        f"right within (95 %): {known}; sums of flows follow them"
     )
+    return (
+        f"{100 * share / float(plan.rho):.2g} % of the budget measures totals of areas across the "
+        f"tree, right within (95 %): {known}; sums of flows follow them"
+    )
+
+
+def _level_of(table: Table) -> str:
+    """Axis and level of a one-way table."""
+    axis = table.level.axes[table.level.axis]
+    return f"{axis.name} {axis.hierarchy.level_name(table.depths[table.level.axis])}"
 
 
 def _rows(table: Table, sigma: float, measured: pa.Array) -> pa.Table:

@@ -93,6 +93,11 @@ class StabilityPlan:
         return "positive leaves"
 
     @property
+    def across(self) -> Fraction:
+        """Nothing is measured off the tree."""
+        return Fraction(0)
+
+    @property
     def tables(self) -> tuple[()]:
         """Nothing else is measured."""
         return ()
