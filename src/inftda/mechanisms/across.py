@@ -307,7 +307,8 @@ class AcrossStep:
         return Nodes(areas, candidates.value[:n].copy(), true_index), n_draws
 
 
-class TrueCells(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class TrueCells:
     """Where the true children of some parents are summed up. Confidential.
 
     Attributes:
@@ -333,8 +334,9 @@ class Chained(NamedTuple):
     is_hard: bool
 
 
-class Rows(NamedTuple):
-    """Rows of one table in some groups: the cells of a group and one area across.
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """Rows of one table in some groups: the cells of a group and one area across. Confidential.
 
     Attributes:
         group: int64[rows].

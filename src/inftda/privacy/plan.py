@@ -8,7 +8,7 @@ Must never be made from the trips.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, cast, get_args
 
@@ -323,10 +323,10 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         )
     split_ = weights_of(split, measured, tree)
     budget = _Budget(unit, accountant, epsilon, delta, rho, scope, share)
-    # The tree by itself: whether tables are measured must not depend on what they take away.
-    plan = budget.plan(measured, split_)
-    tables = tables_off(tree) if share and not plan.is_precise else ()
-    if tables:
+    tables = tables_off(tree) if share else ()
+    if not tables or budget.is_precise(measured, split_):
+        plan = budget.plan(measured, split_)
+    else:
         mean = sum(split_, Fraction(0)) / len(split_)
         each = [mean * weight for weight in weights(tables, len(measured), share)]
         plan = budget.plan(measured, split_, tables, each)
@@ -345,6 +345,13 @@ class _Budget:
     rho: Fraction | float | str | None
     scope: Scope
     across: Fraction
+
+    def is_precise(self, levels: Sequence[Level], split: Sequence[Fraction]) -> bool:
+        """Whether a level has so little noise by itself that nothing is measured across."""
+        # Some accountants take seconds, and none asks for far less noise than zCDP does.
+        rough = replace(self, accountant="zcdp").plan(levels, split)
+        is_far_above = min(level.sigma2 for level in rough.levels) > 16 * LEAST_SIGMA2
+        return not is_far_above and self.plan(levels, split).is_precise
 
     def plan(
         self,
