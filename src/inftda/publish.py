@@ -44,6 +44,7 @@ from inftda.publication.folder import (
 )
 from inftda.publication.manifest import AxisEntry, Manifest
 from inftda.publication.release import Release, open_release
+from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
 from inftda.scratch import private_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
@@ -78,6 +79,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     distinct: bool = False,
     accountant: str = "auto",
     split: Any = "uniform",
+    across: float | Fraction = 0.0,
     unplaceable: Unplaceable = "error",
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
@@ -118,6 +120,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         distinct: whether no person makes the same trip twice.
         accountant: "auto", "exact", "pld", "zcdp" or "paper".
         split: of the budget over levels: "uniform", "geometric:1.3", or weights.
+        across: part of the budget that measures totals across the tree, such as 0.08: out- and
+            in-totals of all areas are then right within a few sigma; 0 for the paper's algorithm.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop".
         mechanism: how to release; "inftda" unless you compare.
         noise: "table" (exact and fast) or "opendp".
@@ -155,9 +159,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     )
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     chosen = mechanism_named(mechanism)
-    plan = chosen.plan(
-        public, unit, epsilon=epsilon, delta=delta, rho=rho, accountant=accountant, split=split
-    )
+    budget = {"epsilon": epsilon, "delta": delta, "rho": rho, "accountant": accountant}
+    plan = chosen.plan(public, unit, **budget, split=split, **_across(chosen, across))
     if noise != "table" and not chosen.description.takes_sampler:
         raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
     random = source or SecureSource()
@@ -174,7 +177,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     )
     drawing = _Drawing(chosen, plan, random, noise, progress or no_progress)
     place = _place(engine, threads)
-    place.check(chosen, noise=noise)
+    place.check(chosen, plan, noise=noise)
     with place.started() as running:
         truth = running.read(flows, spec, public, source=random, say=say)
         if charge is not None:
@@ -184,6 +187,19 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     if charge is not None:
         charge.note_published()
     return made
+
+
+def _across(mechanism: Mechanism, across: float | Fraction) -> dict[str, Any]:
+    """What is asked for across, for mechanisms that can; others need not know of it.
+
+    Raises:
+        InftdaError: the mechanism measures nothing across.
+    """
+    if mechanism.description.takes_across:
+        return {"across": across}
+    if across:
+        raise InftdaError(f"{mechanism.name} measures nothing across; leave out across")
+    return {}
 
 
 def _place(engine: "str | LocalEngine | SparkEngine", threads: int | None) -> Place[Any, Any]:
@@ -231,6 +247,7 @@ def _draw(
         written = engine.write(flows, folder / FLOWS_FILE, truth.tree)
         # Checked here too, so that no mechanism can publish what it did not pay for.
         setting.spending.finish()
+        write_totals(folder, setting.totals)
         write_public_files(folder, truth.tree, _manifest(drawing, truth.tree, written))
         # Read back before it is in place: what cannot be opened must not be published.
         opened = open_release(folder)

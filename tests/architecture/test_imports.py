@@ -26,6 +26,7 @@ LAYERS = (
     "hierarchy",
     "tree",
     "tree_order",
+    "lattice",
     "noise",
     "privacy",
     "ledger",

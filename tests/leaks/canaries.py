@@ -75,7 +75,7 @@ def found_in(content: bytes, numbers: Iterable[int] = (), texts: Iterable[str] =
 def unpacked(path: Path) -> bytes:
     """A file's bytes; of a Parquet file, all that is packed in it as well."""
     content = path.read_bytes()
-    if path.name != "flows.parquet":
+    if path.suffix != ".parquet":
         return content
     with pq.ParquetFile(path) as file:
         table, metadata = file.read(), file.metadata

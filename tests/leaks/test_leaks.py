@@ -32,6 +32,7 @@ from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.leaves import Leaves
+from inftda.mechanisms.across import GroupedTruth, TrueCells
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
@@ -256,6 +257,27 @@ def test_no_true_count_of_any_level_is_written_or_printed(
     assert not any(found.values()), found
 
 
+@pytest.mark.parametrize("neighbours", ["substitute", "add-remove"])
+def test_no_true_total_is_written_or_printed_with_totals_across(place, capfd, caplog, neighbours):
+    """Sums of rows, columns and groups are true numbers, too."""
+    caplog.set_level(logging.DEBUG)
+    options = ("--neighbours", neighbours, "--across", "0.08")
+    common = ("release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE, *options)
+    for out, how in (("out", ()), ("more", ("--json",))):
+        assert run([*common, "--out", out, *how]) == 0, capfd.readouterr().err
+    assert run(["verify", "out"]) == 0
+    assert run(["query", "out", "--totals", "origin=town"]) == 0
+    assert run(["report", "out", "--out", "page.html"]) == 0, capfd.readouterr().err
+    printed = capfd.readouterr()
+    true = canaries.true_numbers(is_total_public=neighbours == "substitute")
+    files = released_files(place / "out")
+    assert "totals.parquet" in {path.name for path in files}
+    seen = {"screen": (printed.out + printed.err + caplog.text).encode()}
+    seen |= {str(path): canaries.unpacked(path) for path in (*files, place / "page.html")}
+    found = {name: canaries.found_in(text, true) for name, text in seen.items()}
+    assert not any(found.values()), found
+
+
 def test_a_page_made_from_a_release_holds_no_true_count(place, capfd):
     common = ("release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE)
     assert run([*common, "--out", "out", "--neighbours", "add-remove"]) == 0
@@ -333,6 +355,9 @@ def test_what_holds_the_truth_does_not_print_it():
     count = np.array([700_000_012_347], np.int64)
     counts = Counts.from_leaves(tree, areas, count)
     shown = repr(counts) + repr(counts.levels) + repr(Leaves(areas, count)) + str(counts)
+    level = tree.splitting_levels[-1]
+    truth = GroupedTruth.of(counts, level)
+    shown += repr(truth) + repr(TrueCells(truth.children, truth.order, truth.offsets))
     assert canaries.found_in(shown.encode(), [700_000_012_347]) == []
 
 

@@ -102,6 +102,15 @@ Split = Annotated[
         rich_help_panel=_PRIVACY,
     ),
 ]
+Across = Annotated[
+    float,
+    typer.Option(
+        metavar="PART",
+        help="Part of the budget for totals across the tree, such as 0.08: then out- and in-totals "
+        "of all areas come out right.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
 Count = Annotated[
     str | None,
     typer.Option(

@@ -40,6 +40,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     distinct: options.Distinct = False,
     accountant: options.Accountant = "auto",
     split: options.Split = "uniform",
+    across: options.Across = 0.0,
     beta: Annotated[
         float, typer.Option(help="Odds that a stated maximum error is exceeded.")
     ] = 0.05,
@@ -74,14 +75,17 @@ def command(  # noqa: PLR0913 - the same options as a release
         rho=options.exact_number("--rho", rho),
         accountant=accountant,
         split=options.split_of(split),
+        across=across,
     )
     errors = guaranteed_errors(shape, plan, beta=beta)
     if as_json:
-        typer.echo(json.dumps(_as_object(plan, errors)))
+        typer.echo(json.dumps(_as_object(shape, plan, errors)))
         return
     typer.echo(f"Protected:  {unit.describe()}")
     typer.echo(f"Guarantee:  {plan.describe()}\n")
     typer.echo(_as_text(_rows(shape, plan, errors, total)))
+    if plan.across:
+        typer.echo(f"\n{_across(shape, plan)}")
     typer.echo(f"\nWith probability {_held(beta)} no cell is further off than stated.")
 
 
@@ -116,11 +120,37 @@ def _held(beta: float) -> str:
     return f"{(100 * (1 - Decimal(repr(beta)))).normalize():f}%"
 
 
-def _as_object(plan: "Plan", errors: dict[int, int]) -> dict[str, Any]:
+def _as_object(shape: "Tree", plan: "Plan", errors: dict[int, int]) -> dict[str, Any]:
     described = plan.to_dict()
     for level in described["levels"]:
         level["max_error"] = errors[level["index"]]
+    widths = _half_widths(shape, plan)
+    for table in described.get("tables", []):
+        table["half_width"] = widths.get(tuple(table["depths"]))
     return described
+
+
+def _half_widths(shape: "Tree", plan: "Plan") -> dict[tuple[int, ...], int]:
+    """How far measured totals are off at most, with 95 % probability."""
+    from inftda.publication.totals import half_width, planned_totals  # noqa: PLC0415
+
+    return {table.depths: half_width(sigma) for table, sigma in planned_totals(shape, plan)}
+
+
+def _across(shape: "Tree", plan: "Plan") -> str:
+    """What is measured across the tree, or why nothing is."""
+    from inftda.publication.totals import across_words  # noqa: PLC0415
+
+    words = f"Across:     {across_words(shape, plan)}"
+    if not plan.tables:
+        return words
+    widths = _half_widths(shape, plan)
+    rows: list[tuple[str, ...]] = [("table across", "cells", "sigma", "totals within", "")]
+    for table in plan.tables:
+        width = widths.get(table.depths)
+        shown = "" if width is None else f"\N{PLUS-MINUS SIGN}{width:,}"
+        rows.append((table.name, f"{table.cells:,}", f"{table.sigma:,.2f}", shown, ""))
+    return f"{words}\n\n{_as_text(rows)}"
 
 
 def _rows(

@@ -55,6 +55,13 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
         list[str] | None,
         typer.Option(metavar="AXIS=AREA", help="Only this area of any axis; may be repeated."),
     ] = None,
+    totals: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AXIS=LEVEL",
+            help="Instead: totals of these areas as measured across the tree, with intervals.",
+        ),
+    ] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Only the largest so many flows.")] = None,
     format_: Annotated[
         Format | None,
@@ -72,16 +79,26 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
     if kind is Format.PARQUET and out is None:
         raise InftdaError("parquet cannot be printed; give a file with --out")
     output.check_out(out, force=force)
-    flows = open_release(folder).flows(
-        origin_level,
-        destination_level,
-        origin=origin,
-        destination=destination,
-        levels=options.pairs("--level", level),
-        where=options.lists("--where", where),
-    )
+    release = open_release(folder)
+    if totals is not None:
+        if any([origin_level, destination_level, origin, destination, level, where]):
+            raise InftdaError("--totals gives all areas of a level; leave out levels and filters")
+        ((axis, of),) = options.pairs("--totals", [totals]).items()
+        flows, largest = release.total_intervals(axis, of), "measured"
+    else:
+        flows, largest = (
+            release.flows(
+                origin_level,
+                destination_level,
+                origin=origin,
+                destination=destination,
+                levels=options.pairs("--level", level),
+                where=options.lists("--where", where),
+            ),
+            "flow",
+        )
     if top is not None:
-        flows = flows.sort_by([("flow", "descending")]).slice(0, top)
+        flows = flows.sort_by([(largest, "descending")]).slice(0, top)
     if kind is Format.PARQUET and out is not None:
         _write_parquet(flows, out)
     else:
@@ -109,18 +126,21 @@ def _as_json(flows: Any) -> str:
 
 
 def as_text(flows: Any) -> str:
-    """Columns side by side: codes to the left, flows to the right."""
+    """Columns side by side: codes to the left, numbers to the right."""
     columns = []
     for name in flows.column_names:
         values = flows.column(name).to_pylist()
-        is_flow = name == "flow"
-        cells = [
-            _printable(name),
-            *(f"{value:,}" if is_flow else _printable(value) for value in values),
-        ]
+        is_number = any(isinstance(value, int | float) for value in values) or name == "flow"
+        cells = [_printable(name), *map(_cell, values)]
         width = max(map(len, cells))
-        columns.append([cell.rjust(width) if is_flow else cell.ljust(width) for cell in cells])
+        columns.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])
     return "".join("  ".join(row).rstrip() + "\n" for row in zip(*columns, strict=True))
+
+
+def _cell(value: str | float) -> str:
+    if isinstance(value, str):
+        return _printable(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def _printable(text: str) -> str:

@@ -44,6 +44,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     distinct: options.Distinct = False,
     accountant: options.Accountant = "auto",
     split: options.Split = "uniform",
+    across: options.Across = 0.0,
     origin: Annotated[
         str, typer.Option(help="Column where trips start.", rich_help_panel=_TABLE)
     ] = "origin",
@@ -168,6 +169,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 distinct=distinct,
                 accountant=accountant,
                 split=options.split_of(split),
+                across=across,
                 origin=origin,
                 destination=destination,
                 count=options.count_of(count),
@@ -275,10 +277,14 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
 
 
 def _promise(release: "Release") -> list[str]:
+    from inftda.publication.totals import across_words  # noqa: PLC0415 - help must be instant
+
     if not release.manifest.private:
         return ["NOT PRIVATE: made with a seed, promises nothing, must not be published."]
     plan = release.manifest.plan
     lines = [f"Protected:  {plan.unit.describe()}", f"Guarantee:  {plan.describe()}"]
+    if across := across_words(release.tree, plan):
+        lines.append(f"Across:     {across}")
     # By the released total: the true one may be confidential.
     people = release.total // plan.unit.trips
     if plan.delta is not None and plan.delta * people > FAR_BELOW:

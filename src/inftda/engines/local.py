@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,9 +13,12 @@ from numpy.typing import NDArray
 
 from inftda.counts import Counts
 from inftda.errors import InftdaError
+from inftda.mechanisms.across import AcrossStep, GroupedTruth
 from inftda.mechanisms.base import Mechanism, Progress, Written
+from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
+from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import FlowsWriter
 from inftda.reading import TableSpec, read_leaves
 from inftda.threads import Crew, available_cores
@@ -22,6 +26,9 @@ from inftda.tree import Tree
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+#: A group of more items than this is divided on all threads.
+LARGE = 8
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class LocalEngine:
             raise InftdaError(f"threads must be at least 1, got {self.threads}")
         object.__setattr__(self, "_crew", Crew(self.threads))
 
-    def check(self, mechanism: Mechanism, *, noise: str) -> None:
+    def check(self, mechanism: Mechanism, plan: ReleasePlan, *, noise: str) -> None:
         """Every mechanism and every source of noise runs here."""
 
     @contextmanager
@@ -75,24 +82,56 @@ class LocalEngine:
 
     def step(self, parents: Nodes, truth: Counts, step: LevelStep, progress: Progress) -> Nodes:
         """Released children of released parents, items of work on all threads."""
-        true_children = truth.level(step.level)
-        are_leaves = step.level is truth.tree.splitting_levels[-1]
         parents = parents.take(step.group_order(parents.areas))
         offsets = item_offsets(step, parents)
+        name, done = step.level.name, 0
+        total = _n_draws(step.n_children(parents.areas[step.level.axis]))
+        progress(name, 0, total)
+        divide = self._items if step.across is None else self._groups
+        parts = [parents.take(slice(0))]
+        for part, draws in divide(parents, offsets, truth, step):
+            done += draws
+            progress(name, done, total)
+            parts.append(part)
+        return join(parts)
+
+    def totals(self, truth: Counts, step: LevelStep) -> NDArray[np.int64]:
+        """The one-way table that is measured at a step, noisy."""
+        return AcrossStep.of(step).measure_totals(truth)
+
+    def _items(
+        self, parents: Nodes, offsets: NDArray[np.int64], truth: Counts, step: LevelStep
+    ) -> Iterator[tuple[Nodes, int]]:
+        """Children and draws of every item, each on a thread."""
+        true_children = truth.level(step.level)
+        are_leaves = step.level is truth.tree.splitting_levels[-1]
 
         def divide(item: int) -> tuple[Nodes, int]:
             part = parents.take(slice(offsets[item], offsets[item + 1]))
             return step.divide(item, part, true_children, are_leaves=are_leaves)
 
-        name, done = step.level.name, 0
-        total = _n_draws(step.n_children(parents.areas[step.level.axis]))
-        progress(name, 0, total)
-        parts = [parents.take(slice(0))]
-        for part, draws in self.map(divide, range(len(offsets) - 1)):
-            done += draws
-            progress(name, done, total)
-            parts.append(part)
-        return join(parts)
+        return self.map(divide, range(len(offsets) - 1))
+
+    def _groups(
+        self, parents: Nodes, offsets: NDArray[np.int64], truth: Counts, step: LevelStep
+    ) -> Iterator[tuple[Nodes, int]]:
+        """Children and draws of whole groups with prices, a very large one on all threads."""
+        across = AcrossStep.of(step)
+        grouped = GroupedTruth.of(truth, step.level)
+        are_leaves = step.level is truth.tree.splitting_levels[-1]
+
+        def divide(items: range, threads: int = 1, map_: Map = map) -> tuple[Nodes, int]:
+            parts = [(i, parents.take(slice(offsets[i], offsets[i + 1]))) for i in items]
+            return across.divide_groups(
+                parts, grouped, are_leaves=are_leaves, threads=threads, map_=map_
+            )
+
+        bundles = _bundles(offsets, parents.areas[step.level.axis])
+        for is_large, some in groupby(bundles, lambda items: len(items) > LARGE):
+            if is_large:
+                yield from (divide(items, self.threads, self.map) for items in some)
+            else:
+                yield from self.map(divide, some)
 
     def write(self, flows: Iterable[Nodes], path: Path, tree: Tree) -> Written:
         """Released leaves as one Parquet file."""
@@ -131,6 +170,14 @@ def item_offsets(step: LevelStep, parents: Nodes) -> NDArray[np.int64]:
 
     firsts = step.item_keys(_summed(group_key, children), cells_of)
     return np.append(np.searchsorted(key, firsts), len(key))
+
+
+def _bundles(offsets: NDArray[np.int64], refined: NDArray[np.int32]) -> list[range]:
+    """Items that hold whole groups: mostly one, several for a group that is cut into them."""
+    starts = offsets[:-1]
+    is_first = np.ones(len(starts), bool)
+    is_first[1:] = refined[starts[1:]] != refined[starts[1:] - 1]
+    return [range(a, b) for a, b in pairwise([*np.flatnonzero(is_first).tolist(), len(starts)])]
 
 
 def _summed(key: NDArray[np.int64], children: NDArray[np.int64]) -> Work:

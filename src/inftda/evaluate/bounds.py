@@ -10,7 +10,7 @@ Must never look at the counts: these are guarantees, not measurements.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from inftda.errors import BudgetError, PrivacyError
 from inftda.privacy.plan import measured_levels
+from inftda.privacy.planned import tables_off
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.sums import (
     ABSOLUTE_SLACK,
@@ -83,7 +84,8 @@ def error_bounds(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> tuple[E
     Returns:
         One bound for each level, trivial ones included. With probability 1 - beta all
         `over` and `under` hold together, for IntOpt in either order and for the integer
-        l2 projection; with probability 1 - beta all `theorem4` hold together.
+        l2 projection; with probability 1 - beta all `theorem4` hold together. What prices
+        for tables across the tree may add is included.
 
     Raises:
         PrivacyError: beta is not a probability.
@@ -99,6 +101,7 @@ def error_bounds(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> tuple[E
     each = beta / len(planned)
     each_exact = -math.expm1(math.log1p(-beta) / len(planned))  # levels are independent
     bounds: list[ErrorBound] = []
+    prices = _Prices.of(tree, plan)
     over = under = paper = 0
     for level in tree.levels:
         if level.index in planned:
@@ -113,8 +116,45 @@ def error_bounds(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> tuple[E
                     max(over, noise.too_much(over, high)),
                     max(under, noise.too_little(low), corner_case),
                 )
-        bounds.append(ErrorBound(level.index, level.name, level.n_nodes, over, under, paper))
+        once, added_up = prices.until(level.index)
+        errors = over + once, under + once, paper + added_up
+        bounds.append(ErrorBound(level.index, level.name, level.n_nodes, *errors))
     return tuple(bounds)
+
+
+@dataclass(frozen=True)
+class _Prices:
+    """What prices for tables across the tree may add to the errors of a release.
+
+    A price moves a noisy count by one sigma at most, up or down, and so the error of a child by
+    two. Theorem 2 of docs/proofs/error-bounds.md carries that through the levels: it is passed
+    on in parts or absorbed like any error, and does not add up. A total of a short axis, which
+    sums have to agree with, may lower counts by three sigma more; that this does not add up
+    is not proved, so it does here.
+
+    Attributes:
+        reach: sigma of every level that has prices, by its number.
+        hard: likewise where sums may have to agree with a total.
+    """
+
+    reach: Mapping[int, float]
+    hard: Mapping[int, float]
+
+    @classmethod
+    def of(cls, tree: Levels, plan: ReleasePlan) -> "_Prices":
+        sigma = {level.index: math.sqrt(level.sigma2) for level in plan.levels if level.sigma2}
+        tables = tables_off(tree) if plan.tables else ()
+        hard = {table.index for table in tables if table.may_be_hard}
+        return cls(
+            {table.index: sigma[table.index] for table in tables},
+            {index: sigma[index] for index in hard},
+        )
+
+    def until(self, index: int) -> tuple[int, int]:
+        """Up to a level: what theorem 2 adds, and what adds up by theorem 4."""
+        reach = [sigma for at, sigma in self.reach.items() if at <= index]
+        hard = 3 * sum(sigma for at, sigma in self.hard.items() if at <= index)
+        return math.ceil(2 * max(reach, default=0.0) + hard), math.ceil(2 * sum(reach) + hard)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.lattice import Table
 from inftda.mechanisms.description import Description
 from inftda.mechanisms.step import LevelStep
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
-from inftda.privacy.spending import ReleasePlan
+from inftda.privacy.spending import Key, ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec
 from inftda.tree import Tree
@@ -80,6 +84,9 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
     ) -> AnyNodes:
         """Released children of released parents: the level step, for all of them."""
 
+    def totals(self, truth: AnyTruth, step: LevelStep) -> NDArray[np.int64]:
+        """The one-way table that is measured at a step, noisy: every area that it has."""
+
     def write(self, flows: Iterable[AnyNodes], path: Path, tree: Tree) -> Written:
         """Released leaves as Parquet: a file, or a folder of files."""
 
@@ -87,7 +94,7 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
 class Place(Protocol[AnyTruth, AnyNodes]):
     """An engine that is not started yet."""
 
-    def check(self, mechanism: "Mechanism", *, noise: str) -> None:
+    def check(self, mechanism: "Mechanism", plan: ReleasePlan, *, noise: str) -> None:
         """Complain about what does not run there, before the data is touched."""
 
     def started(self) -> AbstractContextManager[Engine[AnyTruth, AnyNodes]]:
@@ -95,16 +102,31 @@ class Place(Protocol[AnyTruth, AnyNodes]):
 
 
 class Account(Protocol):
-    """A plan being spent: hands out the scale of each level once."""
+    """A plan being spent: hands out the scale of each level and table once."""
 
-    def charge(self, index: int) -> Any:
-        """What was planned for a level: its noise scale, and whatever goes with it."""
+    def charge(self, key: Key) -> Any:
+        """What was planned for a level or table: its noise scale, and whatever goes with it."""
 
-    def is_planned(self, index: int) -> bool:
-        """Whether a level gets noise."""
+    def is_planned(self, key: Key) -> bool:
+        """Whether a level or table gets noise."""
 
     def finish(self) -> None:
         """Raise unless all that was planned was charged."""
+
+
+@dataclass(frozen=True)
+class MeasuredTotals:
+    """A one-way table off the tree, as it was measured: it may be published.
+
+    Attributes:
+        table: the table.
+        value: int64[areas], noisy.
+        sigma2: variance parameter of its noise.
+    """
+
+    table: Table
+    value: NDArray[np.int64]
+    sigma2: Fraction
 
 
 @dataclass(frozen=True)
@@ -117,6 +139,7 @@ class Setting(Generic[AnyTruth, AnyNodes]):
         source: random bits.
         engine: where the work is carried out.
         progress: told about finished work.
+        totals: filled with the one-way tables that were measured off the tree.
     """
 
     spending: Account
@@ -124,6 +147,7 @@ class Setting(Generic[AnyTruth, AnyNodes]):
     source: RandomSource
     engine: Engine[AnyTruth, AnyNodes]
     progress: Progress = no_progress
+    totals: list[MeasuredTotals] = field(default_factory=list)
 
 
 class Mechanism(Protocol):

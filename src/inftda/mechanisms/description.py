@@ -25,6 +25,7 @@ class Description:
         error_bound: which guaranteed error is proven for it: "shared" where what is over or
             missing is shared out one by one (`inftda.evaluate.bounds`), "theorem 4" of the
             paper for every optimum in the largest error, None if nothing is proven.
+        takes_across: whether it can measure tables off the tree beside its levels.
     """
 
     measures: Measures
@@ -32,6 +33,7 @@ class Description:
     read_plan: Callable[[Any], ReleasePlan]
     takes_sampler: bool
     error_bound: Literal["shared", "theorem 4"] | None = None
+    takes_across: bool = False
 
     @property
     def is_top_down(self) -> bool:
@@ -52,4 +54,5 @@ TOP_DOWN: Final = Description(
     read_plan=Plan.from_dict,
     takes_sampler=True,
     error_bound="shared",
+    takes_across=True,
 )

@@ -14,7 +14,7 @@ equal children on any number of threads and on every engine.
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import Optimizer, Survivors, check_status
 from inftda.tree import TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.mechanisms.across import Across
 
 #: Children in an item, at most, unless one cell has more: enough that handing it out and
 #: starting a stream of random bits cost little, few enough that the buffers of a thread
@@ -96,6 +99,7 @@ class LevelStep:
         source: random bits.
         item_children: children in an item of work, at most; a slow optimiser wants few, to be
             interrupted in time.
+        across: what is measured beside the children, off the tree; None for the paper's step.
     """
 
     level: TreeLevel
@@ -103,6 +107,7 @@ class LevelStep:
     optimize: Optimizer
     source: RandomSource
     item_children: int = ITEM_CHILDREN
+    across: "Across | None" = None
 
     @property
     def sort_axes(self) -> tuple[int, ...]:

@@ -6,16 +6,21 @@ done is the engine's business. The work is the number of children of surviving p
 Privacy:
     Level l is the discrete Gaussian mechanism on all its nodes at the scale the plan
     states; nodes below a dropped parent, and only children, are not drawn because the
-    release does not depend on them (post-processing). See docs/privacy-guarantee.md.
+    release does not depend on them (post-processing). Tables off the tree are further
+    levels of this kind, as far as the plan has any. See docs/privacy-guarantee.md.
 """
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
-from inftda.mechanisms.base import AnyNodes, AnyTruth, Setting
+from inftda.lattice import off_tree_tables
+from inftda.mechanisms.across import Across, MeasuredTable
+from inftda.mechanisms.base import AnyNodes, AnyTruth, MeasuredTotals, Setting
 from inftda.mechanisms.description import TOP_DOWN, Description
 from inftda.mechanisms.step import ITEM_CHILDREN, LevelStep
 from inftda.optimize.segments import Optimizer, optimize_intopt
@@ -55,20 +60,49 @@ class TopDown:
         """Released leaves."""
         nodes = setting.engine.root(truth, release_total(truth.total, setting))
         for level in truth.tree.splitting_levels:
-            step = self.step_to(level, setting)
+            step = with_totals(self.step_to(level, truth.tree, setting), truth, setting)
             nodes = setting.engine.step(nodes, truth, step, setting.progress)
         setting.spending.finish()
         yield nodes
 
-    def step_to(self, level: TreeLevel, setting: Setting[AnyTruth, AnyNodes]) -> LevelStep:
-        """The step to a level, charged."""
+    def step_to(
+        self, level: TreeLevel, tree: Tree, setting: Setting[AnyTruth, AnyNodes]
+    ) -> LevelStep:
+        """The step to a level, charged with all that is measured there."""
+        sigma2 = setting.spending.charge(level.index).sigma2
         return LevelStep(
             level=level,
-            sampler=setting.make_sampler(setting.spending.charge(level.index).sigma2),
+            sampler=setting.make_sampler(sigma2),
             optimize=self.optimize,
             source=setting.source,
             item_children=self.item_children,
+            across=across_at(level, tree, sigma2, setting),
         )
+
+
+def across_at(
+    level: TreeLevel, tree: Tree, sigma2: Fraction, setting: Setting[AnyTruth, AnyNodes]
+) -> Across | None:
+    """Tables off the tree that the plan has for the step to a level, charged."""
+    tables = []
+    for table in off_tree_tables(tree):
+        if table.index == level.index and setting.spending.is_planned(table.depths):
+            noise = setting.spending.charge(table.depths).sigma2
+            sampler = setting.make_sampler(noise)
+            tables.append(MeasuredTable(table, sampler, float(sigma2 / noise), noise))
+    return Across(tuple(tables), math.sqrt(sigma2)) if tables else None
+
+
+def with_totals(
+    step: LevelStep, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]
+) -> LevelStep:
+    """The step with the one-way table measured there, if it has one; it is kept to be published."""
+    if step.across is None or step.across.one_way is None:
+        return step
+    totals = setting.engine.totals(truth, step)
+    one_way = step.across.one_way
+    setting.totals.append(MeasuredTotals(one_way.table, totals, one_way.sigma2))
+    return replace(step, across=replace(step.across, totals=totals))
 
 
 #: The mechanism of this package.

@@ -7,12 +7,13 @@ Must never be made from the trips.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, cast, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 from inftda.errors import BudgetError, PrivacyError
+from inftda.lattice import Table, weights
 from inftda.privacy.accounting import (
     Accountant,
     calibrate,
@@ -34,6 +35,7 @@ from inftda.privacy.levels import (
     rounded_up,
     total_rho,
 )
+from inftda.privacy.planned import LevelPlan, TablePlan, checked_across, tables_off
 from inftda.privacy.records import decode
 from inftda.privacy.spending import Spending
 from inftda.privacy.split import Split, weights_of
@@ -42,53 +44,10 @@ from inftda.privacy.unit import Level, Levels, PrivacyUnit, with_unit
 Scope = Literal["levels", "leaves"]
 
 
-@dataclass(frozen=True, slots=True)
-class LevelPlan:
-    """One measured level.
-
-    Attributes:
-        index: number of the level in the tree; 0 is the root.
-        name: for people.
-        cells: number of possible nodes.
-        squared_sensitivity: square of its l2 sensitivity.
-        sigma2: variance parameter of its discrete Gaussian noise, exact.
-        rho: what it costs in zCDP: squared_sensitivity / (2 sigma2), exact.
-    """
-
-    index: int
-    name: str
-    cells: int
-    squared_sensitivity: int
-    sigma2: Fraction
-    rho: Fraction
-
-    @property
-    def sigma(self) -> float:
-        """Noise scale, to the nearest float; the noise itself is drawn from `sigma2`."""
-        return math.sqrt(self.sigma2)
-
-    @property
-    def sensitivity(self) -> float:
-        """Its l2 sensitivity, to the nearest float."""
-        return math.sqrt(self.squared_sensitivity)
-
-    @property
-    def noise(self) -> str:
-        """Its noise in a few words."""
-        return f"discrete Gaussian, σ = {self.sigma:.5g}"  # noqa: RUF001 - a Greek letter
-
-    def to_dict(self) -> dict[str, Any]:
-        """As it is written to a manifest; `sigma` and `sensitivity` are for people."""
-        return {
-            "index": self.index,
-            "name": self.name,
-            "cells": self.cells,
-            "sensitivity": self.sensitivity,
-            "squared_sensitivity": self.squared_sensitivity,
-            "sigma": self.sigma,
-            "sigma2": str(self.sigma2),
-            "rho": str(self.rho),
-        }
+#: Below this noise scale of a level nothing is gained across: no table off the tree is measured.
+LEAST_SIGMA2: Final = 1
+#: Variances are rounded up by less than this, so parts of the budget are that far off at most.
+_ROUNDING: Final = Fraction(1, 10**8)
 
 
 @dataclass(frozen=True)
@@ -100,9 +59,12 @@ class Plan:
         accountant: how epsilon and delta follow from the noise.
         epsilon: promised with `delta`; None if only rho is promised.
         delta: likewise.
-        rho: cost in zCDP, exact: the sum over levels.
+        rho: cost in zCDP, exact: the sum over levels and tables.
         levels: the measured ones, root first (only if it is noised); trivial ones are absent.
         scope: "levels" if every level that splits is measured, "leaves" if only the finest.
+        across: part of the budget that was asked for to measure tables off the tree.
+        tables: these tables, in the order of the levels they belong to; none although they were
+            asked for if the tree has none, or if a level has a noise scale below 1.
 
     Privacy:
         Built by hand it promises nothing before `verify` has passed.
@@ -115,10 +77,12 @@ class Plan:
     rho: Fraction
     levels: tuple[LevelPlan, ...]
     scope: Scope = "levels"
+    across: Fraction = Fraction(0)
+    tables: tuple[TablePlan, ...] = ()
 
     def spending(self) -> Spending[LevelPlan]:
         """A fresh account of what has been drawn: use one for each release."""
-        return Spending(self.levels)
+        return Spending(self.levels, {table.depths: table for table in self.tables})
 
     def verify(self, tree: Levels | None = None) -> None:
         """Recompute everything: costs, their sum, epsilon and delta; with a tree, its levels.
@@ -128,12 +92,25 @@ class Plan:
         """
         if not self.levels:
             raise BudgetError("the plan has no measured level, so it promises nothing")
+        self._verify_order()
+        self._verify_across()
         self._verify_costs()
         if tree is not None:
             self._verify_levels(tree)
+            self._verify_tables(tree)
         self._verify_promise()
 
-    def _verify_costs(self) -> None:
+    @property
+    def parts(self) -> tuple[LevelPlan, ...]:
+        """All that is measured: levels, then tables."""
+        return (*self.levels, *self.tables)
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether a level has so little noise that nothing is measured across."""
+        return min(level.sigma2 for level in self.levels) < LEAST_SIGMA2
+
+    def _verify_order(self) -> None:
         indices = [level.index for level in self.levels]
         if indices != sorted(set(indices)) or indices[0] < 0:
             raise BudgetError(f"levels must be in order and each named once, got {indices}")
@@ -143,7 +120,29 @@ class Plan:
         elif (indices[0] == 0) == self.unit.root_is_public:
             state = "public" if self.unit.root_is_public else "not public"
             raise BudgetError(f"the total is {state} for this unit, but the plan has it otherwise")
-        for level in self.levels:
+
+    def _verify_across(self) -> None:
+        """What can be known of the tables without the tree."""
+        checked_across(self.across)
+        if self.tables and (self.scope == "leaves" or not self.across):
+            raise BudgetError(
+                "the plan measures tables off the tree, but states no budget for them"
+            )
+        depths = [table.depths for table in self.tables]
+        if len(set(depths)) != len(depths):
+            raise BudgetError(f"every table must be named once, got {depths}")
+        for table in self.tables:
+            if table.index < 1 or not any(table.depths) or min(table.depths) < 0:
+                raise BudgetError(f"table {table.name!r} of the plan is no table off a tree")
+        cost = sum((table.rho for table in self.tables), Fraction(0))
+        if cost > self.across * self.rho * (1 + _ROUNDING):
+            raise BudgetError(
+                f"tables off the tree cost {float(cost):g}, more than the part {self.across} of "
+                f"rho {float(self.rho):g} that the plan states for them"
+            )
+
+    def _verify_costs(self) -> None:
+        for level in self.parts:
             if level.sigma2 <= 0 or not self._allows(level):
                 raise BudgetError(
                     f"level {level.name!r} has sigma2 {level.sigma2} and squared sensitivity "
@@ -155,7 +154,7 @@ class Plan:
                     f"level {level.name!r} states rho {level.rho}, but its noise costs "
                     f"{level.squared_sensitivity / (2 * level.sigma2)}"
                 )
-        total = sum((level.rho for level in self.levels), Fraction(0))
+        total = sum((part.rho for part in self.parts), Fraction(0))
         if total != self.rho:
             raise BudgetError(f"the plan states rho {self.rho}, but its levels cost {total}")
 
@@ -183,6 +182,25 @@ class Plan:
                     f"name, cells and squared sensitivity must be {facts}"
                 )
 
+    def _verify_tables(self, tree: Levels) -> None:
+        if not self.across:
+            return
+        expected = () if self.is_precise and not self.tables else tables_off(tree)
+        if [table.depths for table in expected] != [table.depths for table in self.tables]:
+            raise BudgetError(
+                "the plan does not measure the tables off this tree: it has "
+                f"{[table.depths for table in self.tables]}, the tree needs "
+                f"{[table.depths for table in expected]}"
+            )
+        for table, planned in zip(expected, self.tables, strict=True):
+            facts = table.index, table.name, table.n_nodes, self.unit.squared_sensitivity(table)
+            stated = planned.index, planned.name, planned.cells, planned.squared_sensitivity
+            if facts != stated:
+                raise BudgetError(
+                    f"table {planned.name!r} of the plan is not the one of the tree: "
+                    f"index, name, cells and squared sensitivity must be {facts}"
+                )
+
     def _verify_promise(self) -> None:
         if self.epsilon is None and self.delta is None:
             return
@@ -201,14 +219,14 @@ class Plan:
 
     @property
     def measured(self) -> tuple[Measured, ...]:
-        """The levels as accounting sees them."""
+        """The levels and tables as accounting sees them: each changes on its own."""
         return tuple(
             Measured(
                 level.sigma2,
                 level.squared_sensitivity,
                 level.squared_sensitivity if self.unit.is_single_trip else 0,
             )
-            for level in self.levels
+            for level in self.parts
         )
 
     def describe(self) -> str:
@@ -223,6 +241,10 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: fractions as text, so nothing is rounded."""
+        across: dict[str, Any] = {}
+        if self.across:
+            tables = [table.to_dict() for table in self.tables]
+            across = {"across": str(self.across), "tables": tables}
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -231,6 +253,7 @@ class Plan:
             **self.unit.to_dict(),
             "scope": self.scope,
             "levels": [level.to_dict() for level in self.levels],
+            **across,
         }
 
     @classmethod
@@ -241,7 +264,8 @@ class Plan:
             BudgetError: the plan promises more than its noise gives, or is not readable.
             PrivacyError: a parameter is out of range.
         """
-        plan = decode(cls, with_unit(data), what="the plan", error=BudgetError)
+        whole = {"across": "0", "tables": [], **with_unit(data)}
+        plan = decode(cls, whole, what="the plan", error=BudgetError)
         if checked_accountant(plan.accountant) == "auto":
             raise BudgetError("a plan must name the accountant it was made with, not 'auto'")
         plan.verify()
@@ -258,6 +282,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
     accountant: str = "auto",
     split: Split = "uniform",
     scope: Scope = "levels",
+    across: Fraction | float | str = 0,
 ) -> Plan:
     """Noise for every level of a tree that keeps a promise.
 
@@ -272,6 +297,9 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
             RATIO times the one above), weights in order, or weights by level name or index.
         scope: "levels" to measure every level that splits, and the root unless it is
             public; "leaves" to measure the finest level only.
+        across: part of the budget for tables off the tree, which tell totals across it;
+            0.08 serves most. None is measured where a level has a noise scale below 1
+            without them: there is little to gain.
 
     Returns:
         The plan, verified.
@@ -284,45 +312,79 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         All levels, measured with this noise, are (epsilon, delta)-differentially private
         for the unit. See docs/proofs/accounting.md.
     """
+    share = checked_across(across)
+    if share and checked_scope(scope) == "leaves":
+        raise PrivacyError("only the leaves are measured, and nothing across; leave out across")
     measured = measured_levels(tree, unit, checked_scope(scope))
     if not measured:
         raise PrivacyError(
             "there is nothing to measure: no level of the tree has two areas and the total "
             "is public; give areas that are split at some level"
         )
-    shares = [
-        Share(weight, unit.squared_sensitivity(level), unit.n_shifts(level))
-        for weight, level in zip(weights_of(split, measured, tree), measured, strict=True)
-    ]
-    if rho is None:
-        epsilon, delta = _both(epsilon, delta)
-        used, total = calibrate(accountant, epsilon=epsilon, delta=delta, parts=shares)
-        levels = levels_at(total, shares)
+    split_ = weights_of(split, measured, tree)
+    budget = _Budget(unit, accountant, epsilon, delta, rho, scope, share)
+    tables = tables_off(tree) if share else ()
+    if not tables or budget.is_precise(measured, split_):
+        plan = budget.plan(measured, split_)
     else:
-        levels = levels_at(checked_rho(rho), shares)
-        used, epsilon, delta = _implied(accountant, levels, epsilon=epsilon, delta=delta)
-    check_drawable(max(level.sigma2 for level in levels))
-    plan = Plan(
-        unit=unit,
-        accountant=used,
-        epsilon=None if epsilon is None else float(epsilon),
-        delta=None if delta is None else float(delta),
-        rho=total_rho(levels),
-        levels=tuple(
-            LevelPlan(
-                level.index,
-                level.name,
-                level.n_nodes,
-                noise.squared_sensitivity,
-                noise.sigma2,
-                noise.rho,
-            )
-            for level, noise in zip(measured, levels, strict=True)
-        ),
-        scope=scope,
-    )
+        mean = sum(split_, Fraction(0)) / len(split_)
+        each = [mean * weight for weight in weights(tables, len(measured), share)]
+        plan = budget.plan(measured, split_, tables, each)
     plan.verify(tree)
     return plan
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """What `make_plan` is asked for, whatever is measured."""
+
+    unit: PrivacyUnit
+    accountant: str
+    epsilon: Fraction | float | str | None
+    delta: Fraction | float | str | None
+    rho: Fraction | float | str | None
+    scope: Scope
+    across: Fraction
+
+    def is_precise(self, levels: Sequence[Level], split: Sequence[Fraction]) -> bool:
+        """Whether a level has so little noise by itself that nothing is measured across."""
+        # Some accountants take seconds, and none asks for far less noise than zCDP does.
+        rough = replace(self, accountant="zcdp").plan(levels, split)
+        is_far_above = min(level.sigma2 for level in rough.levels) > 16 * LEAST_SIGMA2
+        return not is_far_above and self.plan(levels, split).is_precise
+
+    def plan(
+        self,
+        levels: Sequence[Level],
+        split: Sequence[Fraction],
+        tables: Sequence[Table] = (),
+        table_split: Sequence[Fraction] = (),
+    ) -> Plan:
+        """Noise for some levels and tables, by their weights."""
+        shares = [
+            Share(weight, self.unit.squared_sensitivity(part), self.unit.n_shifts(part))
+            for weight, part in zip((*split, *table_split), (*levels, *tables), strict=True)
+        ]
+        epsilon, delta = self.epsilon, self.delta
+        if self.rho is None:
+            epsilon, delta = _both(epsilon, delta)
+            used, total = calibrate(self.accountant, epsilon=epsilon, delta=delta, parts=shares)
+            noise = levels_at(total, shares)
+        else:
+            noise = levels_at(checked_rho(self.rho), shares)
+            used, epsilon, delta = _implied(self.accountant, noise, epsilon=epsilon, delta=delta)
+        check_drawable(max(part.sigma2 for part in noise))
+        return Plan(
+            unit=self.unit,
+            accountant=used,
+            epsilon=None if epsilon is None else float(epsilon),
+            delta=None if delta is None else float(delta),
+            rho=total_rho(noise),
+            levels=tuple(map(LevelPlan.of, levels, noise)),
+            scope=self.scope,
+            across=self.across,
+            tables=tuple(map(TablePlan.at, tables, noise[len(levels) :])),
+        )
 
 
 def measured_levels(tree: Levels, unit: PrivacyUnit, scope: Scope = "levels") -> list[Level]:

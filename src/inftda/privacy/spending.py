@@ -5,7 +5,7 @@ refuses to hand out a level twice and to finish before all of them are handed ou
 drawn is what was accounted for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -49,7 +49,17 @@ class PlannedLevel(Protocol):
         """What it costs in zCDP; None where the guarantee is not zCDP."""
 
 
+class PlannedTable(PlannedLevel, Protocol):
+    """One measured table off the tree; its `index` is the level whose step it belongs to."""
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Level of each axis's hierarchy, 0 where the axis is summed up."""
+
+
 LevelT = TypeVar("LevelT", bound=PlannedLevel)
+#: What is drawn: a level by its number, a table off the tree by the depths of its axes.
+Key = int | tuple[int, ...]
 
 
 class ReleasePlan(Protocol):
@@ -79,6 +89,14 @@ class ReleasePlan(Protocol):
     def levels(self) -> Sequence[PlannedLevel]:
         """The measured levels, root first."""
 
+    @property
+    def across(self) -> Fraction:
+        """Part of the budget that was asked for to measure tables off the tree."""
+
+    @property
+    def tables(self) -> Sequence[PlannedTable]:
+        """The measured tables off the tree."""
+
     def spending(self) -> "Spending[Any]":
         """A fresh account of what has been drawn: use one for each release."""
 
@@ -99,37 +117,52 @@ class ReleasePlan(Protocol):
 class Spending(Generic[LevelT]):
     """What has been drawn of a plan. Not for several threads at once."""
 
-    def __init__(self, levels: Sequence[LevelT]) -> None:
-        self._left = {level.index: level for level in levels}
+    def __init__(
+        self, levels: Sequence[LevelT], tables: Mapping[Key, LevelT] | None = None
+    ) -> None:
+        self._left: dict[Key, LevelT] = {level.index: level for level in levels}
+        self._left.update(tables or {})
         self._planned = frozenset(self._left)
 
-    def is_planned(self, index: int) -> bool:
-        """Whether the plan has noise for the level of the tree, drawn already or not."""
-        return index in self._planned
+    def is_planned(self, key: Key) -> bool:
+        """Whether the plan has noise for a level or table, drawn already or not."""
+        return key in self._planned
 
-    def charge(self, index: int) -> LevelT:
-        """Take what was planned for a level, once.
+    def charge(self, key: Key) -> LevelT:
+        """Take what was planned for a level or table, once.
 
         Raises:
-            BudgetError: the level is not in the plan, or was taken before.
+            BudgetError: it is not in the plan, or was taken before.
         """
-        if index not in self._planned:
+        if key not in self._planned:
             raise BudgetError(
-                f"level {index} is not in the plan, which has {sorted(self._planned)}; "
+                f"{_name(key)} is not in the plan, which has {_named(self._planned)}; "
                 "noise that is not accounted for is never drawn"
             )
-        if index not in self._left:
-            raise BudgetError(f"level {index} was drawn already; a second draw costs again")
-        return self._left.pop(index)
+        if key not in self._left:
+            raise BudgetError(f"{_name(key)} was drawn already; a second draw costs again")
+        return self._left.pop(key)
 
     def finish(self) -> None:
         """End the release.
 
         Raises:
-            BudgetError: a planned level was not drawn.
+            BudgetError: a planned level or table was not drawn.
         """
         if self._left:
             raise BudgetError(
-                f"levels {sorted(self._left)} were planned but not drawn; "
+                f"{_named(self._left)} were planned but not drawn; "
                 "the release is not the one that was accounted for"
             )
+
+
+def _name(key: Key) -> str:
+    return f"level {key}" if isinstance(key, int) else f"table {key}"
+
+
+def _named(keys: Collection[Key]) -> str:
+    """Levels by their numbers, tables by their depths."""
+    levels = sorted(key for key in keys if isinstance(key, int))
+    tables = sorted(key for key in keys if not isinstance(key, int))
+    named = [f"levels {levels}"] if levels else []
+    return " and ".join([*named, *([f"tables {tables}"] if tables else [])])

@@ -19,6 +19,7 @@ from inftda.errors import ReleaseError
 from inftda.publication.digest import digest
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW
+from inftda.publication.totals import TOTALS_FILE
 from inftda.scratch import private_folder, sync
 from inftda.tables import as_arrow
 from inftda.tree import Tree
@@ -95,10 +96,13 @@ def _strangers(folder: Path) -> list[Path]:
     Raises:
         ReleaseError: it has no manifest of a release.
     """
-    axes = Manifest.read(folder / MANIFEST_FILE).axes
+    manifest = Manifest.read(folder / MANIFEST_FILE)
+    axes = manifest.axes
     # A manifest that names any other file would have us remove it.
     areas = {"areas.csv", *(f"areas-{number}.csv" for number in range(1, len(axes) + 1))}
     own = {MANIFEST_FILE, FLOWS_FILE, *(areas & {axis.file for axis in axes})}
+    if manifest.totals_sha256:
+        own.add(TOTALS_FILE)
     found = []
     for path in sorted(folder.iterdir()):
         if path.name == FLOWS_FILE and path.is_dir() and not path.is_symlink():
@@ -229,13 +233,18 @@ def areas_files(tree: Tree) -> dict[str, str]:
 
 
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
-    """Everything of a release but the flows, which are there."""
+    """Everything of a release but its numbers, which are there."""
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
 
     files = areas_files(tree)
     for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
         pa_csv.write_csv(hierarchy.to_table(), folder / file)
-    manifest = replace(manifest, flows_sha256=digest(folder / FLOWS_FILE))
+    totals = folder / TOTALS_FILE
+    manifest = replace(
+        manifest,
+        flows_sha256=digest(folder / FLOWS_FILE),
+        totals_sha256=digest(totals) if totals.exists() else "",
+    )
     (folder / MANIFEST_FILE).write_text(json.dumps(manifest.to_dict(), indent=2) + "\n")
 
 

@@ -56,6 +56,7 @@ class Manifest:
         total: sum of all flows.
         n_flows: number of rows.
         flows_sha256: digest of the flows as they were written; empty while they are in memory only.
+        totals_sha256: likewise of the totals that were measured across; empty if none were.
         software: versions of what made it.
     """
 
@@ -68,6 +69,7 @@ class Manifest:
     total: int
     n_flows: int
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
+    totals_sha256: str = field(default="", compare=False)
     software: Mapping[str, str] = field(default_factory=lambda: software_versions())  # noqa: PLW0108 - defined below
 
     @property
@@ -118,6 +120,7 @@ class Manifest:
             "total": self.total,
             "n_flows": self.n_flows,
             "flows_sha256": self.flows_sha256,
+            **({"totals_sha256": self.totals_sha256} if self.totals_sha256 else {}),
             "software": dict(self.software),
         }
 
@@ -134,7 +137,7 @@ class Manifest:
                 "it was edited, damaged, or written by another version of inftda"
             )
         tree = decode(_TreeEntry, data.get("tree"), what="the manifest's tree", error=ReleaseError)
-        whole = {**data, "axes": [], "order": []}
+        whole = {"totals_sha256": "", **data, "axes": [], "order": []}
         read = decode(cls, whole, what="the manifest", error=ReleaseError)
         return replace(read, axes=tree.axes, order=tree.order)
 

@@ -1,8 +1,9 @@
 """The published table and what is promised about it: open, save, sum up.
 
 A release is a folder with `flows.parquet` (one column per axis, and `flow`), the areas it
-refers to, and `manifest.json`. It holds the released table and public parameters, nothing
-else computed from the truth, and nothing here ever sees the truth.
+refers to, `manifest.json`, and `totals.parquet` if totals were measured across the tree. It
+holds what was released and public parameters, nothing else computed from the truth, and
+nothing here ever sees the truth.
 """
 
 import shutil
@@ -12,14 +13,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.errors import InftdaError, MissingExtraError, ReleaseError
+from inftda.errors import HierarchyError, InftdaError, MissingExtraError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.publication.folder import FLOWS_FILE, MANIFEST_FILE, write_public_files, writing
 from inftda.publication.manifest import Manifest
-from inftda.publication.query import sum_flows
+from inftda.publication.query import FLOW, sum_flows
+from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
 TableFormat = Literal["arrow", "pandas", "polars"]
@@ -33,11 +36,13 @@ class Release:
         manifest: what was done and what is guaranteed.
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file or folder that holds them.
+        totals: totals of areas as they were measured across the tree; None if none were.
     """
 
     manifest: Manifest
     tree: Tree
     table: pa.Table | Path
+    totals: pa.Table | None = None
 
     def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
         self,
@@ -76,6 +81,39 @@ class Release:
         shown = {axis.name: self._finest(axis.name) for axis in self.tree.axes} | chosen
         return _convert(sum_flows(self.table, self.tree, shown, filters), as_)
 
+    def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
+        """Totals of all areas of a level that was measured across the tree, and how good they are.
+
+        Args:
+            axis: name of an axis.
+            level: name of a level of it.
+            as_: "arrow", "pandas" or "polars".
+
+        Returns:
+            For each area the `released` sum of flows, the `measured` total and its `sigma`, the
+            interval from `low` to `high` that holds the true total with 95 % probability, and
+            `max_error`, which the released sum is off by at most with 95 % probability.
+
+        Raises:
+            ReleaseError: no such axis or level, or its totals were not measured.
+        """
+        if self.totals is None:
+            raise ReleaseError(
+                "this release has no measured totals; sum up its flows, or release with across"
+            )
+        found = self.axis(axis)
+        try:
+            depth = found.hierarchy.level_of(level)
+        except HierarchyError as problem:
+            raise ReleaseError(f"{axis}: {problem}") from None
+        measured, sigma = totals_at(self.totals, found, depth)
+        summed = sum_flows(self.table, self.tree, {axis: level}, {})
+        released = np.zeros(len(measured), np.int64)
+        number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
+        released[number] = summed.column(FLOW).to_numpy()
+        table = intervals(found.hierarchy.codes(depth), pa.array(released), measured, sigma)
+        return _convert(table, as_)
+
     @property
     def total(self) -> int:
         """Sum of all flows."""
@@ -90,6 +128,8 @@ class Release:
                 shutil.copytree(self.table, folder / FLOWS_FILE)
             else:
                 shutil.copyfile(self.table, folder / FLOWS_FILE)
+            if self.totals is not None:
+                save_totals(folder, self.totals)
             write_public_files(folder, self.tree, self.manifest)
         return open_release(out)
 
@@ -134,7 +174,8 @@ def open_release(path: str | Path) -> Release:
                 f"axis {axis.name!r}; get the release again from its publisher"
             )
         axes.append(Axis(axis.name, hierarchy))
-    return Release(manifest, Tree.build(axes, manifest.order), folder / FLOWS_FILE)
+    tree = Tree.build(axes, manifest.order)
+    return Release(manifest, tree, folder / FLOWS_FILE, read_totals(folder))
 
 
 def _read_areas(file: Path) -> Hierarchy:

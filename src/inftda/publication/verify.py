@@ -13,6 +13,7 @@ from inftda.publication.digest import digest
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW, open_database, open_flows, quoted
 from inftda.publication.release import Release, open_release
+from inftda.publication.totals import TOTALS_FILE, check_totals
 
 
 def verify(path: str | Path) -> Iterator[str]:
@@ -26,6 +27,7 @@ def verify(path: str | Path) -> Iterator[str]:
     yield _check_guarantee(release)
     yield from _check_flows(release)
     yield _check_digest(release)
+    yield from _check_totals(release, Path(path))
 
 
 def _check_guarantee(release: Release) -> str:
@@ -112,6 +114,31 @@ def _check_digest(release: Release) -> str:
             "changed: get the release again from its publisher"
         )
     return "flows are to the bit the ones the manifest states"
+
+
+def _check_totals(release: Release, folder: Path) -> Iterator[str]:
+    """Measured totals are there if the plan has any, for the areas and noise that it states."""
+    plan = release.manifest.plan
+    if not plan.tables:
+        if release.totals is not None or release.manifest.totals_sha256:
+            raise ReleaseError(
+                f"the release has {TOTALS_FILE}, but its guarantee has no tables across the tree; "
+                "these numbers were not accounted for"
+            )
+        return
+    if release.totals is None:
+        raise ReleaseError(
+            f"the release has no {TOTALS_FILE}, but totals were measured across the tree; "
+            "get it again from its publisher"
+        )
+    check_totals(release.totals, release.tree, plan)
+    yield "measured totals are those of every area, with the noise that the manifest states"
+    if digest(folder / TOTALS_FILE) != release.manifest.totals_sha256:
+        raise ReleaseError(
+            f"{TOTALS_FILE} is not what the manifest was written for; it was damaged or changed: "
+            "get the release again from its publisher"
+        )
+    yield "measured totals are to the bit the ones the manifest states"
 
 
 def _codes(hierarchy: Hierarchy) -> pa.Table:

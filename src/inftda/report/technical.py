@@ -49,14 +49,18 @@ def _areas(release: Release) -> list[str]:
 
 def _levels(release: Release) -> Html:
     names = {level.index: arrowed(level) for level in release.tree.levels}
+    plan = release.manifest.plan
     lines = [
         (
-            names.get(level.index, level.name),
+            name,
             f"{level.cells:,}",
             level.noise,
             "–" if level.sensitivity is None else f"{level.sensitivity:.4g}",
             "–" if level.rho is None else f"{float(level.rho):.4g}",
         )
-        for level in release.manifest.plan.levels
+        for name, level in (
+            *((names.get(level.index, level.name), level) for level in plan.levels),
+            *((f"across the tree: {table.name}", table) for table in plan.tables),
+        )
     ]
     return table(("Level", "Possible cells", "Noise", "Sensitivity (ℓ²)", "Cost (ρ)"), lines)

@@ -2,14 +2,19 @@
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from fake_noise import setting_of
+from inftda.counts import Counts
 from inftda.errors import BudgetError, PrivacyError
 from inftda.evaluate.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
+from inftda.evaluate.typical import LevelSums
 from inftda.hierarchy import Hierarchy
+from inftda.mechanisms.topdown import TopDown
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
@@ -298,3 +303,60 @@ def test_a_plan_for_another_tree_is_refused():
     plan = make_plan(one_axis_tree((2, 2)), PrivacyUnit(), rho=Fraction(1))
     with pytest.raises(BudgetError, match="plan anew"):
         error_bounds(one_axis_tree(), plan)
+
+
+# With prices for tables across the tree
+
+
+def across_tree(n_modes=3):
+    areas = Hierarchy.read({"region": list("AAABBB"), "town": list("123456")})
+    long = Hierarchy.read({"code": [str(number) for number in range(100)]})
+    modes = Hierarchy.read({"mode": [str(number) for number in range(n_modes)]})
+    axes = [Axis("long", long), Axis("area", areas), Axis("mode", modes)]
+    return Tree.build(axes, ["area", "long", "area", "mode"])
+
+
+def without_tables(plan):
+    return replace(plan, across=Fraction(0), tables=(), rho=sum(level.rho for level in plan.levels))
+
+
+def test_prices_add_two_sigma_at_any_depth_and_short_axes_three_more():
+    tree = across_tree()
+    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8, across=0.08)
+    sigma = plan.levels[0].sigma
+    priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
+    more = [a.max_error - b.max_error for a, b in zip(priced, plain, strict=True)]
+    two, five, eight = (math.ceil(times * sigma) for times in (2, 5, 8))
+    # The first step is on the tree; towns and modes are short axes and may agree with totals.
+    assert more == [0, 0, two, five, eight]
+    assert [a.over - b.over for a, b in zip(priced, plain, strict=True)] == more
+    assert all(bound.max_error <= bound.theorem4 for bound in priced)
+
+
+def test_without_short_axes_two_sigma_is_all_that_prices_add():
+    tree = across_tree(n_modes=65)
+    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8, across=0.08)
+    priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
+    assert priced[2].over - plain[2].over == math.ceil(2 * plan.levels[0].sigma)
+    assert priced[4].over - plain[4].over == math.ceil(5 * plan.levels[0].sigma), "towns are few"
+
+
+@pytest.mark.parametrize("n_modes", [3, 65])
+def test_bounds_hold_for_releases_with_prices(n_modes):
+    """At a beta of 1e-3 none of 40 releases may be further off."""
+    tree = across_tree(n_modes)
+    plan = make_plan(tree, PrivacyUnit(), epsilon=2, delta=1e-6, across=0.08)
+    bounds = error_bounds(tree, plan, 1e-3)
+    draw = np.random.default_rng(1)
+    leaves = [draw.integers(0, n, 400, dtype=np.int32) for n in (100, 6, n_modes)]
+    counts = Counts.from_leaves(tree, leaves, draw.geometric(0.02, 400))
+    for seed in range(40):
+        (nodes,) = TopDown().run(counts, setting_of(plan, seed=seed))
+        for level, bound in zip(tree.levels, bounds, strict=True):
+            sums = LevelSums(tree, level.depths)
+            error = np.zeros(level.n_nodes, np.int64)
+            for sign, (areas, value) in ((1, (nodes.areas, nodes.value)), (-1, counts.leaves)):
+                cells = sums.of(areas, value)
+                error[cells.number] += sign * cells.value
+            assert error.max() <= bound.over
+            assert -error.min() <= bound.under

@@ -324,3 +324,13 @@ def test_size_classes_start_where_they_say():
     starts = np.array(CLASS_STARTS)
     assert typical._class_of(starts).tolist() == list(range(len(starts)))
     assert typical._class_of(starts[1:] - 1).tolist() == list(range(len(starts) - 1))
+
+
+def test_a_release_across_is_simulated_across(errors, country):
+    """Totals of origins are better there, and the simulation knows it."""
+    budget = {"epsilon": 1, "delta": 1e-6, "across": 0.08}
+    across = release(country.flows(), country.areas, **budget, source=SeededSource(3))
+    found = typical_errors(
+        across, runs=3, seconds=PATIENCE, depths=[(3, 0)], source=SeededSource(4)
+    )
+    assert found.levels[0].overall.p95 < 0.7 * errors.at((3, 0)).overall.p95

@@ -1,5 +1,6 @@
 """The top-down loop."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -189,3 +190,70 @@ def test_every_item_of_work_has_a_stream_of_its_own():
     list(TopDown(item_children=3).run(counts_of(TRUTH), setting_of(plan, source=Source())))
     assert len(taken) > 10
     assert len(set(taken)) == len(taken), "equal labels would be equal noise"
+
+
+# Across the tree
+
+
+def test_every_level_and_table_gets_the_scale_that_was_planned_for_it():
+    for unit in (UNIT, PrivacyUnit("add-remove", trips=3, distinct=True)):
+        plan = make_plan(TREE, unit, rho=Fraction(1, 100), split="geometric:1.5", across=0.08)
+        record = Record()
+        setting = setting_of(plan, record)
+        list(TopDown().run(counts_of(TRUTH), setting))
+        assert plan.tables
+        assert sorted(record.scales) == sorted(part.sigma2 for part in plan.parts)
+        planned = {table.depths: table.sigma2 for table in plan.tables}
+        assert all(planned[found.table.depths] == found.sigma2 for found in setting.totals)
+
+
+def test_without_noise_the_release_is_the_truth_across_too():
+    record = Record(always(0))
+    setting = setting_of(make_plan(TREE, UNIT, rho=Fraction(1, 100), across=0.08), record)
+    assert cells(TopDown().run(counts_of(TRUTH), setting)) == TRUTH
+    for found in setting.totals:
+        axis, depth = found.table.level.axis, max(found.table.depths)
+        above = AREAS.ancestor(2, depth)
+        sums = np.zeros(AREAS.n_areas(depth), np.int64)
+        for leaf, count in TRUTH.items():
+            sums[above[leaf[axis]]] += count
+        assert found.value.tolist() == sums.tolist()
+    assert len(setting.totals) == 3, "regions and towns of origins, towns of destinations"
+
+
+def test_a_table_that_is_planned_but_not_of_this_tree_is_never_passed_over():
+    plan = make_plan(TREE, UNIT, rho=Fraction(1, 100), across=0.08)
+    stranger = replace(plan.tables[0], depths=(7, 7))
+    with pytest.raises(BudgetError, match="not drawn"):
+        list(
+            TopDown().run(
+                counts_of(TRUTH), setting_of(replace(plan, tables=(*plan.tables, stranger)))
+            )
+        )
+
+
+def test_only_tables_of_the_plan_are_measured():
+    """A plan without one of the tables: it gets no noise because nobody looks at it."""
+    plan = make_plan(TREE, UNIT, rho=Fraction(1, 100), across=0.08)
+    record = Record()
+    setting = setting_of(replace(plan, tables=plan.tables[1:]), record)
+    list(TopDown().run(counts_of(TRUTH), setting))
+    assert len(record.scales) == len(plan.parts) - 1
+    assert plan.tables[0].depths not in {found.table.depths for found in setting.totals}
+
+
+def test_all_of_nothing_is_released_across_too():
+    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=Fraction(1, 100), across=0.08)
+    setting = setting_of(plan, Record(always(-3)))
+    assert cells(TopDown().run(counts_of({}), setting)) == {}
+    assert all((found.value == -3).all() for found in setting.totals)
+
+
+def test_progress_is_the_same_whatever_the_truth_is_when_all_survives():
+    """What is said of the work follows from what is released, not from totals."""
+    record = Record(always(0))
+    setting = setting_of(make_plan(TREE, UNIT, rho=Fraction(1, 100), across=0.08), record)
+    list(TopDown().run(counts_of(TRUTH), setting))
+    plain = Record(always(0))
+    list(TopDown().run(counts_of(TRUTH), setting_of(make_plan(TREE, UNIT, rho=1), plain)))
+    assert record.steps == plain.steps

@@ -14,13 +14,15 @@ from inftda.optimize.segments import optimize_intopt_descending
 #: A black box takes milliseconds for each parent.
 SMALL_BLOCK: Final = 256
 
-_ANY_CHEBYSHEV_OPTIMUM: Final = replace(TOP_DOWN, error_bound="theorem 4")
-_ROUNDED: Final = replace(TOP_DOWN, error_bound=None)
+#: Prices for tables off the tree are made for IntOpt.
+_PLAIN: Final = replace(TOP_DOWN, takes_across=False)
+_ANY_CHEBYSHEV_OPTIMUM: Final = replace(_PLAIN, error_bound="theorem 4")
+_ROUNDED: Final = replace(_PLAIN, error_bound=None)
 
 INFTDA_DESCENDING: Final = TopDown(
-    "inftda-descending", "intopt-descending", optimize_intopt_descending
+    "inftda-descending", "intopt-descending", optimize_intopt_descending, description=_PLAIN
 )
-TDA_L2: Final = TopDown("tda-l2", "l2", optimize_l2)
+TDA_L2: Final = TopDown("tda-l2", "l2", optimize_l2, description=_PLAIN)
 TDA_LINF: Final = TopDown("tda-linf", "linf", optimize_linf, description=_ANY_CHEBYSHEV_OPTIMUM)
 TDA_L2_BLACKBOX: Final = TopDown(
     "tda-l2-blackbox",

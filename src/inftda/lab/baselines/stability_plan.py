@@ -92,6 +92,16 @@ class StabilityPlan:
         """Only true leaves get noise."""
         return "positive leaves"
 
+    @property
+    def across(self) -> Fraction:
+        """Nothing is measured off the tree."""
+        return Fraction(0)
+
+    @property
+    def tables(self) -> tuple[()]:
+        """Nothing else is measured."""
+        return ()
+
     def describe(self) -> str:
         """The guarantee in one line."""
         promise = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})"

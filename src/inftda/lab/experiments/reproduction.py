@@ -22,7 +22,8 @@ from inftda.mechanisms.step import Nodes
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy.accounting import max_rho
 from inftda.privacy.levels import Share
-from inftda.privacy.plan import LevelPlan, make_plan
+from inftda.privacy.plan import make_plan
+from inftda.privacy.planned import LevelPlan
 from inftda.privacy.spending import Spending
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree

@@ -1,0 +1,462 @@
+"""The level step with off-tree tables: groups are divided with prices.
+
+Everything here that touches true counts adds noise to them at once, at the scale that the plan
+pays for; what is done with noisy counts is in `inftda.mechanisms.prices`.
+
+Privacy:
+    Every off-tree table partitions the trips and is measured once: each of its cells belongs to
+    one group of one step. Which cells are drawn depends on what was released before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.compiled import kernel
+from inftda.counts import Counts, LevelCounts
+from inftda.lattice import Table, chains
+from inftda.mechanisms.prices import (
+    HARD,
+    LARGEST,
+    Candidates,
+    Cells,
+    Map,
+    balance,
+    count_candidates_kernel,
+    keep_positive_kernel,
+    write_candidates_kernel,
+)
+from inftda.mechanisms.step import (
+    LevelStep,
+    Nodes,
+    _scratch,
+    add_truth_kernel,
+    child_areas_kernel,
+    count_draws_kernel,
+    find_true_kernel,
+    join,
+    sort_by_area,
+)
+from inftda.noise.sampler import Sampler
+from inftda.optimize.segments import check_status
+from inftda.tree import TreeLevel
+
+#: Sums agree with totals of a short axis if the tree's own sum of as many noisy counts has a
+#: variance this many times larger.
+MUCH_BETTER: Final = 20
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
+    """An off-tree table of a step and the noise that the plan pays for.
+
+    Attributes:
+        table: the table.
+        sampler: its noise.
+        trust: variance of the noise of the step's children over that of the table.
+        sigma2: variance parameter of its noise.
+    """
+
+    table: Table
+    sampler: Sampler
+    trust: float
+    sigma2: Fraction
+
+    @property
+    def is_one_way(self) -> bool:
+        """Whether all axes but the refined one are summed up."""
+        return self.table.across is None
+
+
+@dataclass(frozen=True)
+class Across:
+    """What is measured at a step beside the children.
+
+    Attributes:
+        tables: at least one.
+        sigma: noise scale of the children.
+        totals: int64[areas], the one-way table as it was measured, of all areas that the
+            refined axis has at the step's level; None if the step has no such table.
+    """
+
+    tables: tuple[MeasuredTable, ...]
+    sigma: float
+    totals: NDArray[np.int64] | None = None
+
+    @property
+    def one_way(self) -> MeasuredTable | None:
+        """The one-way table, if there is one."""
+        return next((known for known in self.tables if known.is_one_way), None)
+
+
+@dataclass(frozen=True, repr=False)
+class GroupedTruth:
+    """True parents of a level, by their area on the refined axis, and their children. Confidential.
+
+    Attributes:
+        children: true children of each true parent.
+        areas: int32[parents] for each axis, in tree order.
+        order: int64[parents], sorted by the refined area.
+        offsets: int64[areas + 1], slices of `order`.
+    """
+
+    children: LevelCounts
+    areas: tuple[NDArray[np.int32], ...]
+    order: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, counts: Counts, level: TreeLevel) -> "GroupedTruth":
+        """The truth that the step to a level needs."""
+        areas = parent_areas(counts, level)
+        refined = areas[level.axis]
+        n_areas = len(level.child_offsets) - 1
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(refined, minlength=n_areas))])
+        order = sort_by_area(np.arange(len(refined)), refined, n_areas)
+        return cls(counts.level(level), areas, order, offsets)
+
+    def __repr__(self) -> str:
+        return "GroupedTruth(confidential)"
+
+
+@dataclass(frozen=True)
+class AcrossStep:
+    """A level step with off-tree tables, carried out.
+
+    Attributes:
+        step: the step.
+        across: what is measured beside it.
+    """
+
+    step: LevelStep
+    across: Across
+
+    @classmethod
+    def of(cls, step: LevelStep) -> "AcrossStep":
+        """A step that has tables off the tree."""
+        if step.across is None:
+            raise ValueError("the step measures nothing across")
+        return cls(step, step.across)
+
+    def measure_totals(self, counts: Counts) -> NDArray[np.int64]:
+        """The one-way table, noisy: all its cells, also below areas that were dropped."""
+        number = next(n for n, known in enumerate(self.across.tables) if known.is_one_way)
+        level = self.step.level
+        refined = parent_areas(counts, level)[level.axis]
+        first = level.child_offsets[refined].astype(np.int64)
+        everyone = TrueCells(counts.level(level), np.arange(len(first)), first)
+        return self._noisy_sums(number, 0, int(level.child_offsets[-1]), everyone)
+
+    def divide_groups(
+        self,
+        items: Sequence[tuple[int, Nodes]],
+        truth: GroupedTruth,
+        *,
+        are_leaves: bool,
+        threads: int = 1,
+        map_: Map = map,
+    ) -> tuple[Nodes, int]:
+        """Children of whole groups, in group order, and the number of draws for the tree.
+
+        Args:
+            items: number and parents of each item that the groups are cut into.
+            truth: of these groups, at least; `true_index` of parents is into its `children`.
+            are_leaves: whether nothing comes after, so that no true index is needed.
+            threads: how many there are to divide the groups on; the result does not depend on it.
+            map_: work on these threads.
+        """
+        parents = join([part for _, part in items])
+        groups = Groups.of(self.step.level, parents, truth)
+        chained = self._chains(len(parents.value) / len(groups.area))
+        # A price that goes further down makes room for lower counts.
+        depth = int(self.across.sigma * (2 if chained.is_hard else 1))
+        found = map_(lambda item: self._candidates(item[0], item[1], truth.children, depth), items)
+        candidates = _join(list(found))
+        cells = self._measure(items[0][0], groups, chained)
+        balance(candidates, cells, reach=self.across.sigma, threads=threads, map_=map_)
+        return self._children(parents, candidates, truth.children, are_leaves=are_leaves)
+
+    def _candidates(self, item: int, parents: Nodes, truth: LevelCounts, depth: int) -> Candidates:
+        """Noise for the children of an item's parents; of these, what may become positive."""
+        n, level = len(parents.value), self.step.level
+        x_offsets = np.empty(n + 1, np.int64)
+        count_draws_kernel(parents.areas[level.axis], level.child_offsets, x_offsets)
+        x, seeds, kept = _scratch(int(x_offsets[-1]), n)
+        stream = self.step.source.stream(level.index, item)
+        self.step.sampler.fill(x, stream)
+        stream.fill(seeds)
+        add_truth_kernel(
+            x, x_offsets, parents.true_index, truth.offsets, truth.ordinal, truth.count
+        )
+        # A copy: the optimiser overwrites what it is given, and x is needed again.
+        check_status(self.step.optimize(x.copy(), x_offsets, parents.value, seeds, kept))
+        sums, least, bound = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+        offsets = np.empty(n + 1, np.int64)
+        is_too_large = count_candidates_kernel(
+            x, x_offsets, kept.index, kept.offsets, depth, sums, least, bound, offsets
+        )
+        check_status(int(is_too_large or depth > LARGEST))
+        column = np.empty(offsets[-1], np.int32)
+        noisy, value = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
+        write_candidates_kernel(x, x_offsets, bound, seeds, offsets, column, noisy)
+        size = np.maximum(np.diff(x_offsets), 1)
+        return Candidates(offsets, column, noisy, value, parents.value, size, sums, least)
+
+    def _chains(self, parents_per_group: float) -> "Chained":
+        """The tables by their index, in chains; a hard total is a chain of its own."""
+        tables = [known.table for known in self.across.tables]
+        found = [[tables.index(table) for table in chain] for chain in chains(tables)]
+        head = self.across.tables[found[0][0]]
+        is_hard = head.table.may_be_hard and head.trust * parents_per_group >= MUCH_BETTER
+        if is_hard:
+            found = [found[0][:1], *([found[0][1:]] if found[0][1:] else []), *found[1:]]
+        return Chained(found, is_hard)
+
+    def _measure(
+        self,
+        item: int,
+        groups: "Groups",
+        chained: "Chained",
+    ) -> Cells:
+        """Noisy cells of the off-tree tables, wherever the groups have a parent."""
+        row: list[NDArray[np.int64]] = []
+        above: list[NDArray[np.int64]] = []
+        sizes: list[NDArray[np.int64]] = []
+        is_finest: list[NDArray[np.bool_]] = []
+        measured: list[NDArray[np.int64]] = []
+        trust: list[NDArray[np.float64]] = []
+        n_rows = 0
+        for chain in chained.chains:
+            finer: Rows | None = None
+            for number in reversed(chain):
+                rows = groups.rows(self.across.tables[number].table)
+                if finer is None:
+                    row.append(rows.of_parents + n_rows)
+                else:
+                    above[-1][finer.of_parents] = rows.of_parents + n_rows
+                n = len(rows.group)
+                n_rows += n
+                above.append(np.full(n, -1))
+                sizes.append(groups.n_children[rows.group])
+                is_finest.append(np.full(n, finer is None))
+                is_hard = chained.is_hard and chain is chained.chains[0]
+                trust.append(np.full(n, HARD if is_hard else self.across.tables[number].trust))
+                measured.append(self._cells_of(number, item, groups, rows, is_hard))
+                finer = rows
+        return Cells(
+            row=np.stack(row),
+            above=np.concatenate(above),
+            is_finest=np.concatenate(is_finest),
+            offsets=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]),
+            measured=np.concatenate(measured),
+            trust=np.concatenate(trust),
+        )
+
+    def _cells_of(
+        self,
+        number: int,
+        item: int,
+        groups: "Groups",
+        rows: "Rows",
+        is_hard: bool,  # noqa: FBT001 - private
+    ) -> NDArray[np.int64]:
+        """Noisy cells of one table: the one-way table was measured before, others are now."""
+        totals = self.across.totals
+        if totals is not None and self.across.tables[number].is_one_way:
+            return groups.agreed(totals) if is_hard else groups.totals(totals)
+        sizes = groups.n_children[rows.group]
+        first = (np.cumsum(sizes) - sizes)[rows.of_true]
+        is_in = rows.of_true >= 0
+        sums = TrueCells(groups.truth.children, groups.true[is_in], first[is_in])
+        return self._noisy_sums(number, item, int(sizes.sum()), sums)
+
+    def _noisy_sums(
+        self, number: int, item: int, n_cells: int, sums: "TrueCells"
+    ) -> NDArray[np.int64]:
+        """Noise for some cells of a table, and the true sums."""
+        cells = np.empty(n_cells, np.int64)
+        stream = self.step.source.stream(self.step.level.index, item, number)
+        self.across.tables[number].sampler.fill(cells, stream)
+        children = sums.children
+        add_sums_kernel(
+            cells, sums.first, sums.parent, children.offsets, children.ordinal, children.count
+        )
+        return cells
+
+    def _children(
+        self, parents: Nodes, candidates: Candidates, truth: LevelCounts, *, are_leaves: bool
+    ) -> tuple[Nodes, int]:
+        """What is released, and the number of draws."""
+        offsets = np.empty_like(candidates.offsets)
+        keep_positive_kernel(candidates, offsets)
+        n = int(offsets[-1])
+        column = candidates.column[:n]
+        areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
+        refined, child_offsets = self.step.level.axis, self.step.level.child_offsets
+        child_areas_kernel(parents.areas, refined, child_offsets, offsets, column, areas)
+        true_index = np.empty(0 if are_leaves else n, np.int64)
+        if not are_leaves:
+            find_true_kernel(
+                parents.true_index, offsets, column, truth.offsets, truth.ordinal, true_index
+            )
+        n_draws = int(candidates.size[candidates.size > 1].sum())
+        return Nodes(areas, candidates.value[:n].copy(), true_index), n_draws
+
+
+@dataclass(frozen=True, repr=False)
+class TrueCells:
+    """Where the true children of some parents are summed up. Confidential.
+
+    Attributes:
+        children: true children of all true parents.
+        parent: int64[n], index of some true parents.
+        first: int64[n], the cell that the first child of each, had it one, is counted in.
+    """
+
+    children: LevelCounts
+    parent: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+
+class Chained(NamedTuple):
+    """Tables of a step by their index, in chains, each coarse to fine.
+
+    Attributes:
+        chains: one or more.
+        is_hard: whether the first is the one-way table alone, which sums have to agree with.
+    """
+
+    chains: list[list[int]]
+    is_hard: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """Rows of one table in some groups: the cells of a group and one area across. Confidential.
+
+    Attributes:
+        group: int64[rows].
+        of_parents: int64[parents], the row that holds each.
+        of_true: int64[true parents], likewise; -1 if none does.
+    """
+
+    group: NDArray[np.int64]
+    of_parents: NDArray[np.int64]
+    of_true: NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class Groups:
+    """Some groups of parents, and all true parents in these groups. Confidential.
+
+    Attributes:
+        level: the level of the children.
+        parents: all parents of the groups, in group order.
+        area: int32[groups], the area that each refines.
+        of_parents: int64[parents], the group of each.
+        truth: the true parents.
+        true: int64[true parents], index of those in the groups.
+        of_true: int64[true parents], the group of each.
+    """
+
+    level: TreeLevel
+    parents: Nodes
+    area: NDArray[np.int32]
+    of_parents: NDArray[np.int64]
+    truth: GroupedTruth
+    true: NDArray[np.int64]
+    of_true: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, level: TreeLevel, parents: Nodes, truth: GroupedTruth) -> "Groups":
+        """The groups of some parents in group order, and their true parents."""
+        refined = parents.areas[level.axis]
+        is_first = np.diff(refined, prepend=-1) != 0
+        area = refined[is_first]
+        low, high = area[0], area[-1] + 1
+        group_of = np.full(high - low, -1)
+        group_of[area - low] = np.arange(len(area))
+        true = truth.order[truth.offsets[low] : truth.offsets[high]]
+        of_true = group_of[truth.areas[level.axis][true] - low]
+        true, of_true = true[of_true >= 0], of_true[of_true >= 0]
+        return cls(level, parents, area, np.cumsum(is_first) - 1, truth, true, of_true)
+
+    @property
+    def n_children(self) -> NDArray[np.int64]:
+        """Children of the area of each group."""
+        return np.diff(self.level.child_offsets)[self.area].astype(np.int64)
+
+    def rows(self, table: Table) -> Rows:
+        """Rows of a table that hold a parent."""
+        axis = table.across
+        if axis is None:
+            return Rows(np.arange(len(self.area)), self.of_parents, self.of_true)
+        hierarchy = self.level.axes[axis].hierarchy
+        across = hierarchy.ancestor(self.level.depths[axis], table.depths[axis]).astype(np.int64)
+        n = hierarchy.n_areas(table.depths[axis])
+        code = self.of_parents * n + across[self.parents.areas[axis]]
+        row_of = np.full(len(self.area) * n, -1)
+        row_of[code] = 0
+        found = np.flatnonzero(row_of == 0)
+        row_of[found] = np.arange(len(found))
+        of_true = row_of[self.of_true * n + across[self.truth.areas[axis][self.true]]]
+        return Rows(found // n, row_of[code], of_true)
+
+    def totals(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of a one-way table that belong to children of the groups."""
+        sizes = self.n_children
+        shift = self.level.child_offsets[self.area] - (np.cumsum(sizes) - sizes)
+        found: NDArray[np.int64] = totals[np.repeat(shift, sizes) + np.arange(sizes.sum())]
+        return found
+
+    def agreed(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same, shifted alike in each group to sum to its released count; none below 0."""
+        sizes, measured = self.n_children, self.totals(totals)
+        released = np.zeros(len(sizes), np.int64)
+        np.add.at(released, self.of_parents, self.parents.value)
+        too_much = np.add.reduceat(measured, np.cumsum(sizes) - sizes) - released
+        agreed: NDArray[np.int64] = np.maximum(measured - np.repeat(too_much // sizes, sizes), 0)
+        return agreed
+
+
+def _join(parts: list[Candidates]) -> Candidates:
+    """Candidates of several items, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    joined = Candidates(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    return joined._replace(offsets=np.concatenate([[0], np.cumsum(counts)]))
+
+
+def parent_areas(counts: Counts, level: TreeLevel) -> tuple[NDArray[np.int32], ...]:
+    """int32[true parents] for each axis: the areas of a level's true parents. Confidential."""
+    before = sum(known.level.index < level.index for known in counts.levels)
+    return counts.nodes(before)[0]
+
+
+@kernel
+def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    cells: NDArray[np.int64],
+    first: NDArray[np.int64],
+    parent: NDArray[np.int64],
+    true_offsets: NDArray[np.int64],
+    true_ordinal: NDArray[np.int32],
+    true_count: NDArray[np.int64],
+) -> None:
+    """Add true counts to the noise of the cells they are summed up in, in place.
+
+    Args:
+        cells: int64.
+        first: int64[n], the cell of the first child, had it one, of each of some true parents.
+        parent: int64[n], which true parents.
+        true_offsets: int64[true parents + 1], slices of the next two.
+        true_ordinal: int32, index of each true child among all children of its parent.
+        true_count: int64.
+    """
+    for i in range(parent.size):
+        for child in range(true_offsets[parent[i]], true_offsets[parent[i] + 1]):
+            cells[first[i] + true_ordinal[child]] += true_count[child]

@@ -1,0 +1,525 @@
+"""Prices: noisy children lean towards what was measured across the tree.
+
+A group of parents (all that share the area A being refined) is divided together. Off-tree
+tables measure sums of their children: those of area a' below A over all parents, or over the
+parents whose other area lies in B. If the released children of such a cell (a', B) sum to less
+than was measured, a price is added to their noisy counts before they are optimised; if they
+sum to more, it is subtracted:
+
+    repeat: divide the count of every parent: IntOpt of noisy count + price
+            sum up the children in every cell; move the prices towards the measurements
+
+A price is at most one sigma, so no child's guaranteed error grows by more than two.
+
+Privacy:
+    Post-processing of noisy counts: needs no budget. It must never be given true counts.
+    Sums are whole numbers, so the result does not depend on how the work is divided.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.compiled import inlined_kernel, kernel
+from inftda.optimize.selection import ceil_div, random_word
+
+#: Passes for each chain of tables.
+PASSES: Final = 8
+#: Passes after these in which only the prices of hard totals move.
+LAST_PASSES: Final = 6
+#: How much lower than the largest price one of a hard total may be.
+HARD_REACH: Final = 4
+#: Trust in a hard total: whatever its noise, sums agree with it.
+HARD: Final = np.inf
+#: Priced counts are whole numbers of 2^-16, so that a price of less than 1 counts too.
+DIGITS: Final = 16
+ONE: Final = 1 << DIGITS
+#: Larger noisy counts cannot be given so many digits.
+LARGEST: Final = 1 << (60 - DIGITS)
+
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Candidates(NamedTuple):
+    """Children of some parents that may become positive; all others stay 0.
+
+    Attributes:
+        offsets: int64[parents + 1], slices of the next three.
+        column: int32, index of each among all children of its parent. The order in a slice is
+            that of the priced counts, largest first.
+        noisy: int64, its noisy count in units of 2^-16, with a random fraction.
+        value: int64, what is released.
+        total: int64[parents], the parent's released count.
+        size: int64[parents], number of all its children.
+        sum: int64[parents], the sum of their noisy counts.
+        least: int64[parents], the least of these.
+    """
+
+    offsets: Ints
+    column: NDArray[np.int32]
+    noisy: Ints
+    value: Ints
+    total: Ints
+    size: Ints
+    sum: Ints
+    least: Ints
+
+
+class Cells(NamedTuple):
+    """Measured cells of off-tree tables that hold children of some groups.
+
+    The tables nest in chains. A row holds the cells (a', B) of all children a' of a group, for
+    one B of one table. Rows stand chain after chain, in a chain the finest table first.
+
+    Attributes:
+        row: int64[chains, parents], row of each parent in the finest table of a chain.
+        above: int64[rows], row of the next coarser table that holds it; -1 if there is none.
+        is_finest: bool[rows].
+        offsets: int64[rows + 1], slices of the next.
+        measured: int64[cells], noisy.
+        trust: float64[rows], variance of the children's noise over that of the measurement.
+    """
+
+    row: Ints
+    above: Ints
+    is_finest: NDArray[np.bool_]
+    offsets: Ints
+    measured: Ints
+    trust: Floats
+
+
+class Prices(NamedTuple):
+    """Prices of the cells of each chain's finest table.
+
+    Attributes:
+        price: float64[cells].
+        move: float64[cells], how far each was from where it should be, last time.
+        pace: float64[cells], what part of that way it went.
+    """
+
+    price: Floats
+    move: Floats
+    pace: Floats
+
+
+class Sums(NamedTuple):
+    """Sum and number of the positive children in every cell of a chain's finest table."""
+
+    sum: Ints
+    positive: Ints
+
+
+def balance(
+    candidates: Candidates, cells: Cells, *, reach: float, threads: int = 1, map_: Map = map
+) -> None:
+    """Write what is released into `candidates.value`.
+
+    Args:
+        candidates: of whole groups, in group order.
+        cells: of these groups.
+        reach: the largest price.
+        threads: number of parts to divide the groups in; the result does not depend on it.
+        map_: where the parts are handled.
+    """
+    n_chains, n_parents = cells.row.shape
+    n_cells = len(cells.measured)
+    prices = Prices(np.zeros(n_cells), np.zeros(n_cells), np.full(n_cells, 0.5))
+    best, weight = np.empty(n_cells), np.empty(n_cells)
+    bounds = [n_parents * part // threads for part in range(threads + 1)]
+
+    def divide(part: int) -> Sums:
+        sums = Sums(np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64))
+        first, last = bounds[part], bounds[part + 1]
+        divide_kernel(first, last, candidates, cells, prices.price, reach, sums)
+        return sums
+
+    def divide_all() -> Sums:
+        parts = list(map_(divide, range(threads)))
+        return Sums(*(sum(arrays[1:], arrays[0]) for arrays in zip(*parts, strict=True)))
+
+    n_passes = PASSES * n_chains
+    for number in range(n_passes + (LAST_PASSES if np.isinf(cells.trust).any() else 0)):
+        solve_kernel(cells, divide_all(), prices.price, best, weight)
+        move_kernel(cells, best, reach, number >= n_passes, prices)
+    divide_all()
+
+
+@kernel
+def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    first: int,
+    last: int,
+    candidates: Candidates,
+    cells: Cells,
+    price: Floats,
+    reach: float,
+    sums: Sums,
+) -> None:
+    """Divide the counts of the parents first..last: IntOpt of noisy counts plus prices.
+
+    Only candidates have prices, and only they can become positive.
+
+    Args:
+        first: first parent.
+        last: one after the last.
+        candidates: `value` is written; the others are put in another order within a parent.
+        cells: as `Cells` says.
+        price: float64[cells].
+        reach: the largest price of a candidate.
+        sums: added to.
+    """
+    offsets, column, noisy, value, total, size, sum_of_all, least = candidates
+    n_chains = cells.row.shape[0]
+    for parent in range(first, last):
+        start, stop = offsets[parent], offsets[parent + 1]
+        added, largest = 0, noisy[start] - (LARGEST << 2)
+        for i in range(start, stop):
+            sum_of_prices, floor = 0.0, -reach
+            for chain in range(n_chains):
+                row = cells.row[chain, parent]
+                of_cell = price[cells.offsets[row] + column[i]]
+                sum_of_prices += of_cell
+                if cells.trust[row] == HARD:
+                    floor = min(floor, of_cell)
+            shift = np.floor(min(max(sum_of_prices, floor), reach) * ONE)
+            value[i] = noisy[i] + np.int64(shift)
+            added += (value[i] >> DIGITS) - (noisy[i] >> DIGITS)
+            largest = max(largest, value[i])
+        lift = ceil_div(total[parent] - sum_of_all[parent] - added, size[parent])
+        lift, drop = find_lift_and_drop(
+            value, start, stop, total[parent], lift, least[parent], largest
+        )
+        raise_largest(value, noisy, column, start, stop, total[parent], lift, drop)
+        for i in range(start, stop):
+            if value[i] > 0:
+                for chain in range(n_chains):
+                    cell = cells.offsets[cells.row[chain, parent]] + column[i]
+                    sums.sum[cell] += value[i]
+                    sums.positive[cell] += 1
+
+
+@inlined_kernel
+def find_lift_and_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    value: Ints, start: int, stop: int, total: int, lift: int, least: int, largest: int
+) -> tuple[int, int]:
+    """How far candidates may be raised, and how far they may fall: Algorithm 2 of the paper.
+
+    Args:
+        value: int64 buffer, counts in units of 2^-16.
+        start: first element.
+        stop: one after the last.
+        total: what the result sums to, positive.
+        lift: by the sum of all children, candidates or not.
+        least: the least noisy count of all children.
+        largest: the largest of value[start:stop].
+    """
+    count, ceilings = positive(value, start, stop, lift)
+    if ceilings < total:
+        # Candidates alone are too few, so they are raised further: the least that is enough.
+        lift = total - (largest >> DIGITS)
+        count, ceilings = positive(value, start, stop, lift)
+        while ceilings - total >= count:
+            lift -= (ceilings - total) // count
+            count, ceilings = positive(value, start, stop, lift)
+    drop = max(lift, -lift, -least)
+    count, floors = positive(value, start, stop, -drop)
+    if floors > total:
+        while floors > total:
+            drop += ceil_div(floors - total, count)
+            count, floors = positive(value, start, stop, -drop)
+        lift = 1 - drop
+    return lift, drop
+
+
+@inlined_kernel
+def raise_largest(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    value: Ints,
+    noisy: Ints,
+    column: NDArray[np.int32],
+    start: int,
+    stop: int,
+    total: int,
+    lift: int,
+    drop: int,
+) -> None:
+    """Put all on their floors, max(0, x - drop), and raise the largest to their ceilings.
+
+    These are max(0, x + lift); the last one is raised as far as it takes to sum to the total.
+    It is found by partition, as by quicksort, but only on the side that it lies on.
+
+    Args:
+        value: int64 buffer, counts in units of 2^-16; whole counts are written.
+        noisy: int64 buffer, put in the same order.
+        column: int32 buffer, likewise.
+        start: first element.
+        stop: one after the last.
+        total: what the result sums to.
+        lift: above.
+        drop: above.
+    """
+    room = total - positive(value, start, stop, -drop)[1]
+    low, high = start, stop
+    while low < high:
+        any_of_them = random_word(np.uint64(low), high) % np.uint64(high - low)
+        swap(value, noisy, column, low + int(any_of_them), high - 1)
+        middle, gaps = low, 0
+        for i in range(low, high - 1):
+            if value[i] > value[high - 1]:
+                gaps += gap(value[i], lift, drop)
+                swap(value, noisy, column, i, middle)
+                middle += 1
+        swap(value, noisy, column, middle, high - 1)
+        if gaps > room:
+            high = middle
+            continue
+        room -= gaps
+        low = middle
+        if gap(value[low], lift, drop) > room:
+            break
+        room -= gap(value[low], lift, drop)
+        low += 1
+    for i in range(start, low):
+        value[i] = max(0, (value[i] >> DIGITS) + lift)
+    for i in range(low, stop):
+        value[i] = max(0, (value[i] >> DIGITS) - drop)
+    if low < stop:
+        value[low] += room
+
+
+@inlined_kernel
+def gap(value: int, lift: int, drop: int) -> int:
+    """From the floor to the ceiling of a count in units of 2^-16."""
+    x = value >> DIGITS
+    return max(0, x + lift) - max(0, x - drop)
+
+
+@inlined_kernel
+def swap(value: Ints, noisy: Ints, column: NDArray[np.int32], i: int, j: int) -> None:
+    """Exchange two candidates."""
+    value[i], value[j] = value[j], value[i]
+    noisy[i], noisy[j] = noisy[j], noisy[i]
+    column[i], column[j] = column[j], column[i]
+
+
+@inlined_kernel
+def positive(value: Ints, start: int, stop: int, lift: int) -> tuple[int, int]:
+    """Number and sum of the positive ones among the whole parts of value[start:stop] + lift."""
+    count = mass = 0
+    for i in range(np.uint64(start), np.uint64(stop)):
+        x = (value[i] >> DIGITS) + lift
+        if x > 0:
+            count += 1
+            mass += x
+    return count, mass
+
+
+@inlined_kernel
+def sort_kernel(key: Ints, other: Ints, column: NDArray[np.int32], start: int, stop: int) -> None:
+    """Sort key[start:stop] from the largest, and two more arrays with it.
+
+    By insertion, first at some distance (Shell's sort): from one pass to the next little
+    changes, and then a look at the neighbours is enough.
+    """
+    gap = 1
+    n_wrong = 0
+    for i in range(start + 1, stop):
+        n_wrong += key[i] > key[i - 1]
+    while n_wrong > 8 and gap < (stop - start) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(start + gap, stop):
+            k, o, c = key[i], other[i], column[i]
+            j = i
+            while j >= start + gap and key[j - gap] < k:
+                key[j], other[j], column[j] = key[j - gap], other[j - gap], column[j - gap]
+                j -= gap
+            key[j], other[j], column[j] = k, o, c
+        gap //= 3
+
+
+@kernel
+def solve_kernel(cells: Cells, sums: Sums, price: Floats, best: Floats, weight: Floats) -> None:
+    """The best prices for every chain, if sums were linear in them.
+
+    If a price rises by 1, so do the n positive children of its cell. That makes a sum s + n p,
+    with s = sum - n price. Least squares, with each child and each measurement weighted by its
+    variance, are where p is the sum of trust * (measured - sum) over the cells of all
+    tables of the chain that hold it. As the tables nest, one way up and one way down solve that.
+
+    Args:
+        cells: as `Cells` says.
+        sums: of the finest cells.
+        price: float64[cells], of the finest cells.
+        best: float64[cells], written.
+        weight: float64[cells], overwritten.
+    """
+    _, above, is_finest, offsets, measured, trust = cells
+    n_chains = cells.row.shape[0]  # all of which move the same children
+    best[:] = 0.0
+    weight[:] = 0.0
+    for row in range(above.size):
+        for cell in range(offsets[row], offsets[row + 1]):
+            if is_finest[row]:
+                weight[cell] = max(1, sums.positive[cell])
+                if trust[row] != HARD:
+                    weight[cell] *= n_chains
+                best[cell] = sums.sum[cell] - weight[cell] * price[cell]
+            if above[row] >= 0:
+                up = offsets[above[row]] + cell - offsets[row]
+                share = weight[cell] / (1 + trust[row] * weight[cell])
+                best[up] += best[cell] + share * trust[row] * (measured[cell] - best[cell])
+                weight[up] += share
+    for row in range(above.size - 1, -1, -1):
+        for cell in range(offsets[row], offsets[row + 1]):
+            missing = measured[cell] - best[cell]
+            if trust[row] == HARD:
+                best[cell] = missing / weight[cell]
+                continue
+            from_above = 0.0
+            if above[row] >= 0:
+                from_above = best[offsets[above[row]] + cell - offsets[row]]
+            best[cell] = (from_above + trust[row] * missing) / (1 + trust[row] * weight[cell])
+
+
+@kernel
+def move_kernel(
+    cells: Cells,
+    best: Floats,
+    reach: float,
+    only_hard: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+    prices: Prices,
+) -> None:
+    """Move prices towards the best ones: slower after a change of direction, else faster.
+
+    Args:
+        cells: as `Cells` says.
+        best: float64[cells].
+        reach: the largest price.
+        only_hard: whether only prices of hard totals move.
+        prices: changed.
+    """
+    price, last_move, pace = prices
+    for row in range(cells.above.size):
+        is_hard = cells.trust[row] == HARD
+        if not cells.is_finest[row] or (only_hard and not is_hard):
+            continue
+        lowest = -reach * HARD_REACH if is_hard else -reach
+        for cell in range(cells.offsets[row], cells.offsets[row + 1]):
+            move = best[cell] - price[cell]
+            turned = move * last_move[cell] < 0
+            pace[cell] = pace[cell] / 2 if turned else min(1.0, pace[cell] * 1.2)
+            last_move[cell] = move
+            price[cell] = min(max(price[cell] + pace[cell] * move, lowest), reach)
+
+
+@kernel
+def count_candidates_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    x: Ints,
+    x_offsets: Ints,
+    kept: NDArray[np.int32],
+    kept_offsets: Ints,
+    depth: int,
+    sums: Ints,
+    least: Ints,
+    bound: Ints,
+    offsets: Ints,
+) -> bool:
+    """Find out which children may become positive, and what their siblings sum to.
+
+    Args:
+        x: int64, noisy counts of the children of all parents.
+        x_offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
+        kept: int32, which children are positive without prices.
+        kept_offsets: int64[parents + 1], slices of these.
+        depth: how far below the least of those candidates may lie.
+        sums: int64[parents], written: the sum of x.
+        least: int64[parents], written: the least x.
+        bound: int64[parents], written: candidates are not below.
+        offsets: int64[parents + 1], written: slices of candidates.
+
+    Returns:
+        Whether a count is too large.
+    """
+    largest = 0
+    offsets[0] = 0
+    for parent in range(sums.size):
+        first, last = x_offsets[parent], x_offsets[parent + 1]
+        sums[parent] = least[parent] = bound[parent] = 0
+        n = 1
+        if last > first:
+            n = total = 0
+            smallest = x[first]
+            for i in range(np.uint64(first), np.uint64(last)):
+                total += x[i]
+                smallest = min(smallest, x[i])
+                largest = max(largest, x[i], -x[i])
+            low = x[first + kept[kept_offsets[parent]]]
+            for k in range(kept_offsets[parent], kept_offsets[parent + 1]):
+                low = min(low, x[first + kept[k]])
+            low -= depth
+            for i in range(np.uint64(first), np.uint64(last)):
+                n += x[i] >= low
+            sums[parent], least[parent], bound[parent] = total, smallest, low
+        offsets[parent + 1] = offsets[parent] + n
+    return largest > LARGEST
+
+
+@kernel
+def write_candidates_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    x: Ints,
+    x_offsets: Ints,
+    bound: Ints,
+    seeds: NDArray[np.uint64],
+    offsets: Ints,
+    column: NDArray[np.int32],
+    noisy: Ints,
+) -> None:
+    """Write down the candidates with a random fraction, which decides between equal counts.
+
+    Args:
+        x: int64, noisy counts of the children of all parents.
+        x_offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
+        bound: int64[parents], candidates are not below.
+        seeds: uint64[parents], a fresh uniform word each.
+        offsets: int64[parents + 1], slices of the next two.
+        column: int32, written.
+        noisy: int64, written.
+    """
+    for parent in range(bound.size):
+        first = x_offsets[parent]
+        at, end = offsets[parent], offsets[parent + 1]
+        if x_offsets[parent + 1] == first:
+            column[at] = noisy[at] = 0
+            continue
+        i = first
+        while at < end:
+            if x[i] >= bound[parent]:
+                fraction = random_word(seeds[parent], i - first) >> np.uint64(64 - DIGITS)
+                column[at] = i - first
+                noisy[at] = (x[i] << DIGITS) + np.int64(fraction)
+                at += 1
+            i += 1
+
+
+@kernel
+def keep_positive_kernel(candidates: Candidates, offsets: Ints) -> None:
+    """Move the positive candidates to the front, in the order of their columns.
+
+    Args:
+        candidates: `column` and `value` are overwritten.
+        offsets: int64[parents + 1], written: slices of what is kept.
+    """
+    starts, column, spare, value = candidates[:4]
+    n = 0
+    offsets[0] = 0
+    for parent in range(offsets.size - 1):
+        first = n
+        for i in range(starts[parent], starts[parent + 1]):
+            if value[i] > 0:
+                value[n], column[n], spare[n] = value[i], column[i], -np.int64(column[i])
+                n += 1
+        sort_kernel(spare, value, column, first, n)
+        offsets[parent + 1] = n

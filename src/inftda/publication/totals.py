@@ -1,0 +1,190 @@
+"""Totals that were measured across the tree, as they are published in `totals.parquet`.
+
+For every area of some levels of each axis: how many trips it has in all, with the noise that
+the manifest states and nothing done to it since. So they are unbiased, may be negative, and
+tell what the sum of released flows is off by: if m is the measured and S the released sum,
+S is off by no more than |S - m| and the error of m.
+"""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from inftda.errors import ReleaseError
+from inftda.lattice import Table, coarsest_equal, off_tree_tables
+from inftda.privacy.spending import ReleasePlan
+from inftda.tree import Axis, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from inftda.mechanisms.base import MeasuredTotals
+
+TOTALS_FILE: Final = "totals.parquet"
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("axis", pa.string(), nullable=False),
+        pa.field("level", pa.string(), nullable=False),
+        pa.field("area", pa.string(), nullable=False),
+        pa.field("measured", pa.int64(), nullable=False),
+        pa.field("sigma", pa.float64(), nullable=False),
+    ]
+)
+#: 95 % of all draws are within so many sigma.
+_SIGMAS: Final = 1.96
+_AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
+
+
+def half_width(sigma: float) -> int:
+    """A measured total is off by no more than this, with 95 % probability."""
+    return math.ceil(_SIGMAS * sigma)
+
+
+def planned_totals(tree: Tree, plan: ReleasePlan) -> list[tuple[Table, float]]:
+    """Tables of totals that a plan measures, and the noise scale of each."""
+    planned = {table.depths: table.sigma2 for table in plan.tables}
+    return [
+        (table, math.sqrt(sigma2))
+        for table in off_tree_tables(tree)
+        if table.across is None and (sigma2 := planned.get(table.depths)) is not None
+    ]
+
+
+def write_totals(folder: Path, measured: "Iterable[MeasuredTotals]") -> None:
+    """Write what was measured, if anything was."""
+    parts = [
+        _rows(totals.table, math.sqrt(totals.sigma2), pa.array(totals.value)) for totals in measured
+    ]
+    if parts:
+        save_totals(folder, pa.concat_tables(parts))
+
+
+def save_totals(folder: Path, totals: pa.Table) -> None:
+    """Write the file."""
+    pq.write_table(totals, folder / TOTALS_FILE, compression="zstd")
+
+
+def read_totals(folder: Path) -> pa.Table | None:
+    """The totals of a release folder; None if it has none.
+
+    Raises:
+        ReleaseError: they cannot be read.
+    """
+    path = folder / TOTALS_FILE
+    if not path.exists():
+        return None
+    try:
+        table = pq.ParquetFile(path).read()
+    except (pa.ArrowException, OSError):
+        raise ReleaseError(f"{TOTALS_FILE} cannot be read; {_AGAIN}") from None
+    if table.schema != SCHEMA or any(column.null_count for column in table.columns):
+        raise ReleaseError(
+            f"{TOTALS_FILE} must have the columns {', '.join(SCHEMA.names)} of a release; {_AGAIN}"
+        )
+    return table
+
+
+def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
+    """Compare areas and noise of a file of totals with those of the plan.
+
+    Raises:
+        ReleaseError: an area is missing, unknown or listed twice, or the noise is another one.
+    """
+    parts = [
+        _rows(table, sigma, pa.array(np.zeros(table.n_nodes, np.int64)))
+        for table, sigma in planned_totals(tree, plan)
+    ]
+    expected = pa.concat_tables(parts) if parts else SCHEMA.empty_table()
+    stated = [name for name in SCHEMA.names if name != "measured"]
+    if not totals.select(stated).equals(expected.select(stated)):
+        raise ReleaseError(
+            f"{TOTALS_FILE} must list every area of the levels that were measured across, once, "
+            f"with the noise that the manifest states; {_AGAIN}"
+        )
+
+
+def totals_at(totals: pa.Table, axis: Axis, level: int) -> tuple[pa.Array, float]:
+    """Measured totals of all areas of a level, in their order, and the noise scale.
+
+    Raises:
+        ReleaseError: they were not measured.
+    """
+    # A level that splits nothing has the totals of the one above it.
+    name = axis.hierarchy.level_name(coarsest_equal(axis)[level])
+    axes, levels = (np.array(totals.column(column)) for column in ("axis", "level"))
+    rows = totals.take(np.flatnonzero((axes == axis.name) & (levels == name)))
+    if len(rows) != axis.hierarchy.n_areas(level) or level == 0:
+        measured = dict.fromkeys(zip(axes.tolist(), levels.tolist(), strict=True))
+        known = ", ".join(f"{one} {of}" for one, of in measured)
+        raise ReleaseError(
+            f"totals of {axis.name} {axis.hierarchy.level_name(level)} were not measured across "
+            f"the tree; those of {known} were. For others, sum up the flows"
+        )
+    return rows.column("measured").combine_chunks(), rows.column("sigma")[0].as_py()
+
+
+def intervals(areas: pa.Array, released: pa.Array, measured: pa.Array, sigma: float) -> pa.Table:
+    """What measured totals say of released sums.
+
+    Returns:
+        For each area the released sum, the measured total and its sigma, the interval from
+        `low` to `high` that holds the true total with 95 % probability, and `max_error`, which
+        the released sum is off by at most with 95 % probability.
+    """
+    half, m = half_width(sigma), np.asarray(measured)
+    return pa.table(
+        {
+            "area": areas,
+            "released": released,
+            "measured": measured,
+            "sigma": np.full(len(m), sigma),
+            "low": np.maximum(m - half, 0),
+            "high": np.maximum(m + half, 0),
+            "max_error": np.abs(np.asarray(released) - m) + half,
+        }
+    )
+
+
+def across_words(tree: Tree, plan: ReleasePlan) -> str:
+    """What is measured across the tree, or why nothing is; nothing if it was not asked for."""
+    if not plan.across or plan.rho is None:
+        return ""
+    if not plan.tables:
+        has_any = bool(off_tree_tables(tree))
+        why = "noise scales below 1 leave" if has_any else "a tree of one axis has"
+        return f"nothing is measured across the tree: {why} nothing to gain there"
+    share = sum(float(table.rho) for table in plan.tables if table.rho is not None)
+    known = ", ".join(
+        f"{_level_of(table)} \N{PLUS-MINUS SIGN}{half_width(sigma):,}"
+        for table, sigma in planned_totals(tree, plan)
+        if table.is_finest_one_way
+    )
+    return (
+        f"{100 * share / float(plan.rho):.2g} % of the budget measures totals of areas across the "
+        f"tree, right within (95 %): {known}; sums of flows follow them"
+    )
+
+
+def _level_of(table: Table) -> str:
+    """Axis and level of a one-way table."""
+    axis = table.level.axes[table.level.axis]
+    return f"{axis.name} {axis.hierarchy.level_name(table.depths[table.level.axis])}"
+
+
+def _rows(table: Table, sigma: float, measured: pa.Array) -> pa.Table:
+    """Rows of the file for one table."""
+    axis = table.level.axes[table.level.axis]
+    depth = table.depths[table.level.axis]
+    n = table.n_nodes
+    columns = [
+        pa.array([axis.name] * n, pa.string()),
+        pa.array([axis.hierarchy.level_name(depth)] * n, pa.string()),
+        axis.hierarchy.codes(depth),
+        measured,
+        pa.array(np.full(n, sigma)),
+    ]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)

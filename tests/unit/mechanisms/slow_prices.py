@@ -1,0 +1,39 @@
+"""Dividing with prices, written to be read: one parent, plain Python, nothing clever."""
+
+from fractions import Fraction
+from math import ceil, floor
+
+ONE = 1 << 16
+
+
+def divide(noisy, fraction, price, total, is_candidate):
+    """Children of one parent.
+
+    Args:
+        noisy: the noisy count of every child.
+        fraction: a random one for each, in units of 2^-16, all different.
+        price: of each, in units of 2^-16; those of others than candidates are not used.
+        total: the parent's released count.
+        is_candidate: which children may become positive.
+    """
+    exact = [
+        Fraction(x * ONE + f + (p if c else 0), ONE)
+        for x, f, p, c in zip(noisy, fraction, price, is_candidate, strict=True)
+    ]
+    whole = [floor(x) for x in exact]
+    candidates = [i for i, is_one in enumerate(is_candidate) if is_one]
+    lift = ceil(Fraction(total - sum(whole), len(whole)))
+    while sum(max(0, whole[i] + lift) for i in candidates) < total:
+        lift += 1
+    drop = max(lift, -lift, -min(noisy))
+    if sum(max(0, whole[i] - drop) for i in candidates) > total:
+        while sum(max(0, whole[i] - drop) for i in candidates) > total:
+            drop += 1
+        lift = 1 - drop
+    value = [0] * len(whole)
+    for i in candidates:
+        value[i] = max(0, whole[i] - drop)
+    for i in sorted(candidates, key=lambda i: -exact[i]):
+        ceiling = max(0, whole[i] + lift)
+        value[i] += min(ceiling - value[i], total - sum(value))
+    return value

@@ -1,0 +1,263 @@
+"""Dividing with prices beside a slow twin, and what is guaranteed of it."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from slow_prices import divide
+
+from inftda.mechanisms.prices import (
+    HARD,
+    ONE,
+    Candidates,
+    Cells,
+    Sums,
+    balance,
+    count_candidates_kernel,
+    divide_kernel,
+    keep_positive_kernel,
+    solve_kernel,
+    write_candidates_kernel,
+)
+from inftda.optimize.intopt import intopt
+
+
+def ints(values):
+    return np.array(values, np.int64)
+
+
+def one_row(n_columns, *, measured=None, trust=1.0, n_parents=1):
+    """All parents in one row of one table."""
+    return Cells(
+        row=np.zeros((1, n_parents), np.int64),
+        above=ints([-1]),
+        is_finest=np.array([True]),
+        offsets=ints([0, n_columns]),
+        measured=ints([0] * n_columns if measured is None else measured),
+        trust=np.array([trust]),
+    )
+
+
+def candidates_of(noisy, fraction, total, is_candidate):
+    chosen = np.flatnonzero(is_candidate)
+    key = ints(noisy) * ONE + ints(fraction)
+    return Candidates(
+        offsets=ints([0, len(chosen)]),
+        column=chosen.astype(np.int32),
+        noisy=key[chosen],
+        value=np.empty(len(chosen), np.int64),
+        total=ints([total]),
+        size=ints([len(noisy)]),
+        sum=ints([sum(noisy)]),
+        least=ints([min(noisy)]),
+    )
+
+
+@st.composite
+def divisions(draw, reach=12):
+    """Noisy children of one parent, prices, and candidates: the largest and some more."""
+    n = draw(st.integers(1, 12))
+    spread = draw(st.sampled_from([3, 30, 1000]))
+    noisy = draw(st.lists(st.integers(-spread, spread), min_size=n, max_size=n))
+    price = draw(st.lists(st.integers(-reach * ONE, reach * ONE), min_size=n, max_size=n))
+    fraction = draw(st.lists(st.integers(0, ONE - 1), min_size=n, max_size=n, unique=True))
+    total = draw(st.integers(1, max(1, 2 * spread)))
+    unpriced = divide(noisy, fraction, [0] * n, total, [True] * n)
+    least = min(x for x, y in zip(noisy, unpriced, strict=True) if y > 0)
+    is_candidate = [x >= least - reach for x in noisy]
+    return noisy, fraction, price, total, is_candidate
+
+
+def run(noisy, fraction, price, total, is_candidate, *, reach=12.0):
+    n = len(noisy)
+    candidates = candidates_of(noisy, fraction, total, is_candidate)
+    sums = Sums(np.zeros(n, np.int64), np.zeros(n, np.int64))
+    divide_kernel(0, 1, candidates, one_row(n), np.array(price) / ONE, reach, sums)
+    value = np.zeros(n, np.int64)
+    value[candidates.column] = candidates.value
+    assert (sums.sum == value).all()
+    assert (sums.positive == (value > 0)).all()
+    return value.tolist()
+
+
+@given(divisions())
+@settings(max_examples=400, deadline=None)
+def test_it_divides_as_the_slow_twin_does(case):
+    assert run(*case) == divide(*case)
+
+
+@given(divisions(), st.sampled_from([0.5, 3.0]))
+@settings(max_examples=200, deadline=None)
+def test_prices_count_up_to_their_reach_only(case, reach):
+    noisy, fraction, price, total, is_candidate = case
+    limit = int(reach * ONE)
+    clipped = [min(max(p, -limit), limit) for p in price]
+    assert run(*case, reach=reach) == divide(noisy, fraction, clipped, total, is_candidate)
+
+
+@given(divisions())
+@settings(max_examples=200, deadline=None)
+def test_without_prices_it_is_intopt(case):
+    noisy, fraction, _, total, is_candidate = case
+    value = run(noisy, fraction, [0] * len(noisy), total, is_candidate)
+    assert sorted(value) == sorted(intopt(noisy, total).tolist())
+
+
+@given(divisions(), st.data())
+@settings(max_examples=1000, deadline=None)
+def test_bounds_of_errors_grow_by_at_most_twice_the_reach(case, data):
+    """Theorem 1 of docs/proofs/error-bounds.md; but what a parent has too little is not added to.
+
+    So nothing adds up from level to level (theorem 2).
+    """
+    noisy, total, reach = case[0], case[3], 12
+    n = len(noisy)
+    assume(n > 1)
+    true = ints(data.draw(st.lists(st.integers(0, 1000), min_size=n, max_size=n)))
+    released = ints(run(*case))
+    noise = ints(noisy) - true
+    error = total - true.sum()
+    lift = -((sum(noisy) - total) // n)
+    assert (released - true < np.maximum(0, noise + lift + 2 * reach * (1 - 1 / n)) + 1).all()
+    for i in range(n):
+        corner = min(lift, n - 1 - lift) - noise[i]
+        others = max(abs(noise[j]) - noise[i] for j in range(n) if j != i)
+        own = max(others, -noise[i], corner) + 2 * reach
+        assert true[i] - released[i] <= max(-error, own)
+
+
+def test_a_hard_price_may_go_below_the_reach_but_not_above_it():
+    case = ([50, 60, 0, 0], [1, 2, 3, 4], [-40 * ONE, 40 * ONE, 0, 0], 70, [True] * 4)
+    noisy, fraction, price, total, is_candidate = case
+    candidates = candidates_of(noisy, fraction, total, is_candidate)
+    sums = Sums(np.zeros(4, np.int64), np.zeros(4, np.int64))
+    cells = one_row(4, trust=HARD)
+    divide_kernel(0, 1, candidates, cells, np.array(price) / ONE, 10.0, sums)
+    expected = divide(noisy, fraction, [-40 * ONE, 10 * ONE, 0, 0], total, is_candidate)
+    assert sums.sum.tolist() == expected
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_best_prices_are_those_of_weighted_least_squares(data):
+    """A chain of two tables: three fine rows, two of them in one coarse row."""
+    number = st.floats(0.01, 2)
+    fine, coarse = data.draw(number), data.draw(number)
+    measured = ints(data.draw(st.lists(st.integers(-50, 50), min_size=5, max_size=5)))
+    total = ints(data.draw(st.lists(st.integers(0, 50), min_size=3, max_size=3)))
+    positive = ints(data.draw(st.lists(st.integers(1, 9), min_size=3, max_size=3)))
+    price = np.array([*data.draw(st.lists(st.floats(-5, 5), min_size=3, max_size=3)), 0, 0])
+    cells = Cells(
+        row=np.zeros((1, 1), np.int64),
+        above=ints([3, 3, 4, -1, -1]),
+        is_finest=np.array([True] * 3 + [False] * 2),
+        offsets=np.arange(6),
+        measured=measured,
+        trust=np.array([fine] * 3 + [coarse] * 2),
+    )
+    pad = np.zeros(2, np.int64)
+    best, weight = np.empty(5), np.empty(5)
+    sums = Sums(np.concatenate([total, pad]), np.concatenate([positive, pad]))
+    solve_kernel(cells, sums, price, best, weight)
+    # Sums are linear in the prices p; minimise the children's moves and the misfits.
+    base = total - positive * price[:3]
+    tables = np.vstack([np.eye(3), [[1, 1, 0], [0, 0, 1]]]) * positive
+    scale = np.sqrt(np.concatenate([positive, [fine] * 3, [coarse] * 2]))
+    rows = np.vstack([np.eye(3), tables]) * scale[:, None]
+    goal = np.concatenate(
+        [np.zeros(3), measured - np.vstack([np.eye(3), [[1, 1, 0], [0, 0, 1]]]) @ base]
+    )
+    expected = np.linalg.lstsq(rows, goal * scale, rcond=None)[0]
+    assert best[:3] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def random_groups(rng, n_parents, n_columns, n_rows):
+    """Candidates (all children) of some parents, in rows of a table measured without noise."""
+    true = rng.poisson(rng.gamma(0.2, 30, (n_parents, n_columns)))
+    true[:, 0] += 1
+    x = true + rng.normal(0, 10, true.shape).round().astype(np.int64)
+    candidates = Candidates(
+        offsets=np.arange(n_parents + 1) * n_columns,
+        column=np.tile(np.arange(n_columns, dtype=np.int32), n_parents),
+        noisy=x.ravel() * ONE + rng.integers(0, ONE, x.size),
+        value=np.empty(x.size, np.int64),
+        total=true.sum(1),
+        size=np.full(n_parents, n_columns),
+        sum=x.sum(1),
+        least=x.min(1),
+    )
+    row = np.sort(rng.integers(0, n_rows, n_parents))
+    measured = np.zeros((n_rows, n_columns), np.int64)
+    np.add.at(measured, row, true)
+    cells = Cells(
+        row=row[None],
+        above=np.full(n_rows, -1),
+        is_finest=np.full(n_rows, True),
+        offsets=np.arange(n_rows + 1) * n_columns,
+        measured=measured.ravel(),
+        trust=np.full(n_rows, 1.0),
+    )
+    return candidates, cells
+
+
+def misfit(candidates, cells):
+    sums = Sums(np.zeros_like(cells.measured), np.zeros_like(cells.measured))
+    n_columns = cells.offsets[1]
+    parent = np.repeat(np.arange(len(candidates.total)), np.diff(candidates.offsets))
+    np.add.at(sums.sum, cells.row[0][parent] * n_columns + candidates.column, candidates.value)
+    return np.abs(sums.sum - cells.measured).sum()
+
+
+def test_sums_come_closer_to_what_was_measured():
+    without, cells = random_groups(np.random.default_rng(1), 300, 10, 6)
+    balance(without, cells, reach=0.0)
+    candidates, cells = random_groups(np.random.default_rng(1), 300, 10, 6)
+    balance(candidates, cells, reach=10.0)
+    assert misfit(candidates, cells) < 0.5 * misfit(without, cells)
+    parts = np.add.reduceat(candidates.value, candidates.offsets[:-1])
+    assert (parts == candidates.total).all()
+    assert (candidates.value >= 0).all()
+
+
+@pytest.mark.parametrize("trust", [0.1, HARD])
+def test_the_number_of_threads_changes_nothing(trust):
+    released = []
+    for threads in (1, 2, 7):
+        candidates, cells = random_groups(np.random.default_rng(2), 100, 6, 3)
+        cells = cells._replace(trust=np.full(3, trust))
+        balance(candidates, cells, reach=10.0, threads=threads)
+        offsets = np.empty_like(candidates.offsets)
+        keep_positive_kernel(candidates, offsets)
+        n = offsets[-1]
+        released.append(
+            (offsets.tolist(), candidates.column[:n].tolist(), candidates.value[:n].tolist())
+        )
+    assert released[0] == released[1] == released[2]
+
+
+def test_sums_agree_with_hard_totals():
+    candidates, cells = random_groups(np.random.default_rng(3), 400, 5, 1)
+    goal = ints(np.roll(cells.measured, 1) // 8 + cells.measured * 7 // 8)
+    goal[0] += candidates.total.sum() - goal.sum()
+    balance(candidates, cells._replace(measured=goal, trust=np.array([HARD])), reach=10.0)
+    sums = np.bincount(candidates.column, weights=candidates.value)
+    assert np.abs(sums - goal).max() <= 0.01 * goal.max()
+
+
+def test_candidates_are_those_not_far_below_the_least_that_is_kept():
+    x = ints([5, -3, 9, 1, 0, 7, 7])
+    x_offsets = ints([0, 5, 5, 7])
+    kept, kept_offsets = np.array([0, 2, 0, 1], np.int32), ints([0, 2, 3, 4])
+    sums, least, bound, offsets = (np.empty(n, np.int64) for n in (3, 3, 3, 4))
+    assert not count_candidates_kernel(
+        x, x_offsets, kept, kept_offsets, 4, sums, least, bound, offsets
+    )
+    assert sums.tolist() == [12, 0, 14]
+    assert least.tolist() == [-3, 0, 7]
+    assert offsets.tolist() == [0, 3, 4, 6]
+    column, noisy = np.empty(6, np.int32), np.empty(6, np.int64)
+    seeds = np.arange(3, dtype=np.uint64)
+    write_candidates_kernel(x, x_offsets, bound, seeds, offsets, column, noisy)
+    assert column.tolist() == [0, 2, 3, 0, 0, 1]
+    assert (noisy >> 16).tolist() == [5, 9, 1, 0, 7, 7]
+    assert noisy[4] != noisy[5], "chance decides between equals"

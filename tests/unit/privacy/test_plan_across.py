@@ -1,0 +1,242 @@
+"""Plans that also measure tables off the tree."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from handmade import contributions
+
+from inftda.errors import BudgetError, PrivacyError
+from inftda.hierarchy import Hierarchy
+from inftda.lattice import off_tree_tables
+from inftda.privacy.accounting import delta_of, epsilon_of
+from inftda.privacy.levels import Measured
+from inftda.privacy.plan import Plan, make_plan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import Axis, Tree
+
+AREAS = Hierarchy.read(
+    {"region": list("NNNSSS"), "province": list("aabccd"), "town": list("123456")}
+)
+MODES = Hierarchy.read({"mode": ["walk", "car", "ferry"]})
+TREE = Tree.destination_first(AREAS)
+BY_MODE = Tree.build(
+    [Axis("origin", AREAS), Axis("destination", AREAS), Axis("mode", MODES)],
+    ["destination", "origin"] * 3 + ["mode"],
+)
+UNITS = {
+    "substitute": PrivacyUnit(),
+    "add-remove": PrivacyUnit("add-remove"),
+    "trips": PrivacyUnit(trips=3, exactly=False),
+    "distinct": PrivacyUnit("add-remove", trips=3, distinct=True),
+}
+
+
+def plan_of(tree=TREE, unit=UNITS["substitute"], **budget):
+    return make_plan(tree, unit, **({"epsilon": 1, "delta": 1e-8, "across": 0.08} | budget))
+
+
+@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
+@pytest.mark.parametrize("tree", [TREE, BY_MODE], ids=["two axes", "three axes"])
+def test_rho_is_the_sum_over_levels_and_tables(tree, unit):
+    plan = plan_of(tree, unit)
+    assert [table.depths for table in plan.tables] == [t.depths for t in off_tree_tables(tree)]
+    parts = [*plan.levels, *plan.tables]
+    assert plan.rho == sum(part.squared_sensitivity / (2 * part.sigma2) for part in parts)
+    across = sum(table.rho for table in plan.tables)
+    assert 0.04 * plan.rho < across <= 0.08 * plan.rho * (1 + Fraction(1, 10**8))
+
+
+@pytest.mark.parametrize("accountant", ["exact", "pld", "zcdp", "paper"])
+def test_every_accountant_counts_a_table_like_a_level_of_the_same_noise(accountant):
+    plan = plan_of(accountant=accountant)
+    like_levels = [Measured(part.sigma2, 2, 2) for part in (*plan.levels, *plan.tables)]
+    epsilon = epsilon_of(accountant, delta=1e-8, levels=like_levels)
+    assert epsilon == pytest.approx(1, rel=1e-4)
+    assert delta_of(accountant, epsilon=1, levels=like_levels) <= 1e-8 * (1 + 2e-5)
+    # Without the tables the promise would be better than it is.
+    assert epsilon_of(accountant, delta=1e-8, levels=like_levels[: len(plan.levels)]) < 0.99
+
+
+def test_the_exact_accountant_is_used_where_variances_allow_it():
+    assert plan_of().accountant == "exact"
+    assert plan_of(BY_MODE).accountant == "exact"
+
+
+@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
+def test_sensitivities_are_those_of_all_neighbours(unit):
+    """Every pair of neighbours, by brute force, on a tree of four by four leaves."""
+    areas = Hierarchy.read({"region": list("NNNS"), "town": list("1234")})
+    tree = Tree.destination_first(areas)
+    plan = plan_of(tree, unit, rho=1, epsilon=None, delta=None)
+
+    class Leaves:
+        n_leaves = 16
+
+    own = contributions(Leaves, unit)
+    for table in plan.tables:
+        sizes = [areas.n_areas(depth) for depth in table.depths]
+        origin, destination = np.divmod(np.arange(16), 4)
+        above = [areas.ancestor(2, depth) for depth in table.depths]
+        cell = above[0][origin] * sizes[1] + above[1][destination]
+        sums = own @ (cell[:, None] == np.arange(sizes[0] * sizes[1]))
+        squares = (sums**2).sum(axis=1)
+        worst = squares.max()
+        if unit.is_substitute:
+            products = sums @ sums.T
+            worst = (squares[:, None] + squares[None, :] - 2 * products).max()
+        assert worst <= table.squared_sensitivity
+        assert unit.distinct or worst == table.squared_sensitivity
+
+
+@pytest.mark.parametrize("split", ["geometric:1.5", [1, 2, 3, 4, 5, 6]])
+def test_with_any_split_tables_have_their_part_of_the_budget(split):
+    plan = plan_of(split=split, accountant="zcdp")
+    across = sum(table.rho for table in plan.tables)
+    assert 0.04 * plan.rho < across <= 0.08 * plan.rho * (1 + Fraction(1, 10**8))
+
+
+def test_below_a_scale_of_one_nothing_is_measured_across():
+    plan = plan_of(epsilon=300)
+    assert plan.levels[0].sigma < 1
+    assert plan.tables == ()
+    assert plan.across == Fraction(8, 100)
+    assert plan == replace(plan_of(epsilon=300, across=0), across=Fraction(8, 100))
+    assert Plan.from_dict(plan.to_dict()) == plan
+
+
+def test_a_tree_with_one_axis_has_nothing_across():
+    plan = plan_of(Tree.build([Axis("x", AREAS)], "xxx"))
+    assert plan.tables == ()
+
+
+def test_without_across_nothing_is_stated_about_it():
+    plan = plan_of(across=0)
+    assert plan == make_plan(TREE, UNITS["substitute"], epsilon=1, delta=1e-8)
+    assert not {"across", "tables"} & set(plan.to_dict())
+
+
+@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
+def test_a_plan_survives_the_manifest(unit):
+    plan = plan_of(BY_MODE, unit)
+    read = Plan.from_dict(json.loads(json.dumps(plan.to_dict())))
+    assert read == plan
+    read.verify(BY_MODE)
+
+
+@pytest.mark.parametrize("across", [-0.1, 0.51, 1, "much", "1/0", None, True, float("nan")])
+def test_a_part_that_makes_no_sense_is_refused(across):
+    with pytest.raises(PrivacyError, match="across"):
+        plan_of(across=across)
+
+
+def test_leaves_alone_have_nothing_across():
+    with pytest.raises(PrivacyError, match="leave out across"):
+        plan_of(scope="leaves")
+
+
+# Plans that were edited
+
+
+def paid_for(plan):
+    """The plan with its sum put right, so that only what was changed is wrong."""
+    return replace(plan, rho=sum(part.rho for part in plan.parts), epsilon=None, delta=None)
+
+
+def test_a_table_left_out_is_noticed():
+    plan = paid_for(plan_of())
+    with pytest.raises(BudgetError, match="tables off this tree"):
+        paid_for(replace(plan, tables=plan.tables[1:])).verify(TREE)
+    with pytest.raises(BudgetError, match="tables off this tree"):
+        paid_for(replace(plan, tables=())).verify(TREE)
+    with pytest.raises(BudgetError, match="rho"):
+        replace(plan, tables=plan.tables[1:]).verify()
+
+
+def test_a_table_that_does_not_count_for_epsilon_is_noticed():
+    """Noise of the tree alone, and tables beside it that nobody paid for."""
+    tree, across = plan_of(across=0, accountant="zcdp"), plan_of(accountant="zcdp")
+    cheap = replace(across, levels=tree.levels, rho=tree.rho + sum(t.rho for t in across.tables))
+    with pytest.raises(BudgetError, match="promises delta"):
+        cheap.verify(TREE)
+
+
+def change(plan, **changes):
+    return replace(plan, tables=(replace(plan.tables[0], **changes), *plan.tables[1:]))
+
+
+def test_tables_with_other_facts_are_refused():
+    plan = paid_for(plan_of())
+    first = plan.tables[0]
+    for changes in (
+        {"rho": first.rho / 2},
+        {"sigma2": first.sigma2 * 2},
+        {"squared_sensitivity": 1, "rho": first.rho / 2},
+        {"sigma2": Fraction(0)},
+        {"index": 0},
+        {"index": first.index + 1},
+        {"name": "another"},
+        {"cells": first.cells + 1},
+        {"depths": plan.tables[1].depths},
+        {"depths": (0, 0)},
+        {"depths": (-1, 1)},
+        {"sigma2": first.sigma2 / 100, "rho": first.rho * 100},
+    ):
+        with pytest.raises(BudgetError):
+            paid_for(change(plan, **changes)).verify(TREE)
+    with pytest.raises(BudgetError):
+        replace(plan, across=Fraction(0)).verify(TREE)
+
+
+def test_distinct_trips_have_sensitivities_of_their_own_in_each_table():
+    plan = paid_for(plan_of(unit=UNITS["distinct"]))
+    first = plan.tables[0]
+    assert first.squared_sensitivity == 9, "three different trips may leave the same region"
+    with pytest.raises(BudgetError, match="squared sensitivity"):
+        paid_for(change(plan, squared_sensitivity=3, rho=first.rho / 3)).verify(TREE)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tables": "none"},
+        {"tables": [1]},
+        {"tables": [{}]},
+        {"across": 0.08},
+        {"across": "3/4"},
+        {"across": "0"},
+    ],
+    ids=str,
+)
+def test_a_guarantee_that_states_something_else_is_refused(changes):
+    with pytest.raises((BudgetError, PrivacyError)):
+        Plan.from_dict({**plan_of().to_dict(), **changes})
+
+
+def test_depths_must_be_whole_numbers():
+    data = plan_of().to_dict()
+    data["tables"][0]["depths"] = [0.0, 1]
+    with pytest.raises(BudgetError, match="depths"):
+        Plan.from_dict(data)
+
+
+# Spending
+
+
+def test_tables_are_spent_once_each_and_all_of_them():
+    plan = plan_of()
+    spending = plan.spending()
+    for level in plan.levels:
+        spending.charge(level.index)
+    for table in plan.tables[:-1]:
+        assert spending.charge(table.depths) == table
+    with pytest.raises(BudgetError, match="planned but not drawn"):
+        spending.finish()
+    with pytest.raises(BudgetError, match="drawn already"):
+        spending.charge(plan.tables[0].depths)
+    with pytest.raises(BudgetError, match="not in the plan"):
+        spending.charge((9, 9))
+    spending.charge(plan.tables[-1].depths)
+    spending.finish()

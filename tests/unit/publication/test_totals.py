@@ -1,0 +1,285 @@
+"""Totals that are measured across the tree: published, read back, verified and asked for."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from inftda import SeededSource, open_release, release
+from inftda.errors import InftdaError, ReleaseError
+from inftda.lab.generators.country import make_country
+from inftda.publication.digest import digest
+from inftda.publication.folder import check_writable
+from inftda.publication.totals import TOTALS_FILE, half_width, planned_totals
+from inftda.publication.verify import verify
+
+COUNTRY = make_country((3, 6, 24), 20_000, seed=3)
+FLOWS, AREAS = COUNTRY.flows(), COUNTRY.areas
+BUDGET = {"epsilon": 1, "delta": 1e-8}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    out = tmp_path_factory.mktemp("across") / "release"
+    return release(FLOWS, AREAS, **BUDGET, across=0.08, out=out)
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A copy that may be damaged."""
+    return made.save(tmp_path / "copy").table.parent
+
+
+def true_totals(axis, level):
+    depth = AREAS.level_of(level)
+    number = AREAS.find(3, FLOWS.column(axis).to_pylist())
+    sums = np.zeros(AREAS.n_areas(depth), np.int64)
+    np.add.at(sums, AREAS.ancestor(3, depth)[number], FLOWS.column("count").to_numpy())
+    return sums
+
+
+def test_every_one_way_table_off_the_tree_is_published(made):
+    listed = zip(*(made.totals.column(name).to_pylist() for name in ("axis", "level")), strict=True)
+    assert set(listed) == {
+        ("origin", "region"),
+        ("origin", "province"),
+        ("origin", "municipality"),
+        ("destination", "province"),
+        ("destination", "municipality"),
+    }, "destination regions are the first level of the tree"
+    assert len(made.totals) == 3 + 6 + 24 + 6 + 24
+
+
+def test_totals_are_the_truth_with_the_noise_that_is_stated(made):
+    for axis, level in (("origin", "municipality"), ("destination", "province")):
+        found = made.total_intervals(axis, level)
+        sigma = found.column("sigma")[0].as_py()
+        error = found.column("measured").to_numpy() - true_totals(axis, level)
+        assert np.abs(error).max() < 6 * sigma
+        assert np.abs(error).max() > sigma / 10, "and not without noise"
+
+
+def test_the_noise_of_the_file_is_that_of_the_plan(made):
+    plan = made.manifest.plan
+    for table, sigma in planned_totals(made.tree, plan):
+        assert sigma in {planned.sigma for planned in plan.tables}
+        axis = made.tree.axes[table.level.axis]
+        level = axis.hierarchy.level_name(table.depths[table.level.axis])
+        assert set(made.total_intervals(axis.name, level).column("sigma").to_pylist()) == {sigma}
+
+
+def test_intervals_follow_from_measurement_and_released_sum(made):
+    found = made.total_intervals("origin", "province")
+    sums = made.flows("province", "all")
+    released = dict(zip(*(sums.column(c).to_pylist() for c in ("origin", "flow")), strict=True))
+    assert found.column("area").to_pylist() == AREAS.codes(2).to_pylist()
+    for row in found.to_pylist():
+        half = math.ceil(1.96 * row["sigma"])
+        assert row["released"] == released.get(row["area"], 0)
+        assert row["low"] == max(0, row["measured"] - half)
+        assert row["high"] == max(0, row["measured"] + half)
+        assert row["max_error"] == abs(row["released"] - row["measured"]) + half
+
+
+def test_an_area_without_flows_has_a_released_sum_of_zero():
+    flows = pa.table({"origin": ["a"], "destination": ["b"], "count": [10_000]})
+    made = release(flows, {"area": list("abc")}, rho=0.1, across=0.08)
+    found = made.total_intervals("origin", "area").to_pylist()
+    assert [row["area"] for row in found] == list("abc")
+    assert sum(row["released"] for row in found) == 10_000
+    assert min(row["low"] for row in found) >= 0
+
+
+def test_a_level_that_splits_nothing_has_the_totals_of_the_one_above():
+    areas = {"region": list("AAB"), "same": list("xxy"), "town": list("123")}
+    flows = pa.table({"origin": ["1", "3"], "destination": ["2", "2"], "count": [500, 700]})
+    made = release(flows, areas, rho=0.1, across=0.08)
+    region, same = (made.total_intervals("origin", level) for level in ("region", "same"))
+    assert region.column("measured") == same.column("measured")
+    assert same.column("area").to_pylist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("axis", "level"),
+    [("origin", "street"), ("mode", "region"), ("destination", "region"), ("origin", "all")],
+)
+def test_totals_that_were_not_measured_are_refused(made, axis, level):
+    with pytest.raises(ReleaseError):
+        made.total_intervals(axis, level)
+
+
+def test_without_across_there_are_none(tmp_path):
+    plain = release(FLOWS, AREAS, **BUDGET, out=tmp_path / "plain")
+    assert plain.totals is None
+    assert not (tmp_path / "plain" / TOTALS_FILE).exists()
+    assert "totals_sha256" not in plain.manifest.to_dict()
+    with pytest.raises(ReleaseError, match="across"):
+        plain.total_intervals("origin", "region")
+
+
+def test_across_zero_is_the_release_without_to_the_bit():
+    facts = {"source": SeededSource(4), **BUDGET}
+    plain, zero = release(FLOWS, AREAS, **facts), release(FLOWS, AREAS, **facts, across=0.0)
+    assert plain.manifest.to_dict() == zero.manifest.to_dict()
+    assert plain.table.equals(zero.table)
+
+
+def test_a_release_with_little_noise_says_that_nothing_is_measured_across():
+    made = release(FLOWS, AREAS, epsilon=200, delta=1e-8, across=0.08)
+    assert made.totals is None
+    assert made.manifest.guarantee["across"] == "2/25"
+    assert made.manifest.guarantee["tables"] == []
+
+
+def test_a_release_in_memory_has_them_too(tmp_path):
+    made = release(FLOWS, AREAS, **BUDGET, across=0.08)
+    saved = made.save(tmp_path / "saved")
+    assert saved.totals.equals(made.totals)
+    assert len(list(verify(tmp_path / "saved"))) == 10
+
+
+def test_equal_seeds_give_equal_totals_on_any_number_of_threads():
+    one, two = (
+        release(FLOWS, AREAS, **BUDGET, across=0.08, threads=n, source=SeededSource(1))
+        for n in (1, 3)
+    )
+    assert one.totals.equals(two.totals)
+    assert one.table.equals(two.table)
+
+
+def test_seeded_streams_of_totals_are_not_those_of_the_tree():
+    """With the noise of the tree, totals would tell what its noise was."""
+    made = release(FLOWS, AREAS, **BUDGET, across=0.08, source=SeededSource(1))
+    sigma = {row["sigma"] for row in made.totals.to_pylist()}
+    levels = {level.sigma for level in made.manifest.plan.levels}
+    assert not sigma & levels
+
+
+def test_sums_across_are_less_than_half_as_far_off():
+    """On a made-up country; what is gained on real tables is measured by experiments."""
+    country = make_country((5, 30, 300), 400_000, seed=1)
+    flows, true, errors = country.flows(), {}, {}
+    for area, count in zip(
+        *(flows.column(c).to_pylist() for c in ("origin", "count")), strict=True
+    ):
+        true[area] = true.get(area, 0) + count
+    for across in (0, 0.08):
+        source = SeededSource(7)
+        made = release(flows, country.areas, **BUDGET, across=across, source=source)
+        sums = made.flows("municipality", "all").to_pylist()
+        found = {row["origin"]: row["flow"] for row in sums}
+        errors[across] = sum(abs(found.get(area, 0) - true[area]) for area in true)
+    assert errors[0.08] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("name", ["tda-l2", "inftda-descending", "vanilla-gauss"])
+def test_mechanisms_that_measure_nothing_across_say_so(name):
+    with pytest.raises(InftdaError, match="leave out across"):
+        release(FLOWS, AREAS, **BUDGET, across=0.08, mechanism=name)
+    release(FLOWS, AREAS, **BUDGET, mechanism=name)
+
+
+# The folder
+
+
+def test_a_release_with_totals_is_verified_and_replaced(folder):
+    assert len(list(verify(folder))) == 10
+    check_writable(folder, force=True)
+    release(FLOWS, AREAS, **BUDGET, out=folder, force=True)
+    assert not (folder / TOTALS_FILE).exists(), "what replaces it has none"
+
+
+def test_a_file_of_totals_in_a_release_without_is_not_ours_to_replace(tmp_path):
+    out = tmp_path / "plain"
+    release(FLOWS, AREAS, **BUDGET, out=out)
+    (out / TOTALS_FILE).write_text("somebody's notes")
+    with pytest.raises(ReleaseError, match=TOTALS_FILE):
+        check_writable(out, force=True)
+
+
+def edit(folder, change):
+    """Change the totals, and the digest with them."""
+    pq.write_table(change(open_release(folder).totals), folder / TOTALS_FILE)
+    restate(folder, totals_sha256=digest(folder / TOTALS_FILE))
+
+
+def restate(folder, **changes):
+    file = folder / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def with_column(table, name, values):
+    at = table.column_names.index(name)
+    return table.set_column(at, table.schema.field(name), [values])
+
+
+CHANGES = {
+    "an area is missing": lambda table: table.slice(1),
+    "an area stands twice": lambda table: pa.concat_tables([table, table.slice(0, 1)]),
+    "an area is unknown": lambda table: with_column(
+        table, "area", pa.array(["nowhere", *table.column("area").to_pylist()[1:]])
+    ),
+    "another axis": lambda table: with_column(table, "axis", pa.array(["origin"] * len(table))),
+    "less noise is stated": lambda table: with_column(
+        table, "sigma", pa.array(table.column("sigma").to_numpy() / 2)
+    ),
+    "a column is missing": lambda table: table.drop_columns(["sigma"]),
+    "a column of another type": lambda table: table.set_column(
+        3, "measured", table.column("measured").cast(pa.float64())
+    ),
+    "nothing at all": lambda table: table.slice(0, 0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_other_totals_are_refused(folder, change):
+    edit(folder, change)
+    with pytest.raises(ReleaseError, match=TOTALS_FILE):
+        list(verify(folder))
+
+
+def test_another_number_is_found_by_the_digest(folder):
+    totals = open_release(folder).totals
+    more = pa.array(totals.column("measured").to_numpy() + 1)
+    pq.write_table(with_column(totals, "measured", more), folder / TOTALS_FILE)
+    with pytest.raises(ReleaseError, match="not what the manifest was written for"):
+        list(verify(folder))
+
+
+def test_totals_must_be_there_if_they_were_measured_and_only_then(folder, tmp_path):
+    plain = tmp_path / "plain"
+    release(FLOWS, AREAS, **BUDGET, out=plain)
+    (folder / TOTALS_FILE).rename(plain / TOTALS_FILE)
+    with pytest.raises(ReleaseError, match=f"no {TOTALS_FILE}"):
+        list(verify(folder))
+    with pytest.raises(ReleaseError, match="not accounted for"):
+        list(verify(plain))
+
+
+def test_a_guarantee_without_its_tables_is_refused(folder):
+    guarantee = json.loads((folder / "manifest.json").read_text())["guarantee"]
+    for left_out in (guarantee["tables"][1:], []):
+        restate(folder, guarantee={**guarantee, "tables": left_out})
+        with pytest.raises(ReleaseError, match="guarantee"):
+            list(verify(folder))
+
+
+def test_a_file_that_is_no_table_is_refused(folder):
+    (folder / TOTALS_FILE).write_bytes(b"PAR1")
+    with pytest.raises(ReleaseError, match=TOTALS_FILE):
+        open_release(folder)
+
+
+def test_the_half_width_is_rounded_up():
+    assert half_width(60.13) == 118
+    assert half_width(1) == 2
+
+
+def test_a_manifest_survives_with_its_digest(made):
+    again = type(made.manifest).from_dict(made.manifest.to_dict())
+    assert again.totals_sha256 == made.manifest.totals_sha256 != ""
+    assert "totals_sha256" not in replace(again, totals_sha256="").to_dict()

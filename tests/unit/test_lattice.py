@@ -1,0 +1,128 @@
+from fractions import Fraction
+from itertools import pairwise, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inftda.hierarchy import Hierarchy
+from inftda.lattice import CELLS_PER_AREA, chains, off_tree_tables, weights
+from inftda.privacy.accounting import calibrate
+from inftda.privacy.exact import LossLattice
+from inftda.privacy.levels import Share, levels_at
+from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import Axis, Tree
+from random_trees import random_trees
+
+
+def hierarchy(*sizes):
+    """A hierarchy with that many areas at each level."""
+    columns = {}
+    index = list(range(sizes[-1]))
+    for level in reversed(range(len(sizes))):
+        columns[f"level{level}"] = [f"{level}:{i:04}" for i in index]
+        index = [i * sizes[level - 1] // sizes[level] for i in index]
+    return Hierarchy.read(dict(reversed(columns.items())))
+
+
+def depths(tree):
+    return [table.depths for table in off_tree_tables(tree)]
+
+
+def test_two_axes_of_two_levels_have_four_tables_off_the_tree():
+    tree = Tree.destination_first(hierarchy(2, 6))
+    assert depths(tree) == [(1, 0), (0, 2), (2, 0), (2, 1)]
+    assert [table.index for table in off_tree_tables(tree)] == [2, 3, 4, 4]
+    assert [t.is_finest_one_way for t in off_tree_tables(tree)] == [False, True, True, False]
+
+
+def test_one_axis_has_nothing_off_the_tree():
+    assert not depths(Tree.build([Axis("area", hierarchy(2, 6))], ["area", "area"]))
+
+
+def test_a_level_that_splits_nothing_is_not_measured_twice():
+    plain, repeated = hierarchy(2, 6), hierarchy(2, 2, 6, 6)
+    assert len(depths(Tree.destination_first(repeated))) == len(
+        depths(Tree.destination_first(plain))
+    )
+
+
+def test_no_table_of_three_axes_is_measured():
+    axes = [Axis(name, hierarchy(3)) for name in "abc"]
+    tree = Tree.build(axes, "abc")
+    assert depths(tree) == [(0, 1, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1)]
+
+
+def test_tables_with_too_many_cells_are_not_measured():
+    areas = hierarchy(CELLS_PER_AREA + 1, 1000)
+    assert depths(Tree.destination_first(areas)) == [(1, 0), (0, 2), (2, 0)]
+
+
+def refined(tree, levels):
+    """Leaves as cells of the table at these levels: equal tables are equal partitions."""
+    ancestors = [
+        axis.hierarchy.ancestor(axis.hierarchy.depth, level).tolist()
+        for axis, level in zip(tree.axes, levels, strict=True)
+    ]
+    return tuple(product(*ancestors))
+
+
+@given(tree=random_trees())
+@settings(max_examples=100, deadline=None)
+def test_every_small_table_of_the_lattice_is_measured_exactly_once(tree):
+    all_levels = product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes))
+    wanted = {
+        refined(tree, levels)
+        for levels in all_levels
+        if sum(axis.hierarchy.n_areas(n) > 1 for axis, n in zip(tree.axes, levels, strict=True))
+        <= 2
+    }
+    on_tree = {refined(tree, level.depths) for level in tree.levels}
+    found = [refined(tree, levels) for levels in depths(tree)]
+    assert len(set(found)) == len(found)
+    assert set(found) == wanted - on_tree
+
+
+@given(tree=random_trees())
+@settings(max_examples=100, deadline=None)
+def test_tables_of_a_step_separate_its_areas_and_nest_in_chains(tree):
+    tables = off_tree_tables(tree)
+    for level in tree.splitting_levels:
+        here = [table for table in tables if table.index == level.index]
+        assert all(table.depths[level.axis] == level.depths[level.axis] for table in here)
+        assert all(a <= b for t in here for a, b in zip(t.depths, level.depths, strict=True))
+        assert sorted(t.depths for chain in chains(here) for t in chain) == sorted(
+            t.depths for t in here
+        )
+        for chain in chains(here):
+            for coarse, fine in pairwise(chain):
+                assert all(a <= b for a, b in zip(coarse.depths, fine.depths, strict=True))
+
+
+@given(tree=random_trees(), share=st.sampled_from(["0.01", "0.08", "0.3"]))
+@settings(max_examples=100, deadline=None)
+def test_weights_stay_within_the_share(tree, share):
+    tables = off_tree_tables(tree)
+    given_out = weights(tables, tree.depth, Fraction(share))
+    budget = tree.depth * Fraction(share) / (1 - Fraction(share))
+    assert sum(given_out) <= budget
+    finest = [w for w, table in zip(given_out, tables, strict=True) if table.is_finest_one_way]
+    others = [w for w, table in zip(given_out, tables, strict=True) if not table.is_finest_one_way]
+    assert not others or others[0] == 1 or sum(finest) + 2 * sum(others) > budget
+    assert not finest or finest[0] == 1 or 2 * sum(finest) > budget / 2
+
+
+@pytest.mark.parametrize("sizes", [(5, 20), (20, 110, 800), (3, 11, 43, 581), (2, 4, 8, 16, 32)])
+def test_plans_with_off_tree_tables_are_accounted_for_exactly(sizes):
+    tree, unit = Tree.destination_first(hierarchy(*sizes)), PrivacyUnit()
+    tables = off_tree_tables(tree)
+    shares = [
+        Share(weight, unit.squared_sensitivity(level), unit.n_shifts(level))
+        for weight, level in [
+            *((Fraction(1), level) for level in tree.splitting_levels),
+            *zip(weights(tables, tree.depth, Fraction("0.08")), tables, strict=True),
+        ]
+    ]
+    used, rho = calibrate("auto", epsilon=1, delta=1e-8, parts=shares)
+    assert used == "exact"
+    assert LossLattice.of(levels_at(rho, shares)) is not None
