@@ -4,7 +4,7 @@ In tree order (the order of the refinement path) every node of every level is a 
 run, so a level's true counts are run sums and the true children of a node are one slice.
 Memory follows the number of non-zero leaves; nothing of size areas x areas is ever built.
 
-Counts are the truth, unless a comparison makes them of a release to hold it against the truth.
+Counts are confidential, unless a comparison builds them from a release.
 Nothing of the truth may leave except through a mechanism or a comparison that is marked
 confidential.
 """
@@ -154,8 +154,8 @@ def _sum_up(
     summed up on their own, on all threads, as far as nodes do not straddle two parts.
     """
     dealt = deal_out(layout, keys, counts)
-    places = list(range(len(layout.levels)))[::-1]
-    inside = [place for place in places if layout.is_below_cut(place)]
+    indices = list(range(len(layout.levels)))[::-1]
+    inside = [index for index in indices if layout.is_below_cut(index)]
     threads = threads if len(counts) > FEW else 1
     work = _PartWork(layout, dealt, inside)
     if threads > 1:
@@ -168,12 +168,12 @@ def _sum_up(
     below = [_join([part.levels.pop(0) for part in parts]) for _ in inside]
     keys = np.concatenate([part.keys for part in parts], axis=1)
     counts = np.concatenate([part.counts for part in parts])
-    above = _sum_levels(layout, keys, counts, 0, len(counts), places[len(inside) :])
+    above = _sum_levels(layout, keys, counts, 0, len(counts), indices[len(inside) :])
     return (below + above.levels)[::-1]
 
 
 def _parts(ends: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
-    """Stretches from..to of each part; parts have about the same number of leaves."""
+    """Range of stretches of each part; parts have about the same number of leaves."""
     n = int(ends[-1])
     n_parts = 1 if threads == 1 else threads * PARTS_PER_THREAD
     wanted = [n * part // n_parts for part in range(1, n_parts)]
@@ -187,7 +187,7 @@ class _PartWork:
 
     layout: Layout
     dealt: Dealt
-    places: list[int]
+    indices: list[int]
 
     def sum_up(self, part: tuple[int, int]) -> _Sums:
         first, last = part
@@ -198,22 +198,22 @@ class _PartWork:
         )
         low = int(ends[first - 1]) if first else 0
         n = merge_equal_kernel(keys, counts, low, int(ends[last - 1]))
-        return _sum_levels(self.layout, keys, counts, low, n, self.places)
+        return _sum_levels(self.layout, keys, counts, low, n, self.indices)
 
 
 def _sum_levels(  # noqa: PLR0913, PLR0917 - private
-    layout: Layout, keys: Keys, counts: NDArray[np.int64], low: int, n: int, places: list[int]
+    layout: Layout, keys: Keys, counts: NDArray[np.int64], low: int, n: int, indices: list[int]
 ) -> _Sums:
-    """Sum up n sorted nodes that stand at `low` through the levels at `places`, fine to coarse."""
+    """Sum up n sorted nodes from index `low` on, level by level; `indices` are fine to coarse."""
     levels = []
-    for place in places:
+    for index in indices:
         ordinal, count = np.empty(n, np.int32), np.empty(n, np.int64)
         offsets = np.empty(n + 1, np.int64)
         n = sum_level_kernel(
-            keys, counts, low, n, layout.word[place], layout.shift[place], layout.bits[place],
+            keys, counts, low, n, layout.word[index], layout.shift[index], layout.bits[index],
             ordinal, count, offsets,
         )  # fmt: skip
-        levels.append(LevelCounts(layout.levels[place], offsets[: n + 1].copy(), ordinal, count))
+        levels.append(LevelCounts(layout.levels[index], offsets[: n + 1].copy(), ordinal, count))
     return _Sums(levels, keys[:, low : low + n].copy(), counts[low : low + n].copy())
 
 
@@ -272,14 +272,14 @@ def sum_level_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     count: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> int:
-    """Write down the nodes of one level and sum them up to their parents, in place.
+    """Write the nodes of one level and sum them up to their parents, in place.
 
     Args:
         keys: uint64[n_words, ..], sorted; the first key of each parent is moved towards low.
         counts: int64[..], likewise with the sums. The total is below 2^60.
-        low: where the nodes stand.
+        low: index of the first node.
         n: number of nodes.
-        word: word that the level's ordinal stands in.
+        word: index of the word that holds the level's ordinal.
         shift: its distance from the word's low end.
         bits: its width.
         ordinal: int32[n], written: index of each node among the children of its parent.

@@ -141,7 +141,7 @@ def test_persons_that_cannot_be_told_apart_are_refused(refuse_release, write, ro
         ("no/where/*.parquet", "check the path"),
         ("empty", "no CSV or Parquet file in the folder"),
         ("both", "both CSV and Parquet"),
-        ("differing", "another header"),
+        ("differing", "a different header"),
         ("", "check the path"),
         ("x\n.csv", "check the path"),
         ("/dev/null", "a pipe or a device"),

@@ -91,7 +91,7 @@ def test_text_in_another_encoding_is_released_and_compared(work, encoding, capsy
     (work / "old.csv").write_text(text, encoding=encoding)
     release = ["release", "old.csv", "--areas", "areas.csv", "--epsilon", "1", "--delta", "1e-6"]
     assert run([*release, "--out", "new"]) == 2
-    assert "say which encoding it has" in capsys.readouterr().err
+    assert "give its encoding" in capsys.readouterr().err
     assert run([*release, "--out", "new", "--encoding", encoding]) == 0
     evaluate = ["evaluate", "new", "--truth", "old.csv", "--out", "measures", "--json"]
     assert run([*evaluate, "--encoding", encoding]) == 0

@@ -120,7 +120,7 @@ class Sections:
                     yield self._flows(pa.Table.from_batches([batch]), info.filename)
             except pa.ArrowInvalid:  # its message quotes the row
                 raise IngestError(
-                    f"a row of {info.filename!r} has another number of cells than the header, or "
+                    f"a row of {info.filename!r} has a different number of cells from the header, or "
                     "a code or number that is none; download the matrix again"
                 ) from None
 
