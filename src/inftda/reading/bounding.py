@@ -15,7 +15,7 @@ and the m trips that come first are kept. The secret is 128 fresh bits from the 
 and is discarded after the query. To anyone who does not know it, SHA-256 with a secret in front is
 a pseudorandom function: its values at different inputs are as good as independent uniform
 numbers, so every set of m trips of a person is equally likely (two trips of a person have
-the same value with odds below 2^-80). Numbering the copies of equal trips, from 0, makes all
+the same value with probability below 2^-80). Numbering the copies of equal trips, from 0, makes all
 inputs different. No value of the hash ever leaves the query, so its extension property does no
 harm. The choice does not depend on the order of rows, nor on the trips of anybody else, so a
 seeded source repeats it, on one machine and on any number of them.

@@ -78,7 +78,7 @@ def test_the_wrong_encoding_is_one_clear_error_near_the_top_and_far_down(read, t
     for n in (0, 100_000):
         text = "origin,destination\n" + "001,002\n" * n + "Forlì,002\n"
         path = write(tmp_path / "a.csv", text, "latin-1")
-        with pytest.raises(IngestError, match=r"'a.csv' is not utf-8 text; say which") as error:
+        with pytest.raises(IngestError, match=r"'a.csv' is not utf-8 text; give its") as error:
             read(path)
         assert error.value.__cause__ is None
 
