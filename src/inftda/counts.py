@@ -23,12 +23,12 @@ from inftda.threads import available_cores, map_in_order
 from inftda.tree import Tree, TreeLevel
 from inftda.tree_order import (
     WORD_BITS,
-    Dealt,
+    Buckets,
     Keys,
     Layout,
-    deal_out,
     digits_below_cut,
-    sort_stretches_kernel,
+    partition,
+    sort_buckets_kernel,
 )
 
 
@@ -150,20 +150,20 @@ def _sum_up(
 ) -> list[LevelCounts]:
     """Levels from coarse to fine.
 
-    Leaves are dealt out by the top bits of their keys. Parts of them are then sorted and
+    Leaves are partitioned by the top bits of their keys. Parts of them are then sorted and
     summed up on their own, on all threads, as far as nodes do not straddle two parts.
     """
-    dealt = deal_out(layout, keys, counts)
+    buckets = partition(layout, keys, counts)
     indices = list(range(len(layout.levels)))[::-1]
     inside = [index for index in indices if layout.is_below_cut(index)]
     threads = threads if len(counts) > FEW else 1
-    work = _PartWork(layout, dealt, inside)
+    work = _PartWork(layout, buckets, inside)
     if threads > 1:
-        # No stretch at all: this only compiles or loads the kernels. If two threads did that
+        # No bucket at all: this only compiles or loads the kernels. If two threads did that
         # and one were interrupted, the other would wait for its lock forever.
         work.sum_up((1, 1))
-    parts = list(map_in_order(work.sum_up, _parts(dealt.ends, threads), threads))
-    del dealt, work
+    parts = list(map_in_order(work.sum_up, _parts(buckets.ends, threads), threads))
+    del buckets, work
     # Taken off the parts one by one, so that no more than one level is held twice.
     below = [_join([part.levels.pop(0) for part in parts]) for _ in inside]
     keys = np.concatenate([part.keys for part in parts], axis=1)
@@ -173,7 +173,7 @@ def _sum_up(
 
 
 def _parts(ends: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
-    """Range of stretches of each part; parts have about the same number of leaves."""
+    """Range of buckets of each part; parts have about the same number of leaves."""
     n = int(ends[-1])
     n_parts = 1 if threads == 1 else threads * PARTS_PER_THREAD
     wanted = [n * part // n_parts for part in range(1, n_parts)]
@@ -186,14 +186,14 @@ class _PartWork:
     """Sorting and summing up of a part of the leaves."""
 
     layout: Layout
-    dealt: Dealt
+    buckets: Buckets
     indices: list[int]
 
     def sum_up(self, part: tuple[int, int]) -> _Sums:
         first, last = part
-        keys, counts, ends, spare_keys, spare_counts = self.dealt
+        keys, counts, ends, spare_keys, spare_counts = self.buckets
         words, shifts = digits_below_cut(self.layout)
-        sort_stretches_kernel(
+        sort_buckets_kernel(
             keys, counts, ends, first, last, words, shifts, spare_keys, spare_counts
         )
         low = int(ends[first - 1]) if first else 0

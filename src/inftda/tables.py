@@ -139,7 +139,7 @@ def split_header(
     Args:
         line: the first line.
         delimiter: one character; without it the one of `DELIMITERS` that splits the line most.
-        strict: whether to complain about quotes in the middle of a name.
+        strict: whether quotes in the middle of a name are an error.
 
     Raises:
         csv.Error: if strict.

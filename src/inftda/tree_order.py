@@ -59,7 +59,7 @@ class Layout:
 
     @property
     def cut(self) -> int:
-        """Lowest of the key's top bits: leaves are dealt out by these before they are sorted."""
+        """Lowest of the key's top bits: leaves are partitioned by these before they are sorted."""
         return max(self.used_bits(0) - DIGIT_BITS, 0)
 
     def is_below_cut(self, index: int) -> bool:
@@ -95,13 +95,13 @@ class Layout:
         return table
 
 
-class Dealt(NamedTuple):
+class Buckets(NamedTuple):
     """Leaves ordered by the top bits of their keys.
 
     Attributes:
         keys: uint64[n_words, n].
         counts: int64[n].
-        ends: int64[2^DIGIT_BITS], where the stretch of each value of the top bits ends.
+        ends: int64[2^DIGIT_BITS], where the bucket of each value of the top bits ends.
         spare_keys: room for as many keys, to sort with.
         spare_counts: likewise for counts.
     """
@@ -113,14 +113,14 @@ class Dealt(NamedTuple):
     spare_counts: NDArray[np.int64]
 
 
-def deal_out(layout: Layout, keys: Keys, counts: NDArray[np.int64]) -> Dealt:
+def partition(layout: Layout, keys: Keys, counts: NDArray[np.int64]) -> Buckets:
     """Order leaves by the top bits of their keys; `keys` is used up, `counts` is not."""
     out_keys, out_counts = np.empty_like(keys), np.empty_like(counts)
     ends = np.zeros(1 << DIGIT_BITS, np.int64)
     n = len(counts)
     if radix_pass_kernel(keys, counts, 0, n, 0, layout.cut, out_keys, out_counts, ends):
-        return Dealt(out_keys, out_counts, ends, keys, np.empty_like(counts))
-    return Dealt(keys, counts.copy(), ends, out_keys, out_counts)
+        return Buckets(out_keys, out_counts, ends, keys, np.empty_like(counts))
+    return Buckets(keys, counts.copy(), ends, out_keys, out_counts)
 
 
 def digits_below_cut(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -134,7 +134,7 @@ def digits_below_cut(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 @allocating_kernel
-def sort_stretches_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     keys: Keys,
     counts: NDArray[np.int64],
     ends: NDArray[np.int64],
@@ -145,25 +145,25 @@ def sort_stretches_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     spare_keys: Keys,
     spare_counts: NDArray[np.int64],
 ) -> None:
-    """Sort each of the stretches first..last on its own, by all digits given.
+    """Sort each of the buckets first..last on its own, by all digits given.
 
-    Stretches are short, so all passes over one stay in the cache.
+    Buckets are short, so all passes over one stay in the cache.
 
     Args:
-        keys: uint64[n_words, n], sorted within each stretch.
+        keys: uint64[n_words, n], sorted within each bucket.
         counts: int64[n], moved along.
-        ends: int64[stretches], where each stretch ends; each starts where the one before ends.
-        first: first stretch.
-        last: one after the last stretch.
+        ends: int64[buckets], where each bucket ends; each starts where the one before ends.
+        first: first bucket.
+        last: one after the last bucket.
         words: int64[digits], word of each digit, least significant first.
         shifts: int64[digits], its distance from the word's low end.
         spare_keys: uint64[n_words, n], overwritten.
         spare_counts: int64[n], overwritten.
     """
     digit_ends = np.empty(1 << DIGIT_BITS, np.int64)
-    for stretch in range(first, last):
-        low = ends[stretch - 1] if stretch > 0 else 0
-        high = ends[stretch]
+    for bucket in range(first, last):
+        low = ends[bucket - 1] if bucket > 0 else 0
+        high = ends[bucket]
         if high - low < 2:
             continue
         is_spare = False
@@ -210,7 +210,7 @@ def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         shift: its distance from the word's low end.
         out_keys: uint64[n_words, n], written from low to high.
         out_counts: int64[n], likewise.
-        ends: int64[2^DIGIT_BITS], written: where each digit's stretch ends.
+        ends: int64[2^DIGIT_BITS], written: where each digit's bucket ends.
 
     Returns:
         False if all digits are equal and nothing was moved.
@@ -224,7 +224,7 @@ def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     before = low
     for digit in range(ends.size):
         here = ends[digit]
-        # Used as the next free index of each stretch while keys move; its end afterwards.
+        # Used as the next free index of each bucket while keys move; its end afterwards.
         ends[digit] = before if is_moved else before + here
         before += here
     if is_moved:

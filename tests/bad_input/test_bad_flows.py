@@ -26,7 +26,7 @@ FILES = {
     "UTF-16 without a mark": ("x.csv", GOOD.encode("utf-16-le"), "no column 'origin'"),
     "UTF-32": ("x.csv", GOOD.encode("utf-32"), "not utf-8 text"),
     "Latin-1 in a cell": ("x.csv", (HEAD + "1,\xe9,3\n").encode("latin-1"), "convert it to UTF-8"),
-    "Latin-1 in the header": ("x.csv", "or\xedgin,b\n".encode("latin-1"), "by --encoding"),
+    "Latin-1 in the header": ("x.csv", "or\xedgin,b\n".encode("latin-1"), "--encoding"),
     "bytes of all values": ("x.csv", bytes(range(256)) * 20, "not utf-8 text"),
     "a zero byte in a count": ("x.csv", HEAD + "1,2,\0003\n", "not a number as count"),
     "a zero byte in the header": ("x.csv", "ori\0gin,destination\n1,2\n", "did you mean"),

@@ -76,7 +76,7 @@ class Ledger:
         """Give a data set a budget, once and for all.
 
         Raises:
-            LedgerError: the name is taken or is no name.
+            LedgerError: the name is taken or invalid.
         """
         check_name(name)
         with self._write() as database:

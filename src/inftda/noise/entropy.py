@@ -54,7 +54,7 @@ class Stream:
     """An endless sequence of uniform random words, for one thread at a time.
 
     Args:
-        key_of: gives the 32-byte key of the stream's n-th stretch, n = 0, 1, ...
+        key_of: gives the stream's n-th 32-byte key, n = 0, 1, ...
         is_rekeyed_by_fork: whether a forked child goes on with a new key. If not, parent and
             child repeat each other, which only a reproducible source may want.
         key_bytes: how many bytes a key may yield before the next one is taken.
@@ -118,7 +118,7 @@ class Stream:
 
     def _take_key(self) -> None:
         key = self._key_of(self._n)
-        # The counter starts at zero: no two stretches share a key, so none share a counter.
+        # The counter may start at zero again: no two encryptors share a key.
         self._encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
         self._n += 1
         self._left = self._key_bytes

@@ -103,7 +103,7 @@ def _first_line(path: Path, label: str, encoding: str) -> str:
 
 
 def refuse_parquet(start: str, label: str) -> None:
-    """Complain about a Parquet file whose name says CSV.
+    """Refuse a Parquet file whose name says CSV.
 
     Args:
         start: the first few characters of the file.

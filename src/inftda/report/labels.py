@@ -60,7 +60,7 @@ class Labels:
         """Read a centroids file; its names are taken where the names file has none.
 
         Raises:
-            InftdaError: a column is missing, a coordinate is no number of degrees, or none
+            InftdaError: a column is missing, a coordinate is not in degrees, or none
                 of its areas is in the release.
         """
         table = read_strings(path, what="centroids file", error=InftdaError)

@@ -189,7 +189,7 @@ def footer() -> Html:
 
 
 def check_file(out: Path) -> None:
-    """Complain about a file to write, which is replaced if it is there.
+    """Refuse a file that cannot or must not be written; an existing one is replaced.
 
     Raises:
         InftdaError: it cannot or must not be written.

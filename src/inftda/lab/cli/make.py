@@ -141,7 +141,7 @@ def _read_margins(path: Path, areas: Any) -> tuple[Any, Any]:
 
 
 def check_folder(out: Path) -> None:
-    """Complain about a folder that cannot be written to or is a release.
+    """Refuse a folder that cannot be written to or is a release.
 
     Raises:
         InftdaError: give another one.
@@ -159,7 +159,7 @@ def check_folder(out: Path) -> None:
 
 
 def _check_free(out: Path) -> None:
-    """Complain about a folder that has one of the files already."""
+    """Refuse a folder that has one of the files already."""
     check_folder(out)
     for path in (out / FLOWS, out / AREAS):
         if os.path.lexists(path):

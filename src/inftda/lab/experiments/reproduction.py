@@ -46,7 +46,7 @@ GRID = 1 << 20
 
 
 def check_published(name: str) -> None:
-    """Complain about a mechanism that the paper does not have.
+    """Refuse a mechanism that the paper does not have.
 
     Raises:
         InftdaError: nothing was published for the mechanism.

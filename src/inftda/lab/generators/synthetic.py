@@ -203,6 +203,6 @@ def _share_of_block(here: int, later: int, wanted: int, random: np.random.Genera
         return min(wanted, here)
     if here + later < 10**9:
         return int(random.hypergeometric(here, later, wanted))
-    # Beyond the sampler's range the law is as good as binomial; kept possible at both ends.
+    # Beyond the sampler's range the law is practically binomial; clipped to what is possible.
     drawn = int(random.binomial(wanted, here / (here + later)))
     return max(min(drawn, here), wanted - later)
