@@ -4,7 +4,7 @@ In tree order (the order of the refinement path) every node of every level is a 
 run, so a level's true counts are run sums and the true children of a node are one slice.
 Memory follows the number of non-zero leaves; nothing of size areas x areas is ever built.
 
-Counts are the truth, unless a comparison makes them of a release to hold it against the truth.
+Counts are confidential, unless a comparison builds them from a release.
 Nothing of the truth may leave except through a mechanism or a comparison that is marked
 confidential.
 """
@@ -23,12 +23,12 @@ from inftda.threads import available_cores, map_in_order
 from inftda.tree import Tree, TreeLevel
 from inftda.tree_order import (
     WORD_BITS,
-    Dealt,
+    Buckets,
     Keys,
     Layout,
-    deal_out,
     digits_below_cut,
-    sort_stretches_kernel,
+    partition,
+    sort_buckets_kernel,
 )
 
 
@@ -150,30 +150,30 @@ def _sum_up(
 ) -> list[LevelCounts]:
     """Levels from coarse to fine.
 
-    Leaves are dealt out by the top bits of their keys. Parts of them are then sorted and
+    Leaves are partitioned by the top bits of their keys. Parts of them are then sorted and
     summed up on their own, on all threads, as far as nodes do not straddle two parts.
     """
-    dealt = deal_out(layout, keys, counts)
-    places = list(range(len(layout.levels)))[::-1]
-    inside = [place for place in places if layout.is_below_cut(place)]
+    buckets = partition(layout, keys, counts)
+    indices = list(range(len(layout.levels)))[::-1]
+    inside = [index for index in indices if layout.is_below_cut(index)]
     threads = threads if len(counts) > FEW else 1
-    work = _PartWork(layout, dealt, inside)
+    work = _PartWork(layout, buckets, inside)
     if threads > 1:
-        # No stretch at all: this only compiles or loads the kernels. If two threads did that
+        # No bucket at all: this only compiles or loads the kernels. If two threads did that
         # and one were interrupted, the other would wait for its lock forever.
         work.sum_up((1, 1))
-    parts = list(map_in_order(work.sum_up, _parts(dealt.ends, threads), threads))
-    del dealt, work
+    parts = list(map_in_order(work.sum_up, _parts(buckets.ends, threads), threads))
+    del buckets, work
     # Taken off the parts one by one, so that no more than one level is held twice.
     below = [_join([part.levels.pop(0) for part in parts]) for _ in inside]
     keys = np.concatenate([part.keys for part in parts], axis=1)
     counts = np.concatenate([part.counts for part in parts])
-    above = _sum_levels(layout, keys, counts, 0, len(counts), places[len(inside) :])
+    above = _sum_levels(layout, keys, counts, 0, len(counts), indices[len(inside) :])
     return (below + above.levels)[::-1]
 
 
 def _parts(ends: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
-    """Stretches from..to of each part; parts have about the same number of leaves."""
+    """Range of buckets of each part; parts have about the same number of leaves."""
     n = int(ends[-1])
     n_parts = 1 if threads == 1 else threads * PARTS_PER_THREAD
     wanted = [n * part // n_parts for part in range(1, n_parts)]
@@ -186,34 +186,34 @@ class _PartWork:
     """Sorting and summing up of a part of the leaves."""
 
     layout: Layout
-    dealt: Dealt
-    places: list[int]
+    buckets: Buckets
+    indices: list[int]
 
     def sum_up(self, part: tuple[int, int]) -> _Sums:
         first, last = part
-        keys, counts, ends, spare_keys, spare_counts = self.dealt
+        keys, counts, ends, spare_keys, spare_counts = self.buckets
         words, shifts = digits_below_cut(self.layout)
-        sort_stretches_kernel(
+        sort_buckets_kernel(
             keys, counts, ends, first, last, words, shifts, spare_keys, spare_counts
         )
         low = int(ends[first - 1]) if first else 0
         n = merge_equal_kernel(keys, counts, low, int(ends[last - 1]))
-        return _sum_levels(self.layout, keys, counts, low, n, self.places)
+        return _sum_levels(self.layout, keys, counts, low, n, self.indices)
 
 
 def _sum_levels(  # noqa: PLR0913, PLR0917 - private
-    layout: Layout, keys: Keys, counts: NDArray[np.int64], low: int, n: int, places: list[int]
+    layout: Layout, keys: Keys, counts: NDArray[np.int64], low: int, n: int, indices: list[int]
 ) -> _Sums:
-    """Sum up n sorted nodes that stand at `low` through the levels at `places`, fine to coarse."""
+    """Sum up n sorted nodes from index `low` on, level by level; `indices` are fine to coarse."""
     levels = []
-    for place in places:
+    for index in indices:
         ordinal, count = np.empty(n, np.int32), np.empty(n, np.int64)
         offsets = np.empty(n + 1, np.int64)
         n = sum_level_kernel(
-            keys, counts, low, n, layout.word[place], layout.shift[place], layout.bits[place],
+            keys, counts, low, n, layout.word[index], layout.shift[index], layout.bits[index],
             ordinal, count, offsets,
         )  # fmt: skip
-        levels.append(LevelCounts(layout.levels[place], offsets[: n + 1].copy(), ordinal, count))
+        levels.append(LevelCounts(layout.levels[index], offsets[: n + 1].copy(), ordinal, count))
     return _Sums(levels, keys[:, low : low + n].copy(), counts[low : low + n].copy())
 
 
@@ -272,14 +272,14 @@ def sum_level_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     count: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> int:
-    """Write down the nodes of one level and sum them up to their parents, in place.
+    """Write the nodes of one level and sum them up to their parents, in place.
 
     Args:
         keys: uint64[n_words, ..], sorted; the first key of each parent is moved towards low.
         counts: int64[..], likewise with the sums. The total is below 2^60.
-        low: where the nodes stand.
+        low: index of the first node.
         n: number of nodes.
-        word: word that the level's ordinal stands in.
+        word: index of the word that holds the level's ordinal.
         shift: its distance from the word's low end.
         bits: its width.
         ordinal: int32[n], written: index of each node among the children of its parent.

@@ -6,7 +6,7 @@ may be far from the confidential data, so they never contain a true count or a p
 
 
 class InftdaError(Exception):
-    """Base of all errors a user can cause and mend; the command line exits with 2."""
+    """Base of all errors a user can cause and correct; the command line exits with 2."""
 
 
 class HierarchyError(InftdaError):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from inftda.errors import HierarchyError
 from inftda.tables import as_arrow, as_numpy, read_strings
 
-#: Every level of the extra area that takes rows which cannot be placed.
+#: Code, at every level, of the extra area for rows with a missing or unknown code.
 OUTSIDE = "outside"
 
 
@@ -54,15 +54,15 @@ class Hierarchy:
 
         Raises:
             HierarchyError: a cell is blank, a code has two parents, or a finest code
-                stands twice. The message names the culprit.
+                occurs twice. The message names the code.
         """
         table = read_strings(source, what="areas table", error=HierarchyError, columns=columns)
         names = tuple(table.column_names)
         _check_names(names)
         _check_cells(table)
         order, ranks = _depth_first(table)
-        codes, starts = _number_levels(table, order, ranks)
-        return cls(names, codes, starts)
+        codes, offsets = _number_levels(table, order, ranks)
+        return cls(names, codes, offsets)
 
     @property
     def depth(self) -> int:
@@ -80,7 +80,7 @@ class Hierarchy:
         return self._codes[level - 1]
 
     def child_offsets(self, level: int) -> NDArray[np.int32]:
-        """int32[n_areas(level) + 1]: children of area i are start[i]..start[i+1] one level down."""
+        """int32[n_areas(level) + 1]: offsets of each area's children one level down."""
         return self._child_offsets[level]
 
     def level_name(self, level: int) -> str:
@@ -102,11 +102,11 @@ class Hierarchy:
         return self.level_names.index(name) + 1
 
     def descend(self, level: int, finer: int) -> NDArray[np.int32]:
-        """int32[n_areas(level) + 1]: areas of `finer` inside area i are start[i]..start[i+1]."""
-        start = np.arange(self.n_areas(level) + 1, dtype=np.int32)
+        """int32[n_areas(level) + 1]: offsets of each area's areas at level `finer`."""
+        offsets = np.arange(self.n_areas(level) + 1, dtype=np.int32)
         for step in range(level, finer):
-            start = self._child_offsets[step][start]
-        return start
+            offsets = self._child_offsets[step][offsets]
+        return offsets
 
     def ancestor(self, level: int, coarser: int) -> NDArray[np.int32]:
         """int32[n_areas(level)]: for each area of `level` the area of `coarser` that holds it."""
@@ -182,7 +182,7 @@ class Hierarchy:
 
 
 def _framed(texts: pa.StringArray) -> bytes:
-    """All texts one behind the other, each behind its length in 8 bytes."""
+    """All texts in a row, each preceded by its length in 8 bytes."""
     sizes = as_numpy(pc.binary_length(texts)).astype("<i8")
     raw = np.frombuffer("".join(texts.to_pylist()).encode(), np.uint8)
     ends = np.cumsum(sizes + 8)
@@ -200,7 +200,7 @@ def _check_names(names: tuple[str, ...]) -> None:
     if not all(name.strip() for name in names):
         raise HierarchyError("a level column of the areas table has no name; give it one")
     for name in names:
-        # A release writes them as the header of a CSV file, and must be read back as it was.
+        # A release has them in the header of a CSV file, which must be read back unchanged.
         if name != name.strip() or len(name.splitlines()) > 1:
             raise HierarchyError(
                 f"the level column {name!r} of the areas table has blanks around its name or a "
@@ -208,7 +208,7 @@ def _check_names(names: tuple[str, ...]) -> None:
             )
     if "all" in names:
         raise HierarchyError(
-            "a level must not be called 'all', which stands for the whole; rename that column"
+            "a level must not be called 'all', which means the whole; rename that column"
         )
 
 
@@ -244,7 +244,7 @@ def _number_levels(
 ) -> tuple[tuple[pa.StringArray, ...], tuple[NDArray[np.int32], ...]]:
     """Codes and child ranges of every level; checks that the levels nest."""
     codes: list[pa.StringArray] = []
-    starts: list[NDArray[np.int32]] = []
+    offsets: list[NDArray[np.int32]] = []
     n_rows = len(order)
     is_new = np.zeros(n_rows, bool)
     is_new[0] = True
@@ -255,10 +255,10 @@ def _number_levels(
         first = np.flatnonzero(is_new)
         _check_one_parent(table, name, order, sorted_rank[first], first)
         codes.append(table.column(name).combine_chunks().take(as_arrow(order[first])))
-        starts.append(np.append(np.searchsorted(first, previous), len(first)).astype(np.int32))
+        offsets.append(np.append(np.searchsorted(first, previous), len(first)).astype(np.int32))
         previous = first
     _check_finest(table, order, previous)
-    return tuple(codes), tuple(starts)
+    return tuple(codes), tuple(offsets)
 
 
 def _check_one_parent(
@@ -268,7 +268,7 @@ def _check_one_parent(
     runs: NDArray[np.int32],
     first: NDArray[np.intp],
 ) -> None:
-    """A code that starts two runs lies under two parents."""
+    """Raise if a code has two parents: its rows then form two runs."""
     by_rank = np.argsort(runs, kind="stable")
     again = np.flatnonzero(runs[by_rank][1:] == runs[by_rank][:-1])
     if len(again) == 0:
@@ -292,8 +292,7 @@ def _check_finest(table: pa.Table, order: NDArray[np.intp], first: NDArray[np.in
     name = table.column_names[-1]
     code = table.column(name)[int(order[first[repeated]])].as_py()
     raise HierarchyError(
-        f"{name} {code!r} stands in more than one row of the areas table; "
-        "keep one row per finest area"
+        f"{name} {code!r} is in more than one row of the areas table; keep one row per finest area"
     )
 
 

@@ -34,7 +34,7 @@ class Leaves:
 
     @classmethod
     def of(cls, areas: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]) -> Self:
-        """Leaves without those that nobody travels.
+        """Leaves, those with a count of zero left out.
 
         Args:
             areas: for each axis, int32 numbers of finest areas.

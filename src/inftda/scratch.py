@@ -1,8 +1,8 @@
-"""Private folders for work in progress, gone when it is done, and files that come out whole.
+"""Private temporary folders, and files that are written atomically.
 
 What is in the folders may be confidential, so only their owner can read them. A process that is
-killed cannot clear up after itself, so whoever makes the next folder of the same kind does:
-each folder in use is locked by its process, and the system takes the lock back from the dead.
+killed cannot clean up after itself, so whoever makes the next folder of the same kind does:
+each folder in use is locked by its process, and the system releases the locks of dead processes.
 """
 
 import os
@@ -20,7 +20,7 @@ except ImportError:  # Windows
 else:
     HAS_LOCKS = True
 
-#: Where files are filled, beside the place they are for.
+#: Prefix of the folders in which files are written before they are moved to their own folder.
 _PARTIAL = ".inftda-partial-"
 
 
@@ -46,7 +46,7 @@ def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def whole_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
-    """A file to fill, which takes the place of `path` all at once when the block ends well.
+    """A file to write, which replaces `path` atomically if the block succeeds.
 
     Whatever interrupts the block, `path` is either as it was before or complete. A link is
     replaced and not followed.
@@ -70,7 +70,7 @@ def whole_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """Have a file, or the names in a folder, written to the disk itself."""
+    """Flush a file, or a folder's entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -22,7 +22,7 @@ from inftda.errors import InftdaError
 #: Endings of files that hold delimited text.
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
-#: The one that stands most often in the header is the delimiter.
+#: The one that occurs most often in the header is the delimiter.
 DELIMITERS = (",", ";", "\t", "|")
 
 
@@ -41,7 +41,7 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
     """Arrow numbers as numpy; whole ones without copying them and without pandas."""
     if array.null_count or not pa.types.is_integer(array.type):
         return np.asarray(array.to_numpy(zero_copy_only=False))
-    # Whole numbers have the same names there and here; Arrow itself asks pandas for its types.
+    # Integer types have the same names in Arrow and numpy; Arrow's own conversion imports pandas.
     values = np.frombuffer(array.buffers()[1], np.dtype(str(array.type)))
     return values[array.offset : array.offset + len(array)]
 
@@ -77,7 +77,7 @@ def _read(source: Any, *, what: str, error: type[InftdaError]) -> pa.Table:
         return pa.table(dict(source))
     if hasattr(source, "__arrow_c_stream__"):
         table = pa.table(source)
-        # What is left of a pandas index after rows were filtered; it is nobody's column.
+        # Left over from a pandas index after rows were filtered; not a column of the user's.
         return table.select([n for n in table.column_names if not n.startswith("__index_level_")])
     raise error(
         f"the {what} is a {type(source).__name__}; give a path to a CSV or Parquet file, "
@@ -114,7 +114,7 @@ def _read_csv(path: Path) -> pa.Table:
     names, delimiter = _parse_header(header[0].decode("utf-8-sig") if header else "")
     return arrow_csv.read_csv(
         pa.BufferReader(content),
-        # Types go by name: given, not read again, they leave no column to be guessed.
+        # Types are given by column name, so no type is guessed.
         # One thread: only then do errors name the row.
         read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=1, use_threads=False),
         parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
@@ -139,7 +139,7 @@ def split_header(
     Args:
         line: the first line.
         delimiter: one character; without it the one of `DELIMITERS` that splits the line most.
-        strict: whether to complain about quotes in the middle of a name.
+        strict: whether quotes in the middle of a name are an error.
 
     Raises:
         csv.Error: if strict.
@@ -159,7 +159,7 @@ def _reason(problem: Exception) -> str:
     if isinstance(problem, csv.Error):
         return str(problem)
     lines = str(problem).splitlines()
-    return f"{lines[0] if lines else type(problem).__name__}; mend the table and try again"
+    return f"{lines[0] if lines else type(problem).__name__}; correct the table and try again"
 
 
 def _check_columns(

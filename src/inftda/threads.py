@@ -84,5 +84,5 @@ def _done(work: Callable[[Item], Result], item: Item) -> Future[Result]:
 def map_in_order(
     work: Callable[[Item], Result], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:
-    """Results of `work` for every item, in the order of the items, on so many threads."""
+    """Results of `work` for every item, in the order of the items, on `threads` threads."""
     return Crew(threads).map(work, items)

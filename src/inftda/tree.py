@@ -48,7 +48,7 @@ class TreeLevel:
         index: number of steps taken.
         step: the step that leads here; None at the root.
         axes: the axes of the tree.
-        depths: level of each axis's hierarchy that nodes of this level stand at.
+        depths: the level in each axis's hierarchy that nodes of this level are at.
     """
 
     index: int
@@ -259,7 +259,7 @@ def _read_hierarchy(source: Any, *, outside: bool) -> Hierarchy:
 def _check_names(names: list[str]) -> None:
     if not names:
         raise TreeError("a tree needs at least one axis")
-    # Query engines take Flow for flow, so names must differ in more than case.
+    # Query engines ignore case in column names, so names must differ in more than case.
     folded = [name.casefold() for name in names]
     for name in names:
         if folded.count(name.casefold()) > 1:
@@ -276,7 +276,7 @@ def _is_od(axes: Sequence[Axis]) -> bool:
 
 
 def _sizes(axis: Axis, depth: int) -> list[tuple[int, int]]:
-    """(leaves, number of areas with so many leaves) of one axis, largest first."""
+    """(leaves, number of areas with that many leaves) of one axis, largest first."""
     sizes, areas = np.unique(axis.hierarchy.leaves_under(depth), return_counts=True)
     return [(int(s), int(a)) for s, a in zip(sizes[::-1], areas[::-1], strict=True)]
 

@@ -1,9 +1,9 @@
 """The order of the refinement path: sort keys of leaves, and sorting by them.
 
-A key holds, for each splitting level, a leaf's place among the children of its parent. Each
+A key holds, for each splitting level, a leaf's index among the children of its parent. Each
 level has its own bits, so the key of a leaf is the OR of one looked-up word per axis, and
 comparing keys is comparing paths. Sorting is by radix: a comparison sort on ten columns of
-24 million leaves takes the better part of a minute, this takes a second or two.
+24 million leaves takes most of a minute, this takes a second or two.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Keys = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each splitting level's child ordinal stands in the sort key of a leaf.
+    """Where each splitting level's child ordinal is stored in the sort key of a leaf.
 
     A key is one or more 64-bit words, most significant first; an ordinal never straddles
     two words. Depth-first order on an axis is order of ordinals, so comparing keys is
@@ -35,22 +35,22 @@ class Layout:
     tree: Tree
     levels: tuple[TreeLevel, ...]  # splitting levels, coarse to fine
     bits: tuple[int, ...]  # of the ordinal of each level
-    word: tuple[int, ...]  # number of the word it stands in
-    shift: tuple[int, ...]  # and how far from that word's low end
+    word: tuple[int, ...]  # index of the word that holds it
+    shift: tuple[int, ...]  # and its distance from that word's low end
 
     @classmethod
     def of(cls, tree: Tree) -> "Layout":
         """The layout of the keys of a tree."""
         levels = tree.splitting_levels
         bits = [(level.max_children - 1).bit_length() for level in levels]
-        word, shift, place, used = [0] * len(levels), [0] * len(levels), 0, 0
+        word, shift, current, used = [0] * len(levels), [0] * len(levels), 0, 0
         for i in reversed(range(len(levels))):
             if used + bits[i] > WORD_BITS:
-                place, used = place + 1, 0
-            word[i], shift[i] = place, used
+                current, used = current + 1, 0
+            word[i], shift[i] = current, used
             used += bits[i]
         # Words were filled from the fine end; number them from the coarse end.
-        return cls(tree, levels, tuple(bits), tuple(place - w for w in word), tuple(shift))
+        return cls(tree, levels, tuple(bits), tuple(current - w for w in word), tuple(shift))
 
     @property
     def n_words(self) -> int:
@@ -59,17 +59,17 @@ class Layout:
 
     @property
     def cut(self) -> int:
-        """Lowest of the key's top bits: leaves are dealt out by these before they are sorted."""
+        """Lowest of the key's top bits: leaves are partitioned by these before they are sorted."""
         return max(self.used_bits(0) - DIGIT_BITS, 0)
 
-    def is_below_cut(self, place: int) -> bool:
+    def is_below_cut(self, index: int) -> bool:
         """Whether nodes with one parent at this level always agree in the top bits."""
-        return self.word[place] > 0 or self.shift[place] + self.bits[place] <= self.cut
+        return self.word[index] > 0 or self.shift[index] + self.bits[index] <= self.cut
 
     def used_bits(self, word: int) -> int:
         """Bits in use at the low end of a word."""
-        places = zip(self.bits, self.word, self.shift, strict=True)
-        return max((shift + bits for bits, w, shift in places if w == word), default=0)
+        ordinals = zip(self.bits, self.word, self.shift, strict=True)
+        return max((shift + bits for bits, w, shift in ordinals if w == word), default=0)
 
     def keys(self, areas: Sequence[NDArray[np.int32]]) -> NDArray[np.uint64]:
         """uint64[n_words, leaves]: every axis has its own bits of the key, so they are ORed."""
@@ -88,20 +88,20 @@ class Layout:
         for level, word, shift in zip(self.levels, self.word, self.shift, strict=True):
             if level.axis != axis:
                 continue
-            start = level.child_offsets
-            ordinal = np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
+            offsets = level.child_offsets
+            ordinal = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
             of_leaf = ordinal[hierarchy.ancestor(hierarchy.depth, level.depths[axis])]
             table[word] |= of_leaf.astype(np.uint64) << np.uint64(shift)
         return table
 
 
-class Dealt(NamedTuple):
+class Buckets(NamedTuple):
     """Leaves ordered by the top bits of their keys.
 
     Attributes:
         keys: uint64[n_words, n].
         counts: int64[n].
-        ends: int64[2^DIGIT_BITS], where the stretch of each value of the top bits ends.
+        ends: int64[2^DIGIT_BITS], where the bucket of each value of the top bits ends.
         spare_keys: room for as many keys, to sort with.
         spare_counts: likewise for counts.
     """
@@ -113,28 +113,28 @@ class Dealt(NamedTuple):
     spare_counts: NDArray[np.int64]
 
 
-def deal_out(layout: Layout, keys: Keys, counts: NDArray[np.int64]) -> Dealt:
+def partition(layout: Layout, keys: Keys, counts: NDArray[np.int64]) -> Buckets:
     """Order leaves by the top bits of their keys; `keys` is used up, `counts` is not."""
     out_keys, out_counts = np.empty_like(keys), np.empty_like(counts)
     ends = np.zeros(1 << DIGIT_BITS, np.int64)
     n = len(counts)
     if radix_pass_kernel(keys, counts, 0, n, 0, layout.cut, out_keys, out_counts, ends):
-        return Dealt(out_keys, out_counts, ends, keys, np.empty_like(counts))
-    return Dealt(keys, counts.copy(), ends, out_keys, out_counts)
+        return Buckets(out_keys, out_counts, ends, keys, np.empty_like(counts))
+    return Buckets(keys, counts.copy(), ends, out_keys, out_counts)
 
 
 def digits_below_cut(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Word and shift of every digit to sort by inside one value of the top bits, low first."""
-    places = [
+    digits = [
         (word, shift)
         for word in reversed(range(layout.n_words))
         for shift in range(0, layout.used_bits(word) if word else layout.cut, DIGIT_BITS)
     ]
-    return np.array([w for w, _ in places], np.int64), np.array([s for _, s in places], np.int64)
+    return np.array([w for w, _ in digits], np.int64), np.array([s for _, s in digits], np.int64)
 
 
 @allocating_kernel
-def sort_stretches_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     keys: Keys,
     counts: NDArray[np.int64],
     ends: NDArray[np.int64],
@@ -145,25 +145,25 @@ def sort_stretches_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     spare_keys: Keys,
     spare_counts: NDArray[np.int64],
 ) -> None:
-    """Sort each of the stretches first..last on its own, by all digits given.
+    """Sort each of the buckets first..last on its own, by all digits given.
 
-    Stretches are short, so all passes over one stay in the cache.
+    Buckets are short, so all passes over one stay in the cache.
 
     Args:
-        keys: uint64[n_words, n], sorted within each stretch.
+        keys: uint64[n_words, n], sorted within each bucket.
         counts: int64[n], moved along.
-        ends: int64[stretches], where each stretch ends; each starts where the one before ends.
-        first: first stretch.
-        last: stretch behind the last.
+        ends: int64[buckets], where each bucket ends; each starts where the one before ends.
+        first: first bucket.
+        last: one after the last bucket.
         words: int64[digits], word of each digit, least significant first.
         shifts: int64[digits], its distance from the word's low end.
         spare_keys: uint64[n_words, n], overwritten.
         spare_counts: int64[n], overwritten.
     """
-    place = np.empty(1 << DIGIT_BITS, np.int64)
-    for stretch in range(first, last):
-        low = ends[stretch - 1] if stretch > 0 else 0
-        high = ends[stretch]
+    digit_ends = np.empty(1 << DIGIT_BITS, np.int64)
+    for bucket in range(first, last):
+        low = ends[bucket - 1] if bucket > 0 else 0
+        high = ends[bucket]
         if high - low < 2:
             continue
         is_spare = False
@@ -171,11 +171,11 @@ def sort_stretches_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             word, shift = words[digit], shifts[digit]
             if is_spare:
                 moved = radix_pass_kernel(
-                    spare_keys, spare_counts, low, high, word, shift, keys, counts, place
+                    spare_keys, spare_counts, low, high, word, shift, keys, counts, digit_ends
                 )
             else:
                 moved = radix_pass_kernel(
-                    keys, counts, low, high, word, shift, spare_keys, spare_counts, place
+                    keys, counts, low, high, word, shift, spare_keys, spare_counts, digit_ends
                 )
             if moved:
                 is_spare = not is_spare
@@ -205,12 +205,12 @@ def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         keys: uint64[n_words, n]; not changed.
         counts: int64[n]; not changed.
         low: first of them.
-        high: one behind the last.
-        word: number of the word the digit stands in.
-        shift: how far from the word's low end it stands.
+        high: one after the last.
+        word: index of the word that holds the digit.
+        shift: its distance from the word's low end.
         out_keys: uint64[n_words, n], written from low to high.
         out_counts: int64[n], likewise.
-        ends: int64[2^DIGIT_BITS], written: where each digit's stretch ends.
+        ends: int64[2^DIGIT_BITS], written: where each digit's bucket ends.
 
     Returns:
         False if all digits are equal and nothing was moved.
@@ -224,7 +224,7 @@ def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     before = low
     for digit in range(ends.size):
         here = ends[digit]
-        # What ends up as the end of a stretch is first where its next key goes.
+        # Used as the next free index of each bucket while keys move; its end afterwards.
         ends[digit] = before if is_moved else before + here
         before += here
     if is_moved:

@@ -91,7 +91,7 @@ def test_text_in_another_encoding_is_released_and_compared(work, encoding, capsy
     (work / "old.csv").write_text(text, encoding=encoding)
     release = ["release", "old.csv", "--areas", "areas.csv", "--epsilon", "1", "--delta", "1e-6"]
     assert run([*release, "--out", "new"]) == 2
-    assert "say which encoding it has" in capsys.readouterr().err
+    assert "give its encoding" in capsys.readouterr().err
     assert run([*release, "--out", "new", "--encoding", encoding]) == 0
     evaluate = ["evaluate", "new", "--truth", "old.csv", "--out", "measures", "--json"]
     assert run([*evaluate, "--encoding", encoding]) == 0
@@ -101,7 +101,7 @@ def test_another_table_is_refused_as_truth_without_its_total(work, capsys):
     (work / "flows.csv").write_text(FLOWS.replace("700", "70123"))
     assert evaluate("--out", "measures") == 2
     said = capsys.readouterr().err
-    assert "another total" in said
+    assert "total of this table differs" in said
     assert "70" not in said
     assert not (work / "measures").exists()
 

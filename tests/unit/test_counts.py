@@ -19,7 +19,7 @@ from inftda.counts import Counts, merge_equal_kernel, sum_level_kernel
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.tree import Axis, Tree
-from inftda.tree_order import DIGIT_BITS, radix_pass_kernel, sort_stretches_kernel
+from inftda.tree_order import DIGIT_BITS, radix_pass_kernel, sort_buckets_kernel
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
 ONE = Hierarchy.read({"state": ["I"]})
@@ -257,7 +257,7 @@ def test_a_radix_pass_says_whether_it_moved_anything():
 
 
 @pytest.mark.parametrize("n_words", [1, 2])
-def test_stretches_are_sorted_each_on_its_own(n_words):
+def test_buckets_are_sorted_each_on_its_own(n_words):
     words, counts = random_keys(n_words, 300, seed=1)
     ends = np.array([0, 100, 101, 299, 300])
     digits = [(w, s) for w in reversed(range(n_words)) for s in range(0, 64, DIGIT_BITS)]
@@ -270,7 +270,7 @@ def test_stretches_are_sorted_each_on_its_own(n_words):
         for pair in sorted(pairs[low:high], key=lambda pair: pair[0])
     ]
     spare = np.empty_like(words), np.empty_like(counts)
-    sort_stretches_kernel(words, counts, ends, 0, len(ends), *place, *spare)
+    sort_buckets_kernel(words, counts, ends, 0, len(ends), *place, *spare)
     found = zip([tuple(key) for key in words.T.tolist()], counts.tolist(), strict=True)
     assert list(found) == expected
 
@@ -342,7 +342,7 @@ def test_sorting_keeps_to_the_threads_it_is_given(threads, used, monkeypatch):
 
 def test_the_caller_loads_the_kernels_before_threads_share_them(monkeypatch):
     """A thread interrupted while it loads one keeps the lock, and others would wait forever."""
-    names = ["sort_stretches_kernel", "merge_equal_kernel", "sum_level_kernel"]
+    names = ["sort_buckets_kernel", "merge_equal_kernel", "sum_level_kernel"]
     called = []
 
     def noted(name, function):

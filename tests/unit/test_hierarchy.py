@@ -93,8 +93,8 @@ def test_child_ranges_nest_the_areas_as_the_rows_do(seed):
         above = sorted({row[: level - 1] for row in rows})
         start = hierarchy.child_offsets(level - 1)
         assert len(start) == len(above) + 1
-        for parent, first, behind in zip(above, start, start[1:], strict=False):
-            assert paths[first:behind] == [path for path in paths if path[:-1] == parent]
+        for parent, first, end in zip(above, start, start[1:], strict=False):
+            assert paths[first:end] == [path for path in paths if path[:-1] == parent]
         leaves = [sum(row[:level] == path for row in rows) for path in paths]
         assert hierarchy.leaves_under(level).tolist() == leaves
 
@@ -186,7 +186,7 @@ def test_the_same_code_far_apart_in_the_table_is_still_found():
 
 
 def test_a_finest_code_in_two_rows_is_named():
-    with pytest.raises(HierarchyError, match=r"town 'b' stands in more than one row.*keep one row"):
+    with pytest.raises(HierarchyError, match=r"town 'b' is in more than one row.*keep one row"):
         Hierarchy.read({"region": ["N", "N", "N"], "town": ["a", "b", "b"]})
 
 
@@ -340,5 +340,5 @@ def test_a_hierarchy_may_stand_where_a_table_is_read(country):
 def test_errors_are_found_in_the_largest_tables_too():
     towns = np.arange(200_000).astype(str)
     towns[123_456] = "7"
-    with pytest.raises(HierarchyError, match="town '7' stands in more than one row"):
+    with pytest.raises(HierarchyError, match="town '7' is in more than one row"):
         Hierarchy.read({"town": towns})

@@ -250,7 +250,7 @@ def kernel_calls(monkeypatch, tree, n):
 
     with monkeypatch.context() as patch:
         monkeypatch = patch
-        count("sort_stretches_kernel", lambda a: len(a[1]))
+        count("sort_buckets_kernel", lambda a: len(a[1]))
         count("merge_equal_kernel", lambda a: a[3] - a[2])
         count("sum_level_kernel", lambda a: a[3])
         Counts.from_leaves(tree, *random_leaves(tree, n))
@@ -267,11 +267,11 @@ def deep():
 def test_leaves_are_sorted_once_and_summed_once_a_level(monkeypatch, deep, n):
     calls, nodes = kernel_calls(monkeypatch, deep, n)
     assert calls == {
-        "sort_stretches_kernel": 1,
+        "sort_buckets_kernel": 1,
         "merge_equal_kernel": 1,
         "sum_level_kernel": len(deep.splitting_levels),
     }
-    assert nodes["sort_stretches_kernel"] == nodes["merge_equal_kernel"] == n
+    assert nodes["sort_buckets_kernel"] == nodes["merge_equal_kernel"] == n
     assert nodes["sum_level_kernel"] <= n * len(deep.splitting_levels)
 
 

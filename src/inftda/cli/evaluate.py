@@ -106,6 +106,6 @@ def summary(comparison: "Comparison", *, counted: str) -> str:
     notes = [
         "*  over cells that are not zero in both tables",
         "** mean relative error of the 100 largest true flows",
-        f"The truth was counted so: {counted}.",
+        f"How the truth was counted: {counted}.",
     ]
     return "\n".join([NOTICE, "", *lines, "", *notes])

@@ -26,7 +26,7 @@ ExactEpsilon = Annotated[
     str | None, typer.Option("--epsilon", metavar="NUMBER", help="Strength; goes with --delta.")
 ]
 ExactDelta = Annotated[
-    str | None, typer.Option("--delta", metavar="NUMBER", help="Odds of failure.")
+    str | None, typer.Option("--delta", metavar="NUMBER", help="Probability of failure.")
 ]
 _COLUMNS = (
     "dataset", "number", "charged", "published", "pool", "rho", "epsilon", "delta",
@@ -75,7 +75,7 @@ def create(  # noqa: PLR0913 - a budget and a unit
     )
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     check_name(dataset)
-    # An empty file is what is left of a creation that was cut off.
+    # An empty file is left over from an interrupted creation.
     is_new = not path.exists() or path.stat().st_size == 0
     ledger = Ledger.create(path) if is_new else Ledger(path)
     account = ledger.add(dataset, unit, budget)

@@ -19,7 +19,7 @@ from inftda.cli.further import Commands
 from inftda.errors import InftdaError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
-#: What the system says of a path that was not chosen well; all else is the machine's fault.
+#: Errors of the system that are due to a wrong path; all others are the machine's.
 _WRONG_PATHS = (
     FileNotFoundError,
     FileExistsError,
@@ -27,7 +27,7 @@ _WRONG_PATHS = (
     NotADirectoryError,
     PermissionError,
 )
-#: Commands of which it matters whether they had published something when they failed.
+#: Commands that, if they fail, say whether something was published.
 _PUBLISHING = ("release", "demo")
 #: Libraries that load and compile kernels, and seconds until they are looked at again.
 _COMPILER, _MOMENT = ("numba", "llvmlite"), 0.05
@@ -112,7 +112,7 @@ def _forbid_core_dumps() -> None:
 
 
 def _interrupt(_number: int, frame: FrameType | None) -> None:
-    """Stop, but not amid the compiler: it would crash, keep a lock, or lose the interruption."""
+    """Stop, but not inside the compiler, which would crash, keep a lock, or lose the interrupt."""
     if not _is_compiling(frame):
         raise KeyboardInterrupt
     signal.signal(signal.SIGALRM, _interrupt)
@@ -135,8 +135,8 @@ def _complain(message: str, code: int) -> int:
 def _unexpected(problem: Exception, outcome: str) -> int:
     """Usage errors of the argument parser, and bugs.
 
-    The parser's classes moved between its versions, so they are told by what they can do.
-    A bug's message may hold data, so only its kind and place are shown.
+    The parser's classes moved between its versions, so they are recognised by their methods.
+    A bug's message may hold data, so only its type and line are shown.
     """
     if type(problem).__name__ == "NoArgsIsHelpError":  # its message is the help
         typer.echo(str(problem.format_message()), err=True)  # type: ignore[attr-defined] # see above
@@ -147,9 +147,9 @@ def _unexpected(problem: Exception, outcome: str) -> int:
         return _complain(f"interrupted{outcome}", FAILED)
     if os.environ.get("INFTDA_DEBUG"):
         traceback.print_exception(problem)
-    place = traceback.extract_tb(problem.__traceback__)[-1]
+    last = traceback.extract_tb(problem.__traceback__)[-1]
     return _complain(
-        f"unexpected {type(problem).__name__} at {place.name}:{place.lineno}{outcome}. "
+        f"unexpected {type(problem).__name__} at {last.name}:{last.lineno}{outcome}. "
         "Please report it (INFTDA_DEBUG=1 shows details, which may be confidential)",
         FAILED,
     )

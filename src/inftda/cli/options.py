@@ -57,7 +57,7 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[
     float | None,
-    typer.Option(help="Odds of failure; far below 1 / people.", rich_help_panel=_PRIVACY),
+    typer.Option(help="Probability of failure; far below 1 / people.", rich_help_panel=_PRIVACY),
 ]
 Rho = Annotated[
     str | None,
@@ -78,7 +78,7 @@ Exactly = Annotated[
     bool | None,
     typer.Option(
         "--exactly/--at-most",
-        help="Whether everybody has exactly so many trips [default: exactly, for substitute].",
+        help="Whether everybody has exactly that many trips [default: exactly, for substitute].",
         rich_help_panel=_PRIVACY,
     ),
 ]
@@ -160,7 +160,7 @@ def lists(option: str, given: list[str] | None) -> dict[str, list[str]]:
 
 
 def table_at(path: str, encoding: str | None) -> Any:
-    """The confidential table in a file, with what is said of its text."""
+    """The confidential table in a file, with its encoding."""
     if encoding is None:
         return path
     from inftda.reading import CsvFile  # noqa: PLC0415 - DuckDB

@@ -15,7 +15,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is 
 
 
 def kind_of(kinds: type[Kind], given: Kind | None, out: Path | None) -> Kind:
-    """As --format says, else as the ending of --out does; on the screen the first kind.
+    """The format given by --format, else by the ending of --out; on the screen the first one.
 
     Raises:
         InftdaError: they contradict each other, or nothing says it.

@@ -19,7 +19,7 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     ] = None,
     centroids: Annotated[
         Path | None,
-        typer.Option(help="Places of areas, for a map: a column called like a level, lon, lat."),
+        typer.Option(help="Locations of areas, for a map: a column named after a level, lon, lat."),
     ] = None,
     geojson: Annotated[
         Path | None, typer.Option(help="Outlines of areas, for a map, in degrees.")

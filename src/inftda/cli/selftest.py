@@ -34,7 +34,7 @@ def command(
 def self_test() -> "Iterator[Check]":
     """Check samplers, optimiser and accountants with fresh random bits.
 
-    Together the statistical checks cry wolf less than once in a million runs.
+    Together the statistical checks raise a false alarm less than once in a million runs.
     """
     from inftda.noise.selfcheck import self_check_samplers  # noqa: PLC0415 - compiled kernels
     from inftda.optimize.selfcheck import self_check_optimizer  # noqa: PLC0415

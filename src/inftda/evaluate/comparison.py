@@ -96,14 +96,14 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
 
     Raises:
         IngestError: the table cannot be read by the areas of the release, or cannot be its
-            truth because it has another total than the release took over.
+            truth because its total is not the release's.
     """
     columns = {ORIGIN: origin, DESTINATION: destination}
     axes = tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes)
     policy: Any = unplaceable or _policy(release)
     promised = _unit(release)
-    # Reading drops rows only for a unit under which a release may drop them, and takes an empty
-    # table only for one whose total is not public. Nothing else of the unit matters here.
+    # Reading drops rows, and accepts an empty table, only for units under which a release may
+    # do so. Nothing else about the unit matters here.
     is_free = policy == "drop" or may_be_empty(promised)
     unit = PrivacyUnit("add-remove", 1) if is_free else None
     spec = TableSpec(axes=axes, count=count, unplaceable=policy, unit=unit)
@@ -146,14 +146,14 @@ def _unit(release: Release) -> PrivacyUnit:
 
 
 def _check_total(truth: Counts, release: Release, unit: PrivacyUnit) -> None:
-    """Refuse a table with another total than the exact one of a release.
+    """Refuse a table whose total differs from the release's, where that is exact.
 
     Of several distinct trips, a release leaves out what one person does twice.
     """
     if truth.total < release.total or (truth.total > release.total and not unit.distinct):
         raise IngestError(
-            "the truth has another total than the release, which took it over as it is; check "
-            "that it is the table the release was made from, and its count column"
+            "the total of this table differs from that of the release, which is exact; check that "
+            "it is the table the release was made from, and its count column"
         )
 
 
@@ -194,6 +194,6 @@ def _column(values: list[Any], kind: type, name: str) -> pa.Array:
 
 
 def _with_notice(table: pa.Table) -> pa.Table:
-    """In a column of every row, since many readers of CSV stumble over a line of comment."""
+    """Add the notice as a column, since many CSV readers do not accept comment lines."""
     table = table.append_column("notice", pa.array([NOTICE] * table.num_rows, pa.string()))
     return table.replace_schema_metadata({"notice": NOTICE})

@@ -1,7 +1,7 @@
 """The confidential files of a comparison: not private, and marked so.
 
 Each file says what it is in its name and in its content, is readable by its owner only, and
-must never get into a release folder, whatever way leads there.
+must never get into a release folder, by whatever path.
 """
 
 import json
@@ -61,7 +61,7 @@ def check_outside(out: Path, *known: str | Path) -> None:
 
     Args:
         out: a file or folder to write, there or not.
-        known: folders of releases, whatever they hold; others are told by their files.
+        known: folders of releases, whatever they hold; others are recognised by their files.
 
     Raises:
         ReleaseError: `out` or a folder above it is a release.

@@ -245,12 +245,12 @@ def tally_kernel(
         t, r = true[i], released[i]
         if t == 0 and r == 0:
             continue
-        place = bounds.size - 1
-        while t < bounds[place]:
-            place -= 1
+        row = bounds.size - 1
+        while t < bounds[row]:
+            row -= 1
         kept = max(r, 0)
         error = abs(r - t)
-        sums = whole[place]
+        sums = whole[row]
         sums[N_EITHER] += 1
         sums[N_KEPT] += kept > 0
         sums[ERROR] += r - t
@@ -259,6 +259,6 @@ def tally_kernel(
         sums[TRUE] += t
         sums[KEPT] += kept
         sums[COMMON] += min(t, kept)
-        real[place, SQUARES] += float(error) * float(error)
+        real[row, SQUARES] += float(error) * float(error)
         if t > 0:
-            real[place, RELATIVE] += error / t
+            real[row, RELATIVE] += error / t

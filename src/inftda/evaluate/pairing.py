@@ -1,7 +1,7 @@
 """The truth beside the release: at every level, each cell that is not zero in both.
 
 Both tables are non-zero runs in tree order, so two children lists under one parent are merged
-by the place of the child, from the root down (the paper's section 3 has the tree). A cell that
+by the index of the child, from the root down (the paper's section 3 has the tree). A cell that
 is missing on one side is 0 there. Time and memory follow the number of non-zero cells.
 
 What comes out holds the truth: it must never get into a release.
@@ -18,13 +18,13 @@ from inftda.counts import Counts, LevelCounts
 from inftda.errors import TreeError
 from inftda.tree import TreeLevel
 
-#: Stands for "no such node on this side".
+#: No such node on this side.
 MISSING = -1
 
 
 @dataclass(frozen=True)
 class PairedLevel:
-    """Cells of one level that stand in the truth or in the release, in tree order.
+    """Cells of one level that are in the truth or in the release, in tree order.
 
     Attributes:
         level: the level of the tree.
@@ -69,7 +69,7 @@ _Sides = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def _merge(parent: _Sides, true: LevelCounts, released: LevelCounts) -> tuple[_Sides, _Sides]:
     room = len(true.count) + len(released.count)
-    # Pages that are not written to are never taken from the system.
+    # Large enough for all; memory pages that are never written to cost nothing.
     node, value = np.empty((2, room), np.int64), np.empty((2, room), np.int64)
     n = merge_children_kernel(parent, _runs(true), _runs(released), node, value)
     return (node[0, :n], node[1, :n]), (value[0, :n], value[1, :n])
@@ -90,13 +90,13 @@ def merge_children_kernel(
     node: NDArray[np.int64],
     value: NDArray[np.int64],
 ) -> int:
-    """Children of paired parents, paired by their place under the parent.
+    """Children of paired parents, paired by their index under the parent.
 
     Args:
-        parent: two int64[n]: the parent's place in the truth and in the release, or -1.
+        parent: two int64[n]: the parent's index in the truth and in the release, or -1.
         true: offsets, ordinal and count of the true children, as in `LevelCounts`.
         released: likewise of the released ones.
-        node: int64[2, room], written: place of each cell in the truth and in the release, or -1.
+        node: int64[2, room], written: index of each cell in the truth and in the release, or -1.
         value: int64[2, room], written: its counts; `room` is the number of children of both.
 
     Returns:

@@ -79,7 +79,7 @@ class Charge:
     def note_published(self) -> None:
         """Record that the release is complete.
 
-        It changes no amount, and the release is in place, so a failure here is no failure of
+        It changes no amount, and the release is published, so a failure here is not a failure of
         the release: the entry goes on saying that it is not known to be published.
         """
         with suppress(LedgerError, OSError):

@@ -5,7 +5,7 @@ transaction when its noise is about to be drawn, before anything of it can becom
 it crashes later it stays charged, because somebody may have seen a part of it. Amounts are
 exact fractions, written as text. Entries are added, never changed or removed.
 
-Must never hold anything computed from the trips: it is not the place for totals or errors.
+Must never hold anything computed from the trips: no totals, no errors.
 """
 
 import json
@@ -62,13 +62,13 @@ class Ledger:
             LedgerError: the file exists.
             OSError: it cannot be made.
         """
-        place = Path(path)
-        if place.exists() and (not place.is_file() or place.stat().st_size):
+        file = Path(path)
+        if file.exists() and (not file.is_file() or file.stat().st_size):
             raise LedgerError(f"{str(path)!r} exists already; it is not replaced")
-        # SQLite gives its journal the rights of the file. An empty file is what is left of
-        # a creation that was cut off.
+        # SQLite gives its journal the file's permissions. An empty file is left over from an
+        # interrupted creation.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        with connected(place) as database:
+        with connected(file) as database:
             database.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
         return cls(path)
 
@@ -76,7 +76,7 @@ class Ledger:
         """Give a data set a budget, once and for all.
 
         Raises:
-            LedgerError: the name is taken or is no name.
+            LedgerError: the name is taken or invalid.
         """
         check_name(name)
         with self._write() as database:
@@ -128,7 +128,7 @@ class Ledger:
         Privacy:
             When this returns, the charge is on disk: call it before noise is drawn.
         """
-        _checkas_text("a note", note, most=MAX_NOTE, is_optional=True)
+        _check_text("a note", note, most=MAX_NOTE, is_optional=True)
         with self._write() as database:
             pool = read_account(database, name).pool_for(cost, unit)
             amounts = as_text(cost.rho), as_text(cost.epsilon), as_text(cost.delta)
@@ -181,17 +181,17 @@ class Ledger:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no name for a data set.
+    """Refuse an invalid name of a data set.
 
     Raises:
         LedgerError: it is not one short line, or a spreadsheet could take it for a formula.
     """
-    _checkas_text("a data set's name", name, most=MAX_NAME)
+    _check_text("a data set's name", name, most=MAX_NAME)
     if not name[0].isalnum():
         raise LedgerError(f"a data set's name must start with a letter or digit, got {name!r}")
 
 
-def _checkas_text(what: str, text: str, *, most: int, is_optional: bool = False) -> None:
+def _check_text(what: str, text: str, *, most: int, is_optional: bool = False) -> None:
     if not text and is_optional:
         return
     if not text.strip() or len(text) > most or not text.isprintable():

@@ -103,7 +103,7 @@ class Blocks:
 
     @property
     def word_bytes(self) -> int:
-        """How many random bytes a pair takes."""
+        """Random bytes used per pair."""
         return self.table.word_bytes + 16
 
     def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
@@ -114,7 +114,7 @@ class Blocks:
             filled += self._fill_some(out[filled : filled + CHUNK], stream)
 
     def _fill_some(self, out: NDArray[np.int64], stream: Stream) -> int:
-        """Try one pair for each place of `out`; return how many draws were kept."""
+        """Try one pair for each element of `out`; return how many draws were kept."""
         blocks = np.empty(out.size, dtype=np.int64)
         self.table.fill(blocks, stream)
         words = stream.words(2 * out.size).reshape(-1, 2)

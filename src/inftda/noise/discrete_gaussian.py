@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SHORT_WORD_SIGMA2: Final = 1024**2  # up to here tables are short enough for 32-bit words
 TABLE_SIGMA2: Final = 10_000**2  # up to here there is a table of draws; beyond it, of blocks
-BLOCKS_SIGMA2: Final = 512**2  # blocks are so wide that sigma spans at most 512 of them
+BLOCKS_SIGMA2: Final = 512**2  # block width is chosen so that sigma spans at most 512 blocks
 
 
 class DiscreteGaussian:
@@ -33,7 +33,7 @@ class DiscreteGaussian:
 
     Args:
         sigma2: the variance parameter, exact: a fraction, an integer, a string such as
-            "81/4", or a float that stands for its binary value.
+            "81/4", or a float, taken at its exact binary value.
         word_bits: length of the random word of a draw, for tests; chosen by default.
 
     Privacy:
@@ -59,7 +59,7 @@ class DiscreteGaussian:
 
     @property
     def word_bytes(self) -> int:
-        """Random bytes a draw takes, but for the rare ones that need more."""
+        """Random bytes used per draw, apart from the rare draws that need more."""
         return self._method.word_bytes
 
     def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
@@ -73,13 +73,13 @@ class DiscreteGaussian:
     def __repr__(self) -> str:
         return f"DiscreteGaussian(sigma2={str(self.sigma2)!r})"
 
-    def __reduce__(self) -> tuple[object, ...]:  # a table is quicker rebuilt than sent
+    def __reduce__(self) -> tuple[object, ...]:  # rebuilding a table is faster than sending it
         return partial(DiscreteGaussian, word_bits=self._word_bits), (self.sigma2,)
 
 
 @lru_cache(maxsize=16)
 def _method(sigma2: Fraction, word_bits: int | None) -> Table | Blocks:
-    """Return what draws from the distribution; it holds no random state, so it can be shared."""
+    """Return the sampling method; it holds no random state, so it can be shared."""
     if sigma2 <= TABLE_SIGMA2:
         if word_bits is None:
             word_bits = 32 if sigma2 <= SHORT_WORD_SIGMA2 else 64

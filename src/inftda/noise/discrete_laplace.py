@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 SHORT_WORD_SCALE: Final = 512  # up to here tables are short enough for 32-bit words
 TABLE_SCALE: Final = 2_000  # up to here there is a table of draws; beyond it, of blocks
-BLOCKS_SCALE: Final = 256  # blocks are so wide that the scale spans at most 256 of them
+BLOCKS_SCALE: Final = 256  # block width is chosen so that the scale spans at most 256 blocks
 
 
 class DiscreteLaplace:
     """Exact sampler of the discrete Laplace.
 
     Args:
-        scale: exact: a fraction, an integer, a string such as "9/2", or a float that stands
-            for its binary value.
+        scale: exact: a fraction, an integer, a string such as "9/2", or a float, taken
+            at its exact binary value.
         word_bits: length of the random word of a draw, for tests; chosen by default.
 
     Privacy:
@@ -59,7 +59,7 @@ class DiscreteLaplace:
 
     @property
     def word_bytes(self) -> int:
-        """Random bytes a draw takes, but for the rare ones that need more."""
+        """Random bytes used per draw, apart from the rare draws that need more."""
         return self._method.word_bytes
 
     def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
@@ -73,13 +73,13 @@ class DiscreteLaplace:
     def __repr__(self) -> str:
         return f"DiscreteLaplace(scale={str(self.scale)!r})"
 
-    def __reduce__(self) -> tuple[object, ...]:  # a table is quicker rebuilt than sent
+    def __reduce__(self) -> tuple[object, ...]:  # rebuilding a table is faster than sending it
         return partial(DiscreteLaplace, word_bits=self._word_bits), (self.scale,)
 
 
 @lru_cache(maxsize=16)
 def _method(scale: Fraction, word_bits: int | None) -> Table | Blocks:
-    """Return what draws from the distribution; it holds no random state, so it can be shared."""
+    """Return the sampling method; it holds no random state, so it can be shared."""
     if scale <= TABLE_SCALE:
         if word_bits is None:
             word_bits = 32 if scale <= SHORT_WORD_SCALE else 64

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK_BYTES: Final = 1 << 21
-"""How much is encrypted at a time. The cipher lets go of the GIL for large pieces only, and the
-fewer there are, the less threads wait for it."""
+"""Bytes encrypted at a time. The cipher releases the GIL for large pieces only, and fewer pieces
+mean less waiting for it."""
 
 KEY_BYTES: Final = 1 << 40
-"""How much one key may yield: 2^36 blocks tell AES from random bits with odds below 2^-56."""
+"""Bytes per key: 2^36 blocks distinguish AES from random bits with an advantage below 2^-56."""
 
 _ZEROS: Final = bytes(CHUNK_BYTES)  # what is encrypted; immutable, shared by all streams
 
 
 class _Forks:
-    """How many forks lie between this process and the one that started Python."""
+    """Number of forks between the process that started Python and this one."""
 
     count = 0
 
@@ -54,7 +54,7 @@ class Stream:
     """An endless sequence of uniform random words, for one thread at a time.
 
     Args:
-        key_of: gives the 32-byte key of the stream's n-th stretch, n = 0, 1, ...
+        key_of: gives the stream's n-th 32-byte key, n = 0, 1, ...
         is_rekeyed_by_fork: whether a forked child goes on with a new key. If not, parent and
             child repeat each other, which only a reproducible source may want.
         key_bytes: how many bytes a key may yield before the next one is taken.
@@ -90,7 +90,7 @@ class Stream:
             )
         target = words.view(np.uint8)
         if self._forks != _Forks.count:
-            self._part_from_parent()
+            self._renew_after_fork()
         if not self._lock.acquire(blocking=False):
             raise PrivacyError(
                 "a stream must be used by one thread at a time, but a second one asked for "
@@ -118,14 +118,15 @@ class Stream:
 
     def _take_key(self) -> None:
         key = self._key_of(self._n)
-        # The counter starts at zero: no two stretches share a key, so none share a counter.
+        # The counter may start at zero again: no two encryptors share a key.
         self._encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
         self._n += 1
         self._left = self._key_bytes
 
-    def _part_from_parent(self) -> None:
+    def _renew_after_fork(self) -> None:
         self._forks = _Forks.count
-        self._lock = threading.Lock()  # the inherited one may be held by a thread left behind
+        # The inherited lock may be held by a thread that does not exist in the child.
+        self._lock = threading.Lock()
         if self._rekeys:
             self._take_key()
 
@@ -154,7 +155,7 @@ class SecureSource:
     is_secure: Final = True
 
     def stream(self, *labels: int) -> Stream:
-        """Return a stream no one has seen before and no one will see again."""
+        """Return a stream with a fresh key."""
         del labels  # equal labels must not mean equal noise
         return Stream(lambda _: os.urandom(32), is_rekeyed_by_fork=True)
 

@@ -90,7 +90,7 @@ def gaussian_ladder(
 def laplace_ladder(scale: Fraction, bits: int, *, is_half: bool = False, guard: int = 64) -> Ladder:
     """Return the ladder of |X| for P[X = x] proportional to exp(-|x| / scale).
 
-    The arguments are those of `gaussian_ladder`, with the scale in place of sigma2.
+    The arguments are those of `gaussian_ladder`, with the scale instead of sigma2.
     """
 
     def constants() -> tuple[arb, arb, arb, arb]:
@@ -103,7 +103,7 @@ def laplace_ladder(scale: Fraction, bits: int, *, is_half: bool = False, guard: 
 
 
 def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
-    """Return integers around 2^bits exp(-exponent), at most 2 apart."""
+    """Return integers below and above 2^bits exp(-exponent), 2 apart."""
 
     def constants() -> tuple[arb]:
         return ((-arb(fmpq(exponent.numerator, exponent.denominator))).exp(),)
@@ -119,7 +119,7 @@ def _climb(
 
     Args:
         constants: gives p_0, p_1, s_1 and r as balls at the current precision.
-        n_rungs: how many rungs surely suffice for a tail below 2^-bits.
+        n_rungs: a number of rungs that certainly suffices for a tail below 2^-bits.
         bits: as in `gaussian_ladder`.
         guard: as in `gaussian_ladder`.
     """

@@ -1,7 +1,7 @@
 """OpenDP's discrete Gaussian as a second source of noise.
 
-For those who want the noise of the library the field has vetted, and for checking one sampler
-against the other. It is exact as well, and thousands of times slower. OpenDP keys its own
+For users who prefer a widely reviewed library, and for checking one sampler against the
+other. It is exact as well, and thousands of times slower. OpenDP keys its own
 random bits, so a stream is accepted and ignored, and what it draws can never be reproduced.
 
 Versions before 0.14.2 draw wrong noise (a division went wrong) and are refused.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from inftda.noise.entropy import RandomSource, Stream
 
 FIRST_SOUND_VERSION: Final = (0, 14, 2)
-CHUNK: Final = 1 << 14  # draws a call: enough to hide its cost, little as a Python list
+CHUNK: Final = 1 << 14  # draws per call: enough to amortise its cost, small as a Python list
 
 
 class OpenDPGaussian:
@@ -107,7 +107,7 @@ def check_version() -> str:
 def _measurement(sigma: float) -> Any:
     """Return OpenDP's function from a list of integers to the same with noise."""
     check_version()
-    # Imported here because it takes half a second, which those who do not use it need not wait.
+    # Imported here because it takes half a second, which other users need not wait.
     import opendp.prelude as dp  # noqa: PLC0415
 
     dp.enable_features("contrib")  # OpenDP asks for this consent to use any mechanism

@@ -1,7 +1,7 @@
 """What every sampler of integer noise can do, and the checks they share.
 
-A sampler has its scale fixed when it is made; it is told neither what the noise is for nor
-the counts it will be added to. Samplers hold no random state, so one sampler serves many
+A sampler's scale is fixed when it is made; it knows neither what the noise is for nor the
+counts it will be added to. Samplers hold no random state, so one sampler serves many
 threads as long as each brings its own stream.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from inftda.noise.entropy import RandomSource, Stream
 
 WIDEST: Final = 2**50
-"""Largest scale, and one over the smallest: wider noise could leave the range of int64."""
+"""Largest scale, and the reciprocal of the smallest: wider noise could leave the range of int64."""
 
 
 class Filler(Protocol):
@@ -62,7 +62,7 @@ def check_out(out: NDArray[np.int64]) -> None:
 def exact_positive(name: str, value: Fraction | float | str, *, at_most: int) -> Fraction:
     """Return `value` as a fraction without rounding it.
 
-    A float stands for its exact binary value, a string for the number it spells ("81/4",
+    A float is taken at its exact binary value, a string as the number it spells ("81/4",
     "20.25").
 
     Raises:

@@ -1,6 +1,6 @@
 """Checks that the installed build draws the noise it should, in about a second.
 
-Wrong noise looks like right noise: a published library drew discrete Gaussians with a variance
+Wrong noise looks like correct noise: a published library drew discrete Gaussians with a variance
 up to 3 % off for years. So a million draws of every kind of sampler, made from fresh secure
 bits, are compared with the exact probabilities by a chi-square test. The probabilities are
 computed anew here, by plain summation, and share no code with the samplers.

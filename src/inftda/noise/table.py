@@ -6,8 +6,8 @@ c_k; such a word is settled with further random bits against F at a higher preci
 nothing is left open. Draws are exact for every length of word: it only sets how often the slow
 path is taken. Proof: `docs/proofs/exact-sampling.md`.
 
-No word may serve two draws, and an undecided word must never be replaced by a fresh one: that
-would be another distribution.
+No word may be used for two draws, and an undecided word must never be replaced by a fresh
+one: that would change the distribution.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def map_words_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         cdf: like words, c_0 <= c_1 <= ... <= c_last = 2^b - 1, the largest u there is.
         guide: uint32[2^g], for each value of the g leading bits of u the first k with c_k at
             or above the smallest such u.
-        shift: how far a word goes to the right to leave those g bits.
-        first: where to start.
+        shift: how far to shift a word right so that those g bits remain.
+        first: index to start at.
 
     Returns:
         The index of the first undecided word, or n.
@@ -100,7 +100,7 @@ class Table:
             raise PrivacyError(f"word_bits must be from 2 to 64, got {word_bits} (use 32 or 64)")
         bits = word_bits - 1
         floors = _certain_floors(ladder_of, bits)
-        # Four cells of the guide or more to an entry: few cells then hold a boundary at all.
+        # At least four cells of the guide per entry, so that few cells hold a boundary.
         guide_bits = min(bits, MAX_GUIDE_BITS, max(8, len(floors).bit_length() + 3))
         cells = np.arange(1 << guide_bits, dtype=np.uint64) << np.uint64(bits - guide_bits)
         self._cdf: Words = np.array(floors, dtype=np.uint32 if word_bits <= 32 else np.uint64)
@@ -117,7 +117,7 @@ class Table:
 
     @property
     def word_bytes(self) -> int:
-        """How many random bytes a draw takes (an undecided one takes 8 or so more)."""
+        """Random bytes used per draw (an undecided one takes 8 or so more)."""
         return int(self._cdf.itemsize)
 
     def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
@@ -156,9 +156,9 @@ class Table:
         return -k if sign else k
 
     def _ladder(self, bits: int) -> Ladder:
-        """Return the ladder for words of so many bits, kept for the next undecided word."""
+        """Return the ladder for words of this many bits, cached for the next undecided word."""
         ladder = self._kept.get(bits)
-        if ladder is None:  # two threads may both make it: they make the same
+        if ladder is None:  # two threads may both build it, with the same result
             ladder = self._kept[bits] = self._ladder_of(bits)
         return ladder
 

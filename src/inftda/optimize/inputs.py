@@ -1,4 +1,4 @@
-"""What goes into an optimiser from Python, checked; and what its status codes mean.
+"""Checks of what is passed to an optimiser from Python, and the meaning of its status codes.
 
 Messages state sizes and totals only: elements may be noisy counts nobody needs to see.
 """
@@ -31,7 +31,7 @@ def as_vector(x: ArrayLike) -> Vector:
     if array.dtype.kind == "O" and all(type(value) is int for value in array):
         raise OptimizeError("x must hold integers below 2^63 in size; scale them down")
     if array.dtype.kind not in "iu":
-        raise OptimizeError(f"x must hold integers, got {array.dtype}; round it before")
+        raise OptimizeError(f"x must hold integers, got {array.dtype}; round it first")
     if array.dtype.kind == "u" and int(array.max()) > _INT64_MAX:
         raise OptimizeError("x must hold integers below 2^63 in size; scale them down")
     return np.array(array, dtype=np.int64, order="C")
@@ -43,7 +43,7 @@ def as_total(total: int) -> int:
         amount = operator.index(total)
     except TypeError as error:
         kind = type(total).__name__
-        raise OptimizeError(f"total must be an integer, got a {kind}; round it before") from error
+        raise OptimizeError(f"total must be an integer, got a {kind}; round it first") from error
     if not 0 <= amount <= _INT64_MAX:
         raise OptimizeError(f"total must be in 0..2^63-1, got {amount}; pass a released count")
     return amount
@@ -65,7 +65,7 @@ def draw_seed(source: "RandomSource | None") -> np.uint64:
 
 
 def check_status(status: int, size: int, total: int) -> None:
-    """Raise what a kernel's status stands for."""
+    """Raise the error for a kernel's status."""
     if status == OK:
         return
     messages = {

@@ -33,7 +33,7 @@ class Survivors(NamedTuple):
 
     @classmethod
     def of(cls, room: int) -> "Survivors":
-        """Arrays for as many elements and vectors, taken together."""
+        """Arrays for `room` elements and vectors in total."""
         return cls(np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room + 1, np.int64))
 
     def for_vectors(self, n_vectors: int) -> "Survivors":
@@ -51,7 +51,7 @@ class Optimizer(Protocol):
 
         Args:
             x: int64, the noisy vectors, one after the other; overwritten.
-            offsets: int64[vectors + 1], slices of x. An empty one stands for a single element
+            offsets: int64[vectors + 1], slices of x. An empty one means a single element
                 that no noise was drawn for: it gets the whole sum.
             total: int64[vectors], the sums, positive.
             seed: uint64[vectors], a fresh uniform word each.
@@ -63,7 +63,7 @@ class Optimizer(Protocol):
 
 
 def check_status(status: int) -> None:
-    """Raise if an optimiser gave up.
+    """Raise if an optimiser failed.
 
     Raises:
         OptimizeError: a count is so large that sums could overflow.

@@ -12,10 +12,10 @@ more than m is given the rank of
     first 128 bits of SHA-256(secret, areas, copy, person)
 
 and the m trips that come first are kept. The secret is 128 fresh bits from the secure source
-and is gone after the query. To anyone who does not know it, SHA-256 with a secret in front is
+and is discarded after the query. To anyone who does not know it, SHA-256 with a secret in front is
 a pseudorandom function: its values at different inputs are as good as independent uniform
 numbers, so every set of m trips of a person is equally likely (two trips of a person have
-the same value with odds below 2^-80). Numbering the copies of equal trips, from 0, makes all
+the same value with probability below 2^-80). Numbering the copies of equal trips, from 0, makes all
 inputs different. No value of the hash ever leaves the query, so its extension property does no
 harm. The choice does not depend on the order of rows, nor on the trips of anybody else, so a
 seeded source repeats it, on one machine and on any number of them.
@@ -23,7 +23,7 @@ seeded source repeats it, on one machine and on any number of them.
 Copies of a trip are written out one by one before they are ordered. Of a person with more
 than `MAX_COPIES` trips, each leaf's copies are first scaled down in proportion, to about that
 many in all and at least one. That changes which of this one person's trips are kept, never
-how many, so the guarantee stands.
+how many, so the guarantee holds.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def draw_secret(source: RandomSource) -> str:
 def gathered(placed: str, areas: Sequence[str], unit: PrivacyUnit) -> str:
     """SQL for each person's trips between the same areas: `person`, areas and `n`.
 
-    Gathering what was gathered from parts of the table gives what is gathered from all of it.
+    Applying it to parts of the table and again to the results gives the same as applying it once.
 
     Args:
         placed: SQL for rows with `person`, the columns of `areas`, and `n` trips; rows with a
-            flaw have minus the flaw as first area and nobody as person.
+            flaw have minus the flaw as first area and NULL as person.
         areas: names of the area columns.
         unit: who is protected; if trips are distinct, each counts once.
     """
@@ -87,8 +87,8 @@ def fetch_bounded(
         secret: what the choice depends on besides a person's own trips.
 
     Returns:
-        The columns of `areas` and `n`. Flawed rows are passed through; persons with another
-        number of trips than the unit says exactly are counted as `Flaw.INEXACT`.
+        The columns of `areas` and `n`. Flawed rows are passed through; persons without
+        exactly the unit's number of trips are counted as `Flaw.INEXACT`.
 
     Privacy:
         Each person adds at most `unit.trips` to the sum of all counts, and to different
@@ -104,7 +104,7 @@ def fetch_bounded(
 
 
 def _exact(leaf: str, areas: Sequence[str], trips: int) -> str:
-    """SQL for all trips, and the number of persons with another number of them."""
+    """SQL for all trips, and the number of persons who do not have exactly `trips` of them."""
     inexact = [f"{-Flaw.INEXACT:d}", *("0" for _ in areas[1:])]
     return (
         f"SELECT {leaf}, least(n, {trips:d}) AS n FROM personal WHERE person IS NOT NULL "
@@ -120,9 +120,9 @@ def _chosen(leaf: str, areas: Sequence[str], most: int) -> str:
     limit = max(MAX_COPIES, most)
     scaled = f"CAST((CAST(n AS HUGEINT) * {limit:d} + total - 1) // total AS BIGINT)"
     copies = f"CASE WHEN total <= {limit:d} THEN n ELSE {scaled} END"
-    # The person comes last and all before it are numbers: different trips, different text.
+    # The person comes last, after numbers only, so different trips give different text.
     text = ", ',', ".join(["?", *areas, "copy", "person"])
-    # As 32 hexadecimal digits: these sort like the number, which DuckDB 1 cannot make of them.
+    # As 32 hexadecimal digits, which sort like the number; DuckDB 1 cannot convert them.
     order = f"left(sha256(concat({text})), 32)"
     return (
         "WITH busy AS MATERIALIZED (SELECT person, sum(n) AS total FROM personal "

@@ -4,7 +4,7 @@ A list of Python objects, a pandas column of objects or of numbers with blanks, 
 of SQLite may hold anything. Arrow would look for one type that fits all cells, so that one
 cell could change what the others mean. Here text stays as it is, whole numbers are written
 out (1.0 as well, because pandas turns numbers into floats when one of them is missing), and
-any other cell is the flaw of its own row.
+any other cell is a flaw of its own row only.
 """
 
 from __future__ import annotations
@@ -104,17 +104,17 @@ def _code(cell: object) -> str | Flaw | None:
 
 
 def _count(cell: object) -> str | Flaw | None:
-    """A number that is no Python integer as digits, or what is wrong with it."""
+    """A number that is not a Python integer, as digits, or what is wrong with it."""
     if not isinstance(cell, float | np.floating | Decimal):
         return Flaw.KIND
     number = cell if isinstance(cell, Decimal) else Decimal(float(cell))
     if number.is_nan():
-        return None  # as pandas has it; what is missing is reported as such
+        return None  # pandas' missing value, reported as missing
     if not number.is_finite():
         return Flaw.NOT_FINITE
     if number < 0:
         return Flaw.NEGATIVE
-    if number >= 2**63:  # before the exponent becomes a million digits
+    if number >= 2**63:  # checked before a large exponent is written out as a million digits
         return Flaw.TOO_LARGE
     return _digits(int(number)) if number == int(number) else Flaw.FRACTIONAL
 

@@ -141,7 +141,7 @@ def count_value(column: Column, label: str) -> tuple[str, str]:
 def _count_from_text(text: str, *, is_exact: bool) -> tuple[str, str]:
     """SQL for a count written as text.
 
-    DuckDB's cast alone is too kind: it rounds 12.5, and reads 0x1F and 1_000.
+    DuckDB's cast alone is too lenient: it rounds 12.5, and reads 0x1F and 1_000.
 
     Args:
         text: SQL for the text.

@@ -31,13 +31,13 @@ ENCODINGS: Final = {
     "latin-1": ("latin-1", "latin-1"),
 }
 MAX_HEADER: Final = 1 << 20
-#: How Parquet begins; what comes behind the four letters stands in no header.
+#: How Parquet begins; the byte after the four letters never occurs in a CSV header.
 _PARQUET: Final = re.compile(r"PAR1[\x00-\x08\x0e-\x1f]")
 
 
 @dataclass(frozen=True, slots=True)
 class CsvFile:
-    """A CSV file that needs more said than its path.
+    """A CSV file whose delimiter or encoding must be given.
 
     Attributes:
         path: file, folder or glob; `.gz` is unpacked on the way.
@@ -103,7 +103,7 @@ def _first_line(path: Path, label: str, encoding: str) -> str:
 
 
 def refuse_parquet(start: str, label: str) -> None:
-    """Complain about a Parquet file that is called like text.
+    """Refuse a Parquet file whose name says CSV.
 
     Args:
         start: the first few characters of the file.
@@ -138,9 +138,9 @@ DAMAGED: Final = "it is damaged or cut off, or may not be read; check the file a
 
 
 def wrong_encoding(label: str, encoding: str) -> str:
-    """The message for a file that is not written in the encoding that was said."""
+    """The message for a file that is not in the encoding given."""
     return (
-        f"{label} is not {encoding} text; say which encoding it has ({', '.join(ENCODINGS)}) by "
+        f"{label} is not {encoding} text; give its encoding ({', '.join(ENCODINGS)}) with "
         "--encoding, or CsvFile in Python, or convert it to UTF-8"
     )
 
@@ -156,5 +156,5 @@ def explain(message: str, label: str, encoding: str) -> str:
     if "unterminated quote" in message:
         return f"{where} opens a quote that is never closed; close it"
     if "Expected Number of Columns" in message:
-        return f"{where} has another number of cells than the header; correct that line"
+        return f"{where} has a different number of cells from the header; correct that line"
     return f"{where} is not valid CSV; correct that line"

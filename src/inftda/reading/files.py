@@ -53,7 +53,7 @@ def _open_csv(files: Sequence[Path], options: CsvFile) -> Input:
     for file, header in zip(files, headers, strict=True):
         if header != headers[0]:
             raise IngestError(
-                f"{file.name!r} has another header than {files[0].name!r}; files that are read "
+                f"{file.name!r} has a different header from {files[0].name!r}; files that are read "
                 "as one table need the same columns in the same order"
             )
     relation = csv_file.relation(
@@ -178,17 +178,17 @@ def _folder_names(file: Path) -> list[str]:
 
 
 def _find_files(path: str | Path) -> list[Path]:
-    """The files a path, folder or glob stands for: all of one kind, in order.
+    """The files of a path, folder or glob: all of one kind, sorted.
 
     Raises:
         IngestError: there is none, or they are of an unknown kind or of two kinds.
     """
-    place = Path(path)
-    if place.is_file():
-        files = [place]
-    elif place.is_dir():
-        files = [file for file in sorted(place.rglob("*")) if _is_data(file, place)]
-    elif place.exists():
+    root = Path(path)
+    if root.is_file():
+        files = [root]
+    elif root.is_dir():
+        files = [file for file in sorted(root.rglob("*")) if _is_data(file, root)]
+    elif root.exists():
         raise IngestError(
             f"{str(path)!r} is a pipe or a device, and a table is read more than once; write it to "
             "a file first"
@@ -197,7 +197,7 @@ def _find_files(path: str | Path) -> list[Path]:
         files = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute patterns
         files = [file for file in files if file.is_file()]
     if not files:
-        what = "no CSV or Parquet file in the folder" if place.is_dir() else "no file"
+        what = "no CSV or Parquet file in the folder" if root.is_dir() else "no file"
         raise IngestError(f"there is {what} {str(path)!r}; check the path")
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:

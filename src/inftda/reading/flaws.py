@@ -1,4 +1,4 @@
-"""What can be wrong with a row, and how it is said.
+"""What can be wrong with a row, and the messages for it.
 
 A row that cannot be counted does not stop the reading: it is marked with a flaw, so that one
 pass over the rows finds how many there are of each kind. A flaw depends on its row alone.
@@ -27,7 +27,7 @@ class Flaw(IntEnum):
     TOO_LARGE = 9
     NOBODY = 10
     UNPLACEABLE = 11
-    #: Of persons, not of rows: another number of trips than the unit says exactly.
+    #: Of persons, not of rows: not exactly the number of trips that the unit states.
     INEXACT = 12
 
 
@@ -63,7 +63,7 @@ class Complaint:
     count_name: str | None
 
     def check(self, n_rows: Mapping[int, int]) -> None:
-        """Report the first kind of flaw, unless that is rows that cannot be placed.
+        """Report the first kind of flaw, unless it is rows that cannot be placed.
 
         Args:
             n_rows: how many rows have each flaw.
@@ -103,7 +103,7 @@ class Complaint:
         if flaw is Flaw.LINE:
             found = found.replace("row", "line", 1)
             return (
-                f"{found} {have} another number of cells than the header, or an open quote; "
+                f"{found} {have} a different number of cells from the header, or an open quote; "
                 "correct the file"
             )
         if flaw is Flaw.KIND:
@@ -130,11 +130,12 @@ class Complaint:
     def _inexact(self) -> str:
         unit = self.spec.unit
         if unit is None:  # bounding needs one
-            return f"persons of {self.label} have another number of trips than the unit says"
+            return f"persons of {self.label} do not have the number of trips that the unit says"
         trips = "different trips" if unit.distinct else "trips"
         return (
             f"the unit says exactly {unit.trips} {trips} a person, but {self.label} has persons "
-            "with another number; correct the table, or choose a unit with at most that many trips"
+            "with a different number; correct the table, or choose a unit with at most that many "
+            "trips"
         )
 
 

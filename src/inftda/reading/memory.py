@@ -29,7 +29,7 @@ def open_table(table: Any, workspace: Workspace) -> Input:
     """A table in memory, or an Arrow stream.
 
     Raises:
-        IngestError: it is no table.
+        IngestError: it is not a table.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -111,7 +111,7 @@ def _unfit(use: Use, label: str) -> str:
 
 
 def _is_foreign(kind: pa.DataType) -> bool:
-    """Whether it is a type of some library that stands for something else than what it holds."""
+    """Whether it is an extension type, whose storage may not be its meaning."""
     is_extension = isinstance(kind, pa.BaseExtensionType)
     return is_extension and kind.extension_name not in _KNOWN_EXTENSIONS
 
@@ -131,7 +131,7 @@ def column_cells(column: Any, use: Use) -> Cells:
         use: what it is for.
 
     Raises:
-        TypeError: it is no column.
+        TypeError: it is not a column.
         ValueError: it cannot be converted.
         ArrowException: likewise.
     """

@@ -27,7 +27,7 @@ class Roles:
 
     Attributes:
         areas: one for each axis.
-        count: what says how many trips a row stands for; None if every row is one trip.
+        count: the number of trips in a row; None if every row is one trip.
         person: what identifies persons, if anything.
     """
 
@@ -55,7 +55,7 @@ def choose_roles(table: Input, spec: TableSpec) -> Roles:
     """Find the columns that the specification names.
 
     Raises:
-        IngestError: a column is missing, stands twice or is given two roles, or nothing was
+        IngestError: a column is missing, occurs twice or is given two roles, or nothing was
             said of counts and a column that is not used looks like them.
     """
     _check_header(table, spec)
@@ -102,7 +102,7 @@ def _check_header(table: Input, spec: TableSpec) -> None:
 
 
 def _count_column(table: Input, spec: TableSpec) -> str | None:
-    """The column that says how many trips a row stands for, or None if every row is one trip."""
+    """The column with the number of trips in a row, or None if every row is one trip."""
     if spec.count != AUTO:
         return spec.count
     unused = [name for name in table.names if name not in (*spec.names, spec.person)]

@@ -76,7 +76,7 @@ class Rows:
         has_person: whether they have a column `person`.
         is_trips: whether every row of the input is one trip.
         is_dropping: whether rows that cannot be placed are left out.
-        is_grouped: whether each combination of codes stands once only.
+        is_grouped: whether each combination of codes occurs only once.
     """
 
     axes: tuple[Axis, ...]
@@ -117,12 +117,12 @@ class Rows:
         return rows._grouped(table, workspace, is_flawless=flaw == "0")
 
     def _grouped(self, table: Input, workspace: Workspace, *, is_flawless: bool) -> Rows:
-        """The rows grouped by codes as they are written, where that pays or must be."""
+        """The rows grouped by codes as they are written, if that is faster or they are a stream."""
         if table.is_repeatable and not (self.is_trips and not self.has_person):
             return self
         keys = [axis.code for axis in self.axes] + (["person"] if self.has_person else [])
         n = "count(*)" if self.is_trips else "sum(n)"
-        # Where nothing can be wrong with a row, there is one key less.
+        # If no row can have a flaw, it need not be a key.
         flaw = "0 AS flaw" if is_flawless else "flaw"
         sql = f"SELECT {', '.join(keys)}, {flaw}, {n} AS n, count(*) AS r FROM ({self.sql}) "
         sql += f"GROUP BY {', '.join(keys)}" + ("" if is_flawless else ", flaw")
@@ -145,8 +145,8 @@ class Rows:
     def placed(self) -> str:
         """SQL for rows with area numbers, `person` if there is one, and `n`.
 
-        A row with a flaw has minus the flaw as first area, 0 as the others, nobody as person
-        and the number of input rows it stands for as `n`.
+        A row with a flaw has minus the flaw as first area, 0 as the others, NULL as person
+        and its number of input rows as `n`.
         """
         numbers = [
             axis.number if axis.fallback is None else f"coalesce({axis.number}, {axis.fallback:d})"
@@ -173,7 +173,7 @@ class Rows:
         leaf = ", ".join(self.numbers)
         has_outside = any(axis.fallback is not None for axis in self.axes)
         if self.is_grouped and not has_outside:
-            # Different codes are different areas: nothing is left to be merged.
+            # Different codes are different areas: there is nothing to merge.
             return f"SELECT {leaf}, CAST(n AS BIGINT) AS n FROM ({self.placed()})"
         return merged(self.placed(), self.numbers)
 
@@ -217,7 +217,7 @@ class Rows:
 
 
 def merged(rows: str, areas: Sequence[str]) -> str:
-    """SQL for the counts per leaf; what is beyond the largest total is just beyond it.
+    """SQL for the counts per leaf, capped just above the largest total.
 
     Args:
         rows: SQL for rows with the columns of `areas`, and `n` trips.

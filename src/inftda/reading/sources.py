@@ -1,8 +1,8 @@
 """Where rows come from: files, tables in memory, SQL; each becomes one relation in DuckDB.
 
-Columns are found by the names as they are written, upper and lower case apart, and addressed
+Columns are found by their exact names, case-sensitively, and addressed
 by position: DuckDB itself would take `Origin` for `origin` and rename the second of two
-columns with one name. Nothing but the columns in use is ever looked at.
+columns with one name. Only the columns in use are ever read.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def attempt(action: Callable[[], T], explain: Callable[[Exception], str]) -> T:
     try:
         return action()
     except (duckdb.Error, RuntimeError, UnicodeDecodeError) as problem:
-        failure = problem  # the last two for names of columns that are no text
+        failure = problem  # the last two for column names that are not valid text
     raise IngestError(explain(failure))
 
 

@@ -20,7 +20,7 @@ class TableSpec:
     Attributes:
         axes: the column of each axis and the hierarchy its codes come from. Codes are compared
             as text; whole numbers are written out, so codes with leading zeros must be text.
-        count: the column that says how many trips a row stands for; None if every row is one
+        count: the column with the number of trips in a row; None if every row is one
             trip; "auto" takes the column `count` if there is one, and refuses a table with
             another column that looks like counts.
         person: the column that identifies persons; with it, contributions are bounded to what
@@ -103,6 +103,6 @@ def may_be_empty(unit: PrivacyUnit | None) -> bool:
 
     Privacy:
         Unless the total is public, an empty table has neighbours that are not empty, and an
-        error would tell them apart.
+        error would distinguish them.
     """
     return unit is not None and not unit.root_is_public

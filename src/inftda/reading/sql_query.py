@@ -4,7 +4,7 @@ The session is read-only. PostgreSQL's columns have types; SQLite's have none, s
 converted one by one. A password must never leave: it is hidden in the printed form of a
 query, addresses that could make a driver quote a piece of it are refused before the driver
 sees them, and what drivers say is passed on only where it cannot contain data, with the
-secrets blotted out. Driver errors are never chained, because a chain is printed.
+secrets masked. Driver errors are never chained, because a chain is printed.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _open_sqlite(source: SqlQuery, workspace: Workspace) -> Input:
     if failure is not None:
         raise IngestError(f"cannot open {source.public_address}: {_first_line(failure)}")
     connection.set_authorizer(_only_reading)
-    # Text that is not UTF-8 becomes the flaw of its row; sqlite3 itself would quote it.
+    # Text that is not UTF-8 becomes a flaw of its row; sqlite3's own error would quote it.
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     cause: str | None = None
     _, failure = _attempt(lambda: connection.execute(f"EXPLAIN {query}").close())
@@ -146,7 +146,7 @@ def _open_sqlite(source: SqlQuery, workspace: Workspace) -> Input:
 
 
 def _only_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    """SQLite asks for every step of a statement whether it is allowed."""
+    """SQLite's authorizer, called for every step of a statement."""
     del first
     is_safe = action in _READING and not (second or "").lower().startswith("load_extension")
     return sqlite3.SQLITE_OK if is_safe else sqlite3.SQLITE_DENY
@@ -191,7 +191,7 @@ def _open_postgresql(source: SqlQuery, workspace: Workspace) -> Input:
 
 
 def _is_numeric(field: pa.Field) -> bool:
-    """Whether text stands for PostgreSQL's exact decimals, which Arrow has no type for."""
+    """Whether text holds PostgreSQL's exact decimals, which Arrow has no type for."""
     metadata = field.metadata or {}
     declared = metadata.get(b"ADBC:postgresql:typname") or getattr(field.type, "type_name", None)
     return declared in {b"numeric", "numeric"}
@@ -264,7 +264,7 @@ def _stream(
     connection, failure = _attempt(connect)
     if failure is not None:
         raise IngestError(
-            f"cannot open {source.public_address}: {_blot(_first_line(failure), secrets)}; "
+            f"cannot open {source.public_address}: {_mask(_first_line(failure), secrets)}; "
             "check address, user and password, and that the server runs"
         )
     resources = ExitStack()
@@ -275,7 +275,7 @@ def _stream(
     reader, failure = _attempt(lambda: _execute(cursor, setup, query))
     if failure is not None:
         raise IngestError(
-            f"{source.public_address} refuses the query: {_blot(_cause(failure), secrets)}"
+            f"{source.public_address} refuses the query: {_mask(_cause(failure), secrets)}"
         )
     return reader
 
@@ -290,7 +290,7 @@ def _execute(cursor: Any, setup: Iterable[str], query: str) -> pa.RecordBatchRea
 def _attempt(action: Callable[[], Any]) -> tuple[Any, Exception | None]:
     try:
         return action(), None
-    except Exception as failure:  # noqa: BLE001 - drivers raise many kinds; none may pass unblotted
+    except Exception as failure:  # noqa: BLE001 - drivers raise many kinds; none may pass unmasked
         return None, failure
 
 
@@ -310,7 +310,7 @@ def _first_line(failure: Exception) -> str:
     return lines[0] if lines else type(failure).__name__
 
 
-def _blot(text: str, secrets: tuple[str, ...]) -> str:
+def _mask(text: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         text = text.replace(secret, "***")
     return text

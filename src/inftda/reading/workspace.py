@@ -1,4 +1,4 @@
-"""The workspace: one DuckDB in memory that spills to a private directory and then is gone.
+"""The workspace: an in-memory DuckDB that spills to a private directory, removed at the end.
 
 What DuckDB spills is confidential, so the directory is readable by its owner only (0700) and
 removed on the way out. DuckDB's own messages quote rows of the input, so none is ever passed
@@ -32,7 +32,7 @@ SPILL_PREFIX: Final = "inftda-spill-"
 
 
 class Workspace:
-    """A DuckDB connection with a private place to spill to; use it in a `with` statement.
+    """A DuckDB connection with a private directory to spill to; use it in a `with` statement.
 
     Args:
         memory_limit: what DuckDB may hold in memory before it spills, for example "4GB";
@@ -85,7 +85,7 @@ class Workspace:
     def _connect(self, directory: str) -> duckdb.DuckDBPyConnection:
         config: dict[str, Any] = {
             "temp_directory": directory,
-            "preserve_insertion_order": "false",  # order means nothing here and costs memory
+            "preserve_insertion_order": "false",  # order is irrelevant here and costs memory
             "autoinstall_known_extensions": "false",  # nothing is downloaded at run time
             "autoload_known_extensions": "false",
             "python_enable_replacements": "false",  # a name in SQL is never a Python variable
@@ -135,7 +135,7 @@ class Workspace:
         return self._wait_for(query.to_arrow_table)
 
     def _wait_for(self, action: Callable[[], T]) -> T:
-        """Do something long in a thread of its own, so that Ctrl-C is heard meanwhile."""
+        """Do something long in a thread of its own, so that Ctrl-C works meanwhile."""
         with ThreadPoolExecutor(max_workers=1) as worker:
             result = worker.submit(action)
             try:

@@ -22,10 +22,10 @@ from inftda.publication.release import Release
 from inftda.report.markup import Html, join, table, tag, text
 from inftda.tree import TreeLevel
 
-#: Odds that some guaranteed error, at any level, does not hold.
+#: Probability that some guaranteed error, at any level, does not hold.
 BETA = 0.05
-#: Sizes that often vanish and sizes that do not are stated as one if they are no more apart:
-#: by this factor, or by so much.
+#: The sizes up to which numbers often vanish and from which they rarely do are stated as one
+#: if they differ by no more than this factor, or by no more than this number.
 WIDE_GAP, SMALL_GAP = 1.25, 5
 _ZOOM = (
     "The further you zoom out, the better the numbers: the noise is about the same at every "
@@ -37,7 +37,7 @@ _UNKNOWN = (
 )
 _ACROSS = (
     " In the explorer one can also look at sums across these levels, such as all trips from one "
-    "place. Their errors are harder to tell from a simulation; they are stated twice as large "
+    "area. Their errors are harder to estimate by simulation; they are stated twice as large "
     "as simulated, and marked as a rough guess."
 )
 
@@ -101,7 +101,7 @@ def guaranteed(release: Release) -> dict[int, int]:
 def within_guarantee(release: Release, errors: TypicalErrors) -> TypicalErrors:
     """Typical errors, none larger than what is guaranteed at its level.
 
-    A simulation of a few numbers may by chance come out worse than what hardly ever happens.
+    A simulation of a few numbers may by chance exceed the guaranteed bound.
     """
     bounds = guaranteed(release)
     most = {level.depths: bounds.get(level.index) for level in release.tree.levels}
@@ -252,7 +252,7 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
             " errors are an estimate: the published table was taken for the truth and released "
             f"again {errors.runs} times with the same noise. This uses only what is published, so "
             "it costs no privacy. In the classes below, 95 % of the published numbers of that "
-            "size err by no more, counting those that stand where the truth is zero.",
+            "size err by no more, including those whose true number is zero.",
         ),
         tag("p", *_zeros(rows, cell)),
         tag(
@@ -274,10 +274,10 @@ def _cell_word(*, is_od: bool) -> str:
 
 
 def _zeros(rows: Sequence[LevelRow], cell: str) -> list[object]:
-    """What may be behind a pair that is not published, and behind a small one that is."""
+    """What an unpublished pair and a small published one may mean."""
     general = (
         f" need care. A {cell} that is missing from the table is not known to be empty, and some "
-        "small published numbers stand where the truth is zero."
+        "small published numbers are zero in truth."
     )
     words: list[object] = [tag("strong", "Zeros"), general]
     finest = rows[-1].typical if rows else None
@@ -287,7 +287,7 @@ def _zeros(rows: Sequence[LevelRow], cell: str) -> list[object]:
 
 
 def _vanishing(often: int, rarely: int | None) -> str:
-    """Sizes that often vanish, and whether it is known where they end."""
+    """The size up to which numbers often vanish, and whether it is known exactly."""
     words = (
         f" At the finest level, true numbers up to about {often:,} often vanish (at least "
         f"one in {1 / OFTEN_LOST:.0f})"
@@ -323,7 +323,7 @@ def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
         tag(
             "p",
             "“Of its size”: the 95 % error relative to the smallest number of the class. “False "
-            f"{cell}s”: share of published numbers that stand where the truth is zero. “Lost if "
+            f"{cell}s”: share of published numbers whose true number is zero. “Lost if "
             "true”: share of true numbers of this size that are published as zero, stated "
             "rather too high.",
             class_="note more",

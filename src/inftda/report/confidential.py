@@ -65,7 +65,7 @@ def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to sh
         measures: one mapping for each level, figure names to figures; None is not shown.
         out: the HTML file to write, readable by its owner only.
         title: heading of the page.
-        files: names, places and outlines of areas.
+        files: names, locations and outlines of areas.
 
     Returns:
         The file.

@@ -1,4 +1,4 @@
-"""What the explorer of a page holds: areas, flows, typical errors, places.
+"""What the explorer of a page holds: areas, flows, typical errors, locations.
 
 A table with two axes is embedded whole and summed up in the browser. If that would make the
 page too heavy, the finest level is left out (the page says so) until it fits. Tables with one
@@ -26,7 +26,7 @@ from inftda.report.packing import Pack, varints, zigzag
 from inftda.report.shapes import Shapes
 from inftda.tree import Axis, Tree
 
-#: Letters of packed data a page may have; with all else it stays below 15 MB.
+#: Characters of packed data in a page, at most; with all else it stays below 15 MB.
 MAX_LETTERS = 13_000_000
 #: Cells of a table with one axis or more than two: all up to here, else the largest of a level.
 MAX_PLAIN_CELLS, LARGEST_CELLS = 60_000, 2_000
@@ -66,7 +66,7 @@ class Contents:
     """Packed data of a page.
 
     Attributes:
-        packed: as it stands in the page.
+        packed: as it is in the page.
         depths: the finest level on each axis that the page holds.
     """
 
@@ -160,7 +160,7 @@ def _header(
         "shared": is_shared,
         "words": _words(table.tree),
         "axes": [
-            # Both ends of a trip usually share their areas; they stand in the page once.
+            # Both ends of a trip usually have the same areas; they are in the page once.
             {
                 **_titles(table.tree, axis),
                 "levels": None
@@ -234,7 +234,7 @@ def _key(level: LevelErrors) -> str:
 
 
 def _add_places(pack: Pack, tree: Tree, labels: Labels, depths: tuple[int, ...]) -> None:
-    """Places of the finest areas the page holds: the mean of what lies in them."""
+    """Locations of the finest areas the page holds: the mean over the areas in them."""
     pack.header["places"] = [None, None]
     for number, (lon, lat) in labels.places.items():
         hierarchy = tree.axes[number].hierarchy

@@ -1,7 +1,7 @@
-"""Names and places of areas, from files the custodian gives: for people, never for sums.
+"""Names and locations of areas, from files the custodian gives: for people, never for sums.
 
 Everything here is public. A names file has the columns level, code, name; a centroids file
-has one column called like a level, lon, lat, and may have name.
+has one column named after a level, lon, lat, and may have name.
 """
 
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ _LON, _LAT = ("lon", "longitude", "lng", "long"), ("lat", "latitude")
 
 @dataclass
 class Labels:
-    """What is known of the areas of a tree beside their codes.
+    """Names and locations of the areas of a tree.
 
     Attributes:
         names: (axis, level) to a name for each area, None where there is none.
-        places: axis to longitudes and latitudes of its finest areas, not-a-number where
+        places: axis to longitudes and latitudes of its finest areas, NaN where
             there is none.
     """
 
@@ -60,7 +60,7 @@ class Labels:
         """Read a centroids file; its names are taken where the names file has none.
 
         Raises:
-            InftdaError: a column is missing, a coordinate is no number of degrees, or none
+            InftdaError: a column is missing, a coordinate is not in degrees, or none
                 of its areas is in the release.
         """
         table = read_strings(path, what="centroids file", error=InftdaError)
@@ -72,14 +72,14 @@ class Labels:
             if name not in table.column_names:
                 continue
             codes = table.column(name)
-            found += self._place(tree, axis, level, codes, (lon, lat))
+            found += self._locate(tree, axis, level, codes, (lon, lat))
             if "name" in table.column_names:
                 self._name(tree, axis, level, codes, table.column("name"))
         if not found:
             levels = ", ".join(dict.fromkeys(name for _, _, name in _levels(tree)))
             raise InftdaError(
                 f"no area of {path.name!r} (the centroids file) is in this release; it must have "
-                f"a column called like one of the levels ({levels}) with their codes"
+                f"a column named after one of the levels ({levels}) with their codes"
             )
 
     def _name(
@@ -96,8 +96,8 @@ class Labels:
             self.names[axis, level] = known
         return int((area >= 0).sum())
 
-    def _place(self, tree: Tree, axis: int, level: int, codes: pa.ChunkedArray, at: Places) -> int:
-        """Put areas on the map; a coarse area's place is that of all finest areas in it."""
+    def _locate(self, tree: Tree, axis: int, level: int, codes: pa.ChunkedArray, at: Places) -> int:
+        """Put areas on the map; a coarse area's location is that of all finest areas in it."""
         hierarchy = tree.axes[axis].hierarchy
         area = _find(hierarchy, level, codes)
         self.place_areas(hierarchy, axis, level, area, at)

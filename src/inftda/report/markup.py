@@ -60,9 +60,9 @@ def table(
 ) -> Html:
     """A table of figures whose first `texts` columns are words."""
 
-    def cell(kind: str, place: int, content: object) -> Html:
+    def cell(kind: str, column: int, content: object) -> Html:
         scope = "col" if kind == "th" else None
-        return tag(kind, content, class_="text" if place < texts else None, scope=scope)
+        return tag(kind, content, class_="text" if column < texts else None, scope=scope)
 
     header = tag("tr", *(cell("th", i, name) for i, name in enumerate(head)))
     body = [tag("tr", *(cell("td", i, value) for i, value in enumerate(row))) for row in rows]

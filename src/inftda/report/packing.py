@@ -28,11 +28,11 @@ def varints(numbers: NDArray[np.int64]) -> bytes:
         rest >>= np.uint64(7)
     first = np.cumsum(n_bytes) - n_bytes
     out = np.zeros(int(n_bytes.sum()), np.uint8)
-    for place in range(int(n_bytes.max(initial=0))):
-        here = n_bytes > place
-        low = (left[here] >> np.uint64(7 * place)) & np.uint64(127)
-        more = np.where(n_bytes[here] > place + 1, 128, 0).astype(np.uint64)
-        out[first[here] + place] = (low | more).astype(np.uint8)
+    for byte in range(int(n_bytes.max(initial=0))):
+        here = n_bytes > byte
+        low = (left[here] >> np.uint64(7 * byte)) & np.uint64(127)
+        more = np.where(n_bytes[here] > byte + 1, 128, 0).astype(np.uint64)
+        out[first[here] + byte] = (low | more).astype(np.uint8)
     return out.tobytes()
 
 
@@ -83,13 +83,13 @@ class Pack:
             self.add("truth", varints(truth[order]))
 
     def text(self) -> str:
-        """Everything, ready to stand in a page."""
-        places, start = {}, 0
+        """Everything, encoded for the page."""
+        spans, first = {}, 0
         for name, content in self._sections.items():
-            places[name] = [start, len(content)]
-            start += len(content)
+            spans[name] = [first, len(content)]
+            first += len(content)
         header = json.dumps(
-            {**self.header, "sections": places}, ensure_ascii=False, separators=(",", ":")
+            {**self.header, "sections": spans}, ensure_ascii=False, separators=(",", ":")
         ).encode()
         plain = b"".join([len(header).to_bytes(4, "little"), header, *self._sections.values()])
         # No time stamp: the same release gives the same page.

@@ -33,7 +33,7 @@ class Files:
 
     Attributes:
         names: names of areas (columns level, code, name).
-        centroids: places of areas (a column called like a level, lon, lat, perhaps name).
+        centroids: locations of areas (a column named after a level, lon, lat, perhaps name).
         geojson: outlines of areas, in degrees.
     """
 
@@ -42,7 +42,7 @@ class Files:
     geojson: Path | None = None
 
     def read(self, release: Release) -> tuple[Labels, Shapes | None]:
-        """Names and places, and outlines.
+        """Names and locations, and outlines.
 
         Raises:
             InftdaError: a file cannot be read or does not fit the release.
@@ -75,7 +75,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
         release: the release.
         out: the HTML file to write, not in a release.
         title: heading of the page.
-        files: names, places and outlines of areas.
+        files: names, locations and outlines of areas.
         runs: simulations for typical errors, at most.
         seconds: time for them.
         force: replace a file that is there.
@@ -189,7 +189,7 @@ def footer() -> Html:
 
 
 def check_file(out: Path) -> None:
-    """Complain about a file to write, which is replaced if it is there.
+    """Refuse a file that cannot or must not be written; an existing one is replaced.
 
     Raises:
         InftdaError: it cannot or must not be written.
@@ -207,7 +207,7 @@ def write_file(out: Path, page: str, *, mode: int | None = None) -> Path:
 def _typical(
     release: Release, runs: int, seconds: float, progress: "Progress | None"
 ) -> TypicalErrors | None:
-    """Typical errors, or None for releases that cannot stand for a truth."""
+    """Typical errors, or None for releases that cannot be used as the truth of a simulation."""
     try:
         errors = typical_errors(release, runs=runs, seconds=seconds, progress=progress)
     except ReleaseError:

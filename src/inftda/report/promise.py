@@ -52,7 +52,7 @@ def promise_section(release: Release) -> Html:
 
 
 def guess_bound(epsilon: float | None, delta: float | None, rho: Fraction | None) -> float:
-    """Odds of telling two neighbouring tables apart, against 1/2 by tossing a coin; rounded up.
+    """Probability of guessing which of two neighbouring tables it was, rounded up; 1/2 is chance.
 
     From (epsilon, delta): (e^epsilon + delta) / (1 + e^epsilon). From rho (zCDP): divergence is
     at most rho, so total variation is at most sqrt(rho / 2) (Pinsker) and at most
@@ -126,7 +126,7 @@ def _figures(release: Release, plan: ReleasePlan) -> Html:
     if plan.epsilon is not None and plan.delta is not None:
         figures += [
             ("Epsilon (ε)", f"{plan.epsilon:g}", "smaller is more private"),
-            ("Delta (δ)", scientific(plan.delta), "odds that the bound on ε fails"),
+            ("Delta (δ)", scientific(plan.delta), "probability that the bound on ε fails"),
         ]
     if plan.rho is not None:
         figures.append(("Rho (ρ)", f"{float(plan.rho):.4g}", "the same as zero-concentrated DP"))

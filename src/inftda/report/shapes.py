@@ -55,7 +55,7 @@ class Shapes:
 
 
 def read_shapes(tree: Tree, path: Path, labels: Labels) -> Shapes:
-    """Read a GeoJSON file; areas without a place get the middle of their outline.
+    """Read a GeoJSON file; areas without a location get the centre of their outline.
 
     Raises:
         InftdaError: it is not GeoJSON in degrees, or none of its areas is in the release.
@@ -71,7 +71,7 @@ def read_shapes(tree: Tree, path: Path, labels: Labels) -> Shapes:
             "points with --centroids"
         )
     _check_degrees(path, rings)
-    _place(tree, labels, axis, level, rings)
+    _locate(tree, labels, axis, level, rings)
     return _on_grid(axis, level, rings)
 
 
@@ -142,10 +142,10 @@ def _check_degrees(path: Path, rings: list[tuple[int, Ring]]) -> None:
         )
 
 
-def _place(
+def _locate(
     tree: Tree, labels: Labels, axis: int, level: int, rings: list[tuple[int, Ring]]
 ) -> None:
-    """The middle of an area is that of its largest ring."""
+    """The centre of an area is that of its largest ring."""
     middles: dict[int, tuple[float, float, float]] = {}
     for area, ring in rings:
         size, lon, lat = _middle(ring)

@@ -335,7 +335,7 @@ def test_what_cannot_be_had_is_told(options, message, towns, tmp_path):
 
 
 def test_sections_have_no_further_axes(sections, tmp_path):
-    with pytest.raises(IngestError, match="no municipality matrix"):
+    with pytest.raises(IngestError, match="not the municipality matrix"):
         import_istat(sections, tmp_path / "out", axes=["sex"])
 
 

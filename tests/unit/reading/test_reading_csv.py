@@ -78,7 +78,7 @@ def test_the_wrong_encoding_is_one_clear_error_near_the_top_and_far_down(read, t
     for n in (0, 100_000):
         text = "origin,destination\n" + "001,002\n" * n + "Forlì,002\n"
         path = write(tmp_path / "a.csv", text, "latin-1")
-        with pytest.raises(IngestError, match=r"'a.csv' is not utf-8 text; say which") as error:
+        with pytest.raises(IngestError, match=r"'a.csv' is not utf-8 text; give its") as error:
             read(path)
         assert error.value.__cause__ is None
 
@@ -128,8 +128,8 @@ def test_cells_that_are_blank_are_missing(read, tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("id777,3", "line 3 of 'a.csv' has another number of cells"),
-        ("001,id777,3,4", "line 3 of 'a.csv' has another number of cells"),
+        ("id777,3", "line 3 of 'a.csv' has a different number of cells"),
+        ("001,id777,3,4", "line 3 of 'a.csv' has a different number of cells"),
         ('"id777,002,3', "line 3 of 'a.csv' opens a quote"),
         ('"001"id777,002,3', "line 3 of 'a.csv'"),
     ],
@@ -205,5 +205,5 @@ def test_files_of_a_folder_need_the_same_header(read, tmp_path):
     write(tmp_path / "b.csv", TEXT)
     assert read(tmp_path) == {key: 2 * n for key, n in EXPECTED.items()}
     write(tmp_path / "c.csv", "destination,origin,count\n001,002,3\n")
-    with pytest.raises(IngestError, match=r"'c.csv' has another header than 'a.csv'"):
+    with pytest.raises(IngestError, match=r"'c.csv' has a different header from 'a.csv'"):
         read(tmp_path)

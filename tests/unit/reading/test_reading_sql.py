@@ -79,7 +79,7 @@ def test_addresses_that_libpq_takes_are_taken(address):
 def test_secrets_are_blotted_out_in_every_form_they_may_be_written_in():
     secrets = sql_query._check_address(f"postgresql://me:{ENCODED}@h/x?sslpassword=Hush%21")
     text = f"a {PASSWORD} b {ENCODED} c Hush! d Hush%21 e"
-    assert sql_query._blot(text, secrets) == "a *** b *** c *** d *** e"
+    assert sql_query._mask(text, secrets) == "a *** b *** c *** d *** e"
 
 
 def test_other_databases_are_refused(read):

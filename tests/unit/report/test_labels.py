@@ -67,7 +67,7 @@ def test_places_of_a_coarse_level_are_those_of_all_in_it(file):
         ("town,lon,lat\n001,east,45\n", "column 'lon' .* got 'east' in row 1"),
         ("town,lon,lat\n001,7,95\n", "column 'lat' .* between -90 and 90, got '95'"),
         ("town,x,lat\n001,7,45\n", "no column 'lon'"),
-        ("city,lon,lat\n001,7,45\n", r"called like one of the levels \(town, region\)"),
+        ("city,lon,lat\n001,7,45\n", r"one of the levels \(town, region\)"),
         ("town,lon,lat\n999,7,45\n", "no area of"),
     ],
 )

@@ -116,7 +116,7 @@ def _choose_vertex(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
 
 @inlined_kernel
 def _key(seed: np.uint64, i: int) -> int:
-    """A pseudo-random place for element i in the order of raising."""
+    """A pseudo-random key: elements are raised in the order of their keys."""
     return int(np.int64(random_word(seed, i) >> np.uint64(2)))
 
 

@@ -1,4 +1,4 @@
-"""The paper's black boxes: general solvers behind cvxpy, for comparison only (section 5).
+"""The paper's black boxes: general solvers through cvxpy, for comparison only (section 5).
 
 `solve_l2` minimises the Euclidean distance over the reals with Clarabel and rounds, taking
 what is too much from small values first. `solve_linf` minimises the Chebyshev distance over

@@ -5,7 +5,7 @@ areas are far too low. It does not need to know which cells are possible.
 
 Privacy:
     (epsilon, delta), see docs/proofs/stability-histogram.md: a person's own cells stay
-    below the threshold but for odds delta, all others are the Laplace mechanism.
+    below the threshold except with probability delta, all others are the Laplace mechanism.
 """
 
 from collections.abc import Iterator, Mapping

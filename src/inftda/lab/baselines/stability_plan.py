@@ -180,12 +180,12 @@ def make_stability_plan(  # noqa: PLR0913 - the same words as every other plan
         )
     if epsilon is None or delta is None:
         raise PrivacyError("the stability histogram needs both epsilon and delta")
-    strength, odds = checked_epsilon(epsilon), checked_delta(delta)
-    scale, threshold = needed(unit, strength, odds)
+    strength, failure = checked_epsilon(epsilon), checked_delta(delta)
+    scale, threshold = needed(unit, strength, failure)
     check_drawable(scale**2)
     leaves = tree.levels[-1]
     level = StabilityLevel(leaves.index, leaves.name, leaves.n_nodes, scale, threshold)
-    return StabilityPlan(unit, strength, odds, (level,))
+    return StabilityPlan(unit, strength, failure, (level,))
 
 
 def needed(unit: PrivacyUnit, epsilon: float, delta: float) -> tuple[Fraction, int]:

@@ -60,7 +60,7 @@ def command(
 
 
 def _check_own(country: "Country", out: Path) -> None:
-    """Complain about files that an earlier demo did not make: they are told by their content."""
+    """Refuse files that an earlier demo did not make: they are recognised by their content."""
     from inftda.publication.folder import check_writable  # noqa: PLC0415 - help must be instant
 
     if out.exists():

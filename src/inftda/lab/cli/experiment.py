@@ -33,7 +33,7 @@ def command(
 
     wanted = Spec.read(spec)
     if published is not None:
-        read_published(published)  # complain before hours of work
+        read_published(published)  # fail before hours of work
     with Meter("cells", shown=not quiet) as progress:
         results = run_experiment(wanted, out, progress=progress)
     figures: list[Path] = []

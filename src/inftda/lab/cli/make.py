@@ -123,15 +123,15 @@ def _read_margins(path: Path, areas: Any) -> tuple[Any, Any]:
     finest = areas.level_name(areas.depth)
     columns = [finest, "residents", "jobs"]
     table = read_strings(path, what="margins table", error=InftdaError, columns=columns)
-    place = pc.index_in(areas.codes(areas.depth), value_set=table.column(finest).combine_chunks())
-    if place.null_count or table.num_rows != len(place):
+    index = pc.index_in(areas.codes(areas.depth), value_set=table.column(finest).combine_chunks())
+    if index.null_count or table.num_rows != len(index):
         raise InftdaError(
-            f"the margins table must have one row for each of the {len(place):,} areas of level "
+            f"the margins table must have one row for each of the {len(index):,} areas of level "
             f"{finest!r}, and no other"
         )
     margins = []
     for name in columns[1:]:
-        column = table.column(name).combine_chunks().take(place)
+        column = table.column(name).combine_chunks().take(index)
         try:
             whole = not pc.any(pc.match_substring(column, ".")).as_py()
             margins.append(np.asarray(column.cast(pa.int64() if whole else pa.float64())))
@@ -141,7 +141,7 @@ def _read_margins(path: Path, areas: Any) -> tuple[Any, Any]:
 
 
 def check_folder(out: Path) -> None:
-    """Complain about a folder that cannot be written to or is a release.
+    """Refuse a folder that cannot be written to or is a release.
 
     Raises:
         InftdaError: give another one.
@@ -159,7 +159,7 @@ def check_folder(out: Path) -> None:
 
 
 def _check_free(out: Path) -> None:
-    """Complain about a folder that has one of the files already."""
+    """Refuse a folder that has one of the files already."""
     check_folder(out)
     for path in (out / FLOWS, out / AREAS):
         if os.path.lexists(path):

@@ -12,7 +12,7 @@ from inftda.database import silence
 from inftda.errors import MissingExtraError
 from inftda.lab.experiments.confidential import make_private, notice_of, write_private
 
-#: Colours of Okabe and Ito, told apart by colour-blind people; each with its own marker.
+#: Okabe and Ito's palette, which colour-blind people can distinguish; each with its own marker.
 STYLES: Final = {
     "inftda": ("InfTDA", "#0072B2", "o"),
     "tda-l2": ("TDA, Euclidean", "#E69F00", "s"),

@@ -1,6 +1,6 @@
 """How the published figures were made, for comparison only. NOT PRIVATE AS STATED.
 
-The code behind the paper divides its budget over twice the number of levels, so its
+The paper's code divides its budget over twice the number of levels, so its
 top-down mechanisms spend half of it; and it ran the stability histogram with an l1
 sensitivity of sqrt(2) instead of 2, which costs 1.41 epsilon, with continuous noise and the
 threshold of the library it calls. These settings live here, where no release can reach them:
@@ -47,7 +47,7 @@ GRID = 1 << 20
 
 
 def check_published(name: str) -> None:
-    """Complain about a mechanism that the paper does not have.
+    """Refuse a mechanism that the paper does not have.
 
     Raises:
         InftdaError: nothing was published for the mechanism.

@@ -1,7 +1,7 @@
 """Runs an experiment cell by cell; what is done is not done again.
 
 A cell is one data set, setting, mechanism and epsilon; its results are one small Parquet file,
-written when all its repetitions are done, so an interrupted experiment goes on where it was.
+written when all its repetitions are done, so an interrupted experiment resumes where it stopped.
 Noise is seeded: results can be repeated, and promise nothing. Those of confidential data sets
 are marked.
 """
@@ -119,7 +119,7 @@ def run_experiment(spec: Spec, folder: Path, *, progress: Progress | None = None
 
 
 def _check_folder(spec: Spec, folder: Path) -> None:
-    """Cells do not say how they were made: those of one folder are all made alike."""
+    """Refuse a folder of another experiment: cells do not record their settings."""
     path = folder / "cells" / "experiment.json"
     ours: dict[str, Any] = {"delta": spec.delta, "runs": spec.runs, "seed": spec.seed}
     theirs = _read_note(path) if path.exists() else ours
@@ -189,8 +189,8 @@ def run_cell(cell: Cell, spec: Spec, truth: Counts) -> pa.Table:
         for level in measure(truth, released):
             for name in MEASURES:
                 value = float(getattr(level, name))
-                place = {"level": level.level, "level_name": level.name}
-                rows.append({**fixed, **place, "measure": name, "value": value})
+                where = {"level": level.level, "level_name": level.name}
+                rows.append({**fixed, **where, "measure": name, "value": value})
         if spent > spec.time_limit:
             break
     results = pa.Table.from_pylist(rows, schema=SCHEMA)

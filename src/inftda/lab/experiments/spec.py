@@ -55,7 +55,7 @@ class Spec:
         datasets: what to release.
         mechanisms: names of mechanisms.
         epsilons: strengths.
-        delta: odds of failure.
+        delta: probability of failure.
         runs: repetitions.
         settings: "ours" (the default guarantee) and "published" (how the paper's figures
             were made, which is not private as stated; see `reproduction`).
@@ -106,7 +106,7 @@ class Spec:
         return spec
 
     def check(self) -> None:
-        """Complain before hours of work.
+        """Check everything before hours of work.
 
         Raises:
             InftdaError: a mechanism or a setting is unknown, or a number is out of range.
@@ -147,7 +147,7 @@ class Spec:
 
 
 def _is_kind(value: Any, kinds: Any) -> bool:
-    """Whether a value is of a kind; True is an int to Python, but no number to people."""
+    """Whether a value is of a kind; True is an int in Python, but not a number here."""
     return isinstance(value, kinds) and not isinstance(value, bool)
 
 

@@ -2,7 +2,7 @@
 
 A nested gravity model with both margins given. People look for a job in their own finest area
 first, then in ever larger surroundings, up to the whole country; in each they take one of the
-free jobs at random, so that places attract in proportion to the jobs they have. Margins are
+free jobs at random, so that areas attract in proportion to the jobs they have. Margins are
 heavy-tailed, as real ones are. The cost is a few steps a trip, so census sections of a whole
 country take seconds.
 
@@ -29,7 +29,7 @@ from inftda.compiled import kernel
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 
-#: Names of levels from coarse to fine; the first so many are used.
+#: Names of levels from coarse to fine; the first ones are used.
 LEVEL_NAMES = ("region", "province", "municipality", "district", "section")
 #: Share of the trips that stay in an area of level 0 (the country), 1, 2, ... but not in a finer
 #: one; the finest level takes what is left.
@@ -175,7 +175,7 @@ def _sizes(n: int, random: np.random.Generator) -> NDArray[np.float64]:
 
 
 def _spread_of_jobs(n: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """Jobs for each resident: about one, with few places that have many."""
+    """Jobs for each resident: about one, with few areas that have many."""
     return np.sqrt(_sizes(n, random))
 
 
@@ -200,21 +200,21 @@ def _match(
 ) -> NDArray[np.int64]:
     """One number origin * 2^32 + destination for each trip, in no order.
 
-    From the finest level up: in each area some of those who still look get a free job in it,
-    at the end, in the whole country, all that are left.
+    From the finest level up: in each area some of those who still look get a free job in it;
+    at last, in the whole country, all who are left.
     """
     n, trips = len(residents), int(residents.sum())
     people = np.repeat(np.arange(n, dtype=np.int32), residents)
-    places = np.repeat(np.arange(n, dtype=np.int32), jobs)
+    vacancies = np.repeat(np.arange(n, dtype=np.int32), jobs)
     pair = np.empty(trips, np.int64)
     state = random.integers(1, 2**63, 1, dtype=np.uint64)
     looking, free, done = residents, jobs, 0
     for level in range(areas.depth, -1, -1):
         if level < areas.depth:
-            starts = areas.child_offsets(level)[:-1]
-            looking, free = np.add.reduceat(looking, starts), np.add.reduceat(free, starts)
+            first = areas.child_offsets(level)[:-1]
+            looking, free = np.add.reduceat(looking, first), np.add.reduceat(free, first)
         found = np.minimum(random.binomial(looking, _stay(level, areas.depth)), free)
-        match_kernel(people, places, looking, free, found, state, pair[done:])
+        match_kernel(people, vacancies, looking, free, found, state, pair[done:])
         looking, free, done = looking - found, free - found, done + int(found.sum())
         if progress is not None:
             progress(areas.level_name(level), done, trips)
@@ -231,52 +231,52 @@ def _stay(level: int, depth: int) -> float:
 @kernel
 def match_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     people: NDArray[np.int32],
-    places: NDArray[np.int32],
+    vacancies: NDArray[np.int32],
     looking: NDArray[np.int64],
     free: NDArray[np.int64],
     found: NDArray[np.int64],
     state: NDArray[np.uint64],
     pair: NDArray[np.int64],
 ) -> None:
-    """Give some of the people of each area one of the free places in it, at random.
+    """Give some of the people of each area one of the free jobs in it, at random.
 
     Args:
         people: int32, home of those who look, area by area; who is left moves to the front.
-        places: int32, where the free jobs are, area by area; likewise.
+        vacancies: int32, where the free jobs are, area by area; likewise.
         looking: int64[areas], how many look in each area.
         free: int64[areas], how many jobs are free in it.
         found: int64[areas], how many are to be matched; at most as many as either.
         state: uint64[1], of the random numbers, not 0; changed.
-        pair: int64, written from the front: home * 2^32 + place.
+        pair: int64, written from the front: home * 2^32 + area of the job.
     """
-    at_people, at_places, left_people, left_places, done = 0, 0, 0, 0, 0
+    at_people, at_vacancies, left_people, left_vacancies, done = 0, 0, 0, 0, 0
     for area in range(looking.size):
         for i in range(found[area]):
             _draw_to_front(people, at_people, i, looking[area], state)
-            _draw_to_front(places, at_places, i, free[area], state)
-            pair[done] = (np.int64(people[at_people + i]) << 32) | places[at_places + i]
+            _draw_to_front(vacancies, at_vacancies, i, free[area], state)
+            pair[done] = (np.int64(people[at_people + i]) << 32) | vacancies[at_vacancies + i]
             done += 1
         for i in range(found[area], looking[area]):
             people[left_people] = people[at_people + i]
             left_people += 1
         for i in range(found[area], free[area]):
-            places[left_places] = places[at_places + i]
-            left_places += 1
+            vacancies[left_vacancies] = vacancies[at_vacancies + i]
+            left_vacancies += 1
         at_people += looking[area]
-        at_places += free[area]
+        at_vacancies += free[area]
 
 
 @kernel
 def _draw_to_front(
     values: NDArray[np.int32], start: int, i: int, size: int, state: NDArray[np.uint64]
 ) -> None:
-    """Swap a random one of values[start + i : start + size] into place i; xorshift64."""
+    """Swap a random one of values[start + i : start + size] to index i; xorshift64."""
     z = state[0]
     z ^= z << np.uint64(13)
     z ^= z >> np.uint64(7)
     z ^= z << np.uint64(17)
     state[0] = z
-    # The high half times the room: off by less than 2^-32 a place, plenty for made-up data.
+    # Multiply-shift: each index is off by less than 2^-32, good enough for made-up data.
     chosen = i + np.int64(((z >> np.uint64(32)) * np.uint64(size - i)) >> np.uint64(32))
     values[start + i], values[start + chosen] = values[start + chosen], values[start + i]
 

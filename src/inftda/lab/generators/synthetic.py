@@ -33,7 +33,7 @@ Partition = Literal["binary", "random"]
 LEVELS: Mapping[str, int] = MappingProxyType({"binary": 8, "random": 4})
 #: Share of the pairs that have trips.
 SHARES: Mapping[str, float] = MappingProxyType({"complete": 1.0, "dense": 0.5, "sparse": 0.01})
-#: Of the Pareto law: the odds of a flow above x fall as x^-EXPONENT.
+#: Of the Pareto law: the probability of a flow above x falls as x^-EXPONENT.
 EXPONENT = 3.0
 #: Mean flow of the paper's data sets: users / pairs of its table. The table has 95,612 pairs for
 #: random dense, a slip: half of the 189,225 possible ones are 94,612.
@@ -47,7 +47,7 @@ MEAN_FLOWS: Mapping[str, float] = MappingProxyType(
         "random_sparse": 67_840 / 1_892,
     }
 )
-#: A random partition splits every area into so many, both included.
+#: Least and largest number of parts of an area in a random partition.
 SPLIT = (2, 10)
 #: Seed of the random areas, the same for every data set, as in the paper. With this one there
 #: are 3, 13, 74 and 435 of them, as in the data sets published with it.
@@ -203,6 +203,6 @@ def _share_of_block(here: int, later: int, wanted: int, random: np.random.Genera
         return min(wanted, here)
     if here + later < 10**9:
         return int(random.hypergeometric(here, later, wanted))
-    # Beyond the sampler's range the law is as good as binomial; kept possible at both ends.
+    # Beyond the sampler's range the law is practically binomial; clipped to what is possible.
     drawn = int(random.binomial(wanted, here / (here + later)))
     return max(min(drawn, here), wanted - later)

@@ -8,7 +8,7 @@ files hold no list of areas, so those that occur in them are taken: fine for mat
 published already. The areas of a confidential table must come from an official list instead.
 
 Destinations abroad or unknown go to an explicit public area "outside" of the destinations, so
-that no trip is lost and their number stays public; or they are dropped, and their number told.
+that no trip is lost and their number stays public; or they are dropped, and their number reported.
 """
 
 import zipfile
@@ -134,13 +134,13 @@ def import_istat(
     """Turn a matrix as downloaded into flows and areas.
 
     Args:
-        path: the zip file; which of the two it is is seen from its contents.
+        path: the zip file; its contents say which of the two it is.
         out: folder to write; it must not be there yet.
         axes: further axes of the municipality matrix: sex, reason, transport, departure,
             duration. The last three were asked of a sample only: with one of them, flows are
             ISTAT's estimates for people in families, rounded so that every sum over successive
             rows is at most 1 off; without, they are exact numbers.
-        abroad: destinations abroad or unknown: "outside" keeps them as one area, "drop" not.
+        abroad: destinations abroad or unknown: "outside" keeps them as one area, "drop" drops them.
         progress: called with the file being read, bytes read and bytes in all.
 
     Raises:
@@ -175,7 +175,7 @@ def _open(archive: zipfile.ZipFile, axes: tuple[str, ...], progress: Progress) -
         return Municipalities(archive, member, axes, progress)
     if axes:
         raise IngestError(
-            f"this is no municipality matrix, and only that one has {', '.join(axes)}; "
+            f"this is not the municipality matrix, and only that one has {', '.join(axes)}; "
             "import it without further axes"
         )
     return Sections(archive, progress)
@@ -218,11 +218,11 @@ def _with_regions(areas: pa.Table) -> pa.Table:
     """Put the region before the first column, the province."""
     provinces = areas.column(0)
     known = pa.array(list(REGION_OF))
-    place = pc.index_in(provinces, value_set=known)
-    if place.null_count:
-        unknown = provinces.filter(pc.is_null(place))[0].as_py()
+    index = pc.index_in(provinces, value_set=known)
+    if index.null_count:
+        unknown = provinces.filter(pc.is_null(index))[0].as_py()
         raise IngestError(
             f"there was no province {unknown!r} in 2011; this importer reads matrices of the "
             "2011 census only"
         )
-    return areas.add_column(0, "region", pa.array(list(REGION_OF.values())).take(place))
+    return areas.add_column(0, "region", pa.array(list(REGION_OF.values())).take(index))

@@ -19,10 +19,10 @@ from inftda.errors import IngestError
 from inftda.lab.istat.sections import BLOCK, Counted
 
 N_CELLS = 15
-#: Places of the cells of a row.
+#: Indices of the cells of a row.
 HOME, PLACE, AWAY, ESTIMATE, NUMBER = (2, 3), 6, (7, 8), 13, 14
 SAME_TOWN, ABROAD = "1", "3"
-#: What stands for "not known" in a row, and the code for it on a further axis.
+#: The value for "not known" in a row, and the code for it on a further axis.
 MISSING = ("+", "ND", "000", "")
 MISSING_CODE = "missing"
 
@@ -34,7 +34,7 @@ class FurtherAxis:
     """One more attribute of a trip.
 
     Attributes:
-        cell: its place in a row.
+        cell: its index in a row.
         codes: the public list of its codes.
         is_sampled: whether only a sample was asked, so that there are estimates only.
     """
@@ -61,7 +61,7 @@ AXES: Mapping[str, FurtherAxis] = MappingProxyType(
 
 
 def check_axes(names: Sequence[str]) -> None:
-    """Complain about axes that there are not.
+    """Refuse unknown axes.
 
     Raises:
         IngestError: a name is unknown or given twice.
@@ -153,12 +153,13 @@ class Municipalities:
                     continue
                 if not pc.all(pc.equal(pc.list_value_length(cells), N_CELLS)).as_py():
                     raise IngestError(
-                        f"a row of {name!r} has not {N_CELLS} cells; download the matrix again"
+                        f"a row of {name!r} does not have {N_CELLS} cells; download the matrix "
+                        "again"
                     )
                 yield cells
 
     def _flows(self, cells: pa.Array) -> pa.Table:
-        home, away = (_town(cells, places) for places in (HOME, AWAY))
+        home, away = (_town(cells, indices) for indices in (HOME, AWAY))
         if home.null_count:
             raise IngestError(f"a row of {self.member.filename!r} has no place of residence")
         place = pc.list_element(cells, PLACE)
@@ -186,9 +187,9 @@ class Municipalities:
         return numbers
 
 
-def _town(cells: pa.Array, places: tuple[int, int]) -> pa.Array:
+def _town(cells: pa.Array, indices: tuple[int, int]) -> pa.Array:
     """Province and municipality as one code, null if either is missing."""
-    parts = [pc.list_element(cells, place) for place in places]
+    parts = [pc.list_element(cells, index) for index in indices]
     known = [pc.invert(pc.is_in(part, value_set=pa.array(MISSING))) for part in parts]
     code = pc.binary_join_element_wise(
         *(pc.utf8_lpad(part, width=3, padding="0") for part in parts), ""

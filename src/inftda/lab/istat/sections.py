@@ -27,7 +27,7 @@ ENCODING, DELIMITER = "iso-8859-1", ";"
 BLOCK = 1 << 24
 #: Sections remembered before repeated ones are forgotten; many times what there are.
 MOST_SEEN = 1 << 23
-#: Section numbers have 7 digits behind the municipality's 6, section areas 3.
+#: Section numbers have 7 digits after the municipality's 6, section areas 3.
 SECTION_DIGITS, MUNICIPALITY_DIGITS, ACE_DIGITS = 7, 6, 3
 _SECTION = 10**SECTION_DIGITS
 _ACE = 10**4
@@ -87,8 +87,8 @@ class Sections:
         """
         self._forget_repeats()
         section, ace = np.divmod(self._seen[0], _ACE)
-        # Sorted by section, then section area: where one is missing (0) at one end, the other
-        # end tells it.
+        # Sorted by section, then section area: where it is missing (0) at one end, it is taken
+        # from the other.
         is_last = np.append(section[1:] != section[:-1], True)
         clash = ~is_last & (ace > 0)
         if clash.any():
@@ -120,19 +120,19 @@ class Sections:
                     yield self._flows(pa.Table.from_batches([batch]), info.filename)
             except pa.ArrowInvalid:  # its message quotes the row
                 raise IngestError(
-                    f"a row of {info.filename!r} has another number of cells than the header, or "
-                    "a code or number that is none; download the matrix again"
+                    f"a row of {info.filename!r} has a different number of cells from the header, "
+                    "or an invalid code or number; download the matrix again"
                 ) from None
 
     def _flows(self, rows: pa.Table, name: str) -> pa.Table:
         ends = [self._sections(rows, end, name) for end in _ENDS]
         if ends[0].null_count:
-            raise IngestError(f"a row of {name!r} has no place of residence; mend the matrix")
+            raise IngestError(f"a row of {name!r} has no place of residence; correct the matrix")
         width = MUNICIPALITY_DIGITS + SECTION_DIGITS
         codes = [pc.utf8_lpad(end.cast(pa.string()), width=width, padding="0") for end in ends]
         count = pc.fill_null(rows["TOTALE"].combine_chunks(), 0)
         if pc.min(count).as_py() < 0:
-            raise IngestError(f"a row of {name!r} has a number below 0; mend the matrix")
+            raise IngestError(f"a row of {name!r} has a number below 0; correct the matrix")
         return pa.table({"origin": codes[0], "destination": codes[1], "count": count})
 
     def _sections(self, rows: pa.Table, end: str, name: str) -> pa.Array:
@@ -201,7 +201,7 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[zipfi
 
 
 def _is(info: zipfile.ZipInfo, ending: str) -> bool:
-    # What one system leaves in zips for itself is nobody's data.
+    # Metadata that macOS adds to zips is not data.
     return info.filename.lower().endswith(ending) and "__MACOSX" not in info.filename
 
 

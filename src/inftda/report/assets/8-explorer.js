@@ -188,7 +188,7 @@ class Explorer {
     const typical = this.model.typical(levels, value);
     if (!typical) return '';
     if (typical.p95 === 0 && levels.join() === '0,0') return 'The overall total is exact.';
-    const chance = typical.isFalse >= 0.05 ? ' Some numbers of this size stand where the truth is zero.' : '';
+    const chance = typical.isFalse >= 0.05 ? ' Some numbers of this size are zero in truth.' : '';
     const size = `±${whole(typical.p95)} (${percent(typical.p95 / Math.abs(value))})`;
     if (this.model.header.rough.includes(levels.join())) {
       return `Rough guess of its error: ${size}; this is a sum across the levels at which noise was added.`;
