@@ -22,6 +22,8 @@ CELLS_PER_AREA: Final = 128
 
 #: Axes with no more areas (modes, sexes, parts of the day) have totals that sums agree with.
 SHORT: Final = 64
+#: How far the price of such a total may lower counts, in noise scales of the step.
+HARD_REACH: Final = 4
 
 #: Part of the budget (rho) that off-tree tables get unless told otherwise.
 DEFAULT_SHARE: Final = Fraction(8, 100)

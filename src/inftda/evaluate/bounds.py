@@ -103,6 +103,7 @@ def error_bounds(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> tuple[E
     bounds: list[ErrorBound] = []
     prices = _Prices.of(tree, plan)
     over = under = paper = 0
+    extra = 0  # what prices of the levels so far may add to too much; see _Prices
     for level in tree.levels:
         if level.index in planned:
             noise = _Noise.of(level, planned[level.index])
@@ -111,50 +112,50 @@ def error_bounds(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> tuple[E
                 over = under = noise.quantile_of_largest(each)
             else:
                 high, low, corner = (each * share for share in _SHARES)
-                corner_case = noise.corner(over, corner)
-                over, under = (
-                    max(over, noise.too_much(over, high)),
-                    max(under, noise.too_little(low), corner_case),
-                )
-        once, added_up = prices.until(level.index)
-        errors = over + once, under + once, paper + added_up
+                moved = prices.at(level.index)
+                corner_case = noise.corner(over + extra, corner)
+                over = max(over, noise.too_much(over, high))
+                under = max(under, max(noise.too_little(low), corner_case) + 2 * max(moved))
+                extra = max(extra, sum(moved) + 1 if any(moved) else 0)
+                paper += 2 * max(moved) + 1 if any(moved) else 0
+        errors = over + extra, under, paper
         bounds.append(ErrorBound(level.index, level.name, level.n_nodes, *errors))
     return tuple(bounds)
 
 
 @dataclass(frozen=True)
 class _Prices:
-    """What prices for tables across the tree may add to the errors of a release.
+    """How far prices for tables across the tree may move noisy counts, up and down.
 
-    A price moves a noisy count by one sigma at most, up or down, and so the error of a child by
-    two. Theorem 2 of docs/proofs/error-bounds.md carries that through the levels: it is passed
-    on in parts or absorbed like any error, and does not add up. A total of a short axis, which
-    sums have to agree with, may lower counts by three sigma more; that this does not add up
-    is not proved, so it does here.
+    By theorem 4 of docs/proofs/across.md, too much grows by the sum of the two and 1 more, for
+    the level where that is largest, and too little by twice the larger one, at its own level.
 
     Attributes:
-        reach: sigma of every level that has prices, by its number.
-        hard: likewise where sums may have to agree with a total.
+        moved: for every level that has prices, by its number: by how much up and down at most.
     """
 
-    reach: Mapping[int, float]
-    hard: Mapping[int, float]
+    moved: Mapping[int, tuple[int, int]]
 
     @classmethod
     def of(cls, tree: Levels, plan: ReleasePlan) -> "_Prices":
         sigma = {level.index: math.sqrt(level.sigma2) for level in plan.levels if level.sigma2}
         tables = tables_off(tree) if plan.tables else ()
         hard = {table.index for table in tables if table.may_be_hard}
+        # Rounded up: a count moves by whole numbers, and sigma to the nearest float is not less
+        # than what the kernel clips at, which is the same float.
         return cls(
-            {table.index: sigma[table.index] for table in tables},
-            {index: sigma[index] for index in hard},
+            {
+                index: (
+                    math.ceil(sigma[index]),
+                    math.ceil(HARD_REACH * sigma[index] if index in hard else sigma[index]),
+                )
+                for index in {table.index for table in tables}
+            }
         )
 
-    def until(self, index: int) -> tuple[int, int]:
-        """Up to a level: what theorem 2 adds, and what adds up by theorem 4."""
-        reach = [sigma for at, sigma in self.reach.items() if at <= index]
-        hard = 3 * sum(sigma for at, sigma in self.hard.items() if at <= index)
-        return math.ceil(2 * max(reach, default=0.0) + hard), math.ceil(2 * sum(reach) + hard)
+    def at(self, index: int) -> tuple[int, int]:
+        """Up and down, at one level; nothing where it has no prices."""
+        return self.moved.get(index, (0, 0))
 
 
 @dataclass(frozen=True)

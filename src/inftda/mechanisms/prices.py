@@ -9,7 +9,7 @@ sum to more, it is subtracted:
     repeat: divide the count of every parent: IntOpt of noisy count + price
             sum up the children in every cell; move the prices towards the measurements
 
-A price is at most one sigma, so no child's guaranteed error grows by more than two.
+How much a child's guaranteed error grows by it is theorem 4 of docs/proofs/across.md.
 
 Privacy:
     Post-processing of noisy counts: needs no budget. It must never be given true counts.
@@ -29,8 +29,6 @@ from inftda.optimize.selection import ceil_div, random_word
 PASSES: Final = 8
 #: Passes after these in which only the prices of hard totals move.
 LAST_PASSES: Final = 6
-#: How much lower than the largest price one of a hard total may be.
-HARD_REACH: Final = 4
 #: Trust in a hard total: whatever its noise, sums agree with it.
 HARD: Final = np.inf
 #: Priced counts are whole numbers of 2^-16, so that a price of less than 1 counts too.
