@@ -1,5 +1,6 @@
 """Totals that are measured across the tree: published, read back, verified and asked for."""
 
+import hashlib
 import json
 import math
 from dataclasses import replace
@@ -126,6 +127,21 @@ def test_across_zero_is_the_release_without_to_the_bit():
     plain, zero = release(FLOWS, AREAS, **facts), release(FLOWS, AREAS, **facts, across=0.0)
     assert plain.manifest.to_dict() == zero.manifest.to_dict()
     assert plain.table.equals(zero.table)
+
+
+#: Of a seeded release, made before anything could be measured across.
+BEFORE = "483be8da3311ab8175e5d6f57e637b2c051dd6dad0e56abd567395a6b48eb69b"
+
+
+def test_without_across_a_release_is_what_it_was_before():
+    facts = {"rho": "1/50", "split": "geometric:1.5", "source": SeededSource(4)}
+    made = release(FLOWS, AREAS, **facts, across=0)
+    found = {
+        "guarantee": dict(made.manifest.guarantee),
+        "options": dict(made.manifest.options),
+        "flows": made.flows().to_pylist(),
+    }
+    assert hashlib.sha256(json.dumps(found).encode()).hexdigest() == BEFORE
 
 
 def test_a_release_with_little_noise_says_that_nothing_is_measured_across():
