@@ -16,7 +16,7 @@ from typing import Final
 
 from inftda.tree import Axis, Tree, TreeLevel
 
-#: A measured table has at most so many cells for each area of the longest axis: then no step
+#: A measured table has at most this many cells for each area of the longest axis: then no step
 #: draws much more than it does for the tree.
 CELLS_PER_AREA: Final = 128
 

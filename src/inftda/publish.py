@@ -100,7 +100,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         areas: the public hierarchy of both ends: a file, a table or a `Hierarchy`, columns
             from coarse to fine.
         epsilon: strength of the guarantee; goes with `delta`.
-        delta: odds that the guarantee does not hold; far below 1 / number of people.
+        delta: probability that the guarantee does not hold; far below 1 / number of people.
         rho: strength in zero-concentrated differential privacy, instead of epsilon.
         out: folder to write; without it the release stays in memory.
         force: replace a release that is there.

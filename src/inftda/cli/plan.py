@@ -90,7 +90,7 @@ def command(  # noqa: PLR0913 - the same options as a release
 
 
 def balanced_areas(sizes: str) -> Any:
-    """A stand-in hierarchy with so many areas on each level, split evenly.
+    """A stand-in hierarchy with the given number of areas on each level, split evenly.
 
     Raises:
         InftdaError: the sizes are not growing whole numbers.

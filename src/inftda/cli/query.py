@@ -62,7 +62,9 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
             help="Instead: totals of these areas as measured across the tree, with intervals.",
         ),
     ] = None,
-    top: Annotated[int | None, typer.Option(min=1, help="Only the largest so many flows.")] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Only this many flows, the largest first.")
+    ] = None,
     format_: Annotated[
         Format | None,
         typer.Option("--format", help="How to write [default: as --out ends, else table]."),

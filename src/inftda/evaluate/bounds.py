@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from inftda.errors import BudgetError, PrivacyError
+from inftda.lattice import HARD_REACH
 from inftda.privacy.plan import measured_levels
 from inftda.privacy.planned import tables_off
 from inftda.privacy.spending import ReleasePlan
@@ -79,7 +80,7 @@ def error_bounds(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> tuple[E
     Args:
         tree: what is released.
         plan: its noise.
-        beta: odds that some bound, at any level, does not hold.
+        beta: probability that some bound, at any level, does not hold.
 
     Returns:
         One bound for each level, trivial ones included. With probability 1 - beta all

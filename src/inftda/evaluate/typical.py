@@ -21,7 +21,7 @@ with a thousand numbers at the levels of the tree. Four things to know:
 - The share of false numbers is rough: from half the true share to more than three times.
 - Numbers vanish less often than simulated: published numbers stand more often than true ones
   where many others compete. Where one in 20 is lost it was 1.6 to 3 times less often. So the
-  size up to which this happens is told from half the simulated share; it came out 12 % too
+  size up to which this happens is taken at half the simulated share; it came out 12 % too
   small to 17 % too large.
 - Sums that run across the tree (all trips from a town, when destinations are refined first)
   gather what was lost in many places, all in one direction. There the simulated point held
@@ -69,9 +69,9 @@ MIN_SIMULATED = 40
 OFTEN_LOST = 0.05
 #: How many times more often numbers of such a size vanish in a simulation; see above.
 LOSS_FACTOR = 2
-#: Up to so many cells a level is summed up in a dense array.
+#: Up to this number of cells a level is summed up in a dense array.
 DENSE_CELLS = 1 << 22
-#: Beyond so many cells a cell has no 64-bit number; such levels are left out.
+#: Beyond this number of cells a cell has no 64-bit number; such levels are left out.
 MAX_CELLS = 1 << 62
 #: Errors below are counted one by one, larger ones in bins this much apart.
 EXACT_ERRORS, BIN_RATIO = 256, 1.01

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
+from inftda.lattice import HARD_REACH
 from inftda.optimize.selection import ceil_div, random_word
 
 #: Passes for each chain of tables.
@@ -34,7 +35,7 @@ HARD: Final = np.inf
 #: Priced counts are whole numbers of 2^-16, so that a price of less than 1 counts too.
 DIGITS: Final = 16
 ONE: Final = 1 << DIGITS
-#: Larger noisy counts cannot be given so many digits.
+#: Larger noisy counts cannot be given these digits.
 LARGEST: Final = 1 << (60 - DIGITS)
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]

@@ -124,7 +124,7 @@ def max_rho(
     Args:
         accountant: one of `ACCOUNTANTS`.
         epsilon: strength of the guarantee.
-        delta: odds that it does not hold.
+        delta: probability that it does not hold.
         parts: (weight, squared sensitivity, number of unit shifts) of every measured level.
 
     Raises:

@@ -17,7 +17,7 @@ MAX_EPSILON: Final = 1000.0  # exp(1000): beyond, and long before, nothing is pr
 MIN_DELTA: Final = 1e-100
 MAX_RHO: Final = 5000  # keeps every sigma at 0.01 or above
 MAX_SIGMA: Final = 2**50  # what the samplers can draw; far above any count
-#: Noise variances are rounded up to so many binary digits: by less than one in 10^9.
+#: Noise variances are rounded up to this many binary digits: by less than one in 10^9.
 SIGMA2_BITS: Final = 31
 _MAX_ODD_DENOMINATOR: Final = 1000
 #: Longer numbers, and exponents of more than four digits, are attacks or slips.

@@ -290,7 +290,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         tree: what is released; its levels, not its data.
         unit: who is protected.
         epsilon: strength of the guarantee; with `delta`, the noise follows.
-        delta: odds that it does not hold.
+        delta: probability that it does not hold.
         rho: strength in zCDP, instead; with `delta`, epsilon follows, and the other way round.
         accountant: "auto" for the tightest that is valid.
         split: of the budget over measured levels: "uniform", "geometric:RATIO" (each level

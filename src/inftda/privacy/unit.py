@@ -126,7 +126,7 @@ class PrivacyUnit:
 
         Privacy:
             For one-trip units no pair of neighbours changes more cells of the level, none of
-            them by more than one, and below the root some pair changes so many at every level.
+            them by more than one, and below the root some pair changes that many at every level.
         """
         return self.squared_sensitivity(level) if self.is_single_trip else 0
 

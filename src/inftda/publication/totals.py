@@ -34,7 +34,7 @@ SCHEMA: Final = pa.schema(
         pa.field("sigma", pa.float64(), nullable=False),
     ]
 )
-#: 95 % of all draws are within so many sigma.
+#: 95 % of all draws are within this many sigma.
 _SIGMAS: Final = 1.96
 _AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
 

@@ -263,7 +263,7 @@ class RunningSpark:
         return step.item_keys(work(parents, refined), cells_of)
 
     def _scatter(self, nodes: Nodes) -> DataFrame:
-        """Released nodes of the driver for the executors; the true index stays behind."""
+        """Released nodes of the driver for the executors; the true index stays here."""
         columns = {f"area_{i}": areas for i, areas in enumerate(nodes.areas)}
         table = pa.table({**columns, tasks.COUNT: nodes.value})
         return self.session.createDataFrame(table)

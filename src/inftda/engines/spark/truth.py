@@ -24,7 +24,7 @@ class SparkTruth:
     Attributes:
         tree: the public tree.
         leaves: the leaf counts, on the executors.
-        driver_nodes: levels with at most so many possible nodes are divided on the driver.
+        driver_nodes: levels with at most this many possible nodes are divided on the driver.
     """
 
     tree: Tree
