@@ -124,6 +124,11 @@ class Input:
             )
         if self.kind == "csv":
             return csv_file.explain(str(failure), self.label, self.encoding)
+        if self.kind == "parquet" and "UTF8" in str(failure):
+            return (
+                f"a cell of {self.label} is not UTF-8 text, in a column that holds area codes, "
+                "persons or counts; write the column as text or whole numbers"
+            )
         if self.kind == "parquet":
             return (
                 f"cannot read {self.label} as Parquet: it is damaged or cut off, may not be "

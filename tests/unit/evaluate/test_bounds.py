@@ -320,25 +320,30 @@ def without_tables(plan):
     return replace(plan, across=Fraction(0), tables=(), rho=sum(level.rho for level in plan.levels))
 
 
-def test_prices_add_two_sigma_at_any_depth_and_short_axes_three_more():
+def test_prices_add_what_theorem_4_says_and_short_axes_more():
     tree = across_tree()
     plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8, across=0.08)
     sigma = plan.levels[0].sigma
     priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
-    more = [a.max_error - b.max_error for a, b in zip(priced, plain, strict=True)]
-    two, five, eight = (math.ceil(times * sigma) for times in (2, 5, 8))
+    one, four = math.ceil(sigma), math.ceil(4 * sigma)
     # The first step is on the tree; towns and modes are short axes and may agree with totals.
-    assert more == [0, 0, two, five, eight]
-    assert [a.over - b.over for a, b in zip(priced, plain, strict=True)] == more
+    more = [a.over - b.over for a, b in zip(priced, plain, strict=True)]
+    assert more == [0, 0, 2 * one + 1, one + four + 1, one + four + 1]
+    less = [a.under - b.under for a, b in zip(priced, plain, strict=True)]
+    assert less[:3] == [0, 0, 2 * one]
+    # Not simply 2 * four: other terms are the largest with and without prices, and the corner
+    # is worked out for larger errors above.
+    assert all(2 * one < extra <= 3 * four for extra in less[3:])
     assert all(bound.max_error <= bound.theorem4 for bound in priced)
 
 
-def test_without_short_axes_two_sigma_is_all_that_prices_add():
+def test_without_short_axes_prices_move_counts_by_one_sigma():
     tree = across_tree(n_modes=65)
     plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8, across=0.08)
     priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
-    assert priced[2].over - plain[2].over == math.ceil(2 * plan.levels[0].sigma)
-    assert priced[4].over - plain[4].over == math.ceil(5 * plan.levels[0].sigma), "towns are few"
+    one, four = math.ceil(plan.levels[0].sigma), math.ceil(4 * plan.levels[0].sigma)
+    assert priced[2].over - plain[2].over == 2 * one + 1
+    assert priced[4].over - plain[4].over == one + four + 1, "towns are few"
 
 
 @pytest.mark.parametrize("n_modes", [3, 65])
