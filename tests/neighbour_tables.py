@@ -32,7 +32,10 @@ AREAS = Hierarchy.read({
 })  # fmt: skip
 NAMES = ("origin", "destination", "count", "person")
 #: How a message says that a row, or what it made of its column, is to blame.
-SAYS = r"1 row of|line \d+ of|column '(origin|destination|count|person)' of|need the same types|is not UTF-8"
+SAYS = (
+    r"1 row of|line \d+ of|column '(origin|destination|count|person)' of|need the same types"
+    r"|is not UTF-8"
+)
 
 
 class UnmadeError(Exception):

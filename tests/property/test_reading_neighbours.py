@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, reject, settings
+from hypothesis import HealthCheck, Phase, example, given, reject, settings
 from hypothesis import strategies as st
 
 from inftda.reading import read_leaves
@@ -38,7 +38,7 @@ def numbered(convert):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=4, **CALM)
+@settings(phases=[Phase.explicit], **CALM)
 @given(rows=tables(), row=further_rows, is_bounded=st.booleans())
 @example(rows=numbered(Decimal), row=(Decimal("2.5"), Decimal(1), 1, 2000), is_bounded=False)
 @example(rows=numbered(int), row=(Decimal("2.5"), 1, 1, 2000), is_bounded=True)
