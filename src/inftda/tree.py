@@ -170,7 +170,7 @@ class Tree:
             levels.append(TreeLevel(index, step, self.axes, tuple(depths)))
         return tuple(levels)
 
-    @property
+    @cached_property
     def splitting_levels(self) -> tuple[TreeLevel, ...]:
         """Levels below the root that split something; only these are measured."""
         return tuple(level for level in self.levels[1:] if not level.is_trivial)

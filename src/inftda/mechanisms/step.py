@@ -14,6 +14,7 @@ equal children on any number of threads and on every engine.
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -109,7 +110,7 @@ class LevelStep:
     item_children: int = ITEM_CHILDREN
     across: "Across | None" = None
 
-    @property
+    @cached_property
     def sort_axes(self) -> tuple[int, ...]:
         """Axes in the order that group order goes by: the refined one, then the longest first."""
         return sort_axes(self.level)
@@ -121,7 +122,7 @@ class LevelStep:
             return areas[refined].astype(np.int64)
         return areas[refined].astype(np.int64) * self.n_others + areas[others[0]]
 
-    @property
+    @cached_property
     def n_others(self) -> int:
         """Keys that a group may have: areas on the second axis of group order."""
         axes = self.sort_axes

@@ -11,14 +11,14 @@ Privacy:
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
-from inftda.lattice import off_tree_tables
+from inftda.lattice import Table, off_tree_tables
 from inftda.mechanisms.across import Across, MeasuredTable
 from inftda.mechanisms.base import AnyNodes, AnyTruth, MeasuredTotals, Setting
 from inftda.mechanisms.description import TOP_DOWN, Description
@@ -59,14 +59,18 @@ class TopDown:
     def run(self, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]) -> Iterator[AnyNodes]:
         """Released leaves."""
         nodes = setting.engine.root(truth, release_total(truth.total, setting))
+        tables = planned_tables(truth.tree, setting)
         for level in truth.tree.splitting_levels:
-            step = with_totals(self.step_to(level, truth.tree, setting), truth, setting)
+            step = with_totals(self.step_to(level, setting, tables), truth, setting)
             nodes = setting.engine.step(nodes, truth, step, setting.progress)
         setting.spending.finish()
         yield nodes
 
     def step_to(
-        self, level: TreeLevel, tree: Tree, setting: Setting[AnyTruth, AnyNodes]
+        self,
+        level: TreeLevel,
+        setting: Setting[AnyTruth, AnyNodes],
+        tables: Sequence[Table] = (),
     ) -> LevelStep:
         """The step to a level, charged with all that is measured there."""
         sigma2 = setting.spending.charge(level.index).sigma2
@@ -76,21 +80,29 @@ class TopDown:
             optimize=self.optimize,
             source=setting.source,
             item_children=self.item_children,
-            across=across_at(level, tree, sigma2, setting),
+            across=across_at(level, tables, sigma2, setting),
         )
 
 
+def planned_tables(tree: Tree, setting: Setting[AnyTruth, AnyNodes]) -> list[Table]:
+    """Tables off the tree that the plan has."""
+    return [table for table in off_tree_tables(tree) if setting.spending.is_planned(table.depths)]
+
+
 def across_at(
-    level: TreeLevel, tree: Tree, sigma2: Fraction, setting: Setting[AnyTruth, AnyNodes]
+    level: TreeLevel,
+    tables: Sequence[Table],
+    sigma2: Fraction,
+    setting: Setting[AnyTruth, AnyNodes],
 ) -> Across | None:
-    """Tables off the tree that the plan has for the step to a level, charged."""
-    tables = []
-    for table in off_tree_tables(tree):
-        if table.index == level.index and setting.spending.is_planned(table.depths):
+    """Those of the tables that are measured at the step to a level, charged."""
+    measured = []
+    for table in tables:
+        if table.index == level.index:
             noise = setting.spending.charge(table.depths).sigma2
             sampler = setting.make_sampler(noise)
-            tables.append(MeasuredTable(table, sampler, float(sigma2 / noise), noise))
-    return Across(tuple(tables), math.sqrt(sigma2)) if tables else None
+            measured.append(MeasuredTable(table, sampler, float(sigma2 / noise), noise))
+    return Across(tuple(measured), math.sqrt(sigma2)) if measured else None
 
 
 def with_totals(
