@@ -175,14 +175,11 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         unit=unit,
         unplaceable=unplaceable,
     )
-    drawing = _Drawing(chosen, plan, random, noise, progress or no_progress)
+    drawing = _Drawing(chosen, plan, random, noise, progress or no_progress, charge)
     place = _place(engine, threads)
     place.check(chosen, plan, noise=noise)
     with place.started() as running:
         truth = running.read(flows, spec, public, source=random, say=say)
-        if charge is not None:
-            # Now, and not when all is done: whoever sees a part of the noise has seen it.
-            charge.pay()
         made = _draw(drawing, running, truth, out, force=force)
     if charge is not None:
         charge.note_published()
@@ -224,6 +221,7 @@ class _Drawing:
     source: RandomSource
     noise: NoiseSource
     progress: Progress
+    charge: Charge | None
 
 
 def _draw(
@@ -242,8 +240,11 @@ def _draw(
         engine=engine,
         progress=drawing.progress,
     )
-    flows = drawing.mechanism.run(truth, setting)
     with _folder(out, force=force) as folder:
+        if drawing.charge is not None:
+            # Now, and not when all is done: whoever sees a part of the noise has seen it.
+            drawing.charge.pay()
+        flows = drawing.mechanism.run(truth, setting)
         written = engine.write(flows, folder / FLOWS_FILE, truth.tree)
         # Checked here too, so that no mechanism can publish what it did not pay for.
         setting.spending.finish()

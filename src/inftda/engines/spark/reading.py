@@ -107,7 +107,7 @@ class _Reading:
         """Trips per leaf, zeros included, kept by the executors and checked; and their sum."""
         areas = self.rows.numbers
         counted = self._bounded(parts) if self.rows.has_person else self._counted(parts)
-        if self.complaint.count_name is None:
+        if self.complaint.count_name is None or self.rows.has_person:
             # Trips repeat in many parts; flows hardly do, and are not worth a shuffle. By the
             # same SQL: where leaves hardly repeat it takes half as long as Spark's own grouping.
             counted = _map(counted.repartition(*areas), parts, Parts.merge, self._leaf_schema)
