@@ -178,9 +178,9 @@ class RunningSpark:
         return Scattered(children)
 
     def totals(self, truth: SparkTruth, step: LevelStep) -> NDArray[np.int64]:
-        """Not yet: `SparkEngine.check` refuses what would ask for it."""
+        """Nothing: `SparkEngine.check` refuses plans that measure tables across."""
         del truth
-        raise NotImplementedError(step.level.name)
+        raise ReleaseError(f"nothing is measured across on Spark, also not at {step.level.name!r}")
 
     def write(self, flows: Iterable[SparkNodes], path: Path, tree: Tree) -> Written:
         """Released leaves as a folder of Parquet files, or as a file if they are few.
