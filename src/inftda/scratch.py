@@ -6,9 +6,9 @@ each folder in use is locked by its process, and the system releases the locks o
 """
 
 import os
+import secrets
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,12 +36,16 @@ def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
         OSError: it cannot be made.
     """
     _clear_abandoned(parent, prefix)
-    path, lock = _make(parent, prefix)
+    # Named before it is made, so that it is removed at whatever moment an interrupt comes.
+    path = parent / f"{prefix}{secrets.token_hex(16)}"
+    lock = None
     try:
+        lock = _make(path)
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
 
 
 @contextmanager
@@ -78,9 +82,10 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _make(parent: Path, prefix: str) -> tuple[Path, int]:
+def _make(path: Path) -> int:
+    """Make a folder and lock it."""
     while True:
-        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        path.mkdir(mode=0o700)
         # Between making and locking it, another process may have taken it for abandoned.
         with suppress(FileNotFoundError):
             lock = os.open(path, os.O_RDONLY)
@@ -89,8 +94,9 @@ def _make(parent: Path, prefix: str) -> tuple[Path, int]:
             except OSError:  # no locks on this file system, so nothing here is ever cleared
                 is_taken = True
             if is_taken and path.exists():
-                return path, lock
+                return lock
             os.close(lock)
+            path.rmdir()
 
 
 def _clear_abandoned(parent: Path, prefix: str) -> None:

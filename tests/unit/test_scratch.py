@@ -159,3 +159,37 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path):
         partial.write_text("new")
     assert (tmp_path / "target").read_text() == "old"
     assert not (tmp_path / "link").is_symlink()
+
+
+def test_an_interrupt_at_any_moment_leaves_no_folder(tmp_path):
+    """One at every line that is run, the first before the folder is there."""
+    n_lines = 0
+    while not _is_done_before_line(n_lines, tmp_path):
+        assert list(tmp_path.iterdir()) == [], f"interrupted at line {n_lines}"
+        n_lines += 1
+    assert n_lines > 10
+
+
+def _is_done_before_line(number, parent):
+    """Make a folder with an interrupt at a line of `scratch`, counted as they are run."""
+    lines = iter(range(number + 1))
+
+    def watch(frame, event, _):
+        if frame.f_code.co_filename != scratch.__file__:
+            return None
+        if event == "line" and next(lines, None) == number:
+            raise KeyboardInterrupt
+        return watch
+
+    is_inside = False
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        with private_folder(parent, "work-"):
+            is_inside = True
+            sys.settrace(before)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return is_inside

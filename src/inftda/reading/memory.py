@@ -15,7 +15,7 @@ import pyarrow as pa
 from inftda.errors import IngestError
 from inftda.reading import cells
 from inftda.reading.cells import Cells
-from inftda.reading.sources import ARROW_INPUT, RAW_FLAW, Input, Relation, Use, from_registered
+from inftda.reading.sources import ARROW_INPUT, RAW_FLAW, Input, Relation, Use
 
 if TYPE_CHECKING:
     from inftda.reading.workspace import Workspace
@@ -61,10 +61,17 @@ def open_stream(reader: pa.RecordBatchReader, workspace: Workspace, *, label: st
 
     def select(uses: Sequence[Use]) -> Relation:
         for use in uses:
-            if _is_foreign(reader.schema.field(use.position).type):
+            if _is_foreign(reader.schema.field(use.position).type, workspace):
                 raise IngestError(_unfit(use, label))
-        workspace.register(ARROW_INPUT, reader)
-        return Relation(from_registered(uses, names), {})
+        positions = [use.position for use in uses]
+        types = [reader.schema.field(position).type for position in positions]
+        schema = pa.schema(list(zip([use.alias for use in uses], types, strict=True)))
+        batches = (
+            pa.record_batch([batch.column(position) for position in positions], schema=schema)
+            for batch in reader
+        )
+        workspace.register(ARROW_INPUT, pa.RecordBatchReader.from_batches(schema, batches))
+        return Relation(f"FROM {ARROW_INPUT}", {})
 
     return Input(label, "table", names, select, is_repeatable=False)
 
@@ -73,7 +80,7 @@ def _of_columns(names: Sequence[str], columns: Sequence[Any], workspace: Workspa
     _check_columns(names, _LABEL)
 
     def select(uses: Sequence[Use]) -> Relation:
-        workspace.register(ARROW_INPUT, _convert(uses, columns))
+        workspace.register(ARROW_INPUT, _convert(uses, columns, workspace))
         return Relation(f"FROM {ARROW_INPUT}", {})
 
     return Input(_LABEL, "table", tuple(names), select)
@@ -84,7 +91,7 @@ def _check_columns(names: Sequence[str], label: str) -> None:
         raise IngestError(f"{label} has no columns; give a table with a row per trip or flow")
 
 
-def _convert(uses: Sequence[Use], columns: Sequence[Any]) -> pa.Table:
+def _convert(uses: Sequence[Use], columns: Sequence[Any], workspace: Workspace) -> pa.Table:
     """The columns in use by their aliases, and the flaws of their cells if there are any."""
     arrays: dict[str, Any] = {}
     flaw = None
@@ -92,8 +99,9 @@ def _convert(uses: Sequence[Use], columns: Sequence[Any]) -> pa.Table:
         # Arrow's message quotes the cell it stumbled over, so the error is raised outside of
         # `except`, where it has no context.
         found = _attempt(lambda use=use: column_cells(columns[use.position], use))  # type: ignore[misc]
-        lengths = {len(array) for array in arrays.values()}
-        if found is None or not lengths <= {len(found.values)} or _is_foreign(found.values.type):
+        if found is None or _is_foreign(found.values.type, workspace):
+            raise IngestError(_unfit(use, _LABEL))
+        if not {len(array) for array in arrays.values()} <= {len(found.values)}:
             raise IngestError(_unfit(use, _LABEL))
         arrays[use.alias] = found.values
         if found.flaw is not None:
@@ -110,10 +118,11 @@ def _unfit(use: Use, label: str) -> str:
     )
 
 
-def _is_foreign(kind: pa.DataType) -> bool:
-    """Whether it is an extension type, whose storage may not be its meaning."""
-    is_extension = isinstance(kind, pa.BaseExtensionType)
-    return is_extension and kind.extension_name not in _KNOWN_EXTENSIONS
+def _is_foreign(kind: pa.DataType, workspace: Workspace) -> bool:
+    """Whether DuckDB does not know the type, or may mistake its storage for its meaning."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.extension_name not in _KNOWN_EXTENSIONS
+    return not workspace.knows(kind)
 
 
 def _attempt(action: Callable[[], Cells]) -> Cells | None:

@@ -153,11 +153,6 @@ def attempt(action: Callable[[], T], explain: Callable[[Exception], str]) -> T:
     raise IngestError(explain(failure))
 
 
-def from_registered(uses: Sequence[Use], names: Sequence[str]) -> str:
-    """SQL for columns of `ARROW_INPUT`, which are addressed by position."""
-    return select_positions(uses, ARROW_INPUT, len(names))
-
-
 def select_positions(uses: Sequence[Use], relation: str, n_columns: int) -> str:
     """SQL for some columns of a relation by their aliases."""
     columns = ", ".join(f"c{i}" for i in range(n_columns))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import duckdb
+import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import IngestError
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    import pyarrow as pa
-
 T = TypeVar("T")
 
 #: Folders with this prefix that no process holds are removed, so it must be nobody else's.
 SPILL_PREFIX: Final = "inftda-spill-"
+#: Name of an empty table that shows what DuckDB makes of a type.
+_SAMPLE: Final = "sample"
 
 
 class Workspace:
@@ -112,6 +113,15 @@ class Workspace:
     def register(self, name: str, table: Any) -> None:
         """Make an Arrow table or reader known to SQL by this name."""
         self._connection.register(name, table)
+
+    def knows(self, kind: pa.DataType) -> bool:
+        """Whether DuckDB knows this type of Arrow."""
+        try:
+            self._connection.register(_SAMPLE, pa.schema({_SAMPLE: kind}).empty_table())
+        except duckdb.NotImplementedException:
+            return False
+        self._connection.unregister(_SAMPLE)
+        return True
 
     def types(self, sql: str) -> tuple[str, ...]:
         """The DuckDB types of the columns of a query, without running it."""

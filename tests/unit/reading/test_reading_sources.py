@@ -224,3 +224,14 @@ def test_many_batches_and_files_are_one_table(read, tmp_path):
     for i, batch in enumerate(batches):
         pq.write_table(pa.Table.from_batches([batch]), tmp_path / f"{i}.parquet")
     assert read(tmp_path) == expected
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.decimal256(50, 1), pa.list_(pa.float16())])
+@pytest.mark.parametrize("as_given", [lambda table: table, pa.Table.to_reader])
+def test_arrow_types_that_duckdb_does_not_know(read, kind, as_given):
+    """A column of such a type is refused by its name, and no matter if nobody needs it."""
+    ends = {"origin": pa.array(["001"]), "destination": pa.array(["002"])}
+    strange = pa.nulls(1, kind)
+    with pytest.raises(IngestError, match="column 'destination' of the table"):
+        read(as_given(pa.table(ends | {"destination": strange})))
+    assert read(as_given(pa.table({"note": strange} | ends))) == {("001", "002"): 1}
