@@ -101,9 +101,7 @@ def off_tree_tables(tree: Tree) -> tuple[Table, ...]:
     """
     equal = [coarsest_equal(axis) for axis in tree.axes]
     most = CELLS_PER_AREA * max(axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in tree.axes)
-    on_tree = {
-        tuple(equal[a][depth] for a, depth in enumerate(level.depths)) for level in tree.levels
-    }
+    on_tree = tables_on_tree(tree)
     found = []
     for level in tree.splitting_levels:
         for depths in _at_step(level, equal):
@@ -111,6 +109,12 @@ def off_tree_tables(tree: Tree) -> tuple[Table, ...]:
             if depths not in on_tree and table.n_nodes <= most:
                 found.append(table)
     return tuple(found)
+
+
+def tables_on_tree(tree: Tree) -> set[tuple[int, ...]]:
+    """Depths of the tables that the tree measures, each as coarse as it can be said."""
+    equal = [coarsest_equal(axis) for axis in tree.axes]
+    return {tuple(equal[a][depth] for a, depth in enumerate(level.depths)) for level in tree.levels}
 
 
 def chains(tables: Sequence[Table]) -> list[list[Table]]:

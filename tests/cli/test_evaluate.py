@@ -32,6 +32,7 @@ def test_measures_are_written_and_shown_as_confidential(work, capsys):
     shown = capsys.readouterr().out
     assert shown.startswith("CONFIDENTIAL")
     assert "region > region" in shown
+    assert "origin region" in shown  # a total across the tree
     names = {path.name for path in (work / "measures").iterdir()}
     assert names == {
         "CONFIDENTIAL-evaluation.json",
@@ -39,6 +40,8 @@ def test_measures_are_written_and_shown_as_confidential(work, capsys):
         "CONFIDENTIAL-levels.parquet",
         "CONFIDENTIAL-sizes.csv",
         "CONFIDENTIAL-sizes.parquet",
+        "CONFIDENTIAL-totals.csv",
+        "CONFIDENTIAL-totals.parquet",
     }
     summary = json.loads((work / "measures" / "CONFIDENTIAL-evaluation.json").read_text())
     assert summary["levels"][0]["total_true"] == 1180

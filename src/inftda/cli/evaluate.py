@@ -1,7 +1,7 @@
 """`inftda evaluate`: how far a release is from the truth. Confidential."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,17 +95,45 @@ def summary(comparison: "Comparison", *, counted: str) -> str:
         )
         for level in comparison.levels
     ]
+    notes = [
+        "*  over cells that are not zero in both tables",
+        "** mean relative error of the 100 largest true flows",
+        f"How the truth was counted: {counted}.",
+    ]
+    return "\n".join([NOTICE, "", *_aligned(head, rows), *_totals(comparison), "", *notes])
+
+
+def _totals(comparison: "Comparison") -> list[str]:
+    """Totals of areas across the tree, if it has any."""
+    head = (
+        "total across the tree",
+        "areas",
+        "max error",
+        "mean error",
+        "bias of largest",
+        "in interval",
+    )
+    rows = [
+        (
+            f"{total.axis} {total.level}",
+            f"{total.n_areas:,}",
+            f"{total.max_abs_error:,}",
+            f"{total.mean_abs_error:,.1f}",
+            f"{total.bias_of_largest:+.2%}",
+            "not measured" if total.in_interval is None else f"{total.in_interval:.1%}",
+        )
+        for total in comparison.totals
+    ]
+    return ["", *_aligned(head, rows)] if rows else []
+
+
+def _aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of a table, its first column to the left and all others to the right."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    lines = [
+    return [
         "  ".join(
             cell.rjust(width) if column else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in (head, *rows)
     ]
-    notes = [
-        "*  over cells that are not zero in both tables",
-        "** mean relative error of the 100 largest true flows",
-        f"How the truth was counted: {counted}.",
-    ]
-    return "\n".join([NOTICE, "", *lines, "", *notes])

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from inftda.counts import Counts
 from inftda.errors import IngestError
+from inftda.evaluate import totals
 from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMeasures, measure
+from inftda.evaluate.totals import TotalMeasures, measure_totals, with_intervals
 from inftda.evaluate.typical import released_leaves
 from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
@@ -32,10 +34,12 @@ class Comparison:
     Attributes:
         settings: public parameters of the release.
         levels: measures of every level, from the root to the leaves.
+        totals: measures of totals across the tree.
     """
 
     settings: Mapping[str, Any]
     levels: tuple[LevelMeasures, ...]
+    totals: tuple[TotalMeasures, ...]
 
     def level_table(self) -> pa.Table:
         """One row per level, one column per measure."""
@@ -58,6 +62,16 @@ class Comparison:
             columns[field.name] = _column(values, SizeMeasures, field.name)
         return _with_notice(pa.table(columns))
 
+    def totals_table(self) -> pa.Table:
+        """One row per level of each axis whose totals are sums across the tree."""
+        columns = {
+            field.name: _column(
+                [getattr(total, field.name) for total in self.totals], TotalMeasures, field.name
+            )
+            for field in fields(TotalMeasures)
+        }
+        return _with_notice(pa.table(columns))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as it is written to a JSON file."""
         return {
@@ -66,6 +80,8 @@ class Comparison:
             "release": dict(self.settings),
             "definitions": DEFINITIONS,
             "levels": [asdict(level) for level in self.levels],
+            "definitions_of_totals": totals.DEFINITIONS,
+            "totals": [asdict(total) for total in self.totals],
         }
 
 
@@ -125,8 +141,10 @@ def compare(release: Release, truth: Counts, *, progress: Progress | None = None
     Raises:
         ReleaseError: the release has areas that it does not list.
     """
-    levels = measure(truth, released_counts(release), progress=progress)
-    return Comparison(_settings(release), levels)
+    released = released_counts(release)
+    levels = measure(truth, released, progress=progress)
+    across = with_intervals(measure_totals(truth, released), truth, release)
+    return Comparison(_settings(release), levels, across)
 
 
 def released_counts(release: Release) -> Counts:

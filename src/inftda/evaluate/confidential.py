@@ -17,6 +17,7 @@ from inftda.publication.folder import release_around
 from inftda.scratch import whole_file
 
 LEVELS_FILE, SIZES_FILE = "CONFIDENTIAL-levels", "CONFIDENTIAL-sizes"
+TOTALS_FILE = "CONFIDENTIAL-totals"
 SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-evaluation.json", "CONFIDENTIAL-evaluation.html"
 
 Writer = Callable[[Path], object]
@@ -34,7 +35,7 @@ def write_comparison(
         page: writes the same as a page to the path it is given.
 
     Returns:
-        The files: levels and size classes as CSV and Parquet, everything as JSON, the page.
+        The files: levels, size classes and totals as CSV and Parquet, everything as JSON, the page.
 
     Raises:
         ReleaseError: `out` is, or lies in, a release folder, or cannot be made.
@@ -49,6 +50,7 @@ def write_comparison(
     writers: dict[str, Writer] = {
         **_table_writers(LEVELS_FILE, comparison.level_table()),
         **_table_writers(SIZES_FILE, comparison.size_table()),
+        **_table_writers(TOTALS_FILE, comparison.totals_table()),
         SUMMARY_FILE: lambda path: path.write_text(text, encoding="utf-8"),
     }
     if page is not None:

@@ -38,7 +38,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,6 +47,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.evaluate.sums import MAX_CELLS, Areas, LevelSums, match_cells
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release
 from inftda.tree import TreeLevel
@@ -69,15 +69,9 @@ MIN_SIMULATED = 40
 OFTEN_LOST = 0.05
 #: How many times more often numbers of such a size vanish in a simulation; see above.
 LOSS_FACTOR = 2
-#: Up to this number of cells a level is summed up in a dense array.
-DENSE_CELLS = 1 << 22
-#: Beyond this number of cells a cell has no 64-bit number; such levels are left out.
-MAX_CELLS = 1 << 62
 #: Errors below are counted one by one, larger ones in bins this much apart.
 EXACT_ERRORS, BIN_RATIO = 256, 1.01
 _N_BINS = EXACT_ERRORS + int(np.log(2.0**62 / EXACT_ERRORS) / np.log(BIN_RATIO)) + 2
-
-Areas = tuple[NDArray[np.int32], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,80 +393,6 @@ class _Tally:
             false=int(self._false[group].sum()) / max(n_simulated, 1),
             lost=int(self._lost[group].sum()) / max(n_released * self._runs, 1),
         )
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Non-zero cells of one level: their numbers, ascending, and values."""
-
-    number: NDArray[np.int64]
-    value: NDArray[np.int64]
-
-
-class LevelSums:
-    """Sums leaves up to one level on each axis.
-
-    Cells are numbered with the last axis running fastest; there must be fewer than 2^62.
-    """
-
-    def __init__(self, tree: "Tree", depths: Sequence[int]) -> None:
-        self._sizes = [
-            axis.hierarchy.n_areas(depth) for axis, depth in zip(tree.axes, depths, strict=True)
-        ]
-        # None where the finest level is asked for: each area is its own.
-        self._above = [
-            None
-            if depth == axis.hierarchy.depth
-            else axis.hierarchy.ancestor(axis.hierarchy.depth, depth).astype(np.int64)
-            for axis, depth in zip(tree.axes, depths, strict=True)
-        ]
-
-    def of(self, areas: Areas, flow: NDArray[np.int64]) -> Cells:
-        """Cells with a sum that is not zero."""
-        number = np.zeros(len(flow), np.int64)
-        for size, above, leaf in zip(self._sizes, self._above, areas, strict=True):
-            number *= size
-            number += leaf if above is None else above[leaf]
-        n_cells = prod(self._sizes)
-        if n_cells <= DENSE_CELLS:
-            # In integers: a floating-point sum is not exact from 2^53 on, and totals may be larger.
-            dense = np.zeros(n_cells, np.int64)
-            np.add.at(dense, number, flow)
-            used = np.flatnonzero(dense)
-            return Cells(used, dense[used])
-        return _summed(number, flow)
-
-    def areas(self, number: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-        """Area number on each axis of cells given by their numbers."""
-        areas = []
-        for size in reversed(self._sizes):
-            areas.append(number % size)
-            number = number // size
-        return tuple(reversed(areas))
-
-
-def _summed(number: NDArray[np.int64], flow: NDArray[np.int64]) -> Cells:
-    """Cells by sorting; equal numbers are added up."""
-    order = np.argsort(number, kind="stable")
-    number, flow = number[order], flow[order]
-    if len(number) == 0:
-        return Cells(number, flow)
-    first = np.flatnonzero(np.concatenate([[True], number[1:] != number[:-1]]))
-    value = np.add.reduceat(flow, first)
-    used = np.flatnonzero(value)
-    return Cells(number[first][used], value[used])
-
-
-def match_cells(simulated: Cells, truth: Cells) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Truth of each simulated cell (0 if it has none), and which true cells are missing."""
-    place = np.searchsorted(truth.number, simulated.number)
-    is_there = place < len(truth.number)
-    is_there[is_there] = truth.number[place[is_there]] == simulated.number[is_there]
-    value = np.zeros(len(simulated.number), np.int64)
-    value[is_there] = truth.value[place[is_there]]
-    is_lost = np.ones(len(truth.number), bool)
-    is_lost[place[is_there]] = False
-    return value, is_lost
 
 
 def _class_of(value: NDArray[np.int64]) -> NDArray[np.int64]:

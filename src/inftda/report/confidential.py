@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inftda.errors import ReleaseError
-from inftda.evaluate.typical import Areas, released_leaves
+from inftda.evaluate.sums import Areas
+from inftda.evaluate.typical import released_leaves
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release
 from inftda.report.contents import Table, pack_contents

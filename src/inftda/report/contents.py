@@ -12,14 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluate.typical import (
-    MAX_CELLS,
-    Areas,
-    Cells,
-    LevelErrors,
-    LevelSums,
-    TypicalErrors,
-)
+from inftda.evaluate.sums import MAX_CELLS, Areas, Cells, LevelSums
+from inftda.evaluate.typical import LevelErrors, TypicalErrors
 from inftda.hierarchy import Hierarchy
 from inftda.report.labels import Labels
 from inftda.report.packing import Pack, varints, zigzag

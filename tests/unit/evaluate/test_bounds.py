@@ -12,7 +12,7 @@ from fake_noise import setting_of
 from inftda.counts import Counts
 from inftda.errors import BudgetError, PrivacyError
 from inftda.evaluate.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
-from inftda.evaluate.typical import LevelSums
+from inftda.evaluate.sums import LevelSums
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms.topdown import TopDown
 from inftda.privacy.plan import make_plan

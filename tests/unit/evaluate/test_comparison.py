@@ -235,7 +235,7 @@ def test_a_comparison_replaces_an_earlier_one(comparison, folder, tmp_path):
 
 def test_numbers_of_cells_beyond_64_bits_are_written(comparison):
     huge = tuple(replace(level, n_cells=10**21) for level in comparison.levels)
-    assert Comparison({}, huge).level_table().column("n_cells").to_pylist() == [1e21] * 5
+    assert Comparison({}, huge, ()).level_table().column("n_cells").to_pylist() == [1e21] * 5
 
 
 def _in_it(release, _tmp_path):

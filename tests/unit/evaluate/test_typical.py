@@ -6,14 +6,8 @@ import pytest
 
 from inftda.errors import ReleaseError
 from inftda.evaluate import typical
-from inftda.evaluate.typical import (
-    CLASS_STARTS,
-    Cells,
-    LevelSums,
-    match_cells,
-    released_leaves,
-    typical_errors,
-)
+from inftda.evaluate.sums import LevelSums, match_cells
+from inftda.evaluate.typical import CLASS_STARTS, released_leaves, typical_errors
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
@@ -274,37 +268,6 @@ def test_tables_of_more_axes_are_looked_at_level_by_level():
     )  # fmt: skip
     found = typical_errors(made, runs=2)
     assert [level.depths for level in found.levels] == [level.depths for level in made.tree.levels]
-
-
-@pytest.mark.parametrize("dense", [0, 10**9])
-def test_sums_are_the_same_by_counting_and_by_sorting(made, monkeypatch, dense):
-    monkeypatch.setattr(typical, "DENSE_CELLS", dense)
-    sums = LevelSums(made.tree, (1, 2))
-    cells = sums.of(*released_leaves(made))
-    rows, columns = sums.areas(cells.number)
-    hierarchy = made.tree.axes[0].hierarchy
-    found = {
-        (hierarchy.codes(1)[r].as_py(), hierarchy.codes(2)[c].as_py()): v
-        for r, c, v in zip(rows.tolist(), columns.tolist(), cells.value.tolist(), strict=True)
-    }
-    expected = made.flows("region", "province").to_pylist()
-    assert found == {(row["origin"], row["destination"]): row["flow"] for row in expected}
-
-
-@pytest.mark.parametrize("dense", [0, 10**9])
-def test_sums_beyond_what_floating_point_holds_are_exact(made, monkeypatch, dense):
-    monkeypatch.setattr(typical, "DENSE_CELLS", dense)
-    areas = (np.zeros(3, np.int32), np.arange(3, dtype=np.int32))
-    cells = LevelSums(made.tree, (0, 0)).of(areas, np.array([2**54, 1, 2**59]))
-    assert cells.value.tolist() == [2**59 + 2**54 + 1]
-
-
-def test_simulated_cells_find_their_truth():
-    simulated = Cells(np.array([1, 4, 7]), np.array([10, 20, 30]))
-    truth = Cells(np.array([0, 4, 9]), np.array([5, 6, 7]))
-    value, is_lost = match_cells(simulated, truth)
-    assert value.tolist() == [0, 6, 0]
-    assert is_lost.tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize("share", [0.5, 0.95])

@@ -22,18 +22,19 @@ from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.evaluate.comparison import NOTICE
 from inftda.evaluate.metrics import measure
-from inftda.hierarchy import Hierarchy
+from inftda.evaluate.totals import measure_totals
 from inftda.lab.experiments.confidential import make_private, marked, write_private
 from inftda.lab.experiments.reproduction import published_run
 from inftda.lab.experiments.spec import DataSet, Spec
 from inftda.lab.generators.synthetic import make_synthetic
+from inftda.lattice import DEFAULT_SHARE
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec, read_leaves
-from inftda.tree import Tree
+from inftda.tree import Tree, build_tree
 
 #: Figures kept of each level.
 MEASURES = (
@@ -44,6 +45,8 @@ MEASURES = (
     "false_negative_rate",
     "common_part",
 )
+#: Figures kept of totals across the tree, as "total_..." at level -1.
+TOTAL_MEASURES = ("max_abs_error", "mean_abs_error", "bias_of_largest")
 SCHEMA = pa.schema(
     [
         ("dataset", pa.string()),
@@ -82,6 +85,8 @@ def cells(spec: Spec) -> Iterator[Cell]:
     for dataset in spec.datasets:
         for setting in spec.settings:
             for mechanism in dataset.mechanisms or spec.mechanisms:
+                if setting == "across" and not mechanism_named(mechanism).description.takes_across:
+                    continue
                 for epsilon in spec.epsilons:
                     yield Cell(dataset, setting, mechanism, epsilon)
 
@@ -162,9 +167,8 @@ def load_counts(dataset: DataSet) -> Counts:
         made = make_synthetic(dataset.synthetic)
         tree = Tree.destination_first(made.areas)
         return Counts.from_leaves(tree, (made.origin, made.destination), made.count)
-    areas = Hierarchy.read(dataset.areas)
-    tree = Tree.destination_first(areas)
-    spec = TableSpec(axes=(("origin", areas), ("destination", areas)))
+    tree = build_tree(dataset.areas, axes=dataset.axes)
+    spec = TableSpec(axes=tuple((axis.name, axis.hierarchy) for axis in tree.axes))
     leaves = read_leaves(str(dataset.flows), spec)
     return Counts.of(tree, leaves)
 
@@ -186,15 +190,23 @@ def run_cell(cell: Cell, spec: Spec, truth: Counts) -> pa.Table:
             "run": run,
         }
         rows.append({**fixed, "level": -1, "level_name": "", "measure": "time", "value": seconds})
-        for level in measure(truth, released):
-            for name in MEASURES:
-                value = float(getattr(level, name))
-                where = {"level": level.level, "level_name": level.name}
-                rows.append({**fixed, **where, "measure": name, "value": value})
+        rows += [fixed | figure for figure in _figures(truth, released)]
         if spent > spec.time_limit:
             break
     results = pa.Table.from_pylist(rows, schema=SCHEMA)
     return marked(results, is_confidential=cell.dataset.is_confidential)
+
+
+def _figures(truth: Counts, released: Counts) -> Iterator[dict[str, Any]]:
+    """What is kept of one release: of every level, and of totals across the tree."""
+    for level in measure(truth, released):
+        where = {"level": level.level, "level_name": level.name}
+        for name in MEASURES:
+            yield {**where, "measure": name, "value": float(getattr(level, name))}
+    for total in measure_totals(truth, released):
+        where = {"level": -1, "level_name": f"{total.axis} {total.level}"}
+        for name in TOTAL_MEASURES:
+            yield {**where, "measure": f"total_{name}", "value": float(getattr(total, name))}
 
 
 class _OutOfTimeError(Exception):
@@ -211,7 +223,10 @@ def run_once(cell: Cell, spec: Spec, truth: Counts, seed: int) -> tuple[Counts |
         if time.perf_counter() - started > spec.time_limit:
             raise _OutOfTimeError
 
-    plan = mechanism.plan(truth.tree, PrivacyUnit(), epsilon=cell.epsilon, delta=spec.delta)
+    across = {"across": DEFAULT_SHARE} if cell.setting == "across" else {}
+    plan = mechanism.plan(
+        truth.tree, PrivacyUnit(), epsilon=cell.epsilon, delta=spec.delta, **across
+    )
     setting = Setting(
         spending=plan.spending(),
         make_sampler=DiscreteGaussian,

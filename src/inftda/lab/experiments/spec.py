@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from inftda.lab.generators.synthetic import PAPER
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.privacy.levels import checked_delta, checked_epsilon
 
-SETTINGS: Final = ("ours", "published")
+SETTINGS: Final = ("ours", "across", "published")
 #: Names of data sets are parts of file names.
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _NUMBER: Final = (int, float)
@@ -27,6 +27,7 @@ class DataSet:
         name: for tables and figures.
         flows: file of flows; None for a synthetic one.
         areas: file of areas.
+        axes: files of the areas of further columns, by their names.
         synthetic: name of the synthetic data set.
         published: its name among the published figures, if it has any.
         mechanisms: to run on this one; all of the experiment's by default.
@@ -36,6 +37,7 @@ class DataSet:
     name: str
     flows: Path | None = None
     areas: Path | None = None
+    axes: Mapping[str, Path] = field(default_factory=dict)
     synthetic: str | None = None
     published: str | None = None
     mechanisms: tuple[str, ...] | None = None
@@ -57,8 +59,9 @@ class Spec:
         epsilons: strengths.
         delta: probability of failure.
         runs: repetitions.
-        settings: "ours" (the default guarantee) and "published" (how the paper's figures
-            were made, which is not private as stated; see `reproduction`).
+        settings: "ours" (the paper's algorithm with our guarantee), "across" (the same with
+            totals across the tree, for mechanisms that measure them) and "published" (how the
+            paper's figures were made, which is not private as stated; see `reproduction`).
         time_limit: seconds after which a mechanism is given up on a data set.
         seed: first seed; run r uses seed + r.
     """
@@ -115,7 +118,7 @@ class Spec:
             _check_list(name, getattr(self, name), kinds)
         for setting in self.settings:
             if setting not in SETTINGS:
-                raise InftdaError(f"settings are {' and '.join(SETTINGS)}, got {setting!r}")
+                raise InftdaError(f"settings are {', '.join(SETTINGS)}; got {setting!r}")
         for epsilon in self.epsilons:
             checked_epsilon(epsilon)
         checked_delta(self.delta)
@@ -182,11 +185,15 @@ def _dataset(entry: Mapping[str, Any], folder: Path) -> DataSet:
     for key in ("flows", "areas", "published"):
         if not isinstance(entry.get(key, ""), str):
             raise InftdaError(f"the {key!r} of a data set must be text, got {entry[key]!r}")
+    further = entry.get("axes", {})
+    if not (isinstance(further, dict) and _is_list(list(further.values()), str)):
+        raise InftdaError(f"the 'axes' of a data set are columns and files, got {further!r}")
     files = {key: folder / entry[key] for key in ("flows", "areas") if key in entry}
     mechanisms = entry.get("mechanisms")
     return DataSet(
         entry["name"],
         **files,
+        axes={name: folder / file for name, file in further.items()},
         synthetic=synthetic,
         published=entry.get("published"),
         mechanisms=tuple(mechanisms) if isinstance(mechanisms, list) else mechanisms,

@@ -12,6 +12,7 @@ from inftda.errors import InftdaError
 from inftda.evaluate.comparison import NOTICE
 from inftda.lab.experiments.confidential import write_private
 from inftda.lab.experiments.spec import Spec
+from inftda.lattice import DEFAULT_SHARE
 
 #: How the published figures call our mechanisms and measures, and in which unit.
 PUBLISHED_NAMES: Final = {
@@ -93,7 +94,7 @@ class _Page:
         self.has_published = False
         connection.execute(
             "CREATE TABLE means AS SELECT dataset, setting, mechanism, epsilon, level, "
-            "any_value(level_name) AS level_name, measure, avg(value) AS mean, "
+            "level_name, measure, avg(value) AS mean, "
             "min(value) AS low, max(value) AS high, count(*) AS runs FROM results GROUP BY ALL"
         )
 
@@ -147,6 +148,8 @@ class _Page:
         if "ours" in self.spec.settings:
             yield from self._comparison()
             yield from self._worse()
+        if {"ours", "across"} <= {*self.spec.settings}:
+            yield from self._across()
         for figure in figures:
             yield f"![{figure.stem.replace('-', ' ')}]({figure.as_posix()})"
 
@@ -242,6 +245,41 @@ class _Page:
                     rows,
                 )  # fmt: skip
 
+    def _across(self) -> Iterator[str]:
+        yield "## Totals across the tree"
+        yield (
+            f"InfTDA with and without `across={float(DEFAULT_SHARE):g}`, means over runs, without "
+            "> with. A total is the sum of the flows of an area on one axis, where the tree does "
+            "not have it: largest and mean error over all areas, and the relative error of the "
+            "2 % largest together."
+        )
+        for dataset in self.spec.datasets:
+            rows = self._rows(
+                "SELECT level_name, epsilon, "  # noqa: S608 - constants
+                f"{_both('total_max_abs_error', '%.0f')}, {_both('total_mean_abs_error', '%.1f')}, "
+                f"{_both('100 * total_bias_of_largest', '%+.2f %%')} FROM means "
+                "WHERE dataset = ? AND mechanism = 'inftda' AND starts_with(measure, 'total_') "
+                "GROUP BY level_name, epsilon ORDER BY epsilon, level_name",
+                dataset.name,
+            )
+            yield f"### {dataset.name}"
+            head = ("total", "epsilon", "max error", "mean error", "bias of the largest")
+            yield _table(head, rows)
+            yield "What it costs along the tree:"
+            rows = self._rows(
+                "SELECT level_name, epsilon, "  # noqa: S608 - constants
+                f"{_both('max_abs_error', '%.1f')}, {_both('mean_abs_error_nonzero', '%.2f')}, "
+                f"{_both('false_discovery_rate', '%.3f')}, {_both('common_part', '%.4f')} "
+                "FROM means WHERE dataset = ? AND mechanism = 'inftda' AND level > 0 "
+                "GROUP BY level, level_name, epsilon ORDER BY epsilon, level",
+                dataset.name,
+            )
+            yield _table(
+                ("level", "epsilon", "max error", "mean error of non-zero cells",
+                 "false discoveries", "common part"),
+                rows,
+            )  # fmt: skip
+
     def _worse(self) -> Iterator[str]:
         yield "## Where InfTDA is worse than another mechanism"
         yield (
@@ -275,6 +313,17 @@ _SHOWN: Final = (
 _SHOWN_COLUMNS: Final = ", ".join(
     f"printf('{shown}', any_value(mean) FILTER (measure = '{name}'))" for name, shown in _SHOWN
 )
+
+
+def _both(measure: str, shown: str) -> str:
+    """SQL for a mean without and with totals across; `measure` may have a factor before it."""
+    factor, _, name = measure.rpartition(" * ")
+    means = [
+        f"printf('{shown}', {factor or 1} * "
+        f"any_value(mean) FILTER (setting = '{setting}' AND measure = '{name}'))"
+        for setting in ("ours", "across")
+    ]
+    return " || ' > ' || ".join(means)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
