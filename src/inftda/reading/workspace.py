@@ -8,9 +8,10 @@ on: a failure is reported by its kind.
 from __future__ import annotations
 
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import duckdb
@@ -30,6 +31,8 @@ T = TypeVar("T")
 SPILL_PREFIX: Final = "inftda-spill-"
 #: Name of an empty table that shows what DuckDB makes of a type.
 _SAMPLE: Final = "sample"
+#: Seconds until DuckDB is told again to stop.
+_MOMENT: Final = 0.05
 
 
 class Workspace:
@@ -146,13 +149,24 @@ class Workspace:
 
     def _wait_for(self, action: Callable[[], T]) -> T:
         """Do something long in a thread of its own, so that Ctrl-C works meanwhile."""
-        with ThreadPoolExecutor(max_workers=1) as worker:
-            result = worker.submit(action)
-            try:
-                return result.result()
-            except KeyboardInterrupt:
+        result: Future[T] = Future()
+        thread = Thread(target=_settle, args=(result, action))
+        try:
+            thread.start()
+            return result.result()
+        except KeyboardInterrupt:
+            # DuckDB may not have begun when it is told to stop, so it is told again.
+            while thread.is_alive():
                 self._connection.interrupt()
-                raise
+                thread.join(_MOMENT)
+            raise
+
+
+def _settle(result: Future[T], action: Callable[[], T]) -> None:
+    try:
+        result.set_result(action())
+    except BaseException as problem:  # noqa: BLE001 - raised where the result is waited for
+        result.set_exception(problem)
 
 
 def quote(text: str) -> str:
