@@ -22,6 +22,9 @@ from neighbour_tables import (
     tables,
 )
 
+#: One of each way in; all others are seen in the slow tier.
+QUICK = ("dict", "pandas objects", "pyarrow", "CSV", "SQLite", "a folder, the row first")
+TIERED = [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 CALM = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much]}
 
 
@@ -37,7 +40,7 @@ def numbered(convert):
     return [(convert(i), convert(i), 1, 1000 + i) for i in range(1, 9)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TIERED)
 @settings(phases=[Phase.explicit], **CALM)
 @given(rows=tables(), row=further_rows, is_bounded=st.booleans())
 @example(rows=numbered(Decimal), row=(Decimal("2.5"), Decimal(1), 1, 2000), is_bounded=False)
