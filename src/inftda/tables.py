@@ -37,6 +37,13 @@ def as_arrow(values: NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
+def repeated(text: str, n: int) -> pa.StringArray:
+    """The same text n times; without pandas, as above."""
+    encoded = text.encode()
+    offsets = np.arange(n + 1, dtype=np.int32) * np.int32(len(encoded))
+    return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(encoded * n))
+
+
 def as_numpy(array: pa.Array) -> NDArray[Any]:
     """Arrow numbers as numpy; whole ones without copying them and without pandas."""
     if array.null_count or not pa.types.is_integer(array.type):

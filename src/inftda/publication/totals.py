@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from inftda.errors import ReleaseError
 from inftda.lattice import Table, coarsest_equal, off_tree_tables
 from inftda.privacy.spending import ReleasePlan
+from inftda.tables import as_arrow, repeated
 from inftda.tree import Axis, Tree
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def planned_totals(tree: Tree, plan: ReleasePlan) -> list[tuple[Table, float]]:
 def write_totals(folder: Path, measured: "Iterable[MeasuredTotals]") -> None:
     """Write what was measured, if anything was."""
     parts = [
-        _rows(totals.table, math.sqrt(totals.sigma2), pa.array(totals.value)) for totals in measured
+        _rows(totals.table, math.sqrt(totals.sigma2), as_arrow(totals.value)) for totals in measured
     ]
     if parts:
         save_totals(folder, pa.concat_tables(parts))
@@ -95,7 +96,7 @@ def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
         ReleaseError: an area is missing, unknown or listed twice, or the noise is another one.
     """
     parts = [
-        _rows(table, sigma, pa.array(np.zeros(table.n_nodes, np.int64)))
+        _rows(table, sigma, as_arrow(np.zeros(table.n_nodes, np.int64)))
         for table, sigma in planned_totals(tree, plan)
     ]
     expected = pa.concat_tables(parts) if parts else SCHEMA.empty_table()
@@ -181,10 +182,10 @@ def _rows(table: Table, sigma: float, measured: pa.Array) -> pa.Table:
     depth = table.depths[table.level.axis]
     n = table.n_nodes
     columns = [
-        pa.array([axis.name] * n, pa.string()),
-        pa.array([axis.hierarchy.level_name(depth)] * n, pa.string()),
+        repeated(axis.name, n),
+        repeated(axis.hierarchy.level_name(depth), n),
         axis.hierarchy.codes(depth),
         measured,
-        pa.array(np.full(n, sigma)),
+        as_arrow(np.full(n, sigma)),
     ]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
