@@ -22,14 +22,14 @@ from typing import Any, Final
 
 from audit import faults
 from audit.boxes import Calls, Commands, Copies, Runs, secure, seeded
-from audit.cases import ONE, PLANTED, PLANTED_SLOW, WEAK, Claim, all_claims
+from audit.cases import ONE, PLANTED, PLANTED_ACROSS, PLANTED_SLOW, WEAK, Claim, all_claims
 from audit.evidence import ODDS, Box, Finding, audit
 from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import FAR_TOO_MANY_TRIPS, PAIRS, table_of_people
 from inftda.noise.selfcheck import self_check_samplers
 
 CLAIMS: Final = tuple(all_claims())
-FAULTS: Final = PLANTED + PLANTED_SLOW
+FAULTS: Final = PLANTED + PLANTED_ACROSS + PLANTED_SLOW
 
 
 def one_by_one() -> Iterator[tuple[str, Box, int]]:

@@ -11,7 +11,7 @@ Four boxes, from quick to literal:
 - `Commands`: `inftda release` writes a folder, again and again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -151,7 +151,7 @@ class Copies(_Box):
 
 @dataclass(frozen=True)
 class Runs(_Box):
-    """The mechanism on the same counts, again and again."""
+    """The mechanism on the same counts, again and again: flows, and totals if there are any."""
 
     def draw(self, n: int, batch: int) -> Sample:
         """One run of the mechanism for each release."""
@@ -160,6 +160,7 @@ class Runs(_Box):
         sides = []
         for side, counts in enumerate(self._counts):
             cells = np.zeros((n, *self.sides[0].shape))
+            totals: list[NDArray[np.int64]] = []
             for number in range(n):
                 setting = Setting(
                     spending=plan.spending(),
@@ -169,7 +170,8 @@ class Runs(_Box):
                 )
                 for flows in mechanism.run(counts, setting):
                     cells[number][flows.areas] = flows.value
-            sides.append(cells.reshape(n, -1))
+                totals.append(_side_by_side(measured.value for measured in setting.totals))
+            sides.append(np.column_stack([cells.reshape(n, -1), np.stack(totals)]))
         return _sample(sides[0], sides[1], plan)
 
     @cached_property
@@ -296,7 +298,7 @@ def _as_arguments(option: str, value: Any) -> list[Any]:
 
 
 def _seen(release: inftda.Release, pair: Pair) -> Features:
-    """Everything a release shows: flows, total, number of flows, and the areas it lists."""
+    """All that a release shows: flows, totals, sum and number of flows, areas it lists."""
     flows = np.zeros(pair.left.shape)
     table: Any = release.table
     places = (
@@ -305,7 +307,13 @@ def _seen(release: inftda.Release, pair: Pair) -> Features:
     )
     flows[places] = table["flow"].to_numpy()
     areas = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in release.tree.axes]
-    return np.array([*flows.ravel(), release.total, release.manifest.n_flows, *areas], np.float64)
+    totals = [] if release.totals is None else release.totals["measured"].to_pylist()
+    numbers = [*flows.ravel(), *totals, release.total, release.manifest.n_flows, *areas]
+    return np.array(numbers, np.float64)
+
+
+def _side_by_side(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _numbers(column: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -11,9 +11,11 @@ from audit.boxes import MECHANISMS, Calls, Copies, Randomness, Runs, secure
 from audit.evidence import Box
 from audit.pairs import (
     ALONE_IN_AN_AREA,
+    BETWEEN_REGIONS,
     FAR_TOO_MANY_TRIPS,
     ONE_LEVEL,
     PAIRS,
+    SHORT_ORIGINS,
     Pair,
     derived_areas,
     table_of_people,
@@ -24,6 +26,7 @@ from audit.pairs import (
 #: at none.
 ONE: Final = {"epsilon": 1.0, "delta": 0.1}
 SEVERAL: Final = {"epsilon": 2.0, "delta": 0.1}
+SMALL: Final = {"epsilon": 0.3, "delta": 0.1}
 STABILITY: Final = {"epsilon": 1.0, "delta": 0.01}
 #: Cheap to plan and a small claim: for boxes that make one release at a time.
 WEAK: Final = {"rho": Fraction(1, 100), "delta": 0.01, "accountant": "zcdp"}
@@ -162,6 +165,25 @@ PLANTED: Final = (
         lambda randomness: Calls(
             ALONE_IN_AN_AREA, "inftda", WEAK, randomness, areas=derived_areas
         ), 80,
+    ),
+)  # fmt: skip
+
+#: As much for totals across the tree as a release may spend on them. Copies in one release
+#: would share these totals, so that the mechanism is run again and again.
+ACROSS: Final = {"across": Fraction(1, 2)}
+_DISTINCT: Final = PAIRS["distinct in one region pair, replaced"]
+PLANTED_ACROSS: Final = (
+    Planted(
+        "off-tree tables not charged", faults.tables_not_charged,
+        lambda randomness: Runs(BETWEEN_REGIONS, "inftda", ONE | ACROSS, randomness), 1_500,
+    ),
+    Planted(
+        "sensitivity of margins for distinct trips too small", faults.sensitivity_of_tables,
+        lambda randomness: Runs(_DISTINCT, "inftda", SEVERAL | ACROSS, randomness), 1_500,
+    ),
+    Planted(
+        "prices computed from the truth", faults.prices_from_the_truth,
+        lambda randomness: Runs(SHORT_ORIGINS, "inftda", SMALL | ACROSS, randomness), 1_500,
     ),
 )  # fmt: skip
 

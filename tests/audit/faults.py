@@ -4,7 +4,7 @@ Each is a slip that real releases of this kind have had or could have. None of t
 package: they replace a part of it while a `with` block lasts.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.lab.baselines import stability_plan as stability
+from inftda.lattice import Table
 from inftda.mechanisms import step, topdown
+from inftda.mechanisms.across import AcrossStep
 from inftda.mechanisms.base import Setting
 from inftda.noise import entropy
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -150,6 +152,72 @@ def contributions_unbounded() -> Iterator[None]:
     """All trips of a person are counted, however many there are."""
     right = bounding._chosen
     with patch.object(bounding, "_chosen", lambda leaf, areas, _: right(leaf, areas, 10**9)):
+        yield
+
+
+@contextmanager
+def tables_not_charged() -> Iterator[None]:
+    """The tree has the whole budget, and off-tree tables are measured far more precisely."""
+    right = plan._Budget.plan
+
+    def wrong(
+        self: plan._Budget,
+        levels: Sequence[Level],
+        split: Sequence[Fraction],
+        tables: Sequence[Table] = (),
+        table_split: Sequence[Fraction] = (),
+    ) -> Plan:
+        alone = right(self, levels, split)
+        both = right(self, levels, split, tables, table_split)
+        least = min(level.sigma2 for level in alone.levels)
+        free = tuple(replace(table, sigma2=least / 8) for table in both.tables)
+        return replace(both, levels=alone.levels, tables=free)
+
+    with patch.object(plan._Budget, "plan", wrong), _plan_unchecked():
+        yield
+
+
+@contextmanager
+def sensitivity_of_tables() -> Iterator[None]:
+    """In off-tree tables a person counts as if they made one trip."""
+    right = PrivacyUnit.squared_sensitivity
+
+    def wrong(self: PrivacyUnit, level: Level) -> int:
+        return right(replace(self, trips=1) if isinstance(level, Table) else self, level)
+
+    with patch.object(PrivacyUnit, "squared_sensitivity", wrong), _plan_unchecked():
+        yield
+
+
+@contextmanager
+def prices_from_the_truth() -> Iterator[None]:
+    """Prices go by true sums; what is published as measured has its noise."""
+    right = AcrossStep._cells_of
+
+    class Nothing:
+        def fill(self, out: NDArray[np.int64], stream: entropy.Stream) -> None:
+            del stream
+            out[:] = 0
+
+    def wrong(self: AcrossStep, *asked: Any) -> NDArray[np.int64]:
+        tables = tuple(replace(known, sampler=Nothing()) for known in self.across.tables)
+        across = replace(self.across, tables=tables, totals=None)
+        return right(replace(self, across=across), *asked)
+
+    with patch.object(AcrossStep, "_cells_of", wrong):
+        yield
+
+
+@contextmanager
+def totals_drawn_twice() -> Iterator[None]:
+    """Prices go by other noise than that of the totals which are published."""
+    right = AcrossStep._cells_of
+
+    def wrong(self: AcrossStep, number: int, item: int, *asked: Any) -> NDArray[np.int64]:
+        across = replace(self.across, totals=None)
+        return right(replace(self, across=across), number, item + 10**6, *asked)
+
+    with patch.object(AcrossStep, "_cells_of", wrong):
         yield
 
 

@@ -215,6 +215,14 @@ PAIRS: Final = ONE_TRIP | SEVERAL_TRIPS
 ONE_LEVEL: Final = _pair(
     "moved between parts of one area", SUBSTITUTE, HERE, FLAT, left=[(0, 0)], right=[(0, 1)]
 )
+#: Totals of origins are of a short axis and much better than the tree's own: sums agree with them.
+SHORT_ORIGINS: Final = _pair(
+    "moved between few origins", SUBSTITUTE, FLAT, nested(area=24), left=[(0, 0)], right=[(1, 1)]
+)
+#: One trip moved to another region at both ends: every level and every off-tree table tells.
+BETWEEN_REGIONS: Final = _pair(
+    "moved between regions", SUBSTITUTE, TOWNS, TOWNS, left=[(0, 0)], right=[(4, 4)]
+)
 #: Nobody but one person travels from or to area 0.
 ALONE_IN_AN_AREA: Final = _pair(
     "alone in an area, added", ADD_REMOVE, FLAT, FLAT, left=[(0, 0)],

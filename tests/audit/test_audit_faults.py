@@ -2,14 +2,15 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from audit import faults
-from audit.boxes import Copies, seeded
-from audit.cases import ONE, PLANTED, PLANTED_SLOW
+from audit.boxes import Copies, Runs, seeded
+from audit.cases import ACROSS, ONE, PLANTED, PLANTED_ACROSS, PLANTED_SLOW, SMALL
 from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
-from audit.pairs import PAIRS
+from audit.pairs import PAIRS, SHORT_ORIGINS
 from inftda.errors import BudgetError
 from inftda.noise.selfcheck import self_check_samplers
 from inftda.privacy import plan
@@ -23,6 +24,36 @@ def test_a_planted_fault_is_caught(planted):
     with planted.plant():
         finding = audit(planted.box(seeded), planted.n)
     assert finding.is_caught, finding
+
+
+@pytest.mark.parametrize("planted", PLANTED_ACROSS, ids=lambda planted: planted.name)
+def test_a_fault_in_totals_across_is_caught_and_nothing_else(planted):
+    assert not audit(planted.box(seeded), planted.n).is_caught
+    with planted.plant():
+        finding = audit(planted.box(seeded), planted.n)
+    assert finding.is_caught, finding
+
+
+def test_totals_that_are_drawn_twice_are_caught_by_their_disagreement():
+    """At most half of the budget goes to totals, so that twice of it is hard to see in epsilon.
+
+    But where sums agree with their measurement, they no longer do if it is another one.
+    """
+    box = Runs(SHORT_ORIGINS, "inftda", SMALL | ACROSS, seeded)
+    sound = off_by(box.draw(300, 0).left)
+    with faults.totals_drawn_twice():
+        faulty = off_by(box.draw(300, 0).left)
+    # Of 1,500 differences each: either ratio is right within a tenth, but for odds below 1e-6.
+    assert sound < 0.5
+    assert faulty > 1.8
+
+
+def off_by(seen):
+    """Mean square of released less measured totals of origins, over their variance."""
+    shape = SHORT_ORIGINS.left.shape
+    flows, measured = seen[:, : SHORT_ORIGINS.n_cells], seen[:, SHORT_ORIGINS.n_cells :]
+    error = flows.reshape(-1, *shape).sum(axis=2) - measured
+    return np.mean(error**2) / np.mean((measured - SHORT_ORIGINS.left.sum(axis=1)) ** 2)
 
 
 @pytest.mark.slow
