@@ -1,0 +1,195 @@
+"""Privacy of releases with totals across the tree, exactly.
+
+Two facts make it exact. What is measured costs what is accounted for: over all neighbours of a
+tiny table every off-tree table changes by its sensitivity at most, and by that much for some. And
+the release is a function of what is measured: put in the noisy counts of another table, and what
+comes out is its release to the bit, so that nothing else of the truth has a way out.
+"""
+
+import itertools
+from contextlib import contextmanager
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inftda.counts import Counts
+from inftda.engines.local import LocalEngine
+from inftda.hierarchy import Hierarchy
+from inftda.lattice import off_tree_tables
+from inftda.mechanisms import across, step
+from inftda.mechanisms.across import AcrossStep
+from inftda.mechanisms.base import Setting
+from inftda.mechanisms.topdown import INFTDA
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.plan import make_plan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import Axis, Tree
+from random_trees import random_counts, random_trees
+
+#: Little enough that off-tree tables are measured.
+RHO = Fraction(1, 50)
+TOWNS = {"region": ["0", "0", "1"], "town": ["00", "01", "10"]}
+FLAT = {"area": ["0", "1"]}
+TREES = {
+    "two by two": Tree.destination_first(Hierarchy.read(FLAT)),
+    "towns, origin first": Tree.origin_first(Hierarchy.read(TOWNS)),
+    "three axes": Tree.build(
+        [Axis(name, Hierarchy.read(FLAT)) for name in ("origin", "destination", "mode")],
+        ["destination", "origin", "mode"],
+    ),
+}
+UNITS = [
+    PrivacyUnit(neighbours, trips, exactly=False, distinct=distinct)
+    for neighbours in ("substitute", "add-remove")
+    for trips, distinct in ((1, False), (2, False), (2, True), (3, True))
+]
+
+
+def leaf_areas(tree):
+    sizes = [range(axis.hierarchy.n_areas(axis.hierarchy.depth)) for axis in tree.axes]
+    return np.array(list(itertools.product(*sizes))).T
+
+
+def contributions(unit, n_leaves):
+    """Leaves of everything one person may contribute."""
+    choose = itertools.combinations if unit.distinct else itertools.combinations_with_replacement
+    sizes = range(unit.trips + 1)
+    return [list(chosen) for size in sizes for chosen in choose(range(n_leaves), size)]
+
+
+def cells_of(tree, depths):
+    """int: the cell of a table that each leaf is counted in."""
+    cell = np.zeros(len(leaf_areas(tree)[0]), np.int64)
+    for axis, depth, leaf in zip(tree.axes, depths, leaf_areas(tree), strict=True):
+        above = axis.hierarchy.ancestor(axis.hierarchy.depth, depth)
+        cell = cell * axis.hierarchy.n_areas(depth) + above[leaf]
+    return cell
+
+
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("unit", UNITS, ids=PrivacyUnit.describe)
+def test_every_table_changes_by_its_sensitivity_and_no_more(name, unit):
+    tree = TREES[name]
+    plan = make_plan(tree, unit, rho=RHO, across=0.08)
+    planned = {table.depths: table for table in plan.tables}
+    assert [table.depths for table in off_tree_tables(tree)] == list(planned)
+    own = contributions(unit, len(leaf_areas(tree)[0]))
+    for depths, table in planned.items():
+        cell = cells_of(tree, depths)
+        sums = np.array([np.bincount(cell[trips], minlength=cell.max() + 1) for trips in own])
+        others = sums if unit.is_substitute else np.zeros_like(sums[:1])
+        changes = ((sums[:, None] - others[None]) ** 2).sum(axis=2)
+        assert changes.max() <= table.squared_sensitivity, depths
+        if 2 * unit.trips <= len(cell):  # two such people can be as different as can be
+            assert changes.max() == table.squared_sensitivity, depths
+        assert table.rho == table.squared_sensitivity / (2 * table.sigma2)
+    assert plan.rho == sum(part.rho for part in (*plan.levels, *plan.tables)) <= RHO
+
+
+class Measured:
+    """Noisy counts, in the order in which they were drawn."""
+
+    def __init__(self):
+        self.counts = []
+
+    @contextmanager
+    def recorded(self):
+        """Keep what is measured."""
+
+        def record(right):
+            def add(noisy, *truth):
+                right(noisy, *truth)
+                self.counts.append(noisy.copy())
+
+            return add
+
+        with self._replaced(record):
+            yield
+
+    @contextmanager
+    def replayed(self):
+        """Measure again what was measured before, whatever the truth is."""
+        left = iter(self.counts)
+
+        def replay(_right):
+            def add(noisy, *_truth):
+                noisy[:] = next(left)
+
+            return add
+
+        with self._replaced(replay):
+            yield
+        assert next(left, None) is None, "less was measured than before"
+
+    @staticmethod
+    @contextmanager
+    def _replaced(make):
+        with (
+            patch.object(step, "add_truth_kernel", make(step.add_truth_kernel)),
+            patch.object(across, "add_truth_kernel", make(across.add_truth_kernel)),
+            patch.object(across, "add_sums_kernel", make(across.add_sums_kernel)),
+        ):
+            yield
+
+
+def release(counts, plan, seed):
+    setting = Setting(plan.spending(), DiscreteGaussian, SeededSource(seed), LocalEngine(1))
+    (leaves,) = INFTDA.run(counts, setting)
+    return [*leaves.areas, leaves.value, *(totals.value for totals in setting.totals)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), share=st.sampled_from([0.08, 0.5]), seed=st.integers(0, 2**32))
+def test_the_release_is_a_function_of_what_is_measured(data, share, seed):
+    tree = data.draw(random_trees())
+    truth, other = data.draw(random_counts(tree)), data.draw(random_counts(tree))
+    # The total is public, and noised where it is not: it is the same here.
+    other = with_total(other, truth.total)
+    plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=share)
+    measured = Measured()
+    with measured.recorded():
+        expected = release(truth, plan, seed)
+    with measured.replayed():
+        found = release(other, plan, seed)
+    for one, another in zip(found, expected, strict=True):
+        assert one.tolist() == another.tolist()
+
+
+def test_a_release_that_looks_at_the_truth_is_seen():
+    tree = TREES["two by two"]
+    areas = [axis.astype(np.int32) for axis in leaf_areas(tree)]
+    truth = Counts.from_leaves(tree, areas, np.array([700, 200, 90, 10]))
+    other = Counts.from_leaves(tree, areas, np.array([10, 90, 200, 700]))
+    plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=0.5)
+    right = AcrossStep._cells_of
+
+    def wrong(self, number, item, groups, *asked):
+        true = groups.truth.children.count[:1]
+        return right(self, number, item, groups, *asked) + true
+
+    measured = Measured()
+    with patch.object(AcrossStep, "_cells_of", wrong):
+        with measured.recorded():
+            expected = release(truth, plan, 1)
+        with measured.replayed():
+            found = release(other, plan, 1)
+    assert any(
+        one.tolist() != another.tolist() for one, another in zip(found, expected, strict=True)
+    )
+
+
+def with_total(counts, total):
+    """Counts with another total: all that is missing or too much in one leaf."""
+    areas, values = counts.leaves
+    if not len(values):
+        areas, values = tuple(np.zeros(1, np.int32) for _ in areas), np.zeros(1, np.int64)
+    values = np.full(len(values), 1)
+    values[0] = 1 + total - len(values)
+    if values[0] < 1:
+        areas, values = tuple(axis[:1] for axis in areas), np.array([total])
+    return Counts.from_leaves(counts.tree, areas, values)
