@@ -1,11 +1,14 @@
 """Dividing with prices beside a slow twin, and what is guaranteed of it."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from slow_prices import divide
 
+from inftda.lattice import HARD_REACH
 from inftda.mechanisms.prices import (
     HARD,
     ONE,
@@ -68,11 +71,12 @@ def divisions(draw, reach=12):
     return noisy, fraction, price, total, is_candidate
 
 
-def run(noisy, fraction, price, total, is_candidate, *, reach=12.0):
+def run(noisy, fraction, price, total, is_candidate, *, reach=12.0, trust=1.0):
     n = len(noisy)
     candidates = candidates_of(noisy, fraction, total, is_candidate)
     sums = Sums(np.zeros(n, np.int64), np.zeros(n, np.int64))
-    divide_kernel(0, 1, candidates, one_row(n), np.array(price) / ONE, reach, sums)
+    cells = one_row(n, trust=trust)
+    divide_kernel(0, 1, candidates, cells, np.array(price) / ONE, reach, sums)
     value = np.zeros(n, np.int64)
     value[candidates.column] = candidates.value
     assert (sums.sum == value).all()
@@ -103,26 +107,30 @@ def test_without_prices_it_is_intopt(case):
     assert sorted(value) == sorted(intopt(noisy, total).tolist())
 
 
-@given(divisions(), st.data())
+@given(divisions(), st.sampled_from([1.0, 2.3, 4.7, 12.0]), st.booleans(), st.data())
 @settings(max_examples=1000, deadline=None)
-def test_bounds_of_errors_grow_by_at_most_twice_the_reach(case, data):
-    """Theorem 1 of docs/proofs/error-bounds.md; but what a parent has too little is not added to.
-
-    So nothing adds up from level to level (theorem 2).
-    """
-    noisy, total, reach = case[0], case[3], 12
+def test_bounds_of_errors_grow_by_no_more_than_is_proved(case, reach, is_hard, data):
+    """Theorems 2 and 3 of docs/proofs/across.md, for prices that are not whole and hard totals."""
+    noisy, fraction, price, total, is_candidate = case
     n = len(noisy)
     assume(n > 1)
+    scale = (HARD_REACH if is_hard else 1) * reach / 12
+    price = [int(p * scale) for p in price]
     true = ints(data.draw(st.lists(st.integers(0, 1000), min_size=n, max_size=n)))
-    released = ints(run(*case))
+    trust = HARD if is_hard else 1.0
+    released = ints(run(noisy, fraction, price, total, is_candidate, reach=reach, trust=trust))
     noise = ints(noisy) - true
     error = total - true.sum()
+    up, down = math.ceil(reach), math.ceil((HARD_REACH if is_hard else 1) * reach)
     lift = -((sum(noisy) - total) // n)
-    assert (released - true < np.maximum(0, noise + lift + 2 * reach * (1 - 1 / n)) + 1).all()
+    share = 1 - 1 / n
+    rise = noise - noise.mean() + (error + n - 1) / n + (up + down + 1) * share
+    assert (released - true <= np.maximum(0, rise) + 1e-9).all()
+    assert (released - true < np.maximum(0, noise + lift + (up + down) * share) + 1).all()
     for i in range(n):
         corner = min(lift, n - 1 - lift) - noise[i]
         others = max(abs(noise[j]) - noise[i] for j in range(n) if j != i)
-        own = max(others, -noise[i], corner) + 2 * reach
+        own = max(others, -noise[i], corner) + 2 * max(up, down)
         assert true[i] - released[i] <= max(-error, own)
 
 
