@@ -203,7 +203,7 @@ def test_what_is_seen_can_be_downloaded(browser, page, made):
     rows = rows_of(text)
     assert {(r["origin"], r["destination"]): int(r["flow"]) for r in rows} == expected
     assert {row["destination_name"] for row in rows} >= {"Northland"}
-    assert all(int(row["typical_error_95"]) >= 0 for row in rows)
+    assert all(int(row["error_95"]) >= 0 for row in rows)
 
 
 def test_flows_are_drawn_on_a_map(browser, page):
@@ -309,7 +309,11 @@ def test_a_script_put_into_the_page_is_not_run(browser, page, tmp_path):
 def test_other_tables_are_shown_level_by_level(browser, plain_page):
     browser.open(plain_page)
     levels = browser.texts("#level option")
-    assert len(levels) == 4
+    assert len(levels) == 6  # of the tree, and totals across it
+    assert [name.split()[::2] for name in levels[4:]] == [
+        ["all", "sex", "all"],
+        ["all", "all", "age"],
+    ]
     browser.run(
         """const select = document.querySelector('#level'); select.value = '3';
              select.dispatchEvent(new Event('change'));"""
@@ -321,6 +325,22 @@ def test_other_tables_are_shown_level_by_level(browser, plain_page):
     name, text = browser.downloaded()
     assert name == "cells.csv"
     assert {row["disease"] for row in rows_of(text)} == {"A1"}
+
+
+def test_measured_totals_are_shown_with_their_intervals(browser, made, tmp_path):
+    """All who leave a town: a sum across the tree, and measured by itself."""
+    country, _ = made
+    budget = {"epsilon": 1, "delta": 1e-6, "across": 0.08}
+    released = release(country.flows(), country.areas, **budget, source=SeededSource(2))
+    browser.open(write_page(released, tmp_path / "page.html", runs=2), "#/0.0.3/0.0.0/list")
+    intervals = released.total_intervals("origin", released.tree.axes[0].hierarchy.level_name(3))
+    known = {f"±{row['max_error']:,}" for row in intervals.to_pylist() if row["released"]}
+    shown = browser.texts(".flows .chip")
+    assert shown
+    assert set(shown) <= known
+    assert "rough" not in browser.one(".flows").text
+    browser.open(tmp_path / "page.html", "#/0.0.3/0.0.2/list")
+    assert "rough" in browser.one(".flows").text
 
 
 def test_the_confidential_page_cannot_be_mistaken(browser, confidential_page, made):

@@ -37,8 +37,11 @@ _UNKNOWN = (
 )
 _ACROSS = (
     " In the explorer one can also look at sums across these levels, such as all trips from one "
-    "area. Their errors are harder to estimate by simulation; they are stated twice as large "
-    "as simulated, and marked as a rough guess."
+    "area. Their errors are harder to estimate by simulation; they are stated {factor} "
+    "simulated, and marked as a rough guess.{measured}"
+)
+_MEASURED = (
+    " Totals of areas were measured by themselves, so that their intervals are as good as stated."
 )
 
 
@@ -63,7 +66,7 @@ def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
             tag("p", f"{lead}Errors are in {unit}, upwards or downwards.", class_="lead"),
             _key(),
             _errors_table(rows),
-            *_reading(rows, errors, is_od=release.tree.is_od),
+            *_reading(rows, errors, _sums_across(release), is_od=release.tree.is_od),
             *_by_size(rows, errors, is_od=release.tree.is_od),
         ]
     else:
@@ -226,7 +229,20 @@ class _Scale:
         return tag("svg", Html("".join(marks)), aria_hidden="true")
 
 
-def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: bool) -> list[Html]:
+def _sums_across(release: Release) -> str:
+    """What is said of sums across the tree."""
+    if not release.tree.is_od:
+        return ""
+    is_measured = release.totals is not None
+    return _ACROSS.format(
+        factor="a third larger than" if is_measured else "twice as large as",
+        measured=_MEASURED if is_measured else "",
+    )
+
+
+def _reading(
+    rows: Sequence[LevelRow], errors: TypicalErrors | None, across: str, *, is_od: bool
+) -> list[Html]:
     parts = [tag("h3", "How to read this")]
     cell = _cell_word(is_od=is_od)
     if any(row.guaranteed is not None for row in rows):
@@ -262,7 +278,7 @@ def _reading(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
             "for numbers about as large as the noise at the finest levels (about a third of "
             f"them, not half, are that good), the share of false {cell}s is rough, and the "
             "size up to which numbers often vanish was off by about a sixth at most.",
-            _ACROSS if is_od else "",
+            across,
             class_="note",
         ),
     ]

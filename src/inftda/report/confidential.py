@@ -19,7 +19,7 @@ from inftda.evaluate.sums import Areas
 from inftda.evaluate.typical import released_leaves
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release
-from inftda.report.contents import Table, pack_contents
+from inftda.report.contents import Quality, Table, pack_contents
 from inftda.report.markup import Html, join, table, tag, text
 from inftda.report.page import (
     Files,
@@ -78,7 +78,7 @@ def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to sh
     labels, shapes = (files or Files()).read(release)
     areas, value = released_leaves(release)
     both = Table(release.tree, areas, value, _true_leaves(release.tree, truth))
-    contents = pack_contents(both, labels, shapes, None)
+    contents = pack_contents(both, labels, shapes, Quality())
     heading = title or "Release against truth"
     page = render(
         {

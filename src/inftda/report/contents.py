@@ -5,20 +5,25 @@ page too heavy, the finest level is left out (the page says so) until it fits. T
 axis or more than two get their largest cells, level by level.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.evaluate.sums import MAX_CELLS, Areas, Cells, LevelSums
-from inftda.evaluate.typical import LevelErrors, TypicalErrors
+from inftda.evaluate.totals import totals_across
+from inftda.evaluate.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
+from inftda.lattice import coarsest_equal, tables_on_tree
+from inftda.publication.release import Release
+from inftda.publication.totals import half_width, totals_at
 from inftda.report.labels import Labels
 from inftda.report.packing import Pack, varints, zigzag
 from inftda.report.shapes import Shapes
-from inftda.tree import Axis, Tree
+from inftda.tree import Axis, Tree, TreeLevel
 
 #: Characters of packed data in a page, at most; with all else it stays below 15 MB.
 MAX_LETTERS = 13_000_000
@@ -68,16 +73,42 @@ class Contents:
     depths: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Quality:
+    """What is known of the errors of published numbers.
+
+    Attributes:
+        typical: errors by level and size; None if they cannot be simulated.
+        measured: totals that were measured across the tree: level on each axis to how far a
+            measured total is off at most (95 %), and the totals of all areas.
+    """
+
+    typical: TypicalErrors | None = None
+    measured: Mapping[tuple[int, ...], tuple[int, list[int]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, release: Release, typical: TypicalErrors | None) -> "Quality":
+        """What a release tells beside the simulation."""
+        if release.totals is None:
+            return cls(typical)
+        measured = {}
+        for number, axis, depth in totals_across(release.tree):
+            depths = tuple(depth if i == number else 0 for i in range(len(release.tree.axes)))
+            values, sigma = totals_at(release.totals, axis, depth)
+            measured[depths] = half_width(sigma), values.to_pylist()
+        return cls(typical, measured)
+
+
 def pack_contents(
-    table: Table, labels: Labels, shapes: Shapes | None, errors: TypicalErrors | None
+    table: Table, labels: Labels, shapes: Shapes | None, quality: Quality
 ) -> Contents:
     """Pack what the explorer needs, at the finest level that fits."""
     finest = tuple(axis.hierarchy.depth for axis in table.tree.axes)
     if len(finest) != 2:
-        return Contents(_plain(table, labels, errors), finest)
+        return Contents(_plain(table, labels, quality), finest)
     depths: tuple[int, ...] = finest
     while True:
-        packed = _explorer(table, labels, shapes, errors, depths)
+        packed = _explorer(table, labels, shapes, quality, depths)
         coarser = _coarser(depths)
         if len(packed) <= MAX_LETTERS or coarser is None:
             return Contents(packed, depths)
@@ -96,10 +127,10 @@ def _explorer(
     table: Table,
     labels: Labels,
     shapes: Shapes | None,
-    errors: TypicalErrors | None,
+    quality: Quality,
     depths: tuple[int, ...],
 ) -> str:
-    pack = Pack(_header(table, labels, errors, depths))
+    pack = Pack(_header(table, labels, quality, depths))
     areas, value, truth = table.cells(depths)
     n_rows = table.tree.axes[0].hierarchy.n_areas(depths[0])
     pack.add_flows(n_rows, areas[0], areas[1], value, truth)
@@ -118,10 +149,14 @@ def _explorer(
     return pack.text()
 
 
-def _plain(table: Table, labels: Labels, errors: TypicalErrors | None) -> str:
+def _plain(table: Table, labels: Labels, quality: Quality) -> str:
     depths = tuple(axis.hierarchy.depth for axis in table.tree.axes)
-    header = _header(table, labels, errors, depths)
+    header = _header(table, labels, quality, depths)
     levels = [level for level in table.tree.levels[1:] if level.n_nodes <= MAX_CELLS]
+    # Totals of every axis, which are asked for first, also where the tree does not have them.
+    for number, _, depth in totals_across(table.tree):
+        one_way = tuple(depth if i == number else 0 for i in range(len(depths)))
+        levels.append(TreeLevel(0, None, table.tree.axes, one_way))
     held = [(level, table.cells(level.depths)) for level in levels]
     most = LARGEST_CELLS
     if sum(len(value) for _, (_, value, _) in held) <= MAX_PLAIN_CELLS:
@@ -145,9 +180,9 @@ def _plain(table: Table, labels: Labels, errors: TypicalErrors | None) -> str:
 
 
 def _header(
-    table: Table, labels: Labels, errors: TypicalErrors | None, depths: tuple[int, ...]
+    table: Table, labels: Labels, quality: Quality, depths: tuple[int, ...]
 ) -> dict[str, Any]:
-    axes = table.tree.axes
+    axes, errors = table.tree.axes, quality.typical
     is_shared = len(axes) == 2 and axes[0].hierarchy == axes[1].hierarchy
     return {
         "confidential": table.truth is not None,
@@ -164,7 +199,12 @@ def _header(
             for number, axis in enumerate(axes)
         ],
         "errors": None if errors is None else _errors(errors, depths),
-        "rough": [] if errors is None else [_key(at) for at in errors.levels if at.is_rough],
+        "totals": {
+            _key(at): [half, values]
+            for at, (half, values) in quality.measured.items()
+            if _is_within(at, depths)
+        },
+        "across": [_key(at) for at in _across(table.tree, depths)],
     }
 
 
@@ -215,16 +255,29 @@ def _levels(hierarchy: Hierarchy, number: int, labels: Labels, depth: int) -> li
 def _errors(errors: TypicalErrors, depths: tuple[int, ...]) -> dict[str, list[list[float]]]:
     """Level to its size classes: smallest number, median, 95 % point, share of false ones."""
     return {
-        _key(level): [
+        _key(level.depths): [
             [entry.low, entry.median, entry.p95, round(entry.false, 3)] for entry in level.classes
         ]
         for level in errors.levels
-        if all(at <= most for at, most in zip(level.depths, depths, strict=True))
+        if _is_within(level.depths, depths)
     }
 
 
-def _key(level: LevelErrors) -> str:
-    return ",".join(map(str, level.depths))
+def _across(tree: Tree, depths: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Levels on each axis whose numbers are sums across the tree."""
+    on_tree = tables_on_tree(tree)
+    equal = [coarsest_equal(axis) for axis in tree.axes]
+    for at in product(*(range(depth + 1) for depth in depths)):
+        if tuple(equal[axis][depth] for axis, depth in enumerate(at)) not in on_tree:
+            yield at
+
+
+def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:
+    return all(at <= finest for at, finest in zip(depths, most, strict=True))
+
+
+def _key(depths: Sequence[int]) -> str:
+    return ",".join(map(str, depths))
 
 
 def _add_places(pack: Pack, tree: Tree, labels: Labels, depths: tuple[int, ...]) -> None:

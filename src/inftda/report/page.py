@@ -15,7 +15,7 @@ from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_erro
 from inftda.publication.release import Release
 from inftda.publication.target import check_target
 from inftda.report.accuracy import accuracy_section, within_guarantee
-from inftda.report.contents import Contents, Table, pack_contents
+from inftda.report.contents import Contents, Quality, Table, pack_contents
 from inftda.report.labels import Labels
 from inftda.report.markup import Html, asset, fill, join, policy, script, tag, text
 from inftda.report.promise import promise_section
@@ -99,7 +99,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     if progress is not None:
         progress("packing", 100, 100)
     table = Table(release.tree, *released_leaves(release))
-    contents = pack_contents(table, labels, shapes, errors)
+    contents = pack_contents(table, labels, shapes, Quality.of(release, errors))
     heading = title or _default_title(release)
     page = render(
         {

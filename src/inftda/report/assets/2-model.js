@@ -167,7 +167,18 @@ class Model {
     return out;
   }
 
-  /* [median, 95 % point, share of false ones] typical for a number of this size; null if unknown. */
+  /* How far off a number is: 95 % are no further; null if unknown. Areas are its row and column. */
+  error(levels, value, areas) {
+    const totals = this.header.totals[levels.join()];
+    if (totals) {
+      const [half, measured] = totals;
+      const m = measured[areas[levels.findIndex((level) => level > 0)]];
+      return { p95: Math.abs(value - m) + half, isFalse: 0, low: Math.max(0, m - half), high: Math.max(0, m + half) };
+    }
+    return this.typical(levels, value);
+  }
+
+  /* The error that is typical for a number of this size; null if unknown. */
   typical(levels, value) {
     const classes = this.header.errors && this.header.errors[levels.join()];
     if (!classes || !classes.length) return null;
@@ -177,11 +188,16 @@ class Model {
     return { median: found[1], p95: found[2], isFalse: found[3] };
   }
 
-  /* 1 (trust it) to 5 (do not): the typical 95 % error relative to the number. */
-  grade(levels, value) {
-    const typical = this.typical(levels, value);
-    if (!typical) return null;
-    return gradeOf(value === 0 ? Infinity : typical.p95 / Math.abs(value));
+  /* 1 (trust it) to 5 (do not): the 95 % error relative to the number. */
+  grade(levels, value, areas) {
+    const error = this.error(levels, value, areas);
+    if (!error) return null;
+    return gradeOf(value === 0 ? Infinity : error.p95 / Math.abs(value));
+  }
+
+  /* Is a number at these levels a sum across those at which noise was added? */
+  isAcross(levels) {
+    return this.header.across.includes(levels.join());
   }
 }
 

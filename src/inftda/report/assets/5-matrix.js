@@ -103,7 +103,8 @@ class Matrix {
       return h('td', { class: 'rest', ...at }, value ? short(value) : '·');
     }
     if (value === 0 && !truth) return h('td', { class: 'none', ...at }, '·');
-    const grade = this.explorer.shade(this.view, value, truth, this.largest);
+    const areas = [this.rows[r].index, this.columns[c].index];
+    const grade = this.explorer.shade(this.view, value, truth, this.largest, areas);
     return h('td', { class: grade ? 'r' + grade : null, ...at }, short(value));
   }
 

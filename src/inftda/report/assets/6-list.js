@@ -23,7 +23,7 @@ class List {
       h('th', { scope: 'col', class: 'text' }, words.row), h('th', { scope: 'col', class: 'text' }, words.column),
       h('th', { scope: 'col' }, isSecret ? 'Released' : words.unit),
       isSecret ? [h('th', { scope: 'col' }, 'True'), h('th', { scope: 'col' }, 'Error')]
-        : h('th', { scope: 'col' }, 'Typical error (95\u00a0%)'),
+        : h('th', { scope: 'col' }, 'Error (95\u00a0%)'),
       h('th', { scope: 'col' }, h('span', { class: 'unseen' }, 'Zoom')),
       h('th', { scope: 'col', class: 'wide' }, h('span', { class: 'unseen' }, 'Bar')));
     const body = shown.map((i, rank) => this.row(view, flows, i, rank, largest));
@@ -59,7 +59,7 @@ class List {
     return h('tr', {},
       h('td', { class: 'rank muted' }, whole(rank + 1)), ends.map(name),
       h('td', {}, whole(value)),
-      model.isConfidential ? this.truth(value, flows.truth[i]) : h('td', {}, this.chip(view, value)),
+      model.isConfidential ? this.truth(value, flows.truth[i]) : h('td', {}, this.chip(view, value, [flows.row[i], flows.column[i]])),
       h('td', { class: 'zoom' }, h('button', {
         class: 'link', type: 'button', 'aria-label': `Zoom in on both ends of number ${rank + 1}`,
         onclick: () => explorer.go({ row: ends[0].area, column: ends[1].area }),
@@ -68,11 +68,14 @@ class List {
         s('rect', { width: width.toFixed(2) + '%', height: '100%', rx: 2 }))));
   }
 
-  chip(view, value) {
-    const typical = this.explorer.model.typical(view.levels, value);
-    if (!typical) return h('span', { class: 'muted' }, 'unknown');
-    const grade = this.explorer.model.grade(view.levels, value);
-    return h('span', { class: 'chip r' + grade, title: GRADES[grade - 1].label }, '±' + whole(typical.p95));
+  chip(view, value, areas) {
+    const { model } = this.explorer;
+    const error = model.error(view.levels, value, areas);
+    if (!error) return h('span', { class: 'muted' }, 'unknown');
+    const grade = model.grade(view.levels, value, areas);
+    const isRough = model.isAcross(view.levels) && error.low === undefined;
+    const chip = h('span', { class: 'chip r' + grade, title: GRADES[grade - 1].label }, '±' + whole(error.p95));
+    return isRough ? [chip, h('span', { class: 'muted', title: 'A sum across the levels at which noise was added' }, ' rough')] : chip;
   }
 
   truth(value, truth) {

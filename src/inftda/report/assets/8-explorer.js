@@ -140,10 +140,10 @@ class Explorer {
     return kept.sort((a, b) => keys[b] - keys[a] || a - b);
   }
 
-  shade(view, value, truth, largest) {
+  shade(view, value, truth, largest, areas) {
     if (this.shading === 'size') return 5 - Math.min(4, Math.floor(4.999 * Math.sqrt(Math.abs(value) / largest)));
     if (this.shading === 'error') return gradeOf(Math.abs(value - truth) / Math.max(truth, 1));
-    return this.model.grade(view.levels, value);
+    return this.model.grade(view.levels, value, areas);
   }
 
   explain() {
@@ -151,7 +151,7 @@ class Explorer {
     this.root.classList.toggle('by-size', shading === 'size');
     const texts = shading === 'size'
       ? ['largest', '', '', '', 'smallest'] : GRADES.map(({ label }) => label);
-    const title = { reliability: 'Typical error (95 % of such numbers):', error: 'True error:', size: 'Size:' }[shading];
+    const title = { reliability: 'Error (95 % of such numbers):', error: 'True error:', size: 'Size:' }[shading];
     this.legend.replaceChildren(h('li', {}, title), ...texts.map((text, i) =>
       h('li', {}, h('span', { class: 'swatch r' + (i + 1) }), text)));
   }
@@ -185,12 +185,15 @@ class Explorer {
     if (row.index < 0 || column.index < 0) return 'A sum of several areas.';
     const levels = [row.level, column.level];
     if (value === 0) return 'Nothing was published here; the true number may be small and not zero.';
-    const typical = this.model.typical(levels, value);
-    if (!typical) return '';
-    if (typical.p95 === 0 && levels.join() === '0,0') return 'The overall total is exact.';
-    const chance = typical.isFalse >= 0.05 ? ' Some numbers of this size are zero in truth.' : '';
-    const size = `±${whole(typical.p95)} (${percent(typical.p95 / Math.abs(value))})`;
-    if (this.model.header.rough.includes(levels.join())) {
+    const error = this.model.error(levels, value, [row.index, column.index]);
+    if (!error) return '';
+    if (error.low !== undefined) {
+      return `Measured by itself: the true number lies between ${whole(error.low)} and ${whole(error.high)} (95 %).`;
+    }
+    if (error.p95 === 0 && levels.join() === '0,0') return 'The overall total is exact.';
+    const chance = error.isFalse >= 0.05 ? ' Some numbers of this size are zero in truth.' : '';
+    const size = `±${whole(error.p95)} (${percent(error.p95 / Math.abs(value))})`;
+    if (this.model.isAcross(levels)) {
       return `Rough guess of its error: ${size}; this is a sum across the levels at which noise was added.`;
     }
     return `95 % of numbers like this are within ${size}.${chance}`;
@@ -207,7 +210,7 @@ class Explorer {
       if (named[number]) head.push(`${axis.name}_name`);
     });
     head.push('flow');
-    head.push(...(model.isConfidential ? ['true', 'notice'] : ['typical_error_95']));
+    head.push(...(model.isConfidential ? ['true', 'notice'] : ['error_95']));
     const lines = [csvRow(head)];
     for (const i of this.order(flows)) {
       const cells = [];
@@ -217,7 +220,7 @@ class Explorer {
       });
       cells.push(flows.value[i]);
       if (model.isConfidential) cells.push(flows.truth[i], 'CONFIDENTIAL');
-      else cells.push(model.typical(view.levels, flows.value[i])?.p95 ?? '');
+      else cells.push(model.error(view.levels, flows.value[i], [flows.row[i], flows.column[i]])?.p95 ?? '');
       lines.push(csvRow(cells));
     }
     const prefix = model.isConfidential ? 'CONFIDENTIAL-' : '';

@@ -36,6 +36,13 @@ class Plain {
     }));
   }
 
+  /* Area of a row on every axis. */
+  areas(row) {
+    const areas = [];
+    this.level.axes.forEach((axis, i) => { areas[axis] = row[i]; });
+    return areas;
+  }
+
   show() {
     const { axes, depths, n } = this.level;
     const { header, isConfidential } = this.model;
@@ -43,13 +50,14 @@ class Plain {
     const largest = Math.max(1, ...found.slice(0, this.limit).map((row) => Math.abs(row[axes.length])));
     const head = [...axes.map((axis) => h('th', { scope: 'col', class: 'text' }, this.model.axes[axis].title)),
       h('th', { scope: 'col' }, isConfidential ? 'Released' : header.words.unit),
-      h('th', { scope: 'col' }, isConfidential ? 'True' : 'Typical error (95\u00a0%)'),
+      h('th', { scope: 'col' }, isConfidential ? 'True' : 'Error (95\u00a0%)'),
       h('th', { scope: 'col', class: 'wide' }, h('span', { class: 'unseen' }, 'Bar'))];
     const body = found.slice(0, this.limit).map((row) => {
       const value = row[axes.length];
-      const typical = this.model.typical(depths, value);
+      const areas = this.areas(row);
+      const error = this.model.error(depths, value, areas);
       const last = isConfidential ? whole(row[axes.length + 1])
-        : typical ? h('span', { class: 'chip r' + this.model.grade(depths, value) }, '±' + whole(typical.p95)) : '';
+        : error ? h('span', { class: 'chip r' + this.model.grade(depths, value, areas) }, '±' + whole(error.p95)) : 'unknown';
       return h('tr', {}, axes.map((axis, i) => h('td', { class: 'text' }, this.label(axis, row[i]))),
         h('td', {}, whole(value)), h('td', {}, last),
         h('td', { class: 'wide' }, s('svg', { 'aria-hidden': 'true' },
@@ -69,12 +77,12 @@ class Plain {
     const { axes, depths } = this.level;
     const { model } = this;
     const head = axes.map((axis) => model.axes[axis].name);
-    head.push('flow', ...(model.isConfidential ? ['true', 'notice'] : ['typical_error_95']));
+    head.push('flow', ...(model.isConfidential ? ['true', 'notice'] : ['error_95']));
     const lines = [csvRow(head)];
     for (const row of this.rows) {
       const value = row[axes.length];
       lines.push(csvRow([...axes.map((axis, i) => model.axes[axis].code(depths[axis], row[i])), value,
-        ...(model.isConfidential ? [row[axes.length + 1], 'CONFIDENTIAL'] : [model.typical(depths, value)?.p95 ?? ''])]));
+        ...(model.isConfidential ? [row[axes.length + 1], 'CONFIDENTIAL'] : [model.error(depths, value, this.areas(row))?.p95 ?? ''])]));
     }
     download((model.isConfidential ? 'CONFIDENTIAL-' : '') + 'cells.csv', lines);
   }
