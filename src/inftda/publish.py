@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
+from inftda.lattice import DEFAULT_SHARE
 from inftda.ledger.charge import Charge
 from inftda.ledger.ledger import Ledger
 from inftda.mechanisms.base import (
@@ -79,7 +80,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     distinct: bool = False,
     accountant: str = "auto",
     split: Any = "uniform",
-    across: float | Fraction = 0.0,
+    across: float | Fraction | None = None,
     unplaceable: Unplaceable = "error",
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
@@ -120,8 +121,9 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         distinct: whether no person makes the same trip twice.
         accountant: "auto", "exact", "pld", "zcdp" or "paper".
         split: of the budget over levels: "uniform", "geometric:1.3", or weights.
-        across: part of the budget that measures totals across the tree, such as 0.08: out- and
-            in-totals of all areas are then right within a few sigma; 0 for the paper's algorithm.
+        across: part of the budget that measures totals across the tree, so that out- and
+            in-totals of all areas are right within a few sigma; 0.08 by default where the
+            mechanism can, 0 for the paper's algorithm.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop".
         mechanism: how to release; "inftda" unless you compare.
         noise: "table" (exact and fast) or "opendp".
@@ -186,14 +188,14 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     return made
 
 
-def _across(mechanism: Mechanism, across: float | Fraction) -> dict[str, Any]:
-    """What is asked for across, for mechanisms that can; others need not know of it.
+def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, Any]:
+    """What is measured across, for mechanisms that can; others need not know of it.
 
     Raises:
         InftdaError: the mechanism measures nothing across.
     """
     if mechanism.description.takes_across:
-        return {"across": across}
+        return {"across": DEFAULT_SHARE if across is None else across}
     if across:
         raise InftdaError(f"{mechanism.name} measures nothing across; leave out across")
     return {}

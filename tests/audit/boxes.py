@@ -121,6 +121,7 @@ class Copies(_Box):
         """Of the release, without the tables."""
         chosen = {"mechanism": self.mechanism, **self.pair.unit, **self.budget}
         chosen["order"] = ["copy", *self.pair.order]
+        chosen["across"] = 0  # totals across would be shared by all copies; `Runs` looks at them
         if self.mechanism in TOP_DOWN:
             chosen["split"] = self.split
         return chosen

@@ -27,9 +27,21 @@ def test_a_release_says_what_it_does_and_can_be_verified(released, cli):
 
 
 def test_without_it_nothing_is_said(country, cli, tmp_path):
-    given = ("release", country.flows, "--areas", country.areas, *BUDGET)
+    given = ("release", country.flows, "--areas", country.areas, *BUDGET, "--across", "0")
     assert "Across" not in cli(*given, "--out", tmp_path / "out").out
-    assert "cross" not in cli("plan", "--areas", country.areas, *BUDGET).out
+    assert "cross" not in cli("plan", "--areas", country.areas, *BUDGET, "--across", "0").out
+
+
+def test_it_is_the_default_and_said_in_words(country, cli, tmp_path):
+    given = ("release", country.flows, "--areas", country.areas, *BUDGET)
+    shown = cli(*given, "--out", tmp_path / "out").out
+    assert "measures totals of areas across the tree" in shown
+    assert (tmp_path / "out" / "totals.parquet").exists()
+    assert cli("plan", "--areas", country.areas, *BUDGET, "--json").out == (
+        cli("plan", "--areas", country.areas, *ACROSS, "--json").out
+    )
+    others = ("--mechanism", "vanilla-gauss", "--out", tmp_path / "other")
+    assert "cross" not in cli(*given, *others).out
 
 
 def test_a_plan_lists_the_tables(country, cli):

@@ -34,7 +34,7 @@ def test_json_has_what_is_promised_of_each_level_and_of_the_whole(planned, count
     stated = planned("--areas", country.areas, *BUDGET)
     assert {"epsilon", "delta", "rho", "accountant", "levels"} <= set(stated)
     tree = Tree.destination_first(Hierarchy.read(country.areas))
-    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8, across=0.08)
     assert (stated["epsilon"], stated["delta"]) == (1, 1e-8)
     assert stated["accountant"] == plan.accountant
     assert Fraction(stated["rho"]) == plan.rho
@@ -49,7 +49,8 @@ def test_json_has_what_is_promised_of_each_level_and_of_the_whole(planned, count
         assert Fraction(said["rho"]) == level.rho
         assert said["max_error"] == errors[level.index]
         assert isinstance(said["max_error"], int)
-    assert sum(Fraction(level["rho"]) for level in stated["levels"]) == Fraction(stated["rho"])
+    spent = [Fraction(part["rho"]) for part in (*stated["levels"], *stated["tables"])]
+    assert sum(spent) == Fraction(stated["rho"])
     assert Plan.from_dict(stated) == plan, "what is printed can be checked again"
 
 
@@ -57,7 +58,8 @@ def test_the_scales_of_italy_are_the_known_ones(planned):
     """T = 6, epsilon = 1, delta = 1e-8, one trip, substitute, uniform split."""
     found = {}
     for accountant in ("paper", "zcdp", "pld", "auto"):
-        levels = planned("--sizes", "20,110,8092", *BUDGET, "--accountant", accountant)["levels"]
+        options = ("--sizes", "20,110,8092", *BUDGET, "--across", 0, "--accountant", accountant)
+        levels = planned(*options)["levels"]
         assert len(levels) == 6
         (found[accountant],) = {level["sigma"] for level in levels}
     assert round(found["paper"], 1) == 21.3
@@ -197,8 +199,9 @@ def test_the_plan_is_what_a_release_then_does(cli, country, planned, tmp_path):
     stated = planned(*options)
     done = cli("release", country.flows, *options, "--out", tmp_path / "out", "--json")
     released = json.loads(done.out)["guarantee"]
-    for level in stated["levels"]:
-        del level["max_error"]
+    for part in (*stated["levels"], *stated["tables"]):
+        part.pop("max_error", None)
+        part.pop("half_width", None)
     assert released == stated
 
 

@@ -15,7 +15,7 @@ from patience import PATIENCE
 BUDGET = ("--epsilon", 1, "--delta", 1e-8)
 
 
-def test_a_release_writes_three_files_and_says_what_is_protected(country, cli, tmp_path):
+def test_a_release_writes_four_files_and_says_what_is_protected(country, cli, tmp_path):
     out = tmp_path / "out"
     done = cli("release", country.flows, "--areas", country.areas, *BUDGET, "--out", out)
     assert done.code == 0
@@ -23,6 +23,7 @@ def test_a_release_writes_three_files_and_says_what_is_protected(country, cli, t
         "areas.csv",
         "flows.parquet",
         "manifest.json",
+        "totals.parquet",
     ]
     assert "a person with exactly 1 trip may be replaced" in done.out
     assert "epsilon" in done.out or "(1," in done.out

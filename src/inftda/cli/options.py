@@ -103,11 +103,11 @@ Split = Annotated[
     ),
 ]
 Across = Annotated[
-    float,
+    float | None,
     typer.Option(
         metavar="PART",
-        help="Part of the budget for totals across the tree, such as 0.08: then out- and in-totals "
-        "of all areas come out right.",
+        help="Part of the budget for totals across the tree, so that out- and in-totals of all "
+        "areas come out right; 0 for the paper's algorithm [default: 0.08].",
         rich_help_panel=_PRIVACY,
     ),
 ]

@@ -40,7 +40,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     distinct: options.Distinct = False,
     accountant: options.Accountant = "auto",
     split: options.Split = "uniform",
-    across: options.Across = 0.0,
+    across: options.Across = None,
     beta: Annotated[
         float, typer.Option(help="Odds that a stated maximum error is exceeded.")
     ] = 0.05,
@@ -52,6 +52,7 @@ def command(  # noqa: PLR0913 - the same options as a release
 ) -> None:
     """Show the noise and the guaranteed error of each level. Needs no data, spends nothing."""
     from inftda.evaluate.bounds import guaranteed_errors  # noqa: PLC0415 - help must be instant
+    from inftda.lattice import DEFAULT_SHARE  # noqa: PLC0415
     from inftda.privacy.plan import make_plan  # noqa: PLC0415
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
     from inftda.tree import build_tree  # noqa: PLC0415
@@ -75,7 +76,7 @@ def command(  # noqa: PLR0913 - the same options as a release
         rho=options.exact_number("--rho", rho),
         accountant=accountant,
         split=options.split_of(split),
-        across=across,
+        across=DEFAULT_SHARE if across is None else across,
     )
     errors = guaranteed_errors(shape, plan, beta=beta)
     if as_json:

@@ -44,7 +44,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     distinct: options.Distinct = False,
     accountant: options.Accountant = "auto",
     split: options.Split = "uniform",
-    across: options.Across = 0.0,
+    across: options.Across = None,
     origin: Annotated[
         str, typer.Option(help="Column where trips start.", rich_help_panel=_TABLE)
     ] = "origin",

@@ -114,7 +114,7 @@ def test_totals_that_were_not_measured_are_refused(made, axis, level):
 
 
 def test_without_across_there_are_none(tmp_path):
-    plain = release(FLOWS, AREAS, **BUDGET, out=tmp_path / "plain")
+    plain = release(FLOWS, AREAS, **BUDGET, across=0, out=tmp_path / "plain")
     assert plain.totals is None
     assert not (tmp_path / "plain" / TOTALS_FILE).exists()
     assert "totals_sha256" not in plain.manifest.to_dict()
@@ -122,11 +122,12 @@ def test_without_across_there_are_none(tmp_path):
         plain.total_intervals("origin", "region")
 
 
-def test_across_zero_is_the_release_without_to_the_bit():
+def test_the_default_is_eight_percent():
     facts = {"source": SeededSource(4), **BUDGET}
-    plain, zero = release(FLOWS, AREAS, **facts), release(FLOWS, AREAS, **facts, across=0.0)
-    assert plain.manifest.to_dict() == zero.manifest.to_dict()
-    assert plain.table.equals(zero.table)
+    default, stated = release(FLOWS, AREAS, **facts), release(FLOWS, AREAS, **facts, across=0.08)
+    assert default.manifest.to_dict() == stated.manifest.to_dict()
+    assert default.table.equals(stated.table)
+    assert default.totals.equals(stated.totals)
 
 
 #: Of a seeded release, made before anything could be measured across.
@@ -205,13 +206,13 @@ def test_mechanisms_that_measure_nothing_across_say_so(name):
 def test_a_release_with_totals_is_verified_and_replaced(folder):
     assert len(list(verify(folder))) == 10
     check_writable(folder, force=True)
-    release(FLOWS, AREAS, **BUDGET, out=folder, force=True)
+    release(FLOWS, AREAS, **BUDGET, across=0, out=folder, force=True)
     assert not (folder / TOTALS_FILE).exists(), "what replaces it has none"
 
 
 def test_a_file_of_totals_in_a_release_without_is_not_ours_to_replace(tmp_path):
     out = tmp_path / "plain"
-    release(FLOWS, AREAS, **BUDGET, out=out)
+    release(FLOWS, AREAS, **BUDGET, across=0, out=out)
     (out / TOTALS_FILE).write_text("somebody's notes")
     with pytest.raises(ReleaseError, match=TOTALS_FILE):
         check_writable(out, force=True)
@@ -268,7 +269,7 @@ def test_another_number_is_found_by_the_digest(folder):
 
 def test_totals_must_be_there_if_they_were_measured_and_only_then(folder, tmp_path):
     plain = tmp_path / "plain"
-    release(FLOWS, AREAS, **BUDGET, out=plain)
+    release(FLOWS, AREAS, **BUDGET, across=0, out=plain)
     (folder / TOTALS_FILE).rename(plain / TOTALS_FILE)
     with pytest.raises(ReleaseError, match=f"no {TOTALS_FILE}"):
         list(verify(folder))
