@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import HealthCheck, Phase, example, given, reject, settings
 from hypothesis import strategies as st
 
 from inftda.engines.spark.reading import read_leaves
@@ -22,14 +22,17 @@ from neighbour_tables import (
 )
 
 
-def read(spark, kind, rows, folder, *, is_bounded):
-    source = make("pyarrow" if kind == "a frame" else kind, rows, folder)
-    if kind == "a frame":
-        try:
-            source = spark.createDataFrame(source)
-        except Exception as problem:
-            raise UnmadeError from problem
+def make_source(spark, kind, rows, folder):
+    if kind != "a frame":
+        return make(kind, rows, folder)
+    table = make("pyarrow", rows, folder)
+    try:
+        return spark.createDataFrame(table)
+    except Exception as problem:
+        raise UnmadeError from problem
 
+
+def read(spark, source, *, is_bounded):
     def collect():
         leaves = read_leaves(spark, source, spec_of(is_bounded=is_bounded), random_source=RANDOM)
         try:
@@ -47,17 +50,23 @@ def read(spark, kind, rows, folder, *, is_bounded):
 @settings(
     max_examples=12,
     deadline=None,
+    # A reading takes a second here, and a smaller table would take hundreds.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture],
 )
 @given(rows=tables(), row=further_rows, is_bounded=st.booleans())
+@example(rows=[(1, 1, 0, 1000)], row=(None, "1", 1, "zoe"), is_bounded=True)
+@example(rows=[(1, 1, 0, 1000)], row=(1, 1, 1, "zoe"), is_bounded=False)
+@example(rows=[("1", "1", "0", "ann")], row=("1", "1", b"+\xe6", "zoe"), is_bounded=False)
 def test_a_further_row_changes_nothing_for_anybody_else(  # noqa: PLR0917 - by name
     spark, tmp_path_factory, kind, rows, row, is_bounded
 ):
     try:
-        before, after = (
-            read(spark, kind, table, tmp_path_factory.mktemp("table"), is_bounded=is_bounded)
+        # Both before any is read, which takes its time.
+        sources = [
+            make_source(spark, kind, table, tmp_path_factory.mktemp("table"))
             for table in (rows, [*rows, row])
-        )
+        ]
     except UnmadeError:
         reject()
-    check_neighbours(before, after)
+    check_neighbours(*(read(spark, source, is_bounded=is_bounded) for source in sources))

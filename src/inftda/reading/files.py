@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from inftda.errors import IngestError
 from inftda.reading import csv_file
-from inftda.reading.columns import Column
 from inftda.reading.csv_file import CsvFile
+from inftda.reading.layouts import check_types, locate
 from inftda.reading.sources import Input, Relation, Use, label_of, select_positions
 from inftda.reading.workspace import Workspace, quote
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS
@@ -107,35 +107,17 @@ def _join_layouts(
     Raises:
         IngestError: the files differ in the kinds of the columns in use.
     """
+    first = groups[0][0].name
     parts: list[str] = []
-    first: dict[str, Column] = {}
+    layouts: list[tuple[str, Sequence[str]]] = []
     for files in groups:
         names = _parquet_names(files[0], workspace)
-        here = [_found(use, names, files[0], groups[0][0]) for use in uses]
+        here = locate(uses, names, files[0].name, first)
         part = select_positions(here, _relation(files), len(names))
-        types = workspace.types(part)
-        for use, kind in zip(uses, types, strict=True):
-            column = Column(use.name, use.alias, kind)
-            before = first.setdefault(use.alias, column)
-            if column.kind != before.kind:
-                raise IngestError(
-                    f"{files[0].name!r} holds {kind} values in column {use.name!r} and "
-                    f"{groups[0][0].name!r} holds {before.type}; files that are read as one table "
-                    "need the same types: write them again, codes as text"
-                )
+        layouts.append((files[0].name, workspace.types(part)))
         parts.append(part)
+    check_types(uses, layouts)
     return Relation(" UNION ALL ".join(parts), {})
-
-
-def _found(use: Use, names: Sequence[str], file: Path, other: Path) -> Use:
-    """A column by its position in another file."""
-    found = [i for i, name in enumerate(names) if name == use.name]
-    if len(found) != 1:
-        raise IngestError(
-            f"{file.name!r} and {other.name!r} differ in their columns: one of them has no column "
-            f"{use.name!r}, or two of them; write them again"
-        )
-    return Use(found[0], use.name, use.alias, use.is_count)
 
 
 def _relation(files: Sequence[Path]) -> str:

@@ -125,10 +125,7 @@ class Input:
         if self.kind == "csv":
             return csv_file.explain(str(failure), self.label, self.encoding)
         if self.kind == "parquet" and "UTF8" in str(failure):
-            return (
-                f"a cell of {self.label} is not UTF-8 text, in a column that holds area codes, "
-                "persons or counts; write the column as text or whole numbers"
-            )
+            return not_utf8(self.label)
         if self.kind == "parquet":
             return (
                 f"cannot read {self.label} as Parquet: it is damaged or cut off, may not be "
@@ -151,6 +148,14 @@ def attempt(action: Callable[[], T], explain: Callable[[Exception], str]) -> T:
     except (duckdb.Error, RuntimeError, UnicodeDecodeError) as problem:
         failure = problem  # the last two for column names that are not valid text
     raise IngestError(explain(failure))
+
+
+def not_utf8(label: str) -> str:
+    """What to say about bytes that are no text."""
+    return (
+        f"a cell of {label} is not UTF-8 text, in a column that holds area codes, persons or "
+        "counts; write the column as text or whole numbers"
+    )
 
 
 def from_registered(uses: Sequence[Use], names: Sequence[str]) -> str:

@@ -23,6 +23,8 @@ from inftda.reading.workspace import Workspace
 
 #: Rows that are counted at a time, about: enough to outweigh a query, and little memory.
 PART_ROWS: Final = 1 << 20
+#: How a part says that it has bytes which are no text.
+NOT_UTF8: Final = "inftda: a cell is not UTF-8"
 
 Batches = Iterable[pa.RecordBatch]
 Made = Iterator[pa.RecordBatch]
@@ -97,6 +99,7 @@ def _each(
         if rows is not None:
             rows.register_lookups(duck)
         for part in parts:
+            _check_text(part)
             duck.register(ARROW_INPUT, part)
             yield from fetch(duck).to_batches()
             duck.unregister(ARROW_INPUT)
@@ -110,6 +113,14 @@ def _quietly() -> Iterator[None]:
     except (duckdb.Error, pa.ArrowException, ValueError, RuntimeError) as problem:
         kind = type(problem).__name__
         raise PartError(f"a part of the table cannot be read ({kind})") from None
+
+
+def _check_text(part: pa.Table) -> None:
+    """Complain about bytes that are no text, before DuckDB stumbles over them."""
+    try:
+        part.validate(full=True)
+    except pa.ArrowInvalid:
+        raise PartError(NOT_UTF8) from None
 
 
 def _in_parts(batches: Batches) -> Iterator[pa.Table]:

@@ -8,21 +8,25 @@ import csv
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
+from urllib.parse import unquote
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from inftda.engines.spark.files import list_files
+from inftda.engines.spark.parts import NOT_UTF8
 from inftda.engines.spark.session import SPARK_ERRORS
 from inftda.errors import IngestError
 from inftda.reading.csv_file import CsvFile, refuse_parquet
 from inftda.reading.flaws import Flaw
-from inftda.reading.sources import ARROW_INPUT, RAW_FLAW, Input, Relation, Use, label_of
+from inftda.reading.layouts import check_types, locate
+from inftda.reading.sources import ARROW_INPUT, RAW_FLAW, Input, Relation, Use, label_of, not_utf8
 from inftda.reading.workspace import Workspace
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
 
@@ -36,18 +40,16 @@ _ENCODINGS: Final = {"utf-8": "UTF-8", "utf-16": "UTF-16", "latin-1": "ISO-8859-
 
 
 @dataclass(frozen=True)
-class SparkTable:
-    """What is read, in Spark.
+class Layout:
+    """Rows with the same columns: a frame, or files that were written alike.
 
     Attributes:
-        label: what to call it in messages.
-        kind: what it is made of.
-        names: its columns as they are written.
-        frame: its rows, columns named by position: c0, c1, ...; for CSV also `MALFORMED`.
+        file: the first of the files, for messages.
+        names: the columns as they are written.
+        frame: the rows, columns named by position: c0, c1, ...; for CSV also `MALFORMED`.
     """
 
-    label: str
-    kind: Literal["csv", "parquet", "table"]
+    file: str
     names: tuple[str, ...]
     frame: DataFrame
 
@@ -59,17 +61,52 @@ class SparkTable:
             columns.append(flaw.cast("tinyint").alias(RAW_FLAW))
         return self.frame.select(*columns)
 
+
+@dataclass(frozen=True)
+class SparkTable:
+    """What is read, in Spark.
+
+    Attributes:
+        label: what to call it in messages.
+        kind: what it is made of.
+        layouts: its rows; several only for files that were not written alike.
+    """
+
+    label: str
+    kind: Literal["csv", "parquet", "table"]
+    layouts: tuple[Layout, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its columns as they are written."""
+        return self.layouts[0].names
+
+    def select(self, uses: Sequence[Use]) -> DataFrame:
+        """The columns in use by their aliases, and `RAW_FLAW` for lines that are malformed."""
+        return reduce(DataFrame.unionAll, self._parts(uses))
+
+    def _parts(self, uses: Sequence[Use]) -> list[DataFrame]:
+        first = self.layouts[0].file
+        return [
+            layout.select(locate(uses, layout.names, layout.file, first)) for layout in self.layouts
+        ]
+
     def described(self, workspace: Workspace) -> Input:
         """The table as DuckDB sees it on an executor, without its rows."""
 
+        def types(part: DataFrame) -> tuple[str, ...]:
+            workspace.register(ARROW_INPUT, self.attempt(part.limit(0).toArrow))
+            return workspace.types(f"FROM {ARROW_INPUT}")
+
         def select(uses: Sequence[Use]) -> Relation:
-            workspace.register(ARROW_INPUT, self.attempt(lambda: self._empty(uses)))
+            if len(self.layouts) > 1:
+                found = [types(part)[: len(uses)] for part in self._parts(uses)]
+                files = [layout.file for layout in self.layouts]
+                check_types(uses, list(zip(files, found, strict=True)))
+            types(self.select(uses))
             return Relation(f"FROM {ARROW_INPUT}", {})
 
         return Input(self.label, self.kind, self.names, select)
-
-    def _empty(self, uses: Sequence[Use]) -> pa.Table:
-        return self.select(uses).limit(0).toArrow()
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Do something that reads the table; see `attempt`."""
@@ -86,11 +123,13 @@ def attempt(label: str, action: Callable[[], T]) -> T:
     try:
         return action()
     except AnalysisException as problem:
-        condition = str(problem.getCondition())
-    except SPARK_ERRORS:
-        condition = ""
+        condition, is_text = str(problem.getCondition()), True
+    except SPARK_ERRORS as problem:
+        condition, is_text = "", NOT_UTF8 not in str(problem)
     if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
         raise IngestError(f"there is no file or table {label}; check the path")
+    if not is_text:
+        raise IngestError(not_utf8(label))
     raise IngestError(
         f"Spark cannot read {label}: it is damaged, may not be read, or its files differ in their "
         "columns or types; try to read it with Spark alone (Spark's log has the reason, and may "
@@ -119,10 +158,14 @@ def open_table(session: SparkSession, source: Any) -> SparkTable | None:
 
 
 def _positional(frame: DataFrame, *, label: str, kind: Literal["parquet", "table"]) -> SparkTable:
-    names = tuple(frame.columns)
-    if not names:
+    if not frame.columns:
         raise IngestError(f"{label} has no columns; give a table with a row per trip or flow")
-    return SparkTable(label, kind, names, frame.toDF(*(f"c{i}" for i in range(len(names)))))
+    return SparkTable(label, kind, (_layout(frame, label),))
+
+
+def _layout(frame: DataFrame, file: str) -> Layout:
+    names = tuple(frame.columns)
+    return Layout(file, names, frame.toDF(*(f"c{i}" for i in range(len(names)))))
 
 
 def _from_name(session: SparkSession, name: str) -> SparkTable:
@@ -134,10 +177,41 @@ def _from_name(session: SparkSession, name: str) -> SparkTable:
         kind = _kind_inside(session, name)
     if kind == "csv":
         return _from_csv(session, CsvFile(name))
-    # All files are asked for their types. Without that Spark takes those of one, and what it
-    # makes of cells of another type is anybody's guess.
-    reader = session.read.option("mergeSchema", True)
-    return _positional(attempt(label, lambda: reader.parquet(name)), label=label, kind="parquet")
+    return _from_parquet(session, name, label)
+
+
+def _from_parquet(session: SparkSession, name: str, label: str) -> SparkTable:
+    """All files are asked for their types.
+
+    Without that Spark takes those of one, and what it makes of cells of another type is
+    anybody's guess.
+    """
+    with suppress(*SPARK_ERRORS):
+        frame = session.read.option("mergeSchema", True).parquet(name)
+        return _positional(frame, label=label, kind="parquet")
+    # They differ in some column, perhaps in one that nobody uses.
+    return SparkTable(label, "parquet", attempt(label, lambda: _layouts(session, name)))
+
+
+def _layouts(session: SparkSession, name: str) -> tuple[Layout, ...]:
+    """Parquet files in groups that were written alike."""
+    files = sorted(session.read.parquet(name).inputFiles())
+    # Columns in folder names (origin=001) are those below the folder that was named.
+    reader = session.read.option("basePath", _before_wildcards(name))
+    groups: dict[str, list[str]] = {}
+    for file in files:
+        groups.setdefault(reader.parquet(file).schema.json(), []).append(file)
+    return tuple(_layout(reader.parquet(*some), _file_name(some[0])) for some in groups.values())
+
+
+def _before_wildcards(name: str) -> str:
+    """The folder that all files of a glob are in."""
+    whole = list(takewhile(lambda part: not set(part) & set("*?[{"), name.split("/")))
+    return "/".join(whole)
+
+
+def _file_name(url: str) -> str:
+    return unquote(url.rsplit("/", 1)[-1])
 
 
 def _kind(name: str) -> str | None:
@@ -198,7 +272,7 @@ def _from_csv(session: SparkSession, source: CsvFile) -> SparkTable:
     reader = reader.schema(StructType([*fields, StructField(MALFORMED, StringType())]))
     frame = attempt(label, lambda: reader.csv(path))
     frame = frame.toDF(*(f"c{i}" for i in range(len(names))), MALFORMED)
-    return SparkTable(label, "csv", tuple(names), frame)
+    return SparkTable(label, "csv", (Layout(label, tuple(names), frame),))
 
 
 def _read_header(session: SparkSession, source: CsvFile, label: str) -> str:
