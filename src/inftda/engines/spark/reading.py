@@ -14,10 +14,22 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql.types import StructType
 
-from inftda.engines.spark.leaves import SparkLeaves
-from inftda.engines.spark.parts import Batches, Made, Parts
-from inftda.engines.spark.session import Sent, sent
+from inftda.engines.spark.leaves import LEAF_CELLS, SparkLeaves, pack_leaves
+from inftda.engines.spark.packing import (
+    CELLS,
+    PACKED,
+    TASK,
+    Batches,
+    Made,
+    addressed_cells,
+    cell_table,
+    pack_by,
+    unpack,
+)
+from inftda.engines.spark.parts import Parts
+from inftda.engines.spark.session import PARTITIONS, Sent, sent
 from inftda.engines.spark.sources import SparkTable, open_table
 from inftda.errors import IngestError
 from inftda.leaves import Leaves, check_total
@@ -30,6 +42,9 @@ from inftda.reading.rows import Rows
 from inftda.reading.spec import TableSpec
 from inftda.reading.sql_query import SqlQuery
 from inftda.reading.workspace import Workspace
+
+#: What executors do to the rows of a partition.
+Work = Callable[[Parts, Batches], Made]
 
 
 def read_leaves(
@@ -76,14 +91,15 @@ def read_leaves(
         parts = stack.enter_context(sent(session, Parts(rows, spec.unit, secret)))
         counted, total = reading.run(parts)
         stack.callback(counted.unpersist)
-        return SparkLeaves(counted.where(F.col("n") > 0), total, stack.pop_all().close)
+        cells = counted.where(F.col(PACKED).isNotNull()).select(PACKED)
+        return SparkLeaves(cells, total, stack.pop_all().close)
 
 
 def _ship(session: SparkSession, leaves: Leaves) -> SparkLeaves:
     """Leaves of a table that was in the driver's memory."""
     names = [f"area_{i}" for i in range(len(leaves.areas))]
     table = pa.table([*leaves.areas, leaves.counts], names=[*names, "n"])
-    frame = session.createDataFrame(table).persist(StorageLevel.MEMORY_AND_DISK)
+    frame = session.createDataFrame(cell_table(table), CELLS).persist(StorageLevel.MEMORY_AND_DISK)
     return SparkLeaves(frame, int(leaves.counts.sum()), frame.unpersist)
 
 
@@ -105,33 +121,42 @@ class _Reading:
 
     def run(self, parts: Sent[Parts]) -> tuple[DataFrame, int]:
         """Trips per leaf, zeros included, kept by the executors and checked; and their sum."""
-        areas = self.rows.numbers
-        counted = self._bounded(parts) if self.rows.has_person else self._counted(parts)
+        work = Parts.count
+        raw = self.raw
+        if self.rows.has_person:
+            raw, work = self._personal(parts), Parts.bound
         if self.complaint.count_name is None or self.rows.has_person:
-            # Trips repeat in many parts; flows hardly do, and are not worth a shuffle. By the
-            # same SQL: where leaves hardly repeat it takes half as long as Spark's own grouping.
-            counted = _map(counted.repartition(*areas), parts, Parts.merge, self._leaf_schema)
+            # Trips repeat in many parts; flows hardly do, and are not worth a shuffle.
+            counted = self._merged(raw, work, parts)
+        else:
+            counted = _map(raw, parts, lambda *given: pack_leaves(work(*given)), LEAF_CELLS)
         counted = counted.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            summary = self.table.attempt(lambda: _summary(counted, areas[0]))
+            summary = self.table.attempt(lambda: _summary(counted))
             self._check(summary, parts)
         except BaseException:
             counted.unpersist()
             raise
         return counted, summary.total
 
-    @property
-    def _leaf_schema(self) -> str:
-        return ", ".join([*(f"{area} int" for area in self.rows.numbers), "n bigint"])
+    def _personal(self, parts: Sent[Parts]) -> DataFrame:
+        """All rows of a person in one partition, one after the other."""
+        areas = ", ".join(f"{area} int" for area in self.rows.numbers)
+        personal = _map(self.raw, parts, Parts.gather, f"person string, {areas}, n bigint")
+        return personal.repartition("person").sortWithinPartitions("person")
 
-    def _counted(self, parts: Sent[Parts]) -> DataFrame:
-        return _map(self.raw, parts, Parts.count, self._leaf_schema)
+    def _merged(self, raw: DataFrame, work: Work, parts: Sent[Parts]) -> DataFrame:
+        """One row a leaf: all rows of a leaf to one task, which adds them up by the same SQL."""
+        n_tasks = int(str(raw.sparkSession.conf.get(PARTITIONS)))
 
-    def _bounded(self, parts: Sent[Parts]) -> DataFrame:
-        personal = _map(self.raw, parts, Parts.gather, f"person string, {self._leaf_schema}")
-        # All rows of a person to one partition, one after the other.
-        personal = personal.repartition("person").sortWithinPartitions("person")
-        return _map(personal, parts, Parts.bound, self._leaf_schema)
+        def send(given: Parts, batches: Batches) -> Made:
+            return pack_by(TASK, given.addressed(n_tasks, work(given, batches)))
+
+        def merge(given: Parts, batches: Batches) -> Made:
+            return pack_leaves(given.merge(unpack(batches)))
+
+        sent_ = _map(raw, parts, send, addressed_cells(TASK))
+        return _map(sent_.repartitionById(n_tasks, F.col(TASK)), parts, merge, LEAF_CELLS)
 
     def _check(self, summary: "_Summary", parts: Sent[Parts]) -> None:
         self.complaint.check(summary.flaws)
@@ -151,8 +176,8 @@ class _Reading:
 def _map(
     frame: DataFrame,
     parts: Sent[Parts],
-    work: Callable[[Parts, Batches], Made],
-    schema: str,
+    work: Work,
+    schema: str | StructType,
 ) -> DataFrame:
     """What executors make of the rows of a frame."""
 
@@ -177,11 +202,8 @@ class _Summary:
     has_rows: bool
 
 
-def _summary(frame: DataFrame, first: str) -> _Summary:
-    flaw = F.greatest(-F.col(first), F.lit(0)).alias("flaw")
-    total = F.sum(F.col("n").cast("decimal(20,0)")).alias("total")
-    found = {
-        int(row["flaw"]): int(row["total"]) for row in frame.groupBy(flaw).agg(total).collect()
-    }
+def _summary(frame: DataFrame) -> _Summary:
+    rows = frame.groupBy("flaw").agg(F.sum("total").alias("total")).collect()
+    found = {int(row["flaw"]): int(row["total"]) for row in rows}
     has_rows = 0 in found
     return _Summary(flaws=found, total=found.pop(0, 0), has_rows=has_rows)

@@ -59,6 +59,8 @@ WHILE_RELEASING: Final = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.binaryAsString": "true",
 }
+#: Into how many partitions Spark shuffles.
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
 #: Warnings about failed tasks quote rows of the input, so the driver of a session that is
 #: started here logs nothing.
 QUIET: Final = Path(__file__).with_name("quiet.properties").as_uri()
