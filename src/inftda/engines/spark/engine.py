@@ -20,7 +20,7 @@ from inftda.engines.spark.flows import FILES, make_files, read_back, write_files
 from inftda.engines.spark.keys import KeyedSource
 from inftda.engines.spark.packing import (
     CELLS,
-    CELLS_AT_A_TIME,
+    FOR_CELLS,
     TASK,
     Batches,
     Made,
@@ -48,8 +48,6 @@ DRIVER_NODES: Final = 1 << 20
 #: Into how many partitions Spark shuffles by default: far too many for two cores and too few
 #: for hundreds.
 SPARK_DEFAULT: Final = "200"
-#: In force while noise is drawn: Spark must not choose partitions by the size of the truth.
-WHILE_DRAWING: Final = {"spark.sql.adaptive.enabled": "false"}
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class RunningSpark:
         leaves = read_leaves(self.session, table, spec, random_source=source, say=say)
         self.stack.callback(leaves.close)
         # From here on rows are cells.
-        self.stack.enter_context(settings(self.session, CELLS_AT_A_TIME))
+        self.stack.enter_context(settings(self.session, FOR_CELLS))
         return SparkTruth(tree, leaves, self.driver_nodes)
 
     def root(self, truth: SparkTruth, value: int) -> SparkNodes:
@@ -236,8 +234,7 @@ class RunningSpark:
         )
         cells = cells.repartitionById(division.n_tasks, F.col(TASK))
         children = cells.mapInArrow(divide, CELLS)
-        with settings(self.session, WHILE_DRAWING):
-            return self._keep(children)
+        return self._keep(children)
 
     def _keep(self, nodes: DataFrame) -> DataFrame:
         """Nodes computed now, and kept by the executors until the release is made."""

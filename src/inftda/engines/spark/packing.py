@@ -21,8 +21,15 @@ Made = Iterator[pa.RecordBatch]
 PACKED, TASK = "packed", "task"
 #: Rows of a cell, about: some 20 MB, as Spark holds several cells of a task at once.
 CELL_ROWS: Final = 1 << 20
-#: Cells that go to a task at a time, whatever the session says of rows.
-CELLS_AT_A_TIME: Final = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8"}
+#: In force while rows are cells, whatever the session says.
+FOR_CELLS: Final = {
+    # A few cells at a time, not thousands.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    # Spark must not choose partitions by the size of the truth.
+    "spark.sql.adaptive.enabled": "false",
+    # Nothing is gained by compiling code for a hundred rows.
+    "spark.sql.codegen.wholeStage": "false",
+}
 
 #: What `pack` gives.
 CELLS: Final = StructType().add(PACKED, BinaryType())

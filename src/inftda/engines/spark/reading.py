@@ -5,6 +5,7 @@ on one machine, which executors run on their parts of the table. So equal seeds 
 leaves on both.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pyspark.sql.types import StructType
 from inftda.engines.spark.leaves import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.engines.spark.packing import (
     CELLS,
+    FOR_CELLS,
     PACKED,
     TASK,
     Batches,
@@ -29,8 +31,8 @@ from inftda.engines.spark.packing import (
     unpack,
 )
 from inftda.engines.spark.parts import Parts
-from inftda.engines.spark.session import PARTITIONS, Sent, sent
-from inftda.engines.spark.sources import SparkTable, open_table
+from inftda.engines.spark.session import PARTITIONS, Sent, sent, settings
+from inftda.engines.spark.sources import LocalTable, Raw, SparkTable, open_table
 from inftda.errors import IngestError
 from inftda.leaves import Leaves, check_total
 from inftda.noise.entropy import RandomSource
@@ -85,11 +87,13 @@ def read_leaves(
         say(roles.describe())
     secret = "" if spec.person is None else bounding.draw_secret(random_source)
     complaint = Complaint(label=table.label, spec=spec, count_name=roles.count_name)
-    reading = _Reading(table, table.select(roles.uses), rows, complaint)
+    reading = _Reading(table, table.raw(roles.uses), rows, complaint)
     with ExitStack() as stack:
         # Kept as long as the leaves are: Spark reads again what an executor takes to its grave.
         parts = stack.enter_context(sent(session, Parts(rows, spec.unit, secret)))
-        counted, total = reading.run(parts)
+        has_cells = isinstance(table, LocalTable) and not rows.has_person
+        with settings(session, FOR_CELLS if has_cells else {}):
+            counted, total = reading.run(parts)
         stack.callback(counted.unpersist)
         cells = counted.where(F.col(PACKED).isNotNull()).select(PACKED)
         return SparkLeaves(cells, total, stack.pop_all().close)
@@ -109,27 +113,26 @@ class _Reading:
 
     Attributes:
         table: what it is.
-        raw: its columns in use, as Spark reads them.
+        raw: its columns in use.
         rows: its rows in SQL.
         complaint: what messages need.
     """
 
-    table: SparkTable
-    raw: DataFrame
+    table: SparkTable | LocalTable
+    raw: Raw
     rows: Rows
     complaint: Complaint
 
     def run(self, parts: Sent[Parts]) -> tuple[DataFrame, int]:
         """Trips per leaf, zeros included, kept by the executors and checked; and their sum."""
-        work = Parts.count
-        raw = self.raw
+        frame, work = self.raw.frame, self._opened(Parts.count)
         if self.rows.has_person:
-            raw, work = self._personal(parts), Parts.bound
+            frame, work = self._personal(parts), Parts.bound
         if self.complaint.count_name is None or self.rows.has_person:
             # Trips repeat in many parts; flows hardly do, and are not worth a shuffle.
-            counted = self._merged(raw, work, parts)
+            counted = _merged(frame, work, parts)
         else:
-            counted = _map(raw, parts, lambda *given: pack_leaves(work(*given)), LEAF_CELLS)
+            counted = _map(frame, parts, lambda *given: pack_leaves(work(*given)), LEAF_CELLS)
         counted = counted.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             summary = self.table.attempt(lambda: _summary(counted))
@@ -142,26 +145,19 @@ class _Reading:
     def _personal(self, parts: Sent[Parts]) -> DataFrame:
         """All rows of a person in one partition, one after the other."""
         areas = ", ".join(f"{area} int" for area in self.rows.numbers)
-        personal = _map(self.raw, parts, Parts.gather, f"person string, {areas}, n bigint")
+        gather = self._opened(Parts.gather)
+        personal = _map(self.raw.frame, parts, gather, f"person string, {areas}, n bigint")
         return personal.repartition("person").sortWithinPartitions("person")
 
-    def _merged(self, raw: DataFrame, work: Work, parts: Sent[Parts]) -> DataFrame:
-        """One row a leaf: all rows of a leaf to one task, which adds them up by the same SQL."""
-        n_tasks = int(str(raw.sparkSession.conf.get(PARTITIONS)))
-
-        def send(given: Parts, batches: Batches) -> Made:
-            return pack_by(TASK, given.addressed(n_tasks, work(given, batches)))
-
-        def merge(given: Parts, batches: Batches) -> Made:
-            return pack_leaves(given.merge(unpack(batches)))
-
-        sent_ = _map(raw, parts, send, addressed_cells(TASK))
-        return _map(sent_.repartitionById(n_tasks, F.col(TASK)), parts, merge, LEAF_CELLS)
+    def _opened(self, work: Work) -> Work:
+        """Work on the raw rows."""
+        open_ = self.raw.open
+        return lambda parts, batches: work(parts, open_(batches))
 
     def _check(self, summary: "_Summary", parts: Sent[Parts]) -> None:
         self.complaint.check(summary.flaws)
         if first_flaw(summary.flaws) is Flaw.UNPLACEABLE:
-            lost = _map(self.raw, parts, Parts.lost, "axis int, code string")
+            lost = _map(self.raw.frame, parts, self._opened(Parts.lost), "axis int, code string")
             found = self.table.attempt(lost.collect)
             said = self.rows.describe_lost((row["axis"], row["code"]) for row in found)
             raise IngestError(self.complaint.unplaceable(summary.flaws[Flaw.UNPLACEABLE], said))
@@ -171,6 +167,20 @@ class _Reading:
                 raise IngestError(self.complaint.no_rows())
             if summary.total == 0:
                 raise IngestError(self.complaint.all_zero())
+
+
+def _merged(frame: DataFrame, work: Work, parts: Sent[Parts]) -> DataFrame:
+    """One row a leaf: all rows of a leaf to one task, which adds them up by the same SQL."""
+    n_tasks = int(str(frame.sparkSession.conf.get(PARTITIONS)))
+
+    def send(given: Parts, batches: Batches) -> Made:
+        return pack_by(TASK, given.addressed(n_tasks, work(given, batches)))
+
+    def merge(given: Parts, batches: Batches) -> Made:
+        return pack_leaves(given.merge(unpack(batches)))
+
+    sent_ = _map(frame, parts, send, addressed_cells(TASK))
+    return _map(sent_.repartitionById(n_tasks, F.col(TASK)), parts, merge, LEAF_CELLS)
 
 
 def _map(
@@ -203,7 +213,8 @@ class _Summary:
 
 
 def _summary(frame: DataFrame) -> _Summary:
-    rows = frame.groupBy("flaw").agg(F.sum("total").alias("total")).collect()
-    found = {int(row["flaw"]): int(row["total"]) for row in rows}
+    found: Counter[int] = Counter()
+    for row in frame.select("flaw", "total").collect():
+        found[int(row["flaw"])] += int(row["total"])
     has_rows = 0 in found
     return _Summary(flaws=found, total=found.pop(0, 0), has_rows=has_rows)
