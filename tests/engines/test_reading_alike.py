@@ -12,11 +12,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
+from spark_leaves import collect
+
 from inftda.engines.spark.reading import read_leaves as read_on_spark
 from inftda.engines.spark.session import settings
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.leaves import Leaves
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec, read_leaves
@@ -57,13 +58,10 @@ def _outcome(read):
 
 def _collect(spark, source, spec, options):
     with settings(spark):
-        leaves = read_on_spark(spark, source, spec, **options)
-        try:
-            *areas, counts = (column.to_numpy() for column in leaves.frame.toArrow().columns)
-        finally:
-            leaves.close()
-    assert [axis.dtype for axis in (*areas, counts)] == [np.int32] * len(areas) + [np.int64]
-    return Leaves(tuple(areas), counts)
+        leaves = collect(read_on_spark(spark, source, spec, **options), len(spec.axes))
+    assert {axis.dtype for axis in leaves.areas} == {np.dtype(np.int32)}
+    assert leaves.counts.dtype == np.int64
+    return leaves
 
 
 COUNTS = {

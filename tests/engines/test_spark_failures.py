@@ -16,8 +16,8 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 from further_mechanisms import offer
 from inftda.cli.main import run
 from inftda.engines.spark import SparkEngine
+from inftda.engines.spark.flows import write_files
 from inftda.engines.spark.session import settings
-from inftda.engines.spark.staging import write_flows
 from inftda.errors import InftdaError, ReleaseError
 from inftda.lab.generators.country import make_country
 from inftda.mechanisms.topdown import TopDown
@@ -93,28 +93,16 @@ def test_the_noisy_frame_is_evaluated_once(spark, tmp_path):
             Path(f"{seen}/{secrets.token_hex(8)}").touch()
             yield batch
 
-    frame = spark.range(8, numPartitions=4).withColumnRenamed("id", "flow")
+    files = spark.range(8, numPartitions=4).selectExpr("to_binary(hex(id), 'hex') AS file")
     with settings(spark):
-        write_flows(frame.mapInArrow(draw, frame.schema), tmp_path / "flows.parquet", None)
+        write_files(files.mapInArrow(draw, files.schema), tmp_path / "flows.parquet")
+    assert len(list((tmp_path / "flows.parquet").iterdir())) == 8
     assert len(list(seen.iterdir())) == 4
 
 
-def test_flows_go_through_a_staging_folder_and_leave_nothing_there(spark, tmp_path):
-    staging = tmp_path / "staging"
-    staging.mkdir()
-    made = release(
-        COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release",
-        engine=SparkEngine(spark, tasks=2, driver_nodes=20, staging=staging.as_uri()), **BUDGET,
-    )  # fmt: skip
-    assert list(staging.iterdir()) == []
-    assert [path.name for path in sorted(made.table.iterdir())] == ["part-00000.parquet"]
-    list(verify(tmp_path / "release"))
-
-
 def test_files_that_did_not_arrive_are_noticed(spark, tmp_path, monkeypatch):
-    """As if executors had written to a disk that the driver does not see."""
-    monkeypatch.setattr("inftda.engines.spark.staging.list_files", lambda *_: [])
-    with pytest.raises(ReleaseError, match="staging"):
+    monkeypatch.setattr("inftda.engines.spark.engine.make_files", lambda *_: iter(()))
+    with pytest.raises(ReleaseError, match="nothing was published"):
         release(
             COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release",
             engine=SparkEngine(spark, tasks=2, driver_nodes=20), **BUDGET,

@@ -6,10 +6,10 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 
 from hypothesis import HealthCheck, Phase, example, given, reject, settings
 from hypothesis import strategies as st
+from spark_leaves import collect
 
 from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import settings as spark_settings
-from inftda.leaves import Leaves
 from neighbour_tables import (
     RANDOM,
     UnmadeError,
@@ -33,16 +33,9 @@ def make_source(spark, kind, rows, folder):
 
 
 def read(spark, source, *, is_bounded):
-    def collect():
-        leaves = read_leaves(spark, source, spec_of(is_bounded=is_bounded), random_source=RANDOM)
-        try:
-            *areas, counts = (column.to_numpy() for column in leaves.frame.toArrow().columns)
-        finally:
-            leaves.close()
-        return Leaves(tuple(areas), counts)
-
+    spec = spec_of(is_bounded=is_bounded)
     with spark_settings(spark):
-        return outcome(collect)
+        return outcome(lambda: collect(read_leaves(spark, source, spec, random_source=RANDOM)))
 
 
 @pytest.mark.slow

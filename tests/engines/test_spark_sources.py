@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
+from spark_leaves import collect
+
 from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import settings
 from inftda.engines.spark.sources import open_table
@@ -143,11 +145,9 @@ def test_files_of_a_folder_may_differ_in_columns_that_are_not_used(spark, tmp_pa
         folder.mkdir(exist_ok=True)
         pq.write_table(pa.table({"note": note, "destination": ["2"]}), folder / f"{name}.parquet")
     with settings(spark):
-        leaves = read_leaves(spark, tmp_path, SPEC, random_source=SeededSource(1))
-        rows = leaves.frame.collect()
-        leaves.close()
-    assert {tuple(row[:2]) for row in rows} == {(0, 1)}
-    assert sum(row["n"] for row in rows) == 2
+        leaves = collect(read_leaves(spark, tmp_path, SPEC, random_source=SeededSource(1)))
+    assert {*zip(*(axis.tolist() for axis in leaves.areas), strict=True)} == {(0, 1)}
+    assert leaves.counts.sum() == 2
 
 
 def test_a_failing_part_says_nothing_of_its_rows(spark, executor_logs):

@@ -538,7 +538,7 @@ def test_the_function_and_the_command_have_the_same_words():
     of_function, of_command = (set(inspect.signature(f).parameters) for f in (release, command))
     only_in_python = {"source", "progress", "say"}
     only_on_the_command_line = {
-        "sql", "database", "encoding", "master", "staging", "not_private_seed", "quiet", "as_json",
+        "sql", "database", "encoding", "master", "not_private_seed", "quiet", "as_json",
         "config",
     }  # fmt: skip
     assert of_function - of_command == only_in_python

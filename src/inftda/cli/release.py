@@ -103,14 +103,6 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             rich_help_panel=_RUN,
         ),
     ] = None,
-    staging: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Private folder that all machines of the Spark cluster reach.",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
     not_private_seed: Annotated[
         int | None,
         typer.Option(
@@ -178,7 +170,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 mechanism=mechanism,
                 noise=noise,  # type: ignore[arg-type] # checked there
                 threads=threads,
-                engine=_engine(engine, master=master, staging=staging),
+                engine=_engine(engine, master=master),
                 source=_source(not_private_seed),
                 progress=progress,
                 say=said.append,
@@ -230,14 +222,14 @@ def _table(flows: str | None, sql: str | None, database: str | None, encoding: s
     return SqlQuery(sql, database)
 
 
-def _engine(name: str, *, master: str | None, staging: str | None) -> Any:
+def _engine(name: str, *, master: str | None) -> Any:
     """Spark with what the options say, and other names as they are: they are checked later."""
     if name == "spark":
         from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - an optional library
 
-        return SparkEngine(master=master, staging=staging)
-    if master is not None or staging is not None:
-        raise typer.BadParameter("needs --engine spark", param_hint="--master, --staging")
+        return SparkEngine(master=master)
+    if master is not None:
+        raise typer.BadParameter("needs --engine spark", param_hint="--master")
     return name
 
 

@@ -251,7 +251,7 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
 class FlowsWriter:
     """Writes blocks of released leaves to a Parquet file, in the order they come."""
 
-    def __init__(self, path: Path, tree: Tree) -> None:
+    def __init__(self, path: Path | pa.NativeFile, tree: Tree) -> None:
         self.total = 0
         self.n_flows = 0
         self._finest = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]

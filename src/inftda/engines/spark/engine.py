@@ -12,21 +12,32 @@ from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import IntegerType, LongType, StructType
 
 from inftda.engines.local import LocalEngine
 from inftda.engines.spark import tasks
+from inftda.engines.spark.flows import FILES, make_files, read_back, write_files
 from inftda.engines.spark.keys import KeyedSource
+from inftda.engines.spark.packing import (
+    CELLS,
+    FOR_CELLS,
+    TASK,
+    Batches,
+    Made,
+    addressed_cells,
+    cell_table,
+    pack,
+    pack_by,
+    unpack,
+)
 from inftda.engines.spark.reading import read_leaves
-from inftda.engines.spark.session import carry_out, opened, sent, settings
-from inftda.engines.spark.staging import read_back, write_flows
+from inftda.engines.spark.session import PARTITIONS, carry_out, opened, sent, settings
 from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.base import Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import RandomSource
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.query import FLOW
 from inftda.reading import TableSpec
 from inftda.tree import Tree
 
@@ -34,11 +45,9 @@ from inftda.tree import Tree
 TASKS_PER_CORE: Final = 4
 #: Levels with at most this many possible nodes are divided on the driver: some 20 MB.
 DRIVER_NODES: Final = 1 << 20
-#: Into how many partitions Spark shuffles, and its own default: far too many for two cores
-#: and too few for hundreds.
-PARTITIONS, SPARK_DEFAULT = "spark.sql.shuffle.partitions", "200"
-#: In force while noise is drawn: Spark must not choose partitions by the size of the truth.
-WHILE_DRAWING: Final = {"spark.sql.adaptive.enabled": "false"}
+#: Into how many partitions Spark shuffles by default: far too many for two cores and too few
+#: for hundreds.
+SPARK_DEFAULT: Final = "200"
 
 
 @dataclass(frozen=True)
@@ -46,10 +55,12 @@ class Scattered:
     """Released nodes of one level, kept by the executors.
 
     Attributes:
-        frame: int area numbers on each axis, and the released count.
+        frame: cells (see `packing`) with int32 area numbers on each axis and the released count.
+        total: sum of the released counts.
     """
 
     frame: DataFrame
+    total: int
 
 
 #: Released nodes: on the driver while there are few, on the executors after that.
@@ -64,8 +75,6 @@ class SparkEngine:
         session: a classic Spark session; without it the active one, or a new one that lives
             as long as the release.
         master: URL of the cluster for a new session; as Spark is configured by default.
-        staging: address of a private folder that driver and executors both reach, such as
-            "hdfs:///user/me/private"; not needed where they share the disk of the output.
         tasks: how many tasks a level step is cut into, at most; by default a few for each core
             of the cluster. It does not change what is released.
         driver_nodes: levels with at most this many possible nodes are divided on the driver.
@@ -73,7 +82,6 @@ class SparkEngine:
 
     session: SparkSession | None = None
     master: str | None = None
-    staging: str | None = None
     tasks: int | None = None
     driver_nodes: int = DRIVER_NODES
 
@@ -118,7 +126,7 @@ class SparkEngine:
             asked = session.conf.get(PARTITIONS)
             shuffles = {} if asked != SPARK_DEFAULT else {PARTITIONS: str(tasks_)}
             stack.enter_context(settings(session, shuffles))
-            yield RunningSpark(session, self.staging, tasks_, self.driver_nodes, stack)
+            yield RunningSpark(session, tasks_, self.driver_nodes, stack)
 
 
 @dataclass(frozen=True)
@@ -127,14 +135,12 @@ class RunningSpark:
 
     Attributes:
         session: the session.
-        staging: see `SparkEngine`.
-        tasks: likewise.
+        tasks: see `SparkEngine`.
         driver_nodes: likewise.
         stack: what to do when the release is made or has failed.
     """
 
     session: SparkSession
-    staging: str | None
     tasks: int
     driver_nodes: int
     stack: ExitStack
@@ -156,6 +162,8 @@ class RunningSpark:
         """
         leaves = read_leaves(self.session, table, spec, random_source=source, say=say)
         self.stack.callback(leaves.close)
+        # From here on rows are cells.
+        self.stack.enter_context(settings(self.session, FOR_CELLS))
         return SparkTruth(tree, leaves, self.driver_nodes)
 
     def root(self, truth: SparkTruth, value: int) -> SparkNodes:
@@ -171,11 +179,11 @@ class RunningSpark:
             return self._local.step(parents, truth.trunk, step, progress)
         if isinstance(parents, Nodes) and not len(parents.value):
             return parents
-        frame = self._scatter(parents) if isinstance(parents, Nodes) else parents.frame
+        scattered = self._scatter(parents) if isinstance(parents, Nodes) else parents
         progress(step.level.name, 0, 1)
-        children = self._divide(frame, truth, step)
+        children = self._divide(scattered.frame, truth, step)
         progress(step.level.name, 1, 1)
-        return Scattered(children)
+        return replace(scattered, frame=children)
 
     def totals(self, truth: SparkTruth, step: LevelStep) -> NDArray[np.int64]:
         """Nothing: `SparkEngine.check` refuses plans that measure tables across."""
@@ -191,23 +199,17 @@ class RunningSpark:
         (nodes,) = flows
         if isinstance(nodes, Nodes):
             return self._local.write([nodes], path, tree)
-        schema = StructType()
-        for axis in tree.axes:
-            schema = schema.add(axis.name, StringType())
-        released = nodes.frame.agg(F.sum(tasks.COUNT))
-        expected = carry_out(released.head)
         with sent(self.session, tree) as shared:
 
-            def encode(batches: tasks.Batches) -> tasks.Made:
-                return tasks.encode(shared.value, FLOW, batches)
+            def make(batches: Batches) -> Made:
+                return make_files(shared.value, unpack(batches))
 
-            rows = nodes.frame.mapInArrow(encode, schema.add(FLOW, LongType()))
-            write_flows(rows, path, self.staging)
+            write_files(nodes.frame.mapInArrow(make, FILES), path)
         written = read_back(path, tree)
-        if expected is None or written.total != int(expected[0] or 0):
+        if written.total != nodes.total:
             raise ReleaseError(
-                "the files do not hold all that was released; nothing was published. Executors "
-                "and driver must reach the same folder: give the staging folder of the engine"
+                "the files do not hold all that was released; nothing was published. Please "
+                "report it, with the versions of Spark and inftda"
             )
         return written
 
@@ -215,27 +217,24 @@ class RunningSpark:
         """One shuffle: parents and true children to the task of their item of work."""
         item_keys = self._item_keys(parents, step)
         division = tasks.Division(step, item_keys, max(1, min(self.tasks, len(item_keys))))
-        names = parents.columns[:-1]
-        routed = _schema(tasks.TASK, *names).add(tasks.COUNT, LongType())
-        routed = routed.add(tasks.IS_PARENT, BooleanType())
         shared = self.stack.enter_context(sent(self.session, (division, tasks.Ascent(step.level))))
 
-        def send_parents(batches: tasks.Batches) -> tasks.Made:
-            return tasks.send_parents(shared.value[0], batches)
+        def send_parents(batches: Batches) -> Made:
+            return pack_by(TASK, tasks.send_parents(shared.value[0], unpack(batches)))
 
-        def send_truth(batches: tasks.Batches) -> tasks.Made:
-            return tasks.send_truth(*shared.value, batches)
+        def send_truth(batches: Batches) -> Made:
+            return pack_by(TASK, tasks.send_truth(*shared.value, unpack(batches)))
 
-        def divide(batches: tasks.Batches) -> tasks.Made:
-            return tasks.divide(shared.value[0], batches)
+        def divide(batches: Batches) -> Made:
+            return pack(tasks.divide(shared.value[0], unpack(batches)))
 
-        rows = parents.mapInArrow(send_parents, routed).unionByName(
+        routed = addressed_cells(TASK)
+        cells = parents.mapInArrow(send_parents, routed).unionByName(
             truth.leaves.frame.mapInArrow(send_truth, routed)
         )
-        rows = rows.repartitionById(division.n_tasks, F.col(tasks.TASK))
-        children = rows.mapInArrow(divide, _schema(*names).add(tasks.COUNT, LongType()))
-        with settings(self.session, WHILE_DRAWING):
-            return self._keep(children)
+        cells = cells.repartitionById(division.n_tasks, F.col(TASK))
+        children = cells.mapInArrow(divide, CELLS)
+        return self._keep(children)
 
     def _keep(self, nodes: DataFrame) -> DataFrame:
         """Nodes computed now, and kept by the executors until the release is made."""
@@ -246,27 +245,33 @@ class RunningSpark:
 
     def _item_keys(self, parents: DataFrame, step: LevelStep) -> NDArray[np.int64]:
         """Items of work, from how many released parents each group has."""
-        refined, *others = (f"area_{axis}" for axis in step.sort_axes)
+        first_axes = step.sort_axes[:2]
 
-        def work(frame: DataFrame, *names: str) -> Work:
-            found = carry_out(frame.groupBy(*names).count().toArrow)
+        def work(*axes: int, among: NDArray[np.int64] | None = None) -> Work:
+            def tally(batches: Batches) -> Made:
+                return tasks.tally(axes, among, unpack(batches))
+
+            names = [f"area_{axis}" for axis in axes]
+            counted = parents.mapInArrow(tally, _schema(*names).add(tasks.COUNT, LongType()))
+            summed = counted.groupBy(*names).agg(F.sum(tasks.COUNT).alias(tasks.COUNT))
+            found = carry_out(summed.toArrow)
             areas = [found[name].to_numpy().astype(np.int32) for name in names]
-            children = found["count"].to_numpy() * step.n_children(areas[0])
+            children = found[tasks.COUNT].to_numpy() * step.n_children(areas[0])
             key = areas[0].astype(np.int64) * step.n_others + (areas[1] if len(areas) > 1 else 0)
             order = np.argsort(key)
             return Work(key[order], children[order])
 
         def cells_of(groups: NDArray[np.int64]) -> Work:
-            huge = [int(key) for key in groups // step.n_others]
-            return work(parents.where(F.col(refined).isin(huge)), refined, *others[:1])
+            return work(*first_axes, among=groups // step.n_others)
 
-        return step.item_keys(work(parents, refined), cells_of)
+        return step.item_keys(work(first_axes[0]), cells_of)
 
-    def _scatter(self, nodes: Nodes) -> DataFrame:
+    def _scatter(self, nodes: Nodes) -> Scattered:
         """Released nodes of the driver for the executors; the true index stays here."""
         columns = {f"area_{i}": areas for i, areas in enumerate(nodes.areas)}
         table = pa.table({**columns, tasks.COUNT: nodes.value})
-        return self.session.createDataFrame(table)
+        frame = self.session.createDataFrame(cell_table(table), CELLS)
+        return Scattered(frame, int(nodes.value.sum()))
 
 
 def _repeatable(source: RandomSource) -> RandomSource:

@@ -1,10 +1,9 @@
 """Files wherever Spark keeps them (local disk, HDFS, object stores), by Hadoop's file systems.
 
-These are the only calls into Spark's Java side: pyspark has no public way to list, fetch or
-remove a file.
+These are the only calls into Spark's Java side: pyspark has no public way to list
+files.
 """
 
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,20 +18,6 @@ def list_files(session: SparkSession, url: str) -> list[str]:
     while files.hasNext():
         found.append(str(files.next().getPath().toString()))
     return sorted(found)
-
-
-def fetch_file(session: SparkSession, url: str, to: Path) -> None:
-    """Copy a file to this machine without holding it in memory."""
-    path, system = _open(session, url)
-    target, _ = _open(session, to.absolute().as_uri())
-    # Without checksum files beside it, which the release folder must not hold.
-    system.copyToLocalFile(False, path, target, True)
-
-
-def remove_folder(session: SparkSession, url: str) -> None:
-    """Remove a folder and all that is in it."""
-    path, system = _open(session, url)
-    system.delete(path, True)
 
 
 def _open(session: SparkSession, url: str) -> tuple[Any, Any]:

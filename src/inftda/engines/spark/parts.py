@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from inftda.engines.spark.packing import TASK, Batches, Made, spread
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading.bounding import fetch_bounded, gathered
 from inftda.reading.rows import Rows, merged
@@ -25,9 +26,6 @@ from inftda.reading.workspace import Workspace
 PART_ROWS: Final = 1 << 20
 #: How a part says that it has bytes which are no text.
 NOT_UTF8: Final = "inftda: a cell is not UTF-8"
-
-Batches = Iterable[pa.RecordBatch]
-Made = Iterator[pa.RecordBatch]
 
 
 class PartError(Exception):
@@ -70,6 +68,12 @@ class Parts:
                 f"FROM {ARROW_INPUT}", areas, workspace=workspace, unit=unit, secret=self.secret
             ),
         )
+
+    def addressed(self, n_tasks: int, batches: Batches) -> Made:
+        """Leaves with the task that merges them."""
+        for batch in batches:
+            areas = [batch.column(name).to_numpy() for name in self.rows.numbers]
+            yield batch.append_column(TASK, pa.array(spread(areas, n_tasks)))
 
     def merge(self, batches: Batches) -> Made:
         """Leaves of several parts, all of each leaf, to one row a leaf."""

@@ -5,6 +5,7 @@ on one machine, which executors run on their parts of the table. So equal seeds 
 leaves on both.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,11 +15,24 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql.types import StructType
 
-from inftda.engines.spark.leaves import SparkLeaves
-from inftda.engines.spark.parts import Batches, Made, Parts
-from inftda.engines.spark.session import Sent, sent
-from inftda.engines.spark.sources import SparkTable, open_table
+from inftda.engines.spark.leaves import LEAF_CELLS, SparkLeaves, pack_leaves
+from inftda.engines.spark.packing import (
+    CELLS,
+    FOR_CELLS,
+    PACKED,
+    TASK,
+    Batches,
+    Made,
+    addressed_cells,
+    cell_table,
+    pack_by,
+    unpack,
+)
+from inftda.engines.spark.parts import Parts
+from inftda.engines.spark.session import PARTITIONS, Sent, sent, settings
+from inftda.engines.spark.sources import LocalTable, Raw, SparkTable, open_table
 from inftda.errors import IngestError
 from inftda.leaves import Leaves, check_total
 from inftda.noise.entropy import RandomSource
@@ -30,6 +44,9 @@ from inftda.reading.rows import Rows
 from inftda.reading.spec import TableSpec
 from inftda.reading.sql_query import SqlQuery
 from inftda.reading.workspace import Workspace
+
+#: What executors do to the rows of a partition.
+Work = Callable[[Parts, Batches], Made]
 
 
 def read_leaves(
@@ -70,20 +87,23 @@ def read_leaves(
         say(roles.describe())
     secret = "" if spec.person is None else bounding.draw_secret(random_source)
     complaint = Complaint(label=table.label, spec=spec, count_name=roles.count_name)
-    reading = _Reading(table, table.select(roles.uses), rows, complaint)
+    reading = _Reading(table, table.raw(roles.uses), rows, complaint)
     with ExitStack() as stack:
         # Kept as long as the leaves are: Spark reads again what an executor takes to its grave.
         parts = stack.enter_context(sent(session, Parts(rows, spec.unit, secret)))
-        counted, total = reading.run(parts)
+        has_cells = isinstance(table, LocalTable) and not rows.has_person
+        with settings(session, FOR_CELLS if has_cells else {}):
+            counted, total = reading.run(parts)
         stack.callback(counted.unpersist)
-        return SparkLeaves(counted.where(F.col("n") > 0), total, stack.pop_all().close)
+        cells = counted.where(F.col(PACKED).isNotNull()).select(PACKED)
+        return SparkLeaves(cells, total, stack.pop_all().close)
 
 
 def _ship(session: SparkSession, leaves: Leaves) -> SparkLeaves:
     """Leaves of a table that was in the driver's memory."""
     names = [f"area_{i}" for i in range(len(leaves.areas))]
     table = pa.table([*leaves.areas, leaves.counts], names=[*names, "n"])
-    frame = session.createDataFrame(table).persist(StorageLevel.MEMORY_AND_DISK)
+    frame = session.createDataFrame(cell_table(table), CELLS).persist(StorageLevel.MEMORY_AND_DISK)
     return SparkLeaves(frame, int(leaves.counts.sum()), frame.unpersist)
 
 
@@ -93,50 +113,51 @@ class _Reading:
 
     Attributes:
         table: what it is.
-        raw: its columns in use, as Spark reads them.
+        raw: its columns in use.
         rows: its rows in SQL.
         complaint: what messages need.
     """
 
-    table: SparkTable
-    raw: DataFrame
+    table: SparkTable | LocalTable
+    raw: Raw
     rows: Rows
     complaint: Complaint
 
     def run(self, parts: Sent[Parts]) -> tuple[DataFrame, int]:
         """Trips per leaf, zeros included, kept by the executors and checked; and their sum."""
-        areas = self.rows.numbers
-        counted = self._bounded(parts) if self.rows.has_person else self._counted(parts)
+        frame, work = self.raw.frame, self._opened(Parts.count)
+        if self.rows.has_person:
+            frame, work = self._personal(parts), Parts.bound
         if self.complaint.count_name is None or self.rows.has_person:
-            # Trips repeat in many parts; flows hardly do, and are not worth a shuffle. By the
-            # same SQL: where leaves hardly repeat it takes half as long as Spark's own grouping.
-            counted = _map(counted.repartition(*areas), parts, Parts.merge, self._leaf_schema)
+            # Trips repeat in many parts; flows hardly do, and are not worth a shuffle.
+            counted = _merged(frame, work, parts)
+        else:
+            counted = _map(frame, parts, lambda *given: pack_leaves(work(*given)), LEAF_CELLS)
         counted = counted.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            summary = self.table.attempt(lambda: _summary(counted, areas[0]))
+            summary = self.table.attempt(lambda: _summary(counted))
             self._check(summary, parts)
         except BaseException:
             counted.unpersist()
             raise
         return counted, summary.total
 
-    @property
-    def _leaf_schema(self) -> str:
-        return ", ".join([*(f"{area} int" for area in self.rows.numbers), "n bigint"])
+    def _personal(self, parts: Sent[Parts]) -> DataFrame:
+        """All rows of a person in one partition, one after the other."""
+        areas = ", ".join(f"{area} int" for area in self.rows.numbers)
+        gather = self._opened(Parts.gather)
+        personal = _map(self.raw.frame, parts, gather, f"person string, {areas}, n bigint")
+        return personal.repartition("person").sortWithinPartitions("person")
 
-    def _counted(self, parts: Sent[Parts]) -> DataFrame:
-        return _map(self.raw, parts, Parts.count, self._leaf_schema)
-
-    def _bounded(self, parts: Sent[Parts]) -> DataFrame:
-        personal = _map(self.raw, parts, Parts.gather, f"person string, {self._leaf_schema}")
-        # All rows of a person to one partition, one after the other.
-        personal = personal.repartition("person").sortWithinPartitions("person")
-        return _map(personal, parts, Parts.bound, self._leaf_schema)
+    def _opened(self, work: Work) -> Work:
+        """Work on the raw rows."""
+        open_ = self.raw.open
+        return lambda parts, batches: work(parts, open_(batches))
 
     def _check(self, summary: "_Summary", parts: Sent[Parts]) -> None:
         self.complaint.check(summary.flaws)
         if first_flaw(summary.flaws) is Flaw.UNPLACEABLE:
-            lost = _map(self.raw, parts, Parts.lost, "axis int, code string")
+            lost = _map(self.raw.frame, parts, self._opened(Parts.lost), "axis int, code string")
             found = self.table.attempt(lost.collect)
             said = self.rows.describe_lost((row["axis"], row["code"]) for row in found)
             raise IngestError(self.complaint.unplaceable(summary.flaws[Flaw.UNPLACEABLE], said))
@@ -148,11 +169,25 @@ class _Reading:
                 raise IngestError(self.complaint.all_zero())
 
 
+def _merged(frame: DataFrame, work: Work, parts: Sent[Parts]) -> DataFrame:
+    """One row a leaf: all rows of a leaf to one task, which adds them up by the same SQL."""
+    n_tasks = int(str(frame.sparkSession.conf.get(PARTITIONS)))
+
+    def send(given: Parts, batches: Batches) -> Made:
+        return pack_by(TASK, given.addressed(n_tasks, work(given, batches)))
+
+    def merge(given: Parts, batches: Batches) -> Made:
+        return pack_leaves(given.merge(unpack(batches)))
+
+    sent_ = _map(frame, parts, send, addressed_cells(TASK))
+    return _map(sent_.repartitionById(n_tasks, F.col(TASK)), parts, merge, LEAF_CELLS)
+
+
 def _map(
     frame: DataFrame,
     parts: Sent[Parts],
-    work: Callable[[Parts, Batches], Made],
-    schema: str,
+    work: Work,
+    schema: str | StructType,
 ) -> DataFrame:
     """What executors make of the rows of a frame."""
 
@@ -177,11 +212,9 @@ class _Summary:
     has_rows: bool
 
 
-def _summary(frame: DataFrame, first: str) -> _Summary:
-    flaw = F.greatest(-F.col(first), F.lit(0)).alias("flaw")
-    total = F.sum(F.col("n").cast("decimal(20,0)")).alias("total")
-    found = {
-        int(row["flaw"]): int(row["total"]) for row in frame.groupBy(flaw).agg(total).collect()
-    }
+def _summary(frame: DataFrame) -> _Summary:
+    found: Counter[int] = Counter()
+    for row in frame.select("flaw", "total").collect():
+        found[int(row["flaw"])] += int(row["total"])
     has_rows = 0 in found
     return _Summary(flaws=found, total=found.pop(0, 0), has_rows=has_rows)

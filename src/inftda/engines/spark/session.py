@@ -45,6 +45,8 @@ PRIVATE: Final = {
 ALONE: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Python processes are forked from one that has loaded what they need.
+    "spark.python.daemon.module": "inftda.engines.spark.daemon",
     # By secrets that Spark makes up and keeps in memory.
     "spark.authenticate": "true",
     "spark.io.encryption.enabled": "true",
@@ -53,12 +55,19 @@ ALONE: Final = {
 WHILE_RELEASING: Final = {
     # Fewer, larger batches: the work of a batch should outweigh the call.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
+    # Cells (see `packing`) are large, and a batch holds at most 2 GB.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
     # A sum that overflows is an error, never a wrapped number.
     "spark.sql.ansi.enabled": "true",
     # Codes in folder names (origin=001) are text.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.binaryAsString": "true",
 }
+#: Into how many partitions Spark shuffles.
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
+#: For Java processes that live for one release: most of what they run they run once, so it is
+#: hardly worth compiling well, and two cores have other things to do.
+SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 #: Warnings about failed tasks quote rows of the input, so the driver of a session that is
 #: started here logs nothing.
 QUIET: Final = Path(__file__).with_name("quiet.properties").as_uri()
@@ -120,7 +129,7 @@ def _start_java(own: Mapping[str, str]) -> SparkConf:
 def _for_java(master: str | None) -> dict[str, str]:
     """Variables for a Java process that starts."""
     # Also where Spark keeps blocks if nothing else is configured.
-    options = [f"-Djava.io.tmpdir={private_place(tempfile.gettempdir())}"]
+    options = [f"-Djava.io.tmpdir={private_place(tempfile.gettempdir())}", *SHORT_LIVED]
     if not os.environ.get("INFTDA_DEBUG"):
         options.append(f"-Dlog4j2.configurationFile={QUIET}")
     given = os.environ.get("SPARK_SUBMIT_OPTS", "")

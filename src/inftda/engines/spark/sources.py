@@ -8,10 +8,10 @@ import csv
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
@@ -20,6 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from inftda.engines.spark.files import list_files
+from inftda.engines.spark.packing import Batches
+from inftda.engines.spark.parquet import LocalParquet, find_parquet
 from inftda.engines.spark.parts import NOT_UTF8
 from inftda.engines.spark.session import SPARK_ERRORS
 from inftda.errors import IngestError
@@ -37,6 +39,24 @@ MALFORMED: Final = "malformed"
 #: A character that stands in no CSV file, to read a line as one cell.
 _NO_SEPARATOR: Final = "\x01"
 _ENCODINGS: Final = {"utf-8": "UTF-8", "utf-16": "UTF-16", "latin-1": "ISO-8859-1"}
+
+
+class Raw(NamedTuple):
+    """Rows on the way to executors.
+
+    Attributes:
+        frame: the rows, or what to read them by.
+        open: called on an executor with the frame's batches: the columns in use by their
+            aliases, and `RAW_FLAW` for lines that are malformed.
+    """
+
+    frame: DataFrame
+    open: Callable[[Batches], Batches]
+
+
+def as_they_are(batches: Batches) -> Batches:
+    """Rows that Spark has read."""
+    return batches
 
 
 @dataclass(frozen=True)
@@ -91,6 +111,10 @@ class SparkTable:
             layout.select(locate(uses, layout.names, layout.file, first)) for layout in self.layouts
         ]
 
+    def raw(self, uses: Sequence[Use]) -> Raw:
+        """The columns in use on the way to an executor."""
+        return Raw(self.select(uses), as_they_are)
+
     def described(self, workspace: Workspace) -> Input:
         """The table as DuckDB sees it on an executor, without its rows."""
 
@@ -107,6 +131,44 @@ class SparkTable:
             return Relation(f"FROM {ARROW_INPUT}", {})
 
         return Input(self.label, self.kind, self.names, select)
+
+    def attempt(self, action: Callable[[], T]) -> T:
+        """Do something that reads the table; see `attempt`."""
+        return attempt(self.label, action)
+
+
+@dataclass(frozen=True)
+class LocalTable:
+    """Parquet files of this machine, which Spark does not read.
+
+    Attributes:
+        label: what to call them in messages.
+        session: where they are read.
+        files: the files.
+    """
+
+    label: str
+    session: SparkSession
+    files: LocalParquet
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns as they are written."""
+        return tuple(self.files.schema.names)
+
+    def raw(self, uses: Sequence[Use]) -> Raw:
+        """The columns in use on the way to an executor, which reads them."""
+        n_tasks = len(self.files.tasks)
+        return Raw(self.session.range(0, n_tasks, 1, n_tasks), partial(self.files.rows, uses))
+
+    def described(self, workspace: Workspace) -> Input:
+        """The table as DuckDB sees it on an executor, without its rows."""
+
+        def select(uses: Sequence[Use]) -> Relation:
+            workspace.register(ARROW_INPUT, self.files.empty(uses))
+            return Relation(f"FROM {ARROW_INPUT}", {})
+
+        return Input(self.label, "parquet", self.names, select)
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Do something that reads the table; see `attempt`."""
@@ -137,7 +199,7 @@ def attempt(label: str, action: Callable[[], T]) -> T:
     )
 
 
-def open_table(session: SparkSession, source: Any) -> SparkTable | None:
+def open_table(session: SparkSession, source: Any) -> SparkTable | LocalTable | None:
     """Make a source a frame, if it is one of Spark's; None if it is in the driver's memory.
 
     Args:
@@ -168,9 +230,11 @@ def _layout(frame: DataFrame, file: str) -> Layout:
     return Layout(file, names, frame.toDF(*(f"c{i}" for i in range(len(names)))))
 
 
-def _from_name(session: SparkSession, name: str) -> SparkTable:
+def _from_name(session: SparkSession, name: str) -> SparkTable | LocalTable:
     label = label_of(name)
     kind = _kind(name)
+    if kind != "csv" and (files := find_parquet(session, name)) is not None:
+        return LocalTable(label, session, files)
     if kind is None and attempt(label, lambda: _is_table(session, name)):
         return _positional(session.table(name), label=label, kind="table")
     if kind is None:

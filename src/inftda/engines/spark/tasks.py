@@ -5,7 +5,7 @@ they are used and random bits follow from a secret (see `keys`). Nothing here pr
 because the executors' logs are not part of the release.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import pairwise
@@ -13,23 +13,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark import TaskContext
 
 from inftda import __version__
 from inftda.counts import LevelCounts
+from inftda.engines.spark.packing import TASK, Batches, Made
 from inftda.errors import ReleaseError
 from inftda.mechanisms.step import LevelStep, Nodes
 from inftda.threads import map_in_order
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import TreeLevel
 
 Areas = tuple[NDArray[np.int32], ...]
-Batches = Iterable[pa.RecordBatch]
-Made = Iterator[pa.RecordBatch]
-
-#: Columns of rows on their way to a task, besides the areas: which task, and whether the row
-#: is a released parent (its count is released) or a true child (its count is true).
-TASK, IS_PARENT, COUNT = "task", "is_parent", "n"
+#: Columns of rows on their way to a task, besides the areas and `TASK`: whether the row is a
+#: released parent (its count is released) or a true child (its count is true).
+IS_PARENT, COUNT = "is_parent", "n"
 
 
 class Ascent:
@@ -259,15 +258,21 @@ def _differs(areas: Areas) -> NDArray[np.bool_]:
     return differs
 
 
-def encode(tree: Tree, flow: str, batches: Batches) -> Made:
-    """Released leaves with codes instead of area numbers."""
+def tally(axes: tuple[int, ...], among: NDArray[np.int64] | None, batches: Batches) -> Made:
+    """How many nodes have the same areas on some axes.
+
+    Args:
+        axes: the axes.
+        among: areas on the first of them that are of interest; all without it.
+        batches: areas on each axis, and the count.
+    """
+    names = [f"area_{axis}" for axis in axes]
     for batch in batches:
-        codes = [
-            axis.hierarchy.codes(axis.hierarchy.depth).take(column)
-            for axis, column in zip(tree.axes, batch.columns, strict=False)
-        ]
-        names = [*(axis.name for axis in tree.axes), flow]
-        yield pa.RecordBatch.from_arrays([*codes, batch.column(batch.num_columns - 1)], names=names)
+        nodes = pa.Table.from_batches([batch])
+        if among is not None:
+            nodes = nodes.filter(pc.is_in(nodes[names[0]], pa.array(among.astype(np.int32))))
+        found = nodes.group_by(names, use_threads=False).aggregate([([], "count_all")])
+        yield from found.select([*names, "count_all"]).rename_columns([*names, COUNT]).to_batches()
 
 
 def _columns(batch: pa.RecordBatch) -> list[NDArray[Any]]:

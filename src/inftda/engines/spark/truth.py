@@ -9,10 +9,12 @@ from functools import cached_property
 
 import numpy as np
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from inftda.counts import Counts
 from inftda.engines.spark import tasks
 from inftda.engines.spark.leaves import SparkLeaves
+from inftda.engines.spark.packing import Batches, Made, unpack
 from inftda.engines.spark.session import carry_out, sent
 from inftda.tree import Tree, TreeLevel
 
@@ -50,13 +52,15 @@ class SparkTruth:
     def trunk(self) -> Counts:
         """The truth of the levels down to `trunk_end`; levels further down are not true."""
         end = self.trunk_end
-        frame, names = self.leaves.frame, self.leaves.areas
+        frame = self.leaves.frame
+        names = [f"area_{axis}" for axis in range(len(self.tree.axes))]
+        schema = StructType([*(StructField(name, IntegerType()) for name in names)])
         with sent(frame.sparkSession, tasks.Ascent(end)) as ascent:
 
-            def climb(batches: tasks.Batches) -> tasks.Made:
-                return tasks.climb(ascent.value, batches)
+            def climb(batches: Batches) -> Made:
+                return tasks.climb(ascent.value, unpack(batches))
 
-            nodes = frame.mapInArrow(climb, frame.schema)
+            nodes = frame.mapInArrow(climb, schema.add("n", LongType()))
             summed = nodes.groupBy(*names).agg(F.sum("n").alias("n"))
             *areas, n = (column.to_numpy() for column in carry_out(summed.toArrow).columns)
         # A node is stood in for by its first leaf.

@@ -1,0 +1,80 @@
+"""Flows as Parquet files: made by the executors, put into the release folder by the driver.
+
+Released leaves are kept by the executors when files are made of them, so nothing is drawn
+again; what the manifest says of the flows is read back from the files. One part at a time goes
+through the driver, which needs no disk that executors reach.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, StructType
+
+from inftda.engines.spark.packing import Batches, Made
+from inftda.engines.spark.session import carry_out
+from inftda.mechanisms.base import Written
+from inftda.publication.folder import FlowsWriter
+from inftda.publication.query import FLOW
+from inftda.tree import Tree
+
+#: Flows of a file, about: it is a cell of Spark, which has at most 2 GB.
+FILE_ROWS: Final = 1 << 24
+FILES: Final = StructType().add("file", BinaryType())
+
+
+def make_files(tree: Tree, batches: Batches) -> Made:
+    """Released leaves as Parquet files: one for each task, unless there are very many."""
+    left = iter(batches)
+    while (file := _make_file(tree, left)) is not None:
+        yield pa.RecordBatch.from_arrays([pa.array([file], pa.binary())], names=FILES.names)
+
+
+def _make_file(tree: Tree, batches: Iterator[pa.RecordBatch]) -> bytes | None:
+    sink = pa.BufferOutputStream()
+    writer = FlowsWriter(sink, tree)
+    for batch in batches:
+        *areas, flow = (column.to_numpy() for column in batch.columns)
+        writer.write(tuple(areas), flow)
+        if writer.n_flows >= FILE_ROWS:
+            break
+    writer.close()
+    return bytes(sink.getvalue()) if writer.n_flows else None
+
+
+def write_files(files: DataFrame, folder: Path) -> None:
+    """Put files of executors into a folder, named by their order.
+
+    Args:
+        files: made all at once, and then brought here one by one.
+        folder: what to make.
+    """
+    folder.mkdir(mode=0o700)
+    kept = files.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        carry_out(kept.count)
+        cells = carry_out(kept.toLocalIterator)
+        number = 0
+        while (row := carry_out(lambda: next(cells, None))) is not None:
+            (folder / f"part-{number:05d}.parquet").write_bytes(row[0])
+            number += 1
+    finally:
+        kept.unpersist()
+
+
+def read_back(folder: Path, tree: Tree) -> Written:
+    """Sum and number of the flows in the files; a table without rows gets one empty file."""
+    total = n_flows = 0
+    for file in sorted(folder.iterdir()):
+        with pq.ParquetFile(file) as part:
+            for batch in part.iter_batches(columns=[FLOW]):
+                total += pc.sum(batch.column(0)).as_py() or 0
+                n_flows += len(batch)
+    if not any(folder.iterdir()):
+        FlowsWriter(folder / "part-00000.parquet", tree).close()
+    return Written(total, n_flows)

@@ -1,0 +1,109 @@
+"""Rows packed into a few large cells, which Spark moves, keeps and encrypts as they are.
+
+Spark takes rows apart and puts them together one by one, several times a step; that took most
+of the time of a release. What is done to rows is done by compiled kernels on arrays, so
+between two tasks they travel as Arrow streams in cells of bytes.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.types import BinaryType, IntegerType, StructType
+
+Batches = Iterable[pa.RecordBatch]
+Made = Iterator[pa.RecordBatch]
+
+#: Columns: the cell, and the task that its rows go to.
+PACKED, TASK = "packed", "task"
+#: Rows of a cell, about: some 20 MB, as Spark holds several cells of a task at once.
+CELL_ROWS: Final = 1 << 20
+#: In force while rows are cells, whatever the session says.
+FOR_CELLS: Final = {
+    # A few cells at a time, not thousands.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    # Spark must not choose partitions by the size of the truth.
+    "spark.sql.adaptive.enabled": "false",
+    # Nothing is gained by compiling code for a hundred rows.
+    "spark.sql.codegen.wholeStage": "false",
+}
+
+#: What `pack` gives.
+CELLS: Final = StructType().add(PACKED, BinaryType())
+
+
+def addressed_cells(name: str) -> StructType:
+    """What `pack_by` gives."""
+    return StructType().add(name, IntegerType()).add(PACKED, BinaryType())
+
+
+def pack(batches: Batches) -> Made:
+    """Rows in cells."""
+    for table in gather(batches):
+        yield pa.RecordBatch.from_arrays([_cells([table])], names=[PACKED])
+
+
+def pack_by(name: str, batches: Batches) -> Made:
+    """Rows in cells, each with the rows that have one value in an int32 column, and the value."""
+    for table in gather(batches):
+        key = table[name].to_numpy()
+        order = np.argsort(key, kind="stable")
+        ordered, key = table.take(pa.array(order)), key[order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        offsets = [*starts.tolist(), len(key)]
+        parts = [ordered.slice(low, high - low) for low, high in pairwise(offsets)]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(key[starts], pa.int32()), _cells(parts)], names=[name, PACKED]
+        )
+
+
+def unpack(batches: Batches) -> Made:
+    """The rows of cells."""
+    for batch in batches:
+        for cell in batch.column(PACKED):
+            with pa.ipc.open_stream(cell.as_buffer()) as stream:
+                yield from stream
+
+
+def pack_table(table: pa.Table) -> bytes:
+    """The rows of a table as a cell."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def cell_table(table: pa.Table) -> pa.Table:
+    """The rows of a table on the driver in cells."""
+    starts = range(0, max(table.num_rows, 1), CELL_ROWS)
+    return pa.table({PACKED: _cells(table.slice(start, CELL_ROWS) for start in starts)})
+
+
+def gather(batches: Batches) -> Iterator[pa.Table]:
+    """Batches joined until there are enough rows for a cell."""
+    held: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in batches:
+        held.append(batch)
+        n_rows += batch.num_rows
+        if n_rows >= CELL_ROWS:
+            yield pa.Table.from_batches(held)
+            held, n_rows = [], 0
+    if n_rows:
+        yield pa.Table.from_batches(held)
+
+
+def _cells(tables: Iterable[pa.Table]) -> pa.BinaryArray:
+    return pa.array([pack_table(table) for table in tables], pa.binary())
+
+
+def spread(columns: Iterable[NDArray[np.int32]], n: int) -> NDArray[np.int32]:
+    """int32: one of `n` addresses for each row, the same for equal rows, about evenly."""
+    mixed: NDArray[np.uint64] = np.zeros(1, np.uint64)
+    for column in columns:
+        mixed = (mixed + column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(32)
+    return (mixed % np.uint64(n)).astype(np.int32)

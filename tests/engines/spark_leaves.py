@@ -1,0 +1,18 @@
+"""Leaves on a cluster, brought to the driver: for tests only."""
+
+import numpy as np
+
+from inftda.engines.spark.packing import unpack
+from inftda.leaves import Leaves
+
+
+def collect(leaves, n_axes=2):
+    """All leaves, which the executors then forget."""
+    try:
+        batches = list(unpack(leaves.frame.toArrow().to_batches()))
+    finally:
+        leaves.close()
+    nothing = [*[np.empty(0, np.int32)] * n_axes, np.empty(0, np.int64)]
+    held = [nothing, *([column.to_numpy() for column in batch.columns] for batch in batches)]
+    *areas, counts = map(np.concatenate, zip(*held, strict=True))
+    return Leaves(tuple(areas), counts)
