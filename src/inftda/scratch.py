@@ -3,6 +3,11 @@
 What is in the folders may be confidential, so only their owner can read them. A process that is
 killed cannot clean up after itself, so whoever makes the next folder of the same kind does:
 each folder in use is locked by its process, and the system releases the locks of dead processes.
+
+Others may be able to write to the folder around it, and names tell nothing: no link is ever
+followed, a folder is emptied through its descriptor and never by its name, and only a folder
+with our mark in it is taken for one of ours. Nobody else can put the mark there, so a folder of
+the same owner that was renamed by somebody else is left alone.
 """
 
 import os
@@ -12,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 try:
     import fcntl
@@ -20,28 +26,54 @@ except ImportError:  # Windows
 else:
     HAS_LOCKS = True
 
+#: File that every private folder has from its first moment until it is handed over.
+MARK: Final = ".inftda-scratch"
 #: Prefix of the folders in which files are written before they are moved to their own folder.
-_PARTIAL = ".inftda-partial-"
+_PARTIAL: Final = ".inftda-partial-"
 
 
 @contextmanager
-def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
+def private_folder(parent: Path, prefix: str, *, is_clearing: bool = True) -> Iterator[Path]:
     """A new folder (0700) in `parent`, removed at the end unless it was moved away.
 
     Args:
         parent: an existing folder.
-        prefix: of its name; folders with this prefix that no process holds are removed first.
+        prefix: of its name.
+        is_clearing: whether folders with this prefix that no process holds are removed first.
 
     Raises:
         OSError: it cannot be made.
     """
-    _clear_abandoned(parent, prefix)
-    path, lock = _make(parent, prefix)
+    if is_clearing:
+        for path, descriptor in abandoned(parent, prefix):
+            remove(path, descriptor)
+    path, descriptor = _make(parent, prefix)
     try:
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
-        os.close(lock)
+        remove(path, descriptor)
+        os.close(descriptor)
+
+
+def hand_over(folder: Path, target: Path) -> None:
+    """Move a private folder to its own name, from when on nobody takes it for a temporary one.
+
+    Raises:
+        OSError: it cannot be moved; it stays as it was.
+    """
+    mark = folder / MARK
+    mark.unlink()
+    try:
+        sync(folder)
+        folder.rename(target)
+    except BaseException:
+        mark.touch(mode=0o600)
+        raise
+
+
+def keep(folder: Path) -> None:
+    """Leave a private folder where it is, for people to look into; nobody clears it away."""
+    (folder / MARK).unlink()
 
 
 @contextmanager
@@ -78,40 +110,95 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _make(parent: Path, prefix: str) -> tuple[Path, int]:
-    while True:
-        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        # Between making and locking it, another process may have taken it for abandoned.
-        with suppress(FileNotFoundError):
-            lock = os.open(path, os.O_RDONLY)
-            try:
-                is_taken = _take(lock)
-            except OSError:  # no locks on this file system, so nothing here is ever cleared
-                is_taken = True
-            if is_taken and path.exists():
-                return path, lock
-            os.close(lock)
+def abandoned(parent: Path, prefix: str) -> Iterator[tuple[Path, int]]:
+    """Our private folders that no process holds, each locked while it is looked at.
 
-
-def _clear_abandoned(parent: Path, prefix: str) -> None:
+    Returns:
+        Path and descriptor; which folder is meant is what the descriptor says.
+    """
     if not HAS_LOCKS:
         return
     for name in os.listdir(parent):  # noqa: PTH208 - names with wildcards are names, too
-        if name.startswith(prefix):
-            with suppress(OSError):
-                _remove_if_abandoned(parent / name)
+        if not name.startswith(prefix):
+            continue
+        with suppress(OSError):
+            descriptor = _open_folder(parent / name)
+            try:
+                if _is_private(descriptor) and _is_ours(descriptor) and _take(descriptor):
+                    yield parent / name, descriptor
+            finally:
+                os.close(descriptor)
 
 
-def _remove_if_abandoned(path: Path) -> None:
-    # In a temporary directory anybody can put a link where we look: never follow one.
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+def remove(path: Path, descriptor: int) -> None:
+    """Remove a private folder, unless it has been moved away or handed over.
+
+    Args:
+        path: where it was made.
+        descriptor: the folder itself; what is at `path` by now may be another.
+    """
+    with suppress(OSError):
+        if os.path.samestat(path.lstat(), os.fstat(descriptor)):
+            if _is_marked(descriptor):
+                _empty(descriptor)
+            path.rmdir()  # fails on anything but an empty folder
+
+
+def _empty(descriptor: int) -> None:
+    """Remove all that is in a folder, the mark last: an interrupted removal can be resumed."""
+    for name in sorted(os.listdir(descriptor), key=lambda name: name == MARK):
+        with suppress(OSError):
+            kind = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(kind):
+                shutil.rmtree(name, ignore_errors=True, dir_fd=descriptor)
+            elif name != MARK or len(os.listdir(descriptor)) == 1:
+                os.unlink(name, dir_fd=descriptor)
+
+
+def _make(parent: Path, prefix: str) -> tuple[Path, int]:
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        # Another process may have taken it for abandoned already, or put another in its place.
+        with suppress(FileNotFoundError):
+            descriptor = _open_folder(path)
+            if _has_marked(descriptor):
+                return path, descriptor
+            os.close(descriptor)
+
+
+def _has_marked(descriptor: int) -> bool:
+    """Lock and mark a new folder; False if somebody else was quicker."""
     try:
-        found = os.fstat(descriptor)
-        is_ours = found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077
-        if is_ours and _take(descriptor):
-            shutil.rmtree(path, ignore_errors=True)
-    finally:
-        os.close(descriptor)
+        is_taken = _is_private(descriptor) and _take(descriptor)
+    except OSError:  # no locks on this file system, so nothing here is ever cleared
+        is_taken = True
+    if is_taken:
+        with suppress(FileNotFoundError):  # it was removed meanwhile
+            os.close(os.open(MARK, os.O_CREAT | os.O_EXCL, 0o600, dir_fd=descriptor))
+            return True
+    return False
+
+
+def _open_folder(path: Path) -> int:
+    """A descriptor of a folder; an error if it is a link or anything else."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+
+def _is_private(descriptor: int) -> bool:
+    """Whether a folder is ours and nobody else can enter it."""
+    found = os.fstat(descriptor)
+    return found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def _is_ours(descriptor: int) -> bool:
+    """Whether a folder is marked, or was made by a process that ended before it could mark it."""
+    return _is_marked(descriptor) or not os.listdir(descriptor)
+
+
+def _is_marked(descriptor: int) -> bool:
+    with suppress(OSError):
+        return stat.S_ISREG(os.stat(MARK, dir_fd=descriptor, follow_symlinks=False).st_mode)
+    return False
 
 
 def _take(descriptor: int) -> bool:

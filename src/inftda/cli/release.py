@@ -198,9 +198,9 @@ def telling_what_is_published(out: Path) -> Iterator[None]:
     Args:
         out: folder of the release that is made meanwhile.
     """
-    from inftda.publication.folder import identity, replaced_by  # noqa: PLC0415 - as above
+    from inftda.publication.folder import identities, identity  # noqa: PLC0415 - as above
 
-    before = {identity(out), identity(replaced_by(out)), None}
+    before = {*identities(out), None}
     try:
         yield
     except InftdaError:  # it says what was wrong, before there was anything to publish

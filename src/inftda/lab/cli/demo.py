@@ -98,7 +98,7 @@ def _has_areas(path: Path, country: "Country") -> bool:
 
 def _is_release_of(path: Path, country: "Country") -> bool:
     """Whether it is a release between the made-up areas; an empty folder will do."""
-    from inftda.publication.folder import MANIFEST_FILE  # noqa: PLC0415 - help must be instant
+    from inftda.publication.inventory import MANIFEST_FILE  # noqa: PLC0415 - help must be instant
     from inftda.publication.manifest import Manifest  # noqa: PLC0415
 
     if path.is_dir() and not any(path.iterdir()):
