@@ -1,6 +1,5 @@
 """What belongs in the folder of a release, as its manifest states it, and what does not."""
 
-import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,8 +15,6 @@ MANIFEST_FILE: Final = "manifest.json"
 TOTALS_FILE: Final = "totals.parquet"
 #: Files that not every release has, and the field of the manifest that has their digest.
 OPTIONAL_FILES: Final = {TOTALS_FILE: "totals_sha256"}
-#: Files of a table that many machines wrote.
-_PART: Final = re.compile(r"part-\d{5,}\.parquet")
 
 
 def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
@@ -47,11 +44,22 @@ def strangers(folder: Path, manifest: "Manifest") -> list[str]:
     found = []
     for path in sorted(folder.iterdir()):
         if path.name == FLOWS_FILE and _is_real_folder(path):
-            parts = sorted(path.iterdir())
-            found += [part for part in parts if not (is_plain(part) and _PART.fullmatch(part.name))]
+            found += _not_parts(path)
         elif path.name not in own or not is_plain(path):
             found.append(path)
     return [path.relative_to(folder).as_posix() for path in found]
+
+
+def part_name(number: int) -> str:
+    """Name of a file of a table that many machines wrote."""
+    return f"part-{number:05d}.parquet"
+
+
+def _not_parts(folder: Path) -> list[Path]:
+    """What is in a folder of parts and is not one; it must have one at least."""
+    inside = sorted(folder.iterdir())
+    parts = {part_name(number) for number in range(len(inside))}
+    return [path for path in inside if path.name not in parts or not is_plain(path)]
 
 
 def missing(folder: Path, manifest: "Manifest") -> list[str]:

@@ -22,6 +22,7 @@ from inftda.errors import ReleaseError
 #: What writers put into a file besides the table: Arrow its schema, Spark its schema and version.
 _ARROW, _SPARK = b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
+_SPARK_WRITER: Final = "parquet-mr "
 _VERSION: Final = re.compile(rb"[0-9A-Za-z.+_-]{1,40}")
 _WRITERS: Final = re.compile(
     r"(parquet-cpp-arrow version [0-9A-Za-z.+_-]{1,40}"
@@ -48,12 +49,14 @@ class Shape:
         fields: columns, in order; text may be dictionary-encoded.
         code_bytes: bytes of all different texts of each column, 0 for numbers.
         longest: bytes of the longest text of each column.
+        group_rows: rows of every row group but the last; None if they may be any.
     """
 
     name: str
     fields: tuple[pa.Field, ...]
     code_bytes: tuple[int, ...]
     longest: tuple[int, ...]
+    group_rows: int | None = None
 
     def fail(self, what: str) -> ReleaseError:
         """An error that says what is wrong with the file."""
@@ -117,8 +120,8 @@ def _check_columns(found: pa.Schema, shape: Shape) -> None:
 
 def _check_metadata(file: pq.ParquetFile, shape: Shape) -> None:
     """Nothing beside the table but what writers always add."""
-    known = {_ARROW, _SPARK, _SPARK_VERSION}
     metadata = file.metadata
+    known = {_SPARK, _SPARK_VERSION} if _is_by_spark(metadata) else {_ARROW}
     for key, value in (metadata.metadata or {}).items():
         is_known = key in known and (key != _SPARK_VERSION or _VERSION.fullmatch(value))
         if not is_known or (key == _SPARK and not _is_spark_schema(value, shape)):
@@ -136,6 +139,10 @@ def _check_metadata(file: pq.ParquetFile, shape: Shape) -> None:
         raise shape.fail("has more in its metadata than its columns")
 
 
+def _is_by_spark(metadata: pq.FileMetaData) -> bool:
+    return str(metadata.created_by).startswith(_SPARK_WRITER)
+
+
 def _is_spark_schema(text: bytes, shape: Shape) -> bool:
     """Whether Spark's own description of the columns says nothing else."""
     kinds = {pa.string(): "string", pa.int64(): "long"}
@@ -151,6 +158,9 @@ def _check_sizes(metadata: pq.FileMetaData, shape: Shape) -> None:
     """Before anything is unpacked: no column is larger than its rows can be."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
+        is_last = number == metadata.num_row_groups - 1
+        if shape.group_rows and not is_last and group.num_rows != shape.group_rows:
+            raise shape.fail("has rows in other groups than releases have")
         for column in range(group.num_columns):
             most = shape.most_bytes(column, group.num_rows)
             chunk = group.column(column)
@@ -184,7 +194,7 @@ def _check_no_gaps(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
             if start != end or chunk.total_compressed_size < 0:
                 raise shape.fail("has bytes that belong to none of its columns")
             end += chunk.total_compressed_size
-            if chunk.has_offset_index or chunk.has_column_index:
+            if _is_by_spark(metadata):
                 index += _INDEX_BYTES + group.num_rows // _ROWS_PER_INDEX_BYTE
     footer = path.stat().st_size - _MAGIC - _FOOTER_LENGTH - metadata.serialized_size
     if not end <= footer <= end + index:

@@ -14,7 +14,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.catalogue import options_of
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.digest import digest
-from inftda.publication.folder import areas_files, areas_text
+from inftda.publication.folder import ROW_GROUP, areas_files, areas_text
 from inftda.publication.inventory import FLOWS_FILE, TOTALS_FILE, strangers
 from inftda.publication.manifest import SOFTWARE, Manifest, check_same
 from inftda.publication.parquet_file import Shape, opened, row_groups, text_size
@@ -106,6 +106,8 @@ def _check_statements(release: Release) -> None:
         expected["noise"] = noise if noise in _NOISE else _NOISE[0]
     check_same(manifest.options, expected, "options")
     manifest.counted.check(manifest.plan.unit, release.tree)
+    if not {"python", "inftda"} <= {*manifest.software}:
+        raise ReleaseError("the manifest does not state what made the release; it was edited")
     for name, version in manifest.software.items():
         if name not in SOFTWARE or not _VERSION.fullmatch(version):
             raise ReleaseError(
@@ -118,9 +120,14 @@ def _check_flows(release: Release) -> Iterator[str]:
     """Known areas, positive integers, no cell twice, total and number of rows as stated."""
     manifest = release.manifest
     stated = f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated"
-    found = _Flows(release.tree, is_signed=manifest.description.values == "any sign")
+    files = _files(release.table)
+    found = _Flows(
+        release.tree,
+        is_signed=manifest.description.values == "any sign",
+        group_rows=ROW_GROUP if files == [release.table] else None,
+    )
     n_rows = 0
-    for file in _files(release.table):
+    for file in files:
         with opened(file, found.shape) as parquet:
             n_rows += parquet.metadata.num_rows
             # Before any row is read: there are not more than there can be.
@@ -142,13 +149,16 @@ def _files(table: Path | pa.Table) -> list[Path]:
     """The file or files of the flows."""
     if not isinstance(table, Path):
         raise ReleaseError("a release in memory has no files to verify; save it first")
-    return sorted(table.iterdir()) if table.is_dir() else [table]
+    files = sorted(table.iterdir()) if table.is_dir() else [table]
+    if not files:
+        raise ReleaseError(f"{FLOWS_FILE} is an empty folder; {_AGAIN}")
+    return files
 
 
 class _Flows:
     """Rows of the flows, checked as they come; of each its cell is remembered."""
 
-    def __init__(self, tree: Tree, *, is_signed: bool) -> None:
+    def __init__(self, tree: Tree, *, is_signed: bool, group_rows: int | None) -> None:
         codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
         names = [axis.name for axis in tree.axes]
         sizes = [*map(text_size, codes), (0, 0)]
@@ -159,6 +169,7 @@ class _Flows:
             tuple(fields),
             tuple(of_all for of_all, _ in sizes),
             tuple(longest for _, longest in sizes),
+            group_rows,
         )
         self.n_cells = prod(map(len, codes))
         self.total = self.n_rows = 0

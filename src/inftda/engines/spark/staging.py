@@ -22,6 +22,7 @@ from inftda.engines.spark.files import fetch_file, list_files, remove_folder
 from inftda.engines.spark.session import carry_out
 from inftda.mechanisms.base import Written
 from inftda.publication.folder import FlowsWriter
+from inftda.publication.inventory import part_name
 from inftda.publication.query import FLOW
 from inftda.tree import Tree
 
@@ -61,7 +62,7 @@ def _bring_in(session: SparkSession, url: str, folder: Path, *, is_shared: bool)
     folder.mkdir(mode=0o700)
     files = [file for file in list_files(session, url) if Path(file).name.startswith("part-")]
     for number, file in enumerate(files):
-        target = folder / f"part-{number:05d}.parquet"
+        target = folder / part_name(number)
         if is_shared:
             _local(file).rename(target)
         else:
@@ -82,5 +83,5 @@ def read_back(folder: Path, tree: Tree) -> Written:
                 total += pc.sum(batch.column(0)).as_py() or 0
                 n_flows += len(batch)
     if not any(folder.iterdir()):
-        FlowsWriter(folder / "part-00000.parquet", tree).close()
+        FlowsWriter(folder / part_name(0), tree).close()
     return Written(total, n_flows)
