@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from inftda.errors import ReleaseError
 from inftda.evaluate.comparison import Comparison
 from inftda.publication.folder import release_around
+from inftda.publication.spreadsheet import disarmed_table
 from inftda.scratch import whole_file
 
 LEVELS_FILE, SIZES_FILE = "CONFIDENTIAL-levels", "CONFIDENTIAL-sizes"
@@ -78,7 +79,7 @@ def _table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
 
     return {
-        f"{name}.csv": lambda path: pa_csv.write_csv(table, path),
+        f"{name}.csv": lambda path: pa_csv.write_csv(disarmed_table(table), path),
         f"{name}.parquet": lambda path: pq.write_table(table, path),
     }
 

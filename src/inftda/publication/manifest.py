@@ -17,6 +17,7 @@ from inftda.mechanisms.catalogue import description_of
 from inftda.mechanisms.description import Description
 from inftda.privacy.records import decode
 from inftda.privacy.spending import ReleasePlan
+from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
 from inftda.publication.counting import Counting
 from inftda.publication.inventory import is_plain
 
@@ -94,6 +95,16 @@ class Manifest:
                 f"the manifest names a mechanism that is not known here: {problem}. Install the "
                 "package that brings it, or get the release again from its publisher"
             ) from None
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Who is protected, as it is stated; `plan` recomputes what they are promised.
+
+        Raises:
+            PrivacyError: it is not stated.
+        """
+        stated = {key: self.guarantee[key] for key in UNIT_KEYS if key in self.guarantee}
+        return PrivacyUnit.from_dict(stated)
 
     @property
     def plan(self) -> ReleasePlan:
