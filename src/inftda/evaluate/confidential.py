@@ -38,10 +38,12 @@ def write_comparison(
         The files: levels and size classes as CSV and Parquet, everything as JSON, the page.
 
     Raises:
-        ReleaseError: `out` is, or lies in, a release folder, or cannot be made.
+        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
     folder = Path(out)
     check_outside(folder, release)
+    if folder.is_symlink():  # what is confidential goes where it was sent
+        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is none")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:

@@ -188,12 +188,14 @@ def _check_no_gaps(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for chunk in (group.column(i) for i in range(group.num_columns)):
-            start = chunk.data_page_offset
+            # A column without rows has no page of data, and perhaps none at all.
+            pages = {chunk.data_page_offset} - {0}
             if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
-                start = min(start, chunk.dictionary_page_offset)
-            if start != end or chunk.total_compressed_size < 0:
+                pages.add(chunk.dictionary_page_offset)
+            size = chunk.total_compressed_size
+            if size < 0 or (min(pages) != end if pages else size > 0):
                 raise shape.fail("has bytes that belong to none of its columns")
-            end += chunk.total_compressed_size
+            end += size
             if _is_by_spark(metadata):
                 index += _INDEX_BYTES + group.num_rows // _ROWS_PER_INDEX_BYTE
     footer = path.stat().st_size - _MAGIC - _FOOTER_LENGTH - metadata.serialized_size

@@ -38,6 +38,19 @@ def precious(parent):
     return folder
 
 
+@pytest.fixture
+def cli_release(parent):
+    (parent / "areas.csv").write_text("town\n1\n2\n")
+    (parent / "flows.csv").write_text("origin,destination\n1,2\n")
+    out = parent / "release"
+    code = run(
+        ["release", str(parent / "flows.csv"), "--areas", str(parent / "areas.csv"), "--epsilon",
+         "1", "--delta", "1e-6", "--out", str(out), "--quiet"]
+    )  # fmt: skip
+    assert code == 0
+    return out
+
+
 def everything(folder):
     return {
         path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
@@ -168,6 +181,18 @@ def test_files_are_written_beside_a_planted_link(parent, precious):
         partial.write_text("new")
     assert everything(precious) == before
     assert not (parent / "page.html").is_symlink()
+
+
+def test_confidential_measures_go_through_no_link(parent, precious, cli_release):
+    (precious / "manifest.json").unlink()  # so that it is no release, which is refused anyway
+    (parent / "measures").symlink_to(precious)
+    before = everything(precious)
+    code = run(
+        ["evaluate", str(cli_release), "--truth", str(parent / "flows.csv"), "--out",
+         str(parent / "measures")]
+    )  # fmt: skip
+    assert code == 2
+    assert everything(precious) == before
 
 
 def test_what_is_handed_over_is_no_longer_cleared_away(parent):
