@@ -10,6 +10,7 @@ with our mark in it is taken for one of ours. Nobody else can put the mark there
 the same owner that was renamed by somebody else is left alone.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -33,13 +34,16 @@ _PARTIAL: Final = ".inftda-partial-"
 
 
 @contextmanager
-def private_folder(parent: Path, prefix: str, *, is_clearing: bool = True) -> Iterator[Path]:
+def private_folder(
+    parent: Path, prefix: str, *, is_clearing: bool = True, keeps_on_error: bool = False
+) -> Iterator[Path]:
     """A new folder (0700) in `parent`, removed at the end unless it was moved away.
 
     Args:
         parent: an existing folder.
         prefix: of its name.
         is_clearing: whether folders with this prefix that no process holds are removed first.
+        keeps_on_error: whether what is in it stays after an error, for the next run to find.
 
     Raises:
         OSError: it cannot be made.
@@ -48,10 +52,13 @@ def private_folder(parent: Path, prefix: str, *, is_clearing: bool = True) -> It
         for path, descriptor in abandoned(parent, prefix):
             remove(path, descriptor)
     path, descriptor = _make(parent, prefix)
+    is_done = False
     try:
         yield path
+        is_done = True
     finally:
-        remove(path, descriptor)
+        if is_done or not keeps_on_error or _is_bare(descriptor):
+            remove(path, descriptor)
         os.close(descriptor)
 
 
@@ -64,11 +71,12 @@ def hand_over(folder: Path, target: Path) -> None:
     mark = folder / MARK
     mark.unlink()
     try:
-        sync(folder)
         folder.rename(target)
     except BaseException:
-        mark.touch(mode=0o600)
+        with suppress(OSError):  # interrupted when it was moved
+            mark.touch(mode=0o600)
         raise
+    sync(target)
 
 
 def keep(folder: Path) -> None:
@@ -119,7 +127,8 @@ def abandoned(parent: Path, prefix: str) -> Iterator[tuple[Path, int]]:
     if not HAS_LOCKS:
         return
     for name in os.listdir(parent):  # noqa: PTH208 - names with wildcards are names, too
-        if not name.startswith(prefix):
+        # A dot begins the ending of another kind of folder, of something with a longer name.
+        if not name.startswith(prefix) or "." in name.removeprefix(prefix):
             continue
         with suppress(OSError):
             descriptor = _open_folder(parent / name)
@@ -161,15 +170,26 @@ def _make(parent: Path, prefix: str) -> tuple[Path, int]:
         # Another process may have taken it for abandoned already, or put another in its place.
         with suppress(FileNotFoundError):
             descriptor = _open_folder(path)
-            if _has_marked(descriptor):
+            is_ours = False
+            try:
+                is_ours = _has_marked(descriptor)
+            finally:
+                if not is_ours:
+                    os.close(descriptor)
+            if is_ours:
                 return path, descriptor
-            os.close(descriptor)
 
 
 def _has_marked(descriptor: int) -> bool:
-    """Lock and mark a new folder; False if somebody else was quicker."""
+    """Lock and mark a new folder; False if somebody else was quicker.
+
+    Raises:
+        PermissionError: it is not the one that was made.
+    """
+    if os.fstat(descriptor).st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "somebody else's folder was put in the place of ours")
     try:
-        is_taken = _is_private(descriptor) and _take(descriptor)
+        is_taken = _take(descriptor)
     except OSError:  # no locks on this file system, so nothing here is ever cleared
         is_taken = True
     if is_taken:
@@ -193,6 +213,11 @@ def _is_private(descriptor: int) -> bool:
 def _is_ours(descriptor: int) -> bool:
     """Whether a folder is marked, or was made by a process that ended before it could mark it."""
     return _is_marked(descriptor) or not os.listdir(descriptor)
+
+
+def _is_bare(descriptor: int) -> bool:
+    """Whether nothing but the mark is in a folder."""
+    return {*os.listdir(descriptor)} <= {MARK}
 
 
 def _is_marked(descriptor: int) -> bool:

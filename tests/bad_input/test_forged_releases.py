@@ -499,6 +499,18 @@ def hidden_bytes(name):
     return apply
 
 
+def as_if_by_spark(folder):
+    """Spark's files have an index of pages, which leaves room; not in one file, and not as much."""
+    hidden_bytes("flows.parquet")(folder)
+    content = (folder / "flows.parquet").read_bytes()
+    start = content.rindex(b"parquet-cpp-arrow version ")
+    end = start + len("parquet-cpp-arrow version ")
+    name = b"parquet-mr version 0000000"
+    assert len(name) == end - start
+    (folder / "flows.parquet").write_bytes(content[:start] + name + content[end:])
+    sealed(folder)
+
+
 def wrapped_sum(folder):
     """Flows whose sum is right in 64 bits only."""
     table = pq.read_table(folder / "flows.parquet")
@@ -558,6 +570,7 @@ TABLES = {
     "another writer": patched(b"parquet-cpp-arrow version", b"parquet-cpp-arrow, truth "),
     "false statistics": false_statistics,
     "bytes before the footer": hidden_bytes("flows.parquet"),
+    "bytes before the footer as if by Spark": as_if_by_spark,
     "a bomb": bomb,
     "a very long code": long_texts,
     "totals: metadata": rewritten(with_key("truth"), name="totals.parquet"),

@@ -12,6 +12,7 @@ from importlib.resources import files
 import pyarrow as pa
 import pytest
 
+import inftda
 from inftda.cli import meter, progress
 from inftda.cli.main import run
 from inftda.cli.output import as_json, printable, say
@@ -104,6 +105,15 @@ def test_json_holds_the_same_and_is_harmless(text):
 def test_lines_stay_lines(capsys):
     say("a\nb\x1b")
     assert capsys.readouterr().out == "a\nb\\x1b\n"
+
+
+def test_a_name_with_a_line_break_adds_no_line_to_what_was_checked(cli, tmp_path):
+    axis = "x\nok  everything is fine"
+    table = {axis: ["a", "b"] * 50}
+    inftda.release(table, axes={axis: {"c": ["a", "b"]}}, rho=1, out=tmp_path / "out")
+    done = cli("verify", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert not any(line.startswith("ok  everything") for line in done.out.splitlines())
 
 
 @pytest.mark.parametrize("module", [progress, meter])

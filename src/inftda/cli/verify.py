@@ -17,7 +17,7 @@ def command(
     from inftda.publication.verify import verify  # noqa: PLC0415
 
     for line in verify(folder):
-        output.say(f"ok  {line}")
+        output.say(f"ok  {output.printable(line)}")  # one line each
     release = open_release(folder)
     if words := not_shown(release):
         output.say(f"Note: {words}. Guarantees are about what was counted.")

@@ -69,9 +69,10 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a ledger, with SQLite's errors in our words.
 
     Raises:
-        LedgerError: it is not a ledger, or cannot be opened.
+        LedgerError: it is not a ledger, cannot be opened, or is not where one is safe.
         OSError: it is in use, or the disk is full or failing.
     """
+    check_place(path)
     # Also for reading: only a writer can roll back what a crashed process left half done.
     uri = f"{path.absolute().as_uri()}?mode=rw"
     try:

@@ -21,12 +21,13 @@ from inftda.publication.inventory import (
     MANIFEST_FILE,
     TOTALS_FILE,
     areas_names,
+    is_plain,
     missing,
     strangers,
 )
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW
-from inftda.scratch import abandoned, hand_over, keep, private_folder, remove, sync
+from inftda.scratch import MARK, abandoned, hand_over, keep, private_folder, remove, sync
 from inftda.tables import as_arrow
 from inftda.tree import Tree
 
@@ -143,7 +144,9 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
 def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
     if out.exists() and force:
         # What waits there from before was brought back or cleared away with more care.
-        with private_folder(out.parent, _waiting(out), is_clearing=False) as waiting:
+        with private_folder(
+            out.parent, _waiting(out), is_clearing=False, keeps_on_error=True
+        ) as waiting:
             _replace(partial, out, waiting / _OLD)
     else:
         try:
@@ -157,11 +160,14 @@ def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
 
 def _replace(partial: Path, out: Path, old: Path) -> None:
     """Put a release in the place of another, which is moved to where nobody else gets at it."""
+    new = identity(partial)
     try:
         out.rename(old)
         _check_replaceable(old, name=out)
         hand_over(partial, out)
     except BaseException:  # an interruption, too, must not take the old release away
+        if identity(out) == new:
+            raise
         if old.exists() and os.path.lexists(out):
             keep(old.parent)
             raise ReleaseError(
@@ -199,6 +205,8 @@ def _waiting(out: Path) -> str:
 def _restore(out: Path) -> None:
     """Bring back, or clear away, an old release whose replacement was cut off."""
     with suppress(OSError):
+        if is_plain(out / MARK):  # the power failed in the moment it was put in place
+            (out / MARK).unlink()
         for waiting, descriptor in abandoned(out.absolute().parent, _waiting(out)):
             if _is_whole(waiting / _OLD) and not os.path.lexists(out):
                 os.rename(_OLD, out.absolute(), src_dir_fd=descriptor)

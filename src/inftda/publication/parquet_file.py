@@ -30,8 +30,9 @@ _WRITERS: Final = re.compile(
 )
 #: Signature at both ends of a file; before the last one stands the length of the footer.
 _MAGIC, _FOOTER_LENGTH = 4, 4
-#: Spark writes an index of pages: bytes of it for each column chunk, and rows for each byte.
-_INDEX_BYTES, _ROWS_PER_INDEX_BYTE = 4096, 4
+#: Spark writes an index of pages, at most: bytes for each column chunk; of each page, besides its
+#: smallest and largest text, of which it has up to 64 bytes; and rows of a page, at least.
+_INDEX_CHUNK, _INDEX_PAGE, _INDEX_TEXT, _PAGE_ROWS = 64, 24, 64, 5_000
 #: Room for page headers and encodings of a column chunk, for a footer, and for what a footer says
 #: of a column chunk besides its smallest and largest text, which it has up to four times.
 _PAGES, _FOOTER, _FOOTER_CHUNK = 1 << 16, 2048, 512
@@ -151,11 +152,15 @@ def _is_spark_schema(text: bytes, shape: Shape) -> bool:
         for field in shape.fields
     ]
     plain = json.dumps({"type": "struct", "fields": fields}, ensure_ascii=False).encode()
-    return text.replace(b" ", b"") == plain.replace(b" ", b"")
+    found = text.replace(b'"nullable":false', b'"nullable":true')
+    return found.replace(b" ", b"") == plain.replace(b" ", b"")
 
 
 def _check_sizes(metadata: pq.FileMetaData, shape: Shape) -> None:
     """Before anything is unpacked: no column is larger than its rows can be."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    if sum(group.num_rows for group in groups) != metadata.num_rows:
+        raise shape.fail("states two different numbers of rows")
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         is_last = number == metadata.num_row_groups - 1
@@ -164,7 +169,7 @@ def _check_sizes(metadata: pq.FileMetaData, shape: Shape) -> None:
         for column in range(group.num_columns):
             most = shape.most_bytes(column, group.num_rows)
             chunk = group.column(column)
-            if chunk.total_uncompressed_size > most or chunk.num_values > group.num_rows:
+            if chunk.total_uncompressed_size > most or chunk.num_values != group.num_rows:
                 raise shape.fail("would expand beyond what its rows need")
             if chunk.compression != _CODEC:
                 raise shape.fail(f"is not compressed by {_CODEC}, as releases are")
@@ -183,24 +188,38 @@ def _check_footer(metadata: pq.FileMetaData, shape: Shape) -> None:
 
 def _check_no_gaps(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
     """Every byte before the footer belongs to a column, or to the index of one."""
-    end = _MAGIC
-    index = 0
+    end, index = _MAGIC, 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        for chunk in (group.column(i) for i in range(group.num_columns)):
-            # A column without rows has no page of data, and perhaps none at all.
-            pages = {chunk.data_page_offset} - {0}
-            if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
-                pages.add(chunk.dictionary_page_offset)
+        for column in range(group.num_columns):
+            chunk = group.column(column)
             size = chunk.total_compressed_size
-            if size < 0 or (min(pages) != end if pages else size > 0):
+            if size < 0 or _first_page(chunk, end) != end or (size and not _has_pages(chunk)):
                 raise shape.fail("has bytes that belong to none of its columns")
             end += size
             if _is_by_spark(metadata):
-                index += _INDEX_BYTES + group.num_rows // _ROWS_PER_INDEX_BYTE
+                index += _index_bytes(chunk, group.num_rows, shape.longest[column])
     footer = path.stat().st_size - _MAGIC - _FOOTER_LENGTH - metadata.serialized_size
     if not end <= footer <= end + index:
         raise shape.fail("has bytes that belong to none of its columns")
+
+
+def _has_pages(chunk: pq.ColumnChunkMetaData) -> bool:
+    return bool(chunk.data_page_offset or chunk.has_dictionary_page)
+
+
+def _first_page(chunk: pq.ColumnChunkMetaData, otherwise: int) -> int:
+    """Where a column chunk begins; one without rows has no page of data, and perhaps none."""
+    pages = {chunk.data_page_offset, chunk.dictionary_page_offset} - {0, None}
+    return min(pages, default=otherwise)
+
+
+def _index_bytes(chunk: pq.ColumnChunkMetaData, n_rows: int, longest: int) -> int:
+    """The most bytes that Spark's index of pages takes for a column chunk."""
+    if not (chunk.has_offset_index or chunk.has_column_index):
+        return 0
+    of_page = _INDEX_PAGE + 2 * min(longest or 8, _INDEX_TEXT)
+    return _INDEX_CHUNK + (2 + n_rows // _PAGE_ROWS) * of_page
 
 
 def _check_statistics(stated: Any, values: pa.ChunkedArray, name: str, shape: Shape) -> None:

@@ -71,7 +71,8 @@ def open_database() -> Iterator[Any]:
     try:
         # By itself DuckDB would spill to a folder called .tmp, whatever that is where one works.
         with private_folder(Path(gettempdir()), "inftda-query-") as spill:
-            config = {**dict.fromkeys(names, "false"), "temp_directory": str(spill)}
+            config: dict[str, Any] = dict.fromkeys(names, "false")
+            config["temp_directory"] = str(spill)
             with duckdb.connect(config=config) as connection:
                 silence(connection)
                 yield connection

@@ -156,6 +156,12 @@ def test_a_journal_that_is_no_plain_file_of_ours_is_not_believed(ledger, ending,
         Ledger(ledger.path)
 
 
+def test_a_journal_planted_after_the_ledger_was_opened_is_not_believed(ledger):
+    ledger.path.with_name(ledger.path.name + "-journal").symlink_to("elsewhere")
+    with pytest.raises(LedgerError, match="is a link"):
+        charge(ledger)
+
+
 def test_a_ledger_where_everybody_can_write_is_refused(ledger):
     ledger.path.parent.chmod(0o1777)
     with pytest.raises(LedgerError, match="everybody can write"):

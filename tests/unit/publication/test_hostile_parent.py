@@ -234,3 +234,88 @@ def test_a_copy_of_the_mark_does_not_outlive_the_release(parent):
     assert names(out) == ["areas-1.csv", "areas-2.csv", "flows.parquet", "manifest.json"]
     assert names(parent) == ["out"]
     shutil.rmtree(out)
+
+
+def interrupted(monkeypatch, *, when):
+    """Ctrl-C at each rename that `when` says yes to."""
+    rename = Path.rename
+
+    def stopped(self, target):
+        if when(self, target):
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", stopped)
+
+
+def test_pressing_ctrl_c_twice_loses_no_release(parent, monkeypatch):
+    """Once when the new one is put in place, again when the older one is brought back."""
+    (out := parent / "out").mkdir()
+    fill(out, "old")
+    interrupted(
+        monkeypatch, when=lambda path, _: ".partial-" in path.name or path.name == "release"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        write(out, force=True)
+    assert not out.exists()
+    monkeypatch.undo()
+    with pytest.raises(ReleaseError, match="exists already"):
+        check_writable(out, force=False)
+    assert content(out)["flows.parquet"] == "old"
+    assert names(parent) == ["out"]
+
+
+def test_ctrl_c_when_a_release_is_in_place_leaves_the_new_one(parent, monkeypatch):
+    (out := parent / "out").mkdir()
+    fill(out, "old")
+    rename = Path.rename
+
+    def late(self, target):
+        rename(self, target)
+        if ".partial-" in self.name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", late)
+    with pytest.raises(KeyboardInterrupt):
+        write(out, force=True)
+    monkeypatch.undo()
+    assert content(out)["flows.parquet"] == "new"
+    assert MARK not in names(out)
+    write(parent / "another")
+    check_writable(out, force=True)
+    assert names(parent) == ["another", "out"]
+
+
+@pytest.mark.parametrize("kind", ["partial", "replaced"])
+def test_names_that_contain_each_other_do_not_mix(parent, kind):
+    """The older release of `out.partial-b` waits in a folder that begins like one of `out`."""
+    waiting = parent / f".out.{kind}-b.replaced-abcdefgh"
+    (waiting / "release").mkdir(parents=True)
+    waiting.chmod(0o700)
+    (waiting / MARK).touch()
+    fill(waiting / "release", "old")
+    write(parent / "out")
+    write(parent / "out", force=True)
+    with pytest.raises(ReleaseError, match="exists already"):
+        check_writable(parent / f"out.{kind}-b", force=False)
+    assert content(parent / f"out.{kind}-b")["flows.parquet"] == "old"
+
+
+def test_a_folder_of_somebody_else_in_the_place_of_ours_is_not_filled(parent, monkeypatch):
+    found = os.fstat
+
+    def of_somebody(descriptor):
+        values = list(found(descriptor))
+        return os.stat_result([*values[:4], values[4] + 1, *values[5:]])
+
+    monkeypatch.setattr(os, "fstat", of_somebody)
+    with pytest.raises(PermissionError, match="somebody else"), private_folder(parent, "work-"):
+        pytest.fail("it was filled")
+
+
+def test_a_mark_that_outlived_a_power_cut_is_removed(parent):
+    (out := parent / "out").mkdir(mode=0o700)
+    fill(out, "old")
+    (out / MARK).touch()
+    write(out, force=True)
+    assert content(out)["flows.parquet"] == "new"
