@@ -522,6 +522,12 @@ def wrapped_sum(folder):
     sealed(folder, total=before)
 
 
+def negative_by_option(folder):
+    """Made legal by an option of another mechanism."""
+    rewritten(flows_as(-3))(folder)
+    restate(folder, lambda data: data["options"].update(negative="kept"))
+
+
 def bomb(folder):
     """A few bytes that expand to as many rows as one likes."""
     n = 3_000_000
@@ -541,6 +547,7 @@ TABLES = {
     "flows of NULL and one more": rewritten(flows_as(None, None, 7)),
     "an area of NULL": rewritten(codes_as(None)),
     "a negative flow": rewritten(flows_as(-3)),
+    "a negative flow and an option that allows it": negative_by_option,
     "a flow of zero": rewritten(flows_as(0)),
     "a sum beyond 64 bits": wrapped_sum,
     "a row twice": rewritten(again),
