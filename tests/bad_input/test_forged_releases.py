@@ -246,8 +246,8 @@ def test_no_field_of_the_manifest_can_be_changed_unseen(copied):
 
 
 def test_of_some_fields_of_the_manifest_none_can_be_changed_unseen(copied):
-    found, n_tried = passing(copied, every=11)
-    assert n_tried > 80
+    found, n_tried = passing(copied, every=29)
+    assert n_tried > 30
     assert found <= set(UNPROVABLE)
 
 
@@ -530,10 +530,10 @@ def negative_by_option(folder):
 
 def bomb(folder):
     """A few bytes that expand to as many rows as one likes."""
-    n = 3_000_000
+    n = 1_000_000
     flows = pa.table({"origin": ["1"] * n, "destination": ["2"] * n, "flow": [1] * n})
     pq.write_table(flows, folder / "flows.parquet", compression="zstd")
-    assert (folder / "flows.parquet").stat().st_size < n / 90
+    assert (folder / "flows.parquet").stat().st_size < n / 50
     sealed(folder, total=n, n_flows=n)
 
 
