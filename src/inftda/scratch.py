@@ -69,11 +69,11 @@ def hand_over(folder: Path, target: Path) -> None:
         OSError: it cannot be moved; it stays as it was.
     """
     mark = folder / MARK
-    mark.unlink()
     try:
+        mark.unlink()
         folder.rename(target)
     except BaseException:
-        with suppress(OSError):  # interrupted when it was moved
+        with suppress(OSError):  # where it was moved already
             mark.touch(mode=0o600)
         raise
     sync(target)
