@@ -27,7 +27,7 @@ except ImportError:  # Windows
 else:
     HAS_LOCKS = True
 
-#: File that every private folder has from its first moment until it is handed over.
+#: File that every private folder has from its first moment to its last.
 MARK: Final = ".inftda-scratch"
 #: Prefix of the folders in which files are written before they are moved to their own folder.
 _PARTIAL: Final = ".inftda-partial-"
@@ -60,23 +60,6 @@ def private_folder(
         if is_done or not keeps_on_error or _is_bare(descriptor):
             remove(path, descriptor)
         os.close(descriptor)
-
-
-def hand_over(folder: Path, target: Path) -> None:
-    """Move a private folder to its own name, from when on nobody takes it for a temporary one.
-
-    Raises:
-        OSError: it cannot be moved; it stays as it was.
-    """
-    mark = folder / MARK
-    try:
-        mark.unlink()
-        folder.rename(target)
-    except BaseException:
-        with suppress(OSError):  # where it was moved already
-            mark.touch(mode=0o600)
-        raise
-    sync(target)
 
 
 def keep(folder: Path) -> None:
@@ -140,7 +123,7 @@ def abandoned(parent: Path, prefix: str) -> Iterator[tuple[Path, int]]:
 
 
 def remove(path: Path, descriptor: int) -> None:
-    """Remove a private folder, unless it has been moved away or handed over.
+    """Remove a private folder, unless it has been moved away or is to be kept.
 
     Args:
         path: where it was made.

@@ -89,7 +89,7 @@ class Site:
             assert not is_published, "noted as published, but not there"
         for partial in self.folder.glob(".out.partial-*"):
             assert partial.stat().st_mode & 0o777 == 0o700
-            flows = partial / "flows.parquet"
+            flows = partial / "release" / "flows.parquet"
             if flows.exists() and flows.stat().st_size > MAGIC:
                 assert charged == 1, "written, but not charged"
         for spill in self.temporary.iterdir():

@@ -21,13 +21,12 @@ from inftda.publication.inventory import (
     MANIFEST_FILE,
     TOTALS_FILE,
     areas_names,
-    is_plain,
     missing,
     strangers,
 )
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW
-from inftda.scratch import MARK, abandoned, hand_over, keep, private_folder, remove, sync
+from inftda.scratch import abandoned, keep, private_folder, remove, sync
 from inftda.tables import as_arrow
 from inftda.tree import Tree
 
@@ -35,8 +34,9 @@ from inftda.tree import Tree
 MAX_NAME = 200
 #: Rows of a row group: enough that the codes in use are written few times.
 ROW_GROUP = 1 << 20
-#: Name of the old release while it waits, in a private folder, for the new one to be in place.
-_OLD = "release"
+#: Name of a release in a private folder: a new one before it is put in place, or an old one that
+#: waits for that. So it is put in place, and ceases to be a work file, by one rename.
+_INSIDE = "release"
 
 
 def check_writable(out: Path, *, force: bool) -> None:
@@ -123,7 +123,8 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
     out = out.absolute()
     with ExitStack() as stack:
         try:
-            partial = stack.enter_context(private_folder(out.parent, f".{out.name}.partial-"))
+            private = stack.enter_context(private_folder(out.parent, f".{out.name}.partial-"))
+            (partial := private / _INSIDE).mkdir(mode=0o700)
         except OSError as problem:
             if problem.errno == errno.ENOSPC:  # the machine's fault, not the user's
                 raise
@@ -147,10 +148,10 @@ def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
         with private_folder(
             out.parent, _waiting(out), is_clearing=False, keeps_on_error=True
         ) as waiting:
-            _replace(partial, out, waiting / _OLD)
+            _replace(partial, out, waiting / _INSIDE)
     else:
         try:
-            hand_over(partial, out)
+            partial.rename(out)
         except OSError as problem:  # another process has put something there in this moment
             if problem.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                 raise
@@ -164,7 +165,7 @@ def _replace(partial: Path, out: Path, old: Path) -> None:
     try:
         out.rename(old)
         _check_replaceable(old, name=out)
-        hand_over(partial, out)
+        partial.rename(out)
     except BaseException:  # an interruption, too, must not take the old release away
         if identity(out) == new:
             raise
@@ -184,7 +185,7 @@ def identities(out: Path) -> set[tuple[int, int] | None]:
     places = [out]
     with suppress(OSError):
         found = (path for path in out.absolute().parent.iterdir())
-        places += [path / _OLD for path in found if path.name.startswith(_waiting(out))]
+        places += [path / _INSIDE for path in found if path.name.startswith(_waiting(out))]
     return {identity(place) for place in places}
 
 
@@ -205,11 +206,9 @@ def _waiting(out: Path) -> str:
 def _restore(out: Path) -> None:
     """Bring back, or clear away, an old release whose replacement was cut off."""
     with suppress(OSError):
-        if is_plain(out / MARK):  # the power failed in the moment it was put in place
-            (out / MARK).unlink()
         for waiting, descriptor in abandoned(out.absolute().parent, _waiting(out)):
-            if _is_whole(waiting / _OLD) and not os.path.lexists(out):
-                os.rename(_OLD, out.absolute(), src_dir_fd=descriptor)
+            if _is_whole(waiting / _INSIDE) and not os.path.lexists(out):
+                os.rename(_INSIDE, out.absolute(), src_dir_fd=descriptor)
             remove(waiting, descriptor)
 
 
