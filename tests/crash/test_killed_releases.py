@@ -180,7 +180,7 @@ def test_every_file_event(site, is_replacing):
         (("open", ".out.partial-"), False, True, False),  # when it is locked
         (("open", "manifest.json', 'w'"), True, True, False),
         (("os.rename", ""), True, True, False),
-        (("shutil.rmtree", ".out.partial-"), True, False, True),  # when it is in place
+        (("os.rmdir", ".out.partial-"), True, True, True),  # when it is in place
     ],
 )
 def test_at_known_moments_the_state_is_the_one_that_was_meant(
