@@ -18,6 +18,7 @@ SLOW = (
     "bad_input/test_bad_output.py",
     "bad_input/test_bad_releases.py::test_a_folder_with_a_strange_name",
     "bad_input/test_bad_releases.py::test_a_manifest_edited_by_hand",
+    "bad_input/test_forged_releases.py::test_no_field_of_the_manifest_can_be_changed_unseen",
     "browser/",
     "cli/test_experiment.py",
     "cli/test_import.py",

@@ -36,13 +36,14 @@ from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.noise.sampler import Sampler
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.counting import Counting
 from inftda.publication.folder import (
-    FLOWS_FILE,
     areas_files,
     check_writable,
     write_public_files,
     writing,
 )
+from inftda.publication.inventory import FLOWS_FILE
 from inftda.publication.manifest import AxisEntry, Manifest
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
@@ -177,7 +178,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         unit=unit,
         unplaceable=unplaceable,
     )
-    drawing = _Drawing(chosen, plan, random, noise, progress or no_progress, charge)
+    counting = Counting(bounded=person is not None, unplaceable=unplaceable)
+    drawing = _Drawing(chosen, plan, random, noise, counting, progress or no_progress, charge)
     place = _place(engine, threads)
     place.check(chosen, plan, noise=noise)
     with place.started() as running:
@@ -222,6 +224,7 @@ class _Drawing:
     plan: ReleasePlan
     source: RandomSource
     noise: NoiseSource
+    counting: Counting
     progress: Progress
     charge: Charge | None
 
@@ -286,6 +289,7 @@ def _manifest(drawing: _Drawing, tree: Tree, written: Written) -> Manifest:
         order=tree.order,
         total=written.total,
         n_flows=written.n_flows,
+        counted=drawing.counting,
     )
 
 

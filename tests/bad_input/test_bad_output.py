@@ -199,7 +199,7 @@ def test_an_interruption_while_a_release_is_replaced_keeps_the_older_one(
     rename, calls = type(place).rename, []
 
     def interrupted(path, target):
-        if path.name == "out" or ".partial-" in path.name:
+        if path.name == "out" or ".partial-" in path.parent.name:
             calls.append(path.name)
             if len(calls) == moment:
                 raise KeyboardInterrupt

@@ -85,19 +85,26 @@ def plain_page(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def hostile_page(tmp_path_factory):
+    return write_hostile_page(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="session")
+def hostile_page_with_formulas(tmp_path_factory):
+    return write_hostile_page(tmp_path_factory.mktemp("hostile"), keep_formulas=True)
+
+
+def write_hostile_page(folder, **options):
     areas = Hierarchy.read({"<i>top": ["<b>", "<b>", "c"], "</title>": [HOSTILE, '",=1', "x"]})
     codes = [HOSTILE, '",=1', "x"]
     flows = pa.table(
         {"origin": codes * 2, "destination": [HOSTILE] * 3 + codes, "count": [900] * 6}
     )
-    folder = tmp_path_factory.mktemp("hostile")
     (folder / "n.csv").write_text(
         'level,code,name\n<i>top,c,"' + HOSTILE_NAME.replace('"', '""') + '"\n'
     )
     released = release(flows, areas, epsilon=5, delta=1e-6, source=SeededSource(1))
-    return write_page(
-        released, folder / "page.html", title=HOSTILE, files=Files(folder / "n.csv"), runs=1
-    )
+    files = Files(folder / "n.csv")
+    return write_page(released, folder / "page.html", title=HOSTILE, files=files, runs=1, **options)
 
 
 @pytest.fixture(scope="session")

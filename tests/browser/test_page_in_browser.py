@@ -12,6 +12,7 @@ from chromium import skip_without_browser
 
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
+from inftda.publication.spreadsheet import disarmed
 from inftda.publish import release
 from inftda.report.page import write_page
 
@@ -291,10 +292,22 @@ def test_hostile_codes_and_names_are_only_text(browser, hostile_page):
     assert browser.texts("h1") == [HOSTILE]
     assert browser.run("return window.hacked === undefined")
     assert browser.run("return document.querySelectorAll('main img, main i, main b').length") == 0
-    browser.open(hostile_page, "#/0.0.2/0.0.2/list")
-    _, text = browser.downloaded()
-    assert {row["origin"] for row in rows_of(text)} <= {HOSTILE, '",=1', "x"}
     assert browser.complaints == []
+
+
+def test_a_download_holds_no_formula_unless_it_is_wanted(
+    browser, hostile_page, hostile_page_with_formulas
+):
+    codes = {HOSTILE, '",=1', "x"}
+    for page, expected in {
+        hostile_page: {disarmed(code) for code in codes},
+        hostile_page_with_formulas: codes,
+    }.items():
+        browser.open(page, "#/0.0.2/0.0.2/list")
+        _, text = browser.downloaded()
+        assert {row["origin"] for row in rows_of(text)} <= expected
+        assert {"\",'=1", '",=1'} & {row["origin"] for row in rows_of(text)} <= expected
+        assert browser.complaints == []
 
 
 def test_a_script_put_into_the_page_is_not_run(browser, page, tmp_path):

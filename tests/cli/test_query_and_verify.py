@@ -287,7 +287,7 @@ def rewrite(folder, change):
     columns = {name: table[name].cast(pa.string()).to_pylist() for name in table.column_names[:-1]}
     columns["flow"] = table["flow"].to_pylist()
     change(columns)
-    pq.write_table(pa.table(columns), path)
+    pq.write_table(pa.table(columns), path, compression="zstd")
 
 
 def make_negative(columns):
@@ -321,7 +321,7 @@ def write_again(_columns):
         (make_negative, "flows are integers above 0"),
         (repeat_cell, "no cell stands twice"),
         (unknown_area, "every origin is a known area"),
-        (make_fractions, "flows must be 64-bit integers"),
+        (make_fractions, "flow must be 64-bit integers"),
         (swap_flows, "flows.parquet is not what the manifest was written for"),
         (write_again, "flows.parquet is not what the manifest was written for"),
     ],

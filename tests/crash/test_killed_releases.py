@@ -21,6 +21,7 @@ from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
+from inftda.scratch import MARK
 from patience import PATIENCE
 
 KILLED = -9
@@ -88,7 +89,7 @@ class Site:
             assert not is_published, "noted as published, but not there"
         for partial in self.folder.glob(".out.partial-*"):
             assert partial.stat().st_mode & 0o777 == 0o700
-            flows = partial / "flows.parquet"
+            flows = partial / "release" / "flows.parquet"
             if flows.exists() and flows.stat().st_size > MAGIC:
                 assert charged == 1, "written, but not charged"
         for spill in self.temporary.iterdir():
@@ -179,7 +180,7 @@ def test_every_file_event(site, is_replacing):
         (("open", ".out.partial-"), False, True, False),  # when it is locked
         (("open", "manifest.json', 'w'"), True, True, False),
         (("os.rename", ""), True, True, False),
-        (("shutil.rmtree", ".out.partial-"), True, False, True),  # when it is in place
+        (("os.rmdir", ".out.partial-"), True, True, True),  # when it is in place
     ],
 )
 def test_at_known_moments_the_state_is_the_one_that_was_meant(
@@ -223,8 +224,10 @@ def test_a_folder_of_somebody_else_or_a_link_is_left_alone(site):
 def test_an_old_release_whose_replacement_was_cut_off_comes_back(site):
     site.check_rerun()
     before = (site.out / "flows.parquet").read_bytes()
-    site.out.rename(site.folder / ".out.replaced")  # as far as a killed replacement can get
+    (waiting := site.folder / ".out.replaced-x").mkdir(mode=0o700)
+    (waiting / MARK).touch()
+    site.out.rename(waiting / "release")  # as far as a killed replacement can get
     done = site.release()  # without --force: the old one is there again and is not replaced
     assert done["code"] == 2
     assert (site.out / "flows.parquet").read_bytes() == before
-    assert not (site.folder / ".out.replaced").exists()
+    assert not waiting.exists()

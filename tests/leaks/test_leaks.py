@@ -226,8 +226,9 @@ def test_the_manifest_says_what_was_planned_and_nothing_else(watched):
     manifest = json.loads((watched.work / "out" / "manifest.json").read_text())
     assert set(manifest) == {
         "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
-        "flows_sha256", "software",
+        "counted", "flows_sha256", "software",
     }  # fmt: skip
+    assert set(manifest["counted"]) == {"bounded", "unplaceable"}
     flows = pq.read_table(watched.work / "out" / "flows.parquet")
     assert manifest["total"] == sum(flows["flow"].to_pylist())
     assert manifest["n_flows"] == flows.num_rows

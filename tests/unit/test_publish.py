@@ -521,7 +521,7 @@ def test_a_folder_holds_the_release_and_nothing_else(tmp_path):
     stated = json.loads((tmp_path / "one" / "manifest.json").read_text())
     assert set(stated) == {
         "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
-        "flows_sha256", "totals_sha256", "software",
+        "counted", "flows_sha256", "totals_sha256", "software",
     }  # fmt: skip
 
 

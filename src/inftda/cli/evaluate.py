@@ -1,13 +1,12 @@
 """`inftda evaluate`: how far a release is from the truth. Confidential."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inftda.cli import options
+from inftda.cli import options, output
 from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     """Compare a release with the truth; what comes out is CONFIDENTIAL."""
     from inftda.evaluate.comparison import compare, read_truth  # noqa: PLC0415 - instant help
     from inftda.evaluate.confidential import check_outside, write_comparison  # noqa: PLC0415
+    from inftda.publication.caveats import not_shown  # noqa: PLC0415
     from inftda.publication.release import open_release  # noqa: PLC0415
 
     check_outside(out, folder)
@@ -60,10 +60,12 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     page = _page(release, counts, comparison) if html else None
     files = write_comparison(comparison, out, release=folder, page=page)
     if as_json:
-        typer.echo(json.dumps(comparison.to_dict(), ensure_ascii=False))
+        output.say(output.as_json(comparison.to_dict()))
     elif not quiet:
-        typer.echo(summary(comparison, counted="; ".join(said)))
-        typer.echo(f"\nWritten, for your eyes only: {', '.join(map(str, files))}")
+        output.say(summary(comparison, counted="; ".join(said)))
+        if words := not_shown(release):
+            output.say(f"What the release counts: {words}.")
+        output.say(f"\nWritten, for your eyes only: {', '.join(map(str, files))}")
 
 
 def _page(

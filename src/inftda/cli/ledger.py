@@ -79,11 +79,11 @@ def create(  # noqa: PLR0913 - a budget and a unit
     is_new = not path.exists() or path.stat().st_size == 0
     ledger = Ledger.create(path) if is_new else Ledger(path)
     account = ledger.add(dataset, unit, budget)
-    typer.echo(f"Data set:   {account.name}")
-    typer.echo(f"Protected:  {account.unit.describe()}")
-    typer.echo(f"Budget:     {account.budget.describe()}")
+    output.say(f"Data set:   {account.name}")
+    output.say(f"Protected:  {account.unit.describe()}")
+    output.say(f"Budget:     {account.budget.describe()}")
     chosen = f"--ledger {shlex.quote(str(path))} --dataset {shlex.quote(dataset)}"
-    typer.echo(f"Next:       inftda release ... {chosen}")
+    output.say(f"Next:       inftda release ... {chosen}")
 
 
 @app.command("list")
@@ -96,7 +96,7 @@ def list_(path: LedgerFile, *, as_json: options.Json = False) -> None:
         shown = [account.to_dict() for account in accounts]
         for account in shown:
             del account["entries"]
-        typer.echo(json.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}))
+        output.say(json.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}))
         return
     rows: list[tuple[str, ...]] = [
         ("data set", "releases", "rho", "spent", "left", "epsilon spent", "of")
@@ -106,7 +106,7 @@ def list_(path: LedgerFile, *, as_json: options.Json = False) -> None:
     for row in rows:
         cells = [row[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        typer.echo("  ".join(cells).rstrip())
+        output.say("  ".join(cells).rstrip())
 
 
 @app.command("show")
@@ -116,20 +116,20 @@ def show(path: LedgerFile, dataset: DatasetName, *, as_json: options.Json = Fals
 
     account = Ledger(path).account(dataset)
     if as_json:
-        typer.echo(json.dumps({**account.to_dict(), "cannot_know": CANNOT_KNOW}))
+        output.say(json.dumps({**account.to_dict(), "cannot_know": CANNOT_KNOW}))
         return
-    typer.echo(f"Data set:   {account.name}, since {account.created}")
-    typer.echo(f"Protected:  {account.unit.describe()}")
-    typer.echo(f"Budget:     {account.budget.describe()}")
-    typer.echo(f"Spent:      {_spent(account)}")
+    output.say(f"Data set:   {account.name}, since {account.created}")
+    output.say(f"Protected:  {account.unit.describe()}")
+    output.say(f"Budget:     {account.budget.describe()}")
+    output.say(f"Spent:      {_spent(account)}")
     for entry in account.entries:
         state = "published" if entry.published else "charged, not known to be published"
         note = f": {entry.note}" if entry.note else ""
-        typer.echo(
+        output.say(
             f"  {entry.number}  {entry.charged}  {entry.mechanism}  {entry.cost.describe()}  "
             f"({state}){note}"
         )
-    typer.echo(f"\n{CANNOT_KNOW}")
+    output.say(f"\n{CANNOT_KNOW}")
 
 
 @app.command("export")
@@ -142,6 +142,7 @@ def export(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file: .csv or .json.")] = None,
     force: output.Force = False,
+    keep_formulas: output.KeepFormulas = False,
 ) -> None:
     """Every entry of the ledger, amounts as exact fractions."""
     from inftda.ledger.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
@@ -156,7 +157,7 @@ def export(
         }
         text = json.dumps(whole, indent=2) + "\n"
     else:
-        text = _as_csv(accounts)
+        text = _as_csv(accounts, keep_formulas=keep_formulas)
     output.give(text, out)
 
 
@@ -184,8 +185,8 @@ def charge(  # noqa: PLR0913 - a cost and a unit
         dataset, cost, ledger.account(dataset).unit, mechanism="stated by hand", note=note
     )
     ledger.note_published(number)
-    typer.echo(f"Entry:      {number}, {cost.describe()}")
-    typer.echo(f"Spent:      {_spent(ledger.account(dataset))}")
+    output.say(f"Entry:      {number}, {cost.describe()}")
+    output.say(f"Spent:      {_spent(ledger.account(dataset))}")
 
 
 def _row(account: "Account") -> tuple[str, ...]:
@@ -220,9 +221,11 @@ def _spent(account: "Account") -> str:
     return text
 
 
-def _as_csv(accounts: "list[Account]") -> str:
+def _as_csv(accounts: "list[Account]", *, keep_formulas: bool) -> str:
     import csv  # noqa: PLC0415 - only here
     import io  # noqa: PLC0415
+
+    from inftda.publication.spreadsheet import disarmed  # noqa: PLC0415
 
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
@@ -230,5 +233,6 @@ def _as_csv(accounts: "list[Account]") -> str:
     for account in accounts:
         for entry in account.entries:
             row: dict[str, Any] = {"dataset": account.name, **entry.to_dict()}
-            writer.writerow(["" if row[column] is None else row[column] for column in _COLUMNS])
+            cells = ["" if row[column] is None else str(row[column]) for column in _COLUMNS]
+            writer.writerow(cells if keep_formulas else map(disarmed, cells))
     return sink.getvalue()

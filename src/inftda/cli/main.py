@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from inftda import __version__
-from inftda.cli import evaluate, ledger, plan, query, release, report, selftest, verify
+from inftda.cli import evaluate, ledger, output, plan, query, release, report, selftest, verify
 from inftda.cli.further import Commands
 from inftda.errors import InftdaError
 
@@ -54,7 +54,7 @@ app.command("selftest")(selftest.command)
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - the shape typer asks for
     if value:
-        typer.echo(f"inftda {__version__}")
+        output.say(f"inftda {__version__}")
         raise typer.Exit
 
 
@@ -128,7 +128,7 @@ def _is_compiling(frame: FrameType | None) -> bool:
 
 
 def _complain(message: str, code: int) -> int:
-    typer.echo(f"error: {message}", err=True)
+    output.say(f"error: {output.printable(message)}", err=True)
     return code
 
 
@@ -139,7 +139,7 @@ def _unexpected(problem: Exception, outcome: str) -> int:
     A bug's message may hold data, so only its type and line are shown.
     """
     if type(problem).__name__ == "NoArgsIsHelpError":  # its message is the help
-        typer.echo(str(problem.format_message()), err=True)  # type: ignore[attr-defined] # see above
+        output.say(str(problem.format_message()), err=True)  # type: ignore[attr-defined] # see above
         return WRONG_USE
     if hasattr(problem, "format_message") and hasattr(problem, "exit_code"):
         return _complain(f"{problem.format_message()} (see inftda COMMAND --help)", WRONG_USE)

@@ -3,6 +3,8 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from inftda.cli.output import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -37,7 +39,9 @@ class Meter:
     def __call__(self, what: str, done: int, total: int) -> None:
         """Move the bar."""
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=what, completed=done, total=max(total, 1))
+            self._bar.update(
+                self._task, description=printable(what), completed=done, total=max(total, 1)
+            )
 
 
 def _make_bar(unit: str) -> "Progress | None":
@@ -56,7 +60,7 @@ def _make_bar(unit: str) -> "Progress | None":
         return None
     amount = [DownloadColumn()] if unit == "bytes" else [MofNCompleteColumn(), TextColumn(unit)]
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         *amount,
         TimeElapsedColumn(),

@@ -1,8 +1,10 @@
 """Where an answer goes: to the screen, or to a file whose ending says how it is written."""
 
+import json
+import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -11,7 +13,38 @@ from inftda.scratch import whole_file
 
 Kind = TypeVar("Kind", bound=StrEnum)
 
+KeepFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--keep-formulas",
+        help="Leave CSV cells as they are that a spreadsheet would run as formulas.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print lines; whatever names are in them, a terminal obeys none."""
+    typer.echo("\n".join(map(printable, text.split("\n"))), err=err)
+
+
+def printable(text: str) -> str:
+    """A text without anything that a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else _code(sign) for sign in text)
+
+
+def _code(sign: str) -> str:
+    """A character by its number."""
+    number = ord(sign)
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+
+
+def as_json(data: Any) -> str:
+    """JSON as people read it in one line, and nothing in it that a terminal would obey."""
+    text = json.dumps(data, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(data).replace("\x7f", "\\u007f")
 
 
 def kind_of(kinds: type[Kind], given: Kind | None, out: Path | None) -> Kind:
@@ -49,7 +82,9 @@ def check_out(out: Path | None, *, force: bool, reads: Path | None = None) -> No
 def give(text: str, out: Path | None) -> None:
     """Print a text, or write it as a whole or not at all."""
     if out is None:
-        typer.echo(text, nl=False)
+        # Data for a program stays as it is; to a terminal nothing goes that it would obey.
+        shown = "\n".join(map(printable, text.split("\n"))) if sys.stdout.isatty() else text
+        typer.echo(shown, nl=False, color=True)  # or it would leave out what looks like a colour
         return
     with whole_file(out) as partial:
         partial.write_text(text, encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inftda.cli import options
+from inftda.cli import options, output
 from inftda.errors import InftdaError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     from inftda.lattice import DEFAULT_SHARE  # noqa: PLC0415
     from inftda.privacy.plan import make_plan  # noqa: PLC0415
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
+    from inftda.publication.caveats import careful_words  # noqa: PLC0415
     from inftda.tree import build_tree  # noqa: PLC0415
 
     if sizes is not None and (areas or origin_areas or destination_areas or axes):
@@ -80,14 +81,17 @@ def command(  # noqa: PLR0913 - the same options as a release
     )
     errors = guaranteed_errors(shape, plan, beta=beta)
     if as_json:
-        typer.echo(json.dumps(_as_object(shape, plan, errors)))
+        output.say(json.dumps(_as_object(shape, plan, errors)))
         return
-    typer.echo(f"Protected:  {unit.describe()}")
-    typer.echo(f"Guarantee:  {plan.describe()}\n")
-    typer.echo(_as_text(_rows(shape, plan, errors, total)))
+    output.say(f"Protected:  {unit.describe()}")
+    output.say(f"Guarantee:  {plan.describe()}")
+    for words in careful_words(plan):
+        output.say(f"Careful:    {words}")
+    output.say()
+    output.say(_as_text(_rows(shape, plan, errors, total)))
     if plan.across:
-        typer.echo(f"\n{_across(shape, plan)}")
-    typer.echo(f"\nWith probability {_held(beta)} no cell is further off than stated.")
+        output.say(f"\n{_across(shape, plan)}")
+    output.say(f"\nWith probability {_held(beta)} no cell is further off than stated.")
 
 
 def balanced_areas(sizes: str) -> Any:

@@ -6,6 +6,8 @@ It shows the work of a level, which follows from the released level above: nothi
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from inftda.cli.output import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -43,7 +45,7 @@ class LevelProgress:
             self._bars.remove_task(self._waiting)
             self._waiting = None
         if level not in self._tasks:
-            self._tasks[level] = self._bars.add_task(level, total=max(total, 1))
+            self._tasks[level] = self._bars.add_task(printable(level), total=max(total, 1))
         # A level without draws is done at once.
         self._bars.update(self._tasks[level], completed=done if total else 1)
 
@@ -56,7 +58,7 @@ def _make_bars() -> "Progress | None":
     if not console.is_terminal:  # a bar that is only disabled would still end with a blank line
         return None
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("draws"),

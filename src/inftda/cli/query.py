@@ -1,6 +1,5 @@
 """`inftda query`: flows of a release between areas of any levels."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,9 +72,12 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
         Path | None, typer.Option(help="Write to this file: .csv, .json or .parquet.")
     ] = None,
     force: output.Force = False,
+    keep_formulas: output.KeepFormulas = False,
 ) -> None:
     """Sum up the flows of a release between areas of any levels."""
-    from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import not_shown  # noqa: PLC0415 - help must be instant
+    from inftda.publication.release import open_release  # noqa: PLC0415
+    from inftda.publication.spreadsheet import disarmed_table  # noqa: PLC0415
 
     kind = output.kind_of(Format, format_, out)
     if kind is Format.PARQUET and out is None:
@@ -104,7 +106,10 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
     if kind is Format.PARQUET and out is not None:
         _write_parquet(flows, out)
     else:
-        output.give(_TEXTS[kind](flows), out)
+        is_for_people = kind is Format.CSV and not keep_formulas
+        output.give(_TEXTS[kind](disarmed_table(flows) if is_for_people else flows), out)
+    if words := not_shown(release):
+        output.say(f"Note:       {words}", err=True)
 
 
 def _write_parquet(flows: Any, out: Path) -> None:
@@ -124,7 +129,7 @@ def _as_csv(flows: Any) -> str:
 
 
 def _as_json(flows: Any) -> str:
-    return json.dumps(flows.to_pylist(), ensure_ascii=False) + "\n"
+    return output.as_json(flows.to_pylist()) + "\n"
 
 
 def as_text(flows: Any) -> str:
@@ -133,7 +138,7 @@ def as_text(flows: Any) -> str:
     for name in flows.column_names:
         values = flows.column(name).to_pylist()
         is_number = any(isinstance(value, int | float) for value in values) or name == "flow"
-        cells = [_printable(name), *map(_cell, values)]
+        cells = [output.printable(name), *map(_cell, values)]
         width = max(map(len, cells))
         columns.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])
     return "".join("  ".join(row).rstrip() + "\n" for row in zip(*columns, strict=True))
@@ -141,13 +146,8 @@ def as_text(flows: Any) -> str:
 
 def _cell(value: str | float) -> str:
     if isinstance(value, str):
-        return _printable(value)
+        return output.printable(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-
-
-def _printable(text: str) -> str:
-    """A name or code without anything that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
 
 
 _TEXTS = {Format.TABLE: as_text, Format.CSV: _as_csv, Format.JSON: _as_json}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inftda.cli import options
+from inftda.cli import options, output
 from inftda.cli.progress import LevelProgress
 from inftda.errors import InftdaError
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from inftda.publication.release import Release
 
 _TABLE, _RUN, _PAYS = "The table", "Running", "What it is charged to"
-#: Of one over the number of people: a delta above this part of it is no promise to speak of.
-FAR_BELOW = 0.1
 TIMES = " \N{MULTIPLICATION SIGN} "
 
 
@@ -178,9 +176,9 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 dataset=dataset,
             )
         if as_json:
-            typer.echo(json.dumps({"out": str(out), **made.manifest.to_dict()}))
+            output.say(json.dumps({"out": str(out), **made.manifest.to_dict()}))
         elif not quiet:
-            typer.echo(summary(made, out, counted="; ".join(said)))
+            output.say(summary(made, out, counted="; ".join(said)))
 
 
 @contextmanager
@@ -190,9 +188,9 @@ def telling_what_is_published(out: Path) -> Iterator[None]:
     Args:
         out: folder of the release that is made meanwhile.
     """
-    from inftda.publication.folder import identity, replaced_by  # noqa: PLC0415 - as above
+    from inftda.publication.folder import identities, identity  # noqa: PLC0415 - as above
 
-    before = {identity(out), identity(replaced_by(out)), None}
+    before = {*identities(out), None}
     try:
         yield
     except InftdaError:  # it says what was wrong, before there was anything to publish
@@ -201,7 +199,7 @@ def telling_what_is_published(out: Path) -> Iterator[None]:
         if identity(out) in before:
             raise
         what = "interrupted" if isinstance(problem, KeyboardInterrupt) else type(problem).__name__
-        typer.echo(
+        output.say(
             f"error: {what} when the release in {str(out)!r} was complete and in place", err=True
         )
         raise typer.Exit(1) from None
@@ -243,6 +241,8 @@ def _source(seed: int | None) -> Any:
 
 def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     """What was done, in plain words; `counted` says what a row was taken for."""
+    from inftda.publication.caveats import not_shown  # noqa: PLC0415 - help must be instant
+
     tree = release.tree
     finest = [
         f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
@@ -261,6 +261,7 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     lines = [
         f"Released:   {n_flows:,} {what}, {total}",
         *([f"Counted:    {counted}"] if counted else []),
+        *([f"Note:       {words}"] if (words := not_shown(release)) else []),
         *_promise(release),
         f"Files:      {out}",
         f"Next:       inftda verify {quote(str(out))}",
@@ -269,7 +270,8 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
 
 
 def _promise(release: "Release") -> list[str]:
-    from inftda.publication.totals import across_words  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import careful_words  # noqa: PLC0415 - help must be instant
+    from inftda.publication.totals import across_words  # noqa: PLC0415
 
     if not release.manifest.private:
         return ["NOT PRIVATE: made with a seed, promises nothing, must not be published."]
@@ -277,8 +279,5 @@ def _promise(release: "Release") -> list[str]:
     lines = [f"Protected:  {plan.unit.describe()}", f"Guarantee:  {plan.describe()}"]
     if across := across_words(release.tree, plan):
         lines.append(f"Across:     {across}")
-    # By the released total: the true one may be confidential.
-    people = release.total // plan.unit.trips
-    if plan.delta is not None and plan.delta * people > FAR_BELOW:
-        lines.append(f"Careful:    delta should be far below 1 / people, here about 1 / {people:,}")
-    return lines
+    careful = careful_words(plan, total=release.total)
+    return [*lines, *(f"Careful:    {words}" for words in careful)]

@@ -27,6 +27,7 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     runs: Annotated[int, typer.Option(min=1, help="Simulations for typical errors, at most.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time for these simulations.")] = 20.0,
     force: output.Force = False,
+    keep_formulas: output.KeepFormulas = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
 ) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""
@@ -44,11 +45,12 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
             runs=runs,
             seconds=seconds,
             force=force,
+            keep_formulas=keep_formulas,
             progress=progress,
         )
     if quiet:
         return
     size = out.stat().st_size / 1e6
-    typer.echo(f"Page:       {out} ({size:.1f} MB, needs no network)")
+    output.say(f"Page:       {out} ({size:.1f} MB, needs no network)")
     if not release.manifest.private:
-        typer.echo("NOT PRIVATE: made with a seed, must not be published.", err=True)
+        output.say("NOT PRIVATE: made with a seed, must not be published.", err=True)

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inftda.cli import output
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,16 +21,16 @@ def command(
 
     results = list(self_test())
     if as_json:
-        typer.echo(json.dumps([result._asdict() for result in results]))
+        output.say(json.dumps([result._asdict() for result in results]))
     else:
         for result in results:
             verdict = "ok    " if result.ok else "FAILED"
-            typer.echo(f"{verdict}  {result.name}: {result.detail}")
+            output.say(f"{verdict}  {result.name}: {result.detail}")
     if not all(result.ok for result in results):
-        typer.echo("This build must not be used for releases.", err=True)
+        output.say("This build must not be used for releases.", err=True)
         raise typer.Exit(1)
     if not as_json:
-        typer.echo("All checks passed: this build draws, optimises and accounts as it says.")
+        output.say("All checks passed: this build draws, optimises and accounts as it says.")
 
 
 def self_test() -> "Iterator[Check]":

@@ -5,13 +5,22 @@ from typing import Annotated
 
 import typer
 
+from inftda.cli import output
+
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="RELEASE", help="Folder of a release.")],
 ) -> None:
     """Recompute the guarantee from the manifest and check the published table."""
-    from inftda.publication.verify import verify  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import careful_words, not_shown  # noqa: PLC0415 - instant help
+    from inftda.publication.release import open_release  # noqa: PLC0415
+    from inftda.publication.verify import verify  # noqa: PLC0415
 
     for line in verify(folder):
-        typer.echo(f"ok  {line}")
-    typer.echo(f"{folder} is what it says it is.")
+        output.say(f"ok  {output.printable(line)}")  # one line each
+    release = open_release(folder)
+    if words := not_shown(release):
+        output.say(f"Note: {words}. Guarantees are about what was counted.")
+    for words in careful_words(release.manifest.plan, total=release.total):
+        output.say(f"Careful: {words}")
+    output.say(f"{folder} is what it says it is.")

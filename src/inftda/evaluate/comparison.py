@@ -18,7 +18,7 @@ from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMe
 from inftda.evaluate.totals import TotalMeasures, measure_totals, with_intervals
 from inftda.evaluate.typical import released_leaves
 from inftda.hierarchy import OUTSIDE, Hierarchy
-from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
+from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import Release
 from inftda.reading import TableSpec, read_leaves
 from inftda.reading.spec import may_be_empty
@@ -107,7 +107,8 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         destination: name of the column where they end.
         count: name of the column of counts, None for one row a trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop";
-            by default "outside" if the release has such an area, else "error".
+            by default "drop" if the release says so, "outside" if it has such an area, else
+            "error".
         say: called with what a row was taken for, one trip or a count.
 
     Raises:
@@ -117,7 +118,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     columns = {ORIGIN: origin, DESTINATION: destination}
     axes = tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes)
     policy: Any = unplaceable or _policy(release)
-    promised = _unit(release)
+    promised = release.manifest.unit
     # Reading drops rows, and accepts an empty table, only for units under which a release may
     # do so. Nothing else about the unit matters here.
     is_free = policy == "drop" or may_be_empty(promised)
@@ -158,11 +159,6 @@ def released_counts(release: Release) -> Counts:
     return Counts.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
 
 
-def _unit(release: Release) -> PrivacyUnit:
-    guarantee = release.manifest.guarantee
-    return PrivacyUnit.from_dict({key: guarantee.get(key) for key in UNIT_KEYS})
-
-
 def _check_total(truth: Counts, release: Release, unit: PrivacyUnit) -> None:
     """Refuse a table whose total differs from the release's, where that is exact.
 
@@ -176,6 +172,8 @@ def _check_total(truth: Counts, release: Release, unit: PrivacyUnit) -> None:
 
 
 def _policy(release: Release) -> str:
+    if release.manifest.counted.unplaceable == "drop":
+        return "drop"
     has_outside = [_has_outside(axis.hierarchy) for axis in release.tree.axes]
     return "outside" if all(has_outside) else "error"
 

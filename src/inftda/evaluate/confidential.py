@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from inftda.errors import ReleaseError
 from inftda.evaluate.comparison import Comparison
 from inftda.publication.folder import release_around
+from inftda.publication.spreadsheet import disarmed_table
 from inftda.scratch import whole_file
 
 LEVELS_FILE, SIZES_FILE = "CONFIDENTIAL-levels", "CONFIDENTIAL-sizes"
@@ -38,10 +39,12 @@ def write_comparison(
         The files: levels, size classes and totals as CSV and Parquet, everything as JSON, the page.
 
     Raises:
-        ReleaseError: `out` is, or lies in, a release folder, or cannot be made.
+        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
     folder = Path(out)
     check_outside(folder, release)
+    if folder.is_symlink():  # what is confidential goes where it was sent
+        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is none")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
@@ -80,7 +83,7 @@ def _table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
 
     return {
-        f"{name}.csv": lambda path: pa_csv.write_csv(table, path),
+        f"{name}.csv": lambda path: pa_csv.write_csv(disarmed_table(table), path),
         f"{name}.parquet": lambda path: pq.write_table(table, path),
     }
 

@@ -5,7 +5,10 @@ Entries are added, never changed or removed: triggers see to it, whoever writes 
 
 import errno
 import json
+import os
 import sqlite3
+import stat
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from fractions import Fraction
@@ -22,6 +25,8 @@ from inftda.privacy.unit import PrivacyUnit
 BUSY_SECONDS: Final = 30.0
 APPLICATION: Final = 0x696E6664  # "infd"
 VERSION: Final = 1
+#: Endings of the files that SQLite may keep beside its own.
+_BESIDE: Final = ("-journal", "-wal", "-shm")
 SCHEMA: Final = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
@@ -64,9 +69,10 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a ledger, with SQLite's errors in our words.
 
     Raises:
-        LedgerError: it is not a ledger, or cannot be opened.
+        LedgerError: it is not a ledger, cannot be opened, or is not where one is safe.
         OSError: it is in use, or the disk is full or failing.
     """
+    check_place(path)
     # Also for reading: only a writer can roll back what a crashed process left half done.
     uri = f"{path.absolute().as_uri()}?mode=rw"
     try:
@@ -101,6 +107,74 @@ def _explain(path: Path, failure: Exception) -> Exception:
         f"{str(path)!r} is not a ledger, or was damaged; get it back from a copy, and add what "
         "was released since with: inftda ledger charge"
     )
+
+
+def check_place(path: Path) -> None:
+    """Refuse a ledger that somebody else could have put there, or could make us write into.
+
+    SQLite undoes what is half done by the journal beside its file, whoever put it there: by a
+    planted one, what was spent could be made unspent.
+
+    Raises:
+        LedgerError: it or its journal is a link, no plain file, or somebody else's; or anybody
+            can write to its folder.
+    """
+    owners = {os.geteuid(), 0}
+    for name in (path, *(Path(f"{path}{ending}") for ending in _BESIDE)):
+        try:
+            found = name.lstat()
+        except (OSError, ValueError):  # not there, which others see to
+            continue
+        if not stat.S_ISREG(found.st_mode) and not (name == path and stat.S_ISDIR(found.st_mode)):
+            kind = "a link" if stat.S_ISLNK(found.st_mode) else "not a plain file"
+            raise LedgerError(f"{str(name)!r} is {kind}; a ledger is a plain file: name it itself")
+        if name == path:
+            owners.add(found.st_uid)
+        elif found.st_uid not in owners:
+            raise LedgerError(
+                f"{str(name)!r} belongs to neither you nor the owner of the ledger; find out who "
+                "put it there before the ledger is used"
+            )
+    try:
+        rights = path.absolute().parent.stat().st_mode
+    except OSError:
+        return
+    if rights & stat.S_IWOTH:
+        raise LedgerError(
+            f"everybody can write to the folder of the ledger {str(path)!r}, and so replace it; "
+            "keep it in a folder of its own"
+        )
+
+
+def plain_name(name: str) -> str:
+    """A name as it is compared: no blanks around it, one between words, Unicode normalised.
+
+    >>> plain_name(" commuting  2024 ")
+    'commuting 2024'
+    """
+    return " ".join(unicodedata.normalize("NFKC", name).split())
+
+
+def names_like(database: sqlite3.Connection, name: str) -> list[str]:
+    """Data sets that are called so, however it is written."""
+    known = database.execute("SELECT name FROM dataset ORDER BY rowid")
+    return [found for (found,) in known if plain_name(found) == plain_name(name)]
+
+
+def find_account(database: sqlite3.Connection, name: str) -> Account:
+    """The data set that is called so, however it is written.
+
+    Raises:
+        LedgerError: there is none, or there are two whose names look the same.
+    """
+    found = names_like(database, name)
+    if len(found) > 1:
+        raise LedgerError(
+            f"the ledger has several data sets called {name!r}, written differently: "
+            f"{', '.join(map(repr, found))}; what they spend adds up, so none of them can be "
+            "charged: make a new ledger, and charge it by hand with all that was released"
+        )
+    return read_account(database, found[0] if found else name)
 
 
 def read_account(database: sqlite3.Connection, name: str) -> Account:

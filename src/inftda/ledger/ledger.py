@@ -20,7 +20,17 @@ from typing import Final
 from inftda.errors import LedgerError
 from inftda.ledger.account import Account, as_text
 from inftda.ledger.budget import Budget, Cost
-from inftda.ledger.file import APPLICATION, SCHEMA, VERSION, connected, read_account
+from inftda.ledger.file import (
+    APPLICATION,
+    SCHEMA,
+    VERSION,
+    check_place,
+    connected,
+    find_account,
+    names_like,
+    plain_name,
+    read_account,
+)
 from inftda.privacy.unit import PrivacyUnit
 
 #: What a ledger does not know, for everybody who reads one.
@@ -46,6 +56,7 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        check_place(self.path)
         if not self.path.is_file():
             raise LedgerError(
                 f"there is no ledger {str(self.path)!r}; make one with: "
@@ -63,11 +74,12 @@ class Ledger:
             OSError: it cannot be made.
         """
         file = Path(path)
-        if file.exists() and (not file.is_file() or file.stat().st_size):
+        check_place(file)
+        if file.exists() and file.stat().st_size:
             raise LedgerError(f"{str(path)!r} exists already; it is not replaced")
         # SQLite gives its journal the file's permissions. An empty file is left over from an
         # interrupted creation.
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
         with connected(file) as database:
             database.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
         return cls(path)
@@ -79,11 +91,12 @@ class Ledger:
             LedgerError: the name is taken or invalid.
         """
         check_name(name)
+        name = plain_name(name)
         with self._write() as database:
-            taken = database.execute("SELECT 1 FROM dataset WHERE name = ?", [name]).fetchone()
+            taken = names_like(database, name)
             if taken:
                 raise LedgerError(
-                    f"the data set {name!r} has a budget already, which is fixed; "
+                    f"the data set {taken[0]!r} has a budget already, which is fixed; "
                     "use it, or choose another name for other people's data"
                 )
             row = (
@@ -112,7 +125,7 @@ class Ledger:
             LedgerError: there is none of that name.
         """
         with self._read() as database:
-            return read_account(database, name)
+            return find_account(database, name)
 
     def charge(
         self, name: str, cost: Cost, unit: PrivacyUnit, *, mechanism: str, note: str = ""
@@ -130,12 +143,13 @@ class Ledger:
         """
         _check_text("a note", note, most=MAX_NOTE, is_optional=True)
         with self._write() as database:
-            pool = read_account(database, name).pool_for(cost, unit)
+            account = find_account(database, name)
+            pool = account.pool_for(cost, unit)
             amounts = as_text(cost.rho), as_text(cost.epsilon), as_text(cost.delta)
             done = database.execute(
                 "INSERT INTO entry (dataset, charged, pool, rho, epsilon, delta, mechanism, note) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [name, _now(), pool, *amounts, mechanism, note],
+                [account.name, _now(), pool, *amounts, mechanism, note],
             )
             return int(done.lastrowid or 0)
 
@@ -187,7 +201,7 @@ def check_name(name: str) -> None:
         LedgerError: it is not one short line, or a spreadsheet could take it for a formula.
     """
     _check_text("a data set's name", name, most=MAX_NAME)
-    if not name[0].isalnum():
+    if not plain_name(name)[0].isalnum():
         raise LedgerError(f"a data set's name must start with a letter or digit, got {name!r}")
 
 

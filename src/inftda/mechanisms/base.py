@@ -159,7 +159,7 @@ class Mechanism(Protocol):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """Public options, for the manifest."""
+        """Public options, for the manifest; `verify` refuses any others."""
 
     @property
     def description(self) -> Description:

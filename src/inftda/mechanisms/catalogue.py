@@ -5,8 +5,9 @@ group `inftda.mechanisms`: each names an object that implements `Mechanism`. The
 only when one is asked for.
 """
 
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from inftda.errors import InftdaError
 from inftda.mechanisms.description import TOP_DOWN, Description
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The mechanism of this package.
 OWN: Final = "inftda"
+#: Its options, stated here so that a release can be verified without loading compiled code.
+OWN_OPTIONS: Final = {"objective": "intopt"}
 GROUP: Final = "inftda.mechanisms"
 
 
@@ -39,6 +42,15 @@ def description_of(name: str) -> Description:
         InftdaError: there is none, or it cannot be loaded.
     """
     return TOP_DOWN if name == OWN else _load(name).description
+
+
+def options_of(name: str) -> Mapping[str, Any]:
+    """Options that a release states, by the name of its mechanism; where noise came from aside.
+
+    Raises:
+        InftdaError: there is none, or it cannot be loaded.
+    """
+    return OWN_OPTIONS if name == OWN else _load(name).options
 
 
 def mechanism_names() -> list[str]:

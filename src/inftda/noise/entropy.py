@@ -60,7 +60,10 @@ class Stream:
         key_bytes: how many bytes a key may yield before the next one is taken.
     """
 
-    __slots__ = ("_encryptor", "_forks", "_key_bytes", "_key_of", "_left", "_lock", "_n", "_rekeys")
+    __slots__ = (
+        "_encryptor", "_forks", "_key_bytes", "_key_of", "_left", "_lock", "_n", "_process",
+        "_rekeys",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -72,7 +75,7 @@ class Stream:
         self._key_of = key_of
         self._rekeys = is_rekeyed_by_fork
         self._key_bytes = key_bytes
-        self._forks = _Forks.count
+        self._forks, self._process = _Forks.count, os.getpid()
         self._lock = threading.Lock()
         self._n = 0
         self._take_key()
@@ -89,7 +92,8 @@ class Stream:
                 "(fill a new array and copy it)"
             )
         target = words.view(np.uint8)
-        if self._forks != _Forks.count:
+        # By the process, too: a library that forks by itself does not call Python's hooks.
+        if self._forks != _Forks.count or self._process != os.getpid():
             self._renew_after_fork()
         if not self._lock.acquire(blocking=False):
             raise PrivacyError(
@@ -124,7 +128,7 @@ class Stream:
         self._left = self._key_bytes
 
     def _renew_after_fork(self) -> None:
-        self._forks = _Forks.count
+        self._forks, self._process = _Forks.count, os.getpid()
         # The inherited lock may be held by a thread that does not exist in the child.
         self._lock = threading.Lock()
         if self._rekeys:

@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import re
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -16,21 +14,29 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.hierarchy import Hierarchy
 from inftda.publication.digest import digest
+from inftda.publication.inventory import (
+    FLOWS_FILE,
+    MANIFEST_FILE,
+    TOTALS_FILE,
+    areas_names,
+    missing,
+    strangers,
+)
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW
-from inftda.publication.totals import TOTALS_FILE
-from inftda.scratch import private_folder, sync
+from inftda.scratch import abandoned, keep, private_folder, remove, sync
 from inftda.tables import as_arrow
 from inftda.tree import Tree
 
-FLOWS_FILE, MANIFEST_FILE = "flows.parquet", "manifest.json"
 #: Longest name of a folder: what is written beside it has a longer one.
 MAX_NAME = 200
 #: Rows of a row group: enough that the codes in use are written few times.
 ROW_GROUP = 1 << 20
-#: Files of a table that many machines wrote.
-_PART = re.compile(r"part-\d{5,}\.parquet")
+#: Name of a release in a private folder: a new one before it is put in place, or an old one that
+#: waits for that. So it is put in place, and ceases to be a work file, by one rename.
+_INSIDE = "release"
 
 
 def check_writable(out: Path, *, force: bool) -> None:
@@ -52,12 +58,7 @@ def check_writable(out: Path, *, force: bool) -> None:
             f"{str(out)!r} exists already; choose another folder or say --force to replace it"
         )
     if out.exists():
-        _check_replaceable(out)
-        if os.path.lexists(waiting := replaced_by(out)):
-            raise ReleaseError(
-                f"{str(waiting)!r} is where {str(out)!r} would wait for its replacement, and is "
-                "not a release; move it elsewhere or choose another folder"
-            )
+        _check_replaceable(out, name=out)
     parent = out.absolute().parent
     if not parent.is_dir():
         raise ReleaseError(f"there is no folder {str(parent)!r} to write into; make it first")
@@ -65,58 +66,34 @@ def check_writable(out: Path, *, force: bool) -> None:
         raise ReleaseError(f"the folder {str(parent)!r} may not be written to; choose another")
 
 
-def _check_replaceable(out: Path) -> None:
-    """Complain unless a folder is empty, or a release with nothing else in it."""
-    if not out.is_dir():
-        raise ReleaseError(f"{str(out)!r} is a file and not a release; it is not replaced")
-    if not any(out.iterdir()):
+def _check_replaceable(folder: Path, *, name: Path) -> None:
+    """Complain unless a folder is empty, or a release with nothing else in it.
+
+    Args:
+        folder: where it is.
+        name: what it is called in messages.
+    """
+    if not folder.is_dir():
+        raise ReleaseError(f"{str(name)!r} is a file and not a release; it is not replaced")
+    if not any(folder.iterdir()):
         return
-    if not (out / MANIFEST_FILE).exists():
+    if not (folder / MANIFEST_FILE).exists():
         raise ReleaseError(
-            f"{str(out)!r} is not a release: it has no {MANIFEST_FILE}; it is not replaced, "
+            f"{str(name)!r} is not a release: it has no {MANIFEST_FILE}; it is not replaced, "
             "choose another folder"
         )
     try:
-        strangers = _strangers(out)
+        others = strangers(folder, Manifest.read(folder / MANIFEST_FILE))
     except ReleaseError as problem:
         raise ReleaseError(
-            f"{str(out)!r} is not replaced: {problem}; choose another folder, or remove this one "
+            f"{str(name)!r} is not replaced: {problem}; choose another folder, or remove this one "
             "yourself if nobody needs it"
         ) from None
-    if strangers:
+    if others:
         raise ReleaseError(
-            f"{str(out)!r} is not replaced: {str(strangers[0])!r} in it is not part of a release; "
+            f"{str(name)!r} is not replaced: {others[0]!r} in it is not part of a release; "
             "move it elsewhere or choose another folder"
         )
-
-
-def _strangers(folder: Path) -> list[Path]:
-    """Paths in a folder, relative to it, that the release in it does not have.
-
-    Raises:
-        ReleaseError: it has no manifest of a release.
-    """
-    manifest = Manifest.read(folder / MANIFEST_FILE)
-    axes = manifest.axes
-    # A manifest that names any other file would have us remove it.
-    areas = {"areas.csv", *(f"areas-{number}.csv" for number in range(1, len(axes) + 1))}
-    own = {MANIFEST_FILE, FLOWS_FILE, *(areas & {axis.file for axis in axes})}
-    if manifest.totals_sha256:
-        own.add(TOTALS_FILE)
-    found = []
-    for path in sorted(folder.iterdir()):
-        if path.name == FLOWS_FILE and path.is_dir() and not path.is_symlink():
-            parts = sorted(path.iterdir())
-            found += [
-                part for part in parts if not (_is_plain(part) and _PART.fullmatch(part.name))
-            ]
-        elif path.name not in own or not _is_plain(path):
-            found.append(path)
-    return [path.relative_to(folder) for path in found]
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
 
 
 def release_around(path: Path, *known: str | Path) -> Path | None:
@@ -146,7 +123,8 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
     out = out.absolute()
     with ExitStack() as stack:
         try:
-            partial = stack.enter_context(private_folder(out.parent, f".{out.name}.partial-"))
+            private = stack.enter_context(private_folder(out.parent, f".{out.name}.partial-"))
+            (partial := private / _INSIDE).mkdir(mode=0o700)
         except OSError as problem:
             if problem.errno == errno.ENOSPC:  # the machine's fault, not the user's
                 raise
@@ -165,15 +143,12 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
-    replaced = replaced_by(out)
     if out.exists() and force:
-        try:
-            out.rename(replaced)
-            partial.rename(out)
-        except BaseException:  # an interruption, too, must not take the old release away
-            _restore(out)
-            raise
-        _clear(replaced)
+        # What waits there from before was brought back or cleared away with more care.
+        with private_folder(
+            out.parent, _waiting(out), is_clearing=False, keeps_on_error=True
+        ) as waiting:
+            _replace(partial, out, waiting / _INSIDE)
     else:
         try:
             partial.rename(out)
@@ -182,6 +157,36 @@ def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
                 raise
             raise ReleaseError(f"{str(out)!r} exists by now; it is not replaced") from None
     sync(out.parent)
+
+
+def _replace(partial: Path, out: Path, old: Path) -> None:
+    """Put a release in the place of another, which is moved to where nobody else gets at it."""
+    new = identity(partial)
+    try:
+        out.rename(old)
+        _check_replaceable(old, name=out)
+        partial.rename(out)
+    except BaseException:  # an interruption, too, must not take the old release away
+        if identity(out) == new:
+            raise
+        if old.exists() and os.path.lexists(out):
+            keep(old.parent)
+            raise ReleaseError(
+                f"something else was put in the place of {str(out)!r} at this moment; the release "
+                f"that was to be replaced is {str(old)!r}"
+            ) from None
+        if old.exists():
+            old.rename(out)
+        raise
+
+
+def identities(out: Path) -> set[tuple[int, int] | None]:
+    """Of a folder, and of older releases that may come back in its place."""
+    places = [out]
+    with suppress(OSError):
+        found = (path for path in out.absolute().parent.iterdir())
+        places += [path / _INSIDE for path in found if path.name.startswith(_waiting(out))]
+    return {identity(place) for place in places}
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
@@ -193,52 +198,48 @@ def identity(folder: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def replaced_by(out: Path) -> Path:
-    """Where the old release waits until the new one is in place."""
-    return out.absolute().parent / f".{out.absolute().name}.replaced"
+def _waiting(out: Path) -> str:
+    """Prefix of the private folder in which the old release waits until the new one is in place."""
+    return f".{out.absolute().name}.replaced-"
 
 
 def _restore(out: Path) -> None:
     """Bring back, or clear away, an old release whose replacement was cut off."""
-    replaced = replaced_by(out)
-    is_whole = all((replaced / name).exists() for name in (MANIFEST_FILE, FLOWS_FILE))
-    if is_whole and not out.exists():
-        replaced.rename(out)
-    else:
-        _clear(replaced)
+    with suppress(OSError):
+        for waiting, descriptor in abandoned(out.absolute().parent, _waiting(out)):
+            if _is_whole(waiting / _INSIDE) and not os.path.lexists(out):
+                os.rename(_INSIDE, out.absolute(), src_dir_fd=descriptor)
+            remove(waiting, descriptor)
 
 
-def _clear(replaced: Path) -> None:
-    """Remove an old release, its manifest last: what has none may be somebody else's."""
-    manifest = replaced / MANIFEST_FILE
-    with suppress(OSError, ReleaseError):
-        if manifest.exists():
-            if _strangers(replaced):
-                return
-            for path in replaced.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                elif path != manifest:
-                    path.unlink()
-            manifest.unlink()
-        replaced.rmdir()
+def _is_whole(folder: Path) -> bool:
+    """Whether a release is complete; a removal may have begun."""
+    try:
+        return not missing(folder, Manifest.read(folder / MANIFEST_FILE))
+    except ReleaseError:
+        return False
 
 
 def areas_files(tree: Tree) -> dict[str, str]:
     """File for the areas of each axis: one for all that share a hierarchy."""
-    hierarchies = {axis.hierarchy for axis in tree.axes}
-    if len(hierarchies) == 1:
-        return dict.fromkeys((axis.name for axis in tree.axes), "areas.csv")
-    return {axis.name: f"areas-{number}.csv" for number, axis in enumerate(tree.axes, start=1)}
+    files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
+    return dict(zip((axis.name for axis in tree.axes), files, strict=True))
+
+
+def areas_text(hierarchy: Hierarchy) -> bytes:
+    """The file of a hierarchy: it follows from the hierarchy, to the bit."""
+    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only whole releases need it
+
+    sink = pa.BufferOutputStream()
+    pa_csv.write_csv(hierarchy.to_table(), sink)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return] # untyped library
 
 
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     """Everything of a release but its numbers, which are there."""
-    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
-
     files = areas_files(tree)
     for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
-        pa_csv.write_csv(hierarchy.to_table(), folder / file)
+        (folder / file).write_bytes(areas_text(hierarchy))
     totals = folder / TOTALS_FILE
     manifest = replace(
         manifest,

@@ -6,7 +6,7 @@ Public by construction: everything here is a parameter, or computed from the rel
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,17 @@ from inftda.mechanisms.catalogue import description_of
 from inftda.mechanisms.description import Description
 from inftda.privacy.records import decode
 from inftda.privacy.spending import ReleasePlan
+from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
+from inftda.publication.counting import Counting
+from inftda.publication.inventory import is_plain
 
 #: Bumped when a reader of the old format could misunderstand the new one.
 FORMAT = "inftda-release/1"
-_SOFTWARE = ("numpy", "numba", "cryptography", "python-flint", "opendp", "pyarrow")
+#: Far more than any manifest has.
+MAX_BYTES = 16 << 20
+_LIBRARIES = ("numpy", "numba", "cryptography", "python-flint", "opendp", "pyarrow")
+#: What a manifest states versions of; one of another version of inftda may state fewer.
+SOFTWARE = frozenset({"python", "inftda", *_LIBRARIES})
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ class Manifest:
         n_flows: number of rows.
         flows_sha256: digest of the flows as they were written; empty while they are in memory only.
         totals_sha256: likewise of the totals that were measured across; empty if none were.
+        counted: what of the table was counted.
         software: versions of what made it.
     """
 
@@ -70,6 +78,7 @@ class Manifest:
     n_flows: int
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
     totals_sha256: str = field(default="", compare=False)
+    counted: Counting = field(default_factory=Counting)
     software: Mapping[str, str] = field(default_factory=lambda: software_versions())  # noqa: PLW0108 - defined below
 
     @property
@@ -86,6 +95,16 @@ class Manifest:
                 f"the manifest names a mechanism that is not known here: {problem}. Install the "
                 "package that brings it, or get the release again from its publisher"
             ) from None
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Who is protected, as it is stated; `plan` recomputes what they are promised.
+
+        Raises:
+            PrivacyError: it is not stated.
+        """
+        stated = {key: self.guarantee[key] for key in UNIT_KEYS if key in self.guarantee}
+        return PrivacyUnit.from_dict(stated)
 
     @property
     def plan(self) -> ReleasePlan:
@@ -117,6 +136,7 @@ class Manifest:
                 ],
                 "order": list(self.order),
             },
+            "counted": asdict(self.counted),
             "total": self.total,
             "n_flows": self.n_flows,
             "flows_sha256": self.flows_sha256,
@@ -129,7 +149,7 @@ class Manifest:
         """Read back what `to_dict` gives.
 
         Raises:
-            ReleaseError: something is missing or of another kind.
+            ReleaseError: something is missing, of another kind, or not known here.
         """
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ReleaseError(
@@ -139,7 +159,9 @@ class Manifest:
         tree = decode(_TreeEntry, data.get("tree"), what="the manifest's tree", error=ReleaseError)
         whole = {"totals_sha256": "", **data, "axes": [], "order": []}
         read = decode(cls, whole, what="the manifest", error=ReleaseError)
-        return replace(read, axes=tree.axes, order=tree.order)
+        manifest = replace(read, axes=tree.axes, order=tree.order)
+        check_same(data, manifest.to_dict())
+        return manifest
 
     @classmethod
     def read(cls, path: Path) -> "Manifest":
@@ -148,17 +170,76 @@ class Manifest:
         Raises:
             ReleaseError: it cannot be read or does not say what it must.
         """
+        if not is_plain(path) or path.stat().st_size > MAX_BYTES:
+            raise ReleaseError(
+                f"{str(path)!r} is damaged or no manifest: it must be a plain file of at most "
+                f"{MAX_BYTES:,} bytes"
+            )
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = json.loads(
+                path.read_text(encoding="utf-8"),
+                object_pairs_hook=_without_duplicates,
+                parse_constant=_refuse_constant,
+            )
+            json.dumps(data, ensure_ascii=False).encode()  # half a character is no text
         except (OSError, ValueError, RecursionError):
             raise ReleaseError(f"{str(path)!r} is not readable as JSON; it was damaged") from None
         return cls.from_dict(data)
 
 
+def check_same(found: Any, expected: Any, at: str = "") -> None:
+    """Refuse whatever differs in any way: keys, values, or their kinds.
+
+    Args:
+        found: what JSON gave.
+        expected: what it must be.
+        at: where it stands in the manifest.
+
+    Raises:
+        ReleaseError: it says where they differ.
+    """
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in found:
+            if key not in expected:
+                raise ReleaseError(
+                    f"the manifest states {_below(at, key)!r}, which is not known here; it was "
+                    "edited, or written by another version of inftda"
+                )
+        for key, value in expected.items():
+            if key not in found:
+                raise ReleaseError(f"the manifest has no {_below(at, key)!r}; it was edited")
+            check_same(found[key], value, _below(at, key))
+    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        for number, pair in enumerate(zip(found, expected, strict=True)):
+            check_same(*pair, f"{at}[{number}]")
+    elif type(found) is not type(expected) or found != expected:
+        raise ReleaseError(
+            f"the manifest states {str(found)[:60]!r} as {at!r}, where {str(expected)[:60]!r} "
+            "follows from the rest of it; it was edited"
+        )
+
+
+def _below(at: str, key: str) -> str:
+    return f"{at}.{key}" if at else key
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; readers differ in which of two equal keys they take."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key in found if [name for name, _ in pairs].count(key) > 1)
+        raise ReleaseError(f"the manifest states {twice[:60]!r} twice; it was edited or damaged")
+    return found
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
 def software_versions() -> dict[str, str]:
     """Versions of Python and of the libraries a release depends on."""
     versions = {"python": platform.python_version(), "inftda": __version__}
-    for name in _SOFTWARE:
+    for name in _LIBRARIES:
         try:
             versions[name] = version(name)
         except PackageNotFoundError:

@@ -7,6 +7,7 @@ import glob
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from inftda.database import silence
 from inftda.errors import HierarchyError, ReleaseError
+from inftda.scratch import private_folder
 from inftda.tree import Axis, Tree
 
 FLOW = "flow"
@@ -67,9 +69,13 @@ def open_database() -> Iterator[Any]:
 
     names = "autoinstall_known_extensions", "autoload_known_extensions"
     try:
-        with duckdb.connect(config=dict.fromkeys(names, "false")) as connection:
-            silence(connection)
-            yield connection
+        # By itself DuckDB would spill to a folder called .tmp, whatever that is where one works.
+        with private_folder(Path(gettempdir()), "inftda-query-") as spill:
+            config: dict[str, Any] = dict.fromkeys(names, "false")
+            config["temp_directory"] = str(spill)
+            with duckdb.connect(config=config) as connection:
+                silence(connection)
+                yield connection
     except (duckdb.Error, RuntimeError):  # the latter for names that are no text
         raise ReleaseError(
             "flows.parquet cannot be read as flows between these areas; it was edited or "

@@ -6,6 +6,7 @@ holds what was released and public parameters, nothing else computed from the tr
 nothing here ever sees the truth.
 """
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,13 @@ import pyarrow.parquet as pq
 
 from inftda.errors import HierarchyError, InftdaError, MissingExtraError, ReleaseError
 from inftda.hierarchy import Hierarchy
-from inftda.publication.folder import FLOWS_FILE, MANIFEST_FILE, write_public_files, writing
+from inftda.publication.folder import areas_files, write_public_files, writing
+from inftda.publication.inventory import (
+    FLOWS_FILE,
+    MANIFEST_FILE,
+    OPTIONAL_FILES,
+    check_plain,
+)
 from inftda.publication.manifest import Manifest
 from inftda.publication.query import FLOW, sum_flows
 from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
@@ -160,12 +167,19 @@ def open_release(path: str | Path) -> Release:
     if not folder.is_dir():
         raise ReleaseError(f"there is no release folder {str(folder)!r}; check the path")
     for name in (MANIFEST_FILE, FLOWS_FILE):
-        if not (folder / name).exists():
+        if not os.path.lexists(folder / name):
             raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
+    check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, *OPTIONAL_FILES))
     manifest = Manifest.read(folder / MANIFEST_FILE)
     axes = []
-    files = {axis.file: folder / _plain_name(axis.file) for axis in manifest.axes}
-    read = {name: _read_areas(file) for name, file in files.items()}
+    for number, axis in enumerate(manifest.axes, start=1):
+        if axis.file not in {"areas.csv", f"areas-{number}.csv"}:
+            raise ReleaseError(
+                f"the manifest names the file {axis.file!r} for the areas of axis {axis.name!r}, "
+                "which no release has; it was edited"
+            )
+    check_plain(folder, {axis.file for axis in manifest.axes})
+    read = {name: _read_areas(folder / name) for name in {axis.file for axis in manifest.axes}}
     for axis in manifest.axes:
         hierarchy = read[axis.file]
         if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
@@ -175,7 +189,14 @@ def open_release(path: str | Path) -> Release:
             )
         axes.append(Axis(axis.name, hierarchy))
     tree = Tree.build(axes, manifest.order)
-    return Release(manifest, tree, folder / FLOWS_FILE, read_totals(folder))
+    files = areas_files(tree)
+    if [axis.file for axis in manifest.axes] != [files[axis.name] for axis in tree.axes]:
+        raise ReleaseError(
+            f"the manifest names other files for the areas than {', '.join(files.values())}; it "
+            "was edited"
+        )
+    totals = read_totals(folder, tree) if manifest.totals_sha256 else None
+    return Release(manifest, tree, folder / FLOWS_FILE, totals)
 
 
 def _read_areas(file: Path) -> Hierarchy:
@@ -186,13 +207,6 @@ def _read_areas(file: Path) -> Hierarchy:
             f"{file.name} does not hold the areas of a release ({error}); "
             "get the release again from its publisher"
         ) from error
-
-
-def _plain_name(name: str) -> str:
-    """A file name inside the folder: a manifest must not make us read elsewhere."""
-    if Path(name).name != name or name in {"", ".", ".."}:
-        raise ReleaseError(f"the manifest names the file {name!r}; only plain names are allowed")
-    return name
 
 
 def _together(what: str, ends: Mapping[str, Any], axes: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 from inftda.errors import ReleaseError
 from inftda.lattice import Table, coarsest_equal, off_tree_tables
 from inftda.privacy.spending import ReleasePlan
+from inftda.publication.inventory import TOTALS_FILE
+from inftda.publication.parquet_file import Shape, opened, row_groups, text_size
 from inftda.tables import as_arrow, repeated
 from inftda.tree import Axis, Tree
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from inftda.mechanisms.base import MeasuredTotals
 
-TOTALS_FILE: Final = "totals.parquet"
 SCHEMA: Final = pa.schema(
     [
         pa.field("axis", pa.string(), nullable=False),
@@ -69,24 +70,32 @@ def save_totals(folder: Path, totals: pa.Table) -> None:
     pq.write_table(totals, folder / TOTALS_FILE, compression="zstd")
 
 
-def read_totals(folder: Path) -> pa.Table | None:
+def read_totals(folder: Path, tree: Tree) -> pa.Table | None:
     """The totals of a release folder; None if it has none.
 
     Raises:
-        ReleaseError: they cannot be read.
+        ReleaseError: they cannot be read, or the file holds anything else.
     """
     path = folder / TOTALS_FILE
     if not path.exists():
         return None
-    try:
-        table = pq.ParquetFile(path).read()
-    except (pa.ArrowException, OSError):
-        raise ReleaseError(f"{TOTALS_FILE} cannot be read; {_AGAIN}") from None
-    if table.schema != SCHEMA or any(column.null_count for column in table.columns):
-        raise ReleaseError(
-            f"{TOTALS_FILE} must have the columns {', '.join(SCHEMA.names)} of a release; {_AGAIN}"
-        )
-    return table
+    shape, most = _shape(tree)
+    with opened(path, shape) as file:
+        if file.metadata.num_rows > most:
+            raise shape.fail(f"has {file.metadata.num_rows:,} rows, more than there are areas")
+        parts = [part.cast(SCHEMA) for part in row_groups(file, shape)]
+    return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
+
+
+def _shape(tree: Tree) -> tuple[Shape, int]:
+    """What the file may hold: names of axes and levels, codes; and the most rows."""
+    axes = [axis.hierarchy for axis in tree.axes]
+    codes = [axis.codes(level) for axis in axes for level in range(1, axis.depth + 1)]
+    names = [axis.name for axis in tree.axes], [name for axis in axes for name in axis.level_names]
+    texts = [*map(pa.array, names), pa.concat_arrays(codes)]
+    sizes = [*map(text_size, texts), (0, 0), (0, 0)]
+    of_all, longest = zip(*sizes, strict=True)
+    return Shape(TOTALS_FILE, tuple(SCHEMA), of_all, longest), sum(map(len, codes))
 
 
 def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
@@ -95,11 +104,7 @@ def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
     Raises:
         ReleaseError: an area is missing, unknown or listed twice, or the noise is another one.
     """
-    parts = [
-        _rows(table, sigma, as_arrow(np.zeros(table.n_nodes, np.int64)))
-        for table, sigma in planned_totals(tree, plan)
-    ]
-    expected = pa.concat_tables(parts) if parts else SCHEMA.empty_table()
+    expected = _expected(tree, plan)
     stated = [name for name in SCHEMA.names if name != "measured"]
     if not totals.select(stated).equals(expected.select(stated)):
         raise ReleaseError(
@@ -168,6 +173,15 @@ def across_words(tree: Tree, plan: ReleasePlan) -> str:
         f"{100 * share / float(plan.rho):.2g} % of the budget measures totals of areas across the "
         f"tree, right within (95 %): {known}; sums of flows follow them"
     )
+
+
+def _expected(tree: Tree, plan: ReleasePlan) -> pa.Table:
+    """All rows that a plan measures, with zeros for what was measured."""
+    parts = [
+        _rows(table, sigma, as_arrow(np.zeros(table.n_nodes, np.int64)))
+        for table, sigma in planned_totals(tree, plan)
+    ]
+    return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
 
 
 def _level_of(table: Table) -> str:

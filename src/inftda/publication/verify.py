@@ -1,19 +1,37 @@
 """Checks of a release that need nothing but its folder."""
 
+import re
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.hierarchy import Hierarchy
+from inftda.mechanisms.catalogue import options_of
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.digest import digest
-from inftda.publication.manifest import Manifest
-from inftda.publication.query import FLOW, open_database, open_flows, quoted
+from inftda.publication.folder import ROW_GROUP, areas_files, areas_text
+from inftda.publication.inventory import FLOWS_FILE, TOTALS_FILE, strangers
+from inftda.publication.manifest import SOFTWARE, Manifest, check_same
+from inftda.publication.parquet_file import Shape, opened, row_groups, text_size
+from inftda.publication.query import FLOW
 from inftda.publication.release import Release, open_release
-from inftda.publication.totals import TOTALS_FILE, check_totals
+from inftda.publication.totals import check_totals
+from inftda.tree import Tree
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Where noise may come from.
+_NOISE: Final = ("table", "opendp")
+_VERSION: Final = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
+#: Numbers of cells up to here fit into one word.
+_LARGEST: Final = 2**62
+_AGAIN: Final = "get the release again from its publisher"
 
 
 def verify(path: str | Path) -> Iterator[str]:
@@ -22,12 +40,38 @@ def verify(path: str | Path) -> Iterator[str]:
     Raises:
         ReleaseError: something is wrong; the message says what.
     """
-    release = open_release(path)
+    folder = Path(path)
+    release = open_release(folder)
+    _check_areas(release, folder)
     yield "areas are the ones the manifest states"
+    yield _check_inventory(release, folder)
     yield _check_guarantee(release)
+    _check_statements(release)
     yield from _check_flows(release)
     yield _check_digest(release)
-    yield from _check_totals(release, Path(path))
+    yield from _check_totals(release, folder)
+
+
+def _check_areas(release: Release, folder: Path) -> None:
+    """Fingerprints were compared; the files hold the areas and nothing else."""
+    files = areas_files(release.tree)
+    for axis in release.tree.axes:
+        if (folder / files[axis.name]).read_bytes() != areas_text(axis.hierarchy):
+            raise ReleaseError(
+                f"{files[axis.name]} is not written as inftda writes areas; it was edited: {_AGAIN}"
+            )
+
+
+def _check_inventory(release: Release, folder: Path) -> str:
+    """Nothing lies in the folder that the manifest does not know of."""
+    others = strangers(folder, release.manifest)
+    if others:
+        raise ReleaseError(
+            f"{others[0]!r} in {str(folder)!r} is not part of the release; nothing is promised "
+            "about it, and it may be confidential: remove it, or get the release again from its "
+            "publisher"
+        )
+    return "nothing else is in the folder"
 
 
 def _check_guarantee(release: Release) -> str:
@@ -40,10 +84,7 @@ def _check_guarantee(release: Release) -> str:
         plan.verify(release.tree)
     except InftdaError as problem:
         raise ReleaseError(f"the guarantee does not hold: {problem}") from None
-    if plan.to_dict() != dict(release.manifest.guarantee):
-        raise ReleaseError(
-            "the manifest states figures that do not follow from its noise; it was edited"
-        )
+    check_same(release.manifest.guarantee, plan.to_dict(), "guarantee")
     return f"guarantee follows from the noise of each level: {plan.describe()}"
 
 
@@ -56,54 +97,124 @@ def _check_measured(manifest: Manifest, plan: ReleasePlan) -> None:
         )
 
 
+def _check_statements(release: Release) -> None:
+    """What else the manifest states is what a release can state, and nothing more."""
+    manifest = release.manifest
+    expected = dict(options_of(manifest.mechanism))
+    if manifest.description.takes_sampler:
+        noise = manifest.options.get("noise")
+        expected["noise"] = noise if noise in _NOISE else _NOISE[0]
+    check_same(manifest.options, expected, "options")
+    manifest.counted.check(manifest.plan.unit, release.tree)
+    if not {"python", "inftda"} <= {*manifest.software}:
+        raise ReleaseError("the manifest does not state what made the release; it was edited")
+    for name, version in manifest.software.items():
+        if name not in SOFTWARE or not _VERSION.fullmatch(version):
+            raise ReleaseError(
+                f"the manifest states {version[:60]!r} as version of {name[:60]!r}, which no "
+                "release does; it was edited"
+            )
+
+
 def _check_flows(release: Release) -> Iterator[str]:
     """Known areas, positive integers, no cell twice, total and number of rows as stated."""
-    with open_database() as connection:
-        flows = open_flows(connection, release.table)
-        flows.create_view("flows")
-        names = [axis.name for axis in release.tree.axes]
-        if flows.columns != [*names, FLOW]:
-            raise ReleaseError(
-                f"flows.parquet has the columns {', '.join(flows.columns)}; "
-                f"the manifest says {', '.join([*names, FLOW])}"
-            )
-        if str(flows.types[-1]) != "BIGINT":
-            raise ReleaseError(f"flows must be 64-bit integers, got {flows.types[-1]}")
-        columns = ", ".join(quoted(name) for name in names)
-        yield _one(connection, *_SIGNS[release.manifest.description.values])
-        for axis in release.tree.axes:
-            connection.register("areas", _codes(axis.hierarchy))
-            column = quoted(axis.name)
-            yield _one(
-                connection,
-                f"every {axis.name} is a known area",
-                f"SELECT count(*) = 0 FROM flows ANTI JOIN areas ON flows.{column} = areas.code",  # noqa: S608 - quoted
-            )
-        yield _one(
-            connection,
-            "no cell stands twice",
-            f"SELECT (SELECT count(*) FROM (SELECT DISTINCT {columns} FROM flows)) "  # noqa: S608 - quoted
-            "= (SELECT count(*) FROM flows)",
-        )
-        manifest = release.manifest
-        yield _one(
-            connection,
-            f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated",
-            f"SELECT coalesce(sum({FLOW}), 0) = {manifest.total} "  # noqa: S608 - integers
-            f"AND count(*) = {manifest.n_flows} FROM flows",
-        )
+    manifest = release.manifest
+    stated = f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated"
+    files = _files(release.table)
+    found = _Flows(
+        release.tree,
+        is_signed=manifest.description.values == "any sign",
+        group_rows=ROW_GROUP if files == [release.table] else None,
+    )
+    n_rows = 0
+    for file in files:
+        with opened(file, found.shape) as parquet:
+            n_rows += parquet.metadata.num_rows
+            # Before any row is read: there are not more than there can be.
+            if n_rows > min(manifest.n_flows, found.n_cells):
+                raise ReleaseError(f"not true of this release: {stated}")
+            for rows in row_groups(parquet, found.shape):
+                found.add(rows)
+    yield "flows are integers " + ("other than 0" if found.is_signed else "above 0")
+    for axis in release.tree.axes:
+        yield f"every {axis.name} is a known area"
+    found.check_distinct()
+    yield "no cell stands twice"
+    if (found.total, found.n_rows) != (manifest.total, manifest.n_flows):
+        raise ReleaseError(f"not true of this release: {stated}")
+    yield stated
 
 
-_SIGNS = {
-    "positive": (
-        "flows are integers above 0",
-        f"SELECT coalesce(min({FLOW}) > 0, true) FROM flows",  # noqa: S608 - constant
-    ),
-    "any sign": (
-        "flows are integers other than 0",
-        f"SELECT count(*) FILTER ({FLOW} = 0) = 0 FROM flows",  # noqa: S608 - constant
-    ),
-}
+def _files(table: Path | pa.Table) -> list[Path]:
+    """The file or files of the flows."""
+    if not isinstance(table, Path):
+        raise ReleaseError("a release in memory has no files to verify; save it first")
+    files = sorted(table.iterdir()) if table.is_dir() else [table]
+    if not files:
+        raise ReleaseError(f"{FLOWS_FILE} is an empty folder; {_AGAIN}")
+    return files
+
+
+class _Flows:
+    """Rows of the flows, checked as they come; of each its cell is remembered."""
+
+    def __init__(self, tree: Tree, *, is_signed: bool, group_rows: int | None) -> None:
+        codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
+        names = [axis.name for axis in tree.axes]
+        sizes = [*map(text_size, codes), (0, 0)]
+        fields = [*(pa.field(name, pa.string()) for name in names), pa.field(FLOW, pa.int64())]
+        self.is_signed = is_signed
+        self.shape = Shape(
+            FLOWS_FILE,
+            tuple(fields),
+            tuple(of_all for of_all, _ in sizes),
+            tuple(longest for _, longest in sizes),
+            group_rows,
+        )
+        self.n_cells = prod(map(len, codes))
+        self.total = self.n_rows = 0
+        self._codes = dict(zip(names, codes, strict=True))
+        self._cells: list[list[NDArray[np.int64]]] = []
+
+    def add(self, rows: pa.Table) -> None:
+        """Check some rows.
+
+        Raises:
+            ReleaseError: an area is unknown, or a flow has a wrong sign.
+        """
+        flow = rows.column(FLOW).to_numpy()
+        if (flow == 0).any() or (not self.is_signed and (flow < 0).any()):
+            allowed = "other than 0" if self.is_signed else "above 0"
+            raise ReleaseError(f"not true of this release: flows are integers {allowed}")
+        words, size = [np.zeros(len(flow), np.int64)], 1
+        for name, codes in self._codes.items():
+            area = pc.index_in(rows.column(name).cast(pa.string()), value_set=codes)
+            if area.null_count:
+                raise ReleaseError(f"not true of this release: every {name} is a known area")
+            if size * len(codes) > _LARGEST:
+                words, size = [*words, np.zeros(len(flow), np.int64)], 1
+            words[-1] = words[-1] * len(codes) + area.to_numpy()
+            size *= len(codes)
+        self._cells.append(words)
+        self.n_rows += len(flow)
+        # In halves: flows made for it would sum to anything in 64 bits.
+        self.total += (int((flow >> 32).sum()) << 32) + int((flow & 0xFFFFFFFF).sum())
+
+    def check_distinct(self) -> None:
+        """No cell occurs twice.
+
+        Raises:
+            ReleaseError: one does.
+        """
+        if not self._cells:
+            return
+        words = [np.concatenate(word) for word in zip(*self._cells, strict=True)]
+        order = np.lexsort(words)
+        is_same = np.ones(max(self.n_rows - 1, 0), bool)
+        for word in words:
+            is_same &= np.diff(word[order]) == 0
+        if is_same.any():
+            raise ReleaseError("not true of this release: no cell stands twice")
 
 
 def _check_digest(release: Release) -> str:
@@ -139,14 +250,3 @@ def _check_totals(release: Release, folder: Path) -> Iterator[str]:
             "get the release again from its publisher"
         )
     yield "measured totals are to the bit the ones the manifest states"
-
-
-def _codes(hierarchy: Hierarchy) -> pa.Table:
-    return pa.table({"code": hierarchy.codes(hierarchy.depth)})
-
-
-def _one(connection: Any, claim: str, query: str) -> str:
-    row = connection.sql(query).fetchall()[0]
-    if not row[0]:
-        raise ReleaseError(f"not true of this release: {claim}")
-    return claim

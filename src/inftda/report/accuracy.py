@@ -18,6 +18,7 @@ from inftda.evaluate.typical import (
     TypicalError,
     TypicalErrors,
 )
+from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
 from inftda.report.markup import Html, join, table, tag, text
 from inftda.tree import TreeLevel
@@ -64,6 +65,7 @@ def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
         unit = "trips" if release.tree.is_od else "counts"
         parts += [
             tag("p", f"{lead}Errors are in {unit}, upwards or downwards.", class_="lead"),
+            *_counted(release),
             _key(),
             _errors_table(rows),
             *_reading(rows, errors, _sums_across(release), is_od=release.tree.is_od),
@@ -72,6 +74,20 @@ def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
     else:
         parts.append(tag("p", f"{lead}{_UNKNOWN}", class_="lead"))
     return tag("section", *parts, id="accuracy", aria_labelledby="accuracy-title")
+
+
+def _counted(release: Release) -> list[Html]:
+    """Errors say how far numbers are from what was counted, and nothing of what was not."""
+    words = not_shown(release)
+    if not words:
+        return []
+    return [
+        tag(
+            "p",
+            tag("strong", "Against what was counted: "),
+            f"{words}. Errors, guaranteed or typical, do not include what this leaves out.",
+        )
+    ]
 
 
 def level_rows(release: Release, errors: TypicalErrors | None) -> list[LevelRow]:

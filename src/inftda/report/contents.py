@@ -40,12 +40,14 @@ class Table:
         areas: numbers of finest areas on each axis.
         value: the released flows.
         truth: areas and counts of the true leaves; None on public pages.
+        keeps_formulas: whether downloads leave what a spreadsheet would run as it is.
     """
 
     tree: Tree
     areas: Areas
     value: NDArray[np.int64]
     truth: tuple[Areas, NDArray[np.int64]] | None = None
+    keeps_formulas: bool = False
 
     def cells(
         self, depths: Sequence[int]
@@ -186,6 +188,7 @@ def _header(
     is_shared = len(axes) == 2 and axes[0].hierarchy == axes[1].hierarchy
     return {
         "confidential": table.truth is not None,
+        "formulas": table.keeps_formulas,
         "shared": is_shared,
         "words": _words(table.tree),
         "axes": [

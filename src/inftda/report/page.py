@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from inftda import __version__
 from inftda.errors import ReleaseError
 from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_errors
+from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
 from inftda.publication.target import check_target
 from inftda.report.accuracy import accuracy_section, within_guarantee
@@ -67,6 +68,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     runs: int = 20,
     seconds: float = 20.0,
     force: bool = False,
+    keep_formulas: bool = False,
     progress: "Progress | None" = None,
 ) -> Path:
     """Write the public page of a release.
@@ -79,6 +81,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
         runs: simulations for typical errors, at most.
         seconds: time for them.
         force: replace a file that is there.
+        keep_formulas: leave what a spreadsheet would run as it is in tables people download.
         progress: called with what is done, and how much of the work or time of 100.
 
     Returns:
@@ -98,7 +101,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     errors = _typical(release, runs, seconds, progress)
     if progress is not None:
         progress("packing", 100, 100)
-    table = Table(release.tree, *released_leaves(release))
+    table = Table(release.tree, *released_leaves(release), keeps_formulas=keep_formulas)
     contents = pack_contents(table, labels, shapes, Quality.of(release, errors))
     heading = title or _default_title(release)
     page = render(
@@ -113,6 +116,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
                     tag("p", "Released with differential privacy", class_="kicker"),
                     tag("h1", heading),
                     tag("p", summary(release), class_="sub"),
+                    *_counted(release),
                 ]
             ),
             "contents": links(
@@ -157,6 +161,12 @@ def summary(release: Release) -> str:
     else:
         what, counted = f"cells of {' × '.join(f'{n} {name}' for n, name in finest)}", "counted"
     return f"{release.manifest.n_flows:,} {what}, {release.total:,} {counted} in all"
+
+
+def _counted(release: Release) -> list[Html]:
+    """What is not in the table, before any number is read."""
+    words = not_shown(release)
+    return [tag("p", tag("strong", "What was counted: "), f"{words}.")] if words else []
 
 
 def explore_lead(release: Release, contents: Contents, *, shade: str) -> str:

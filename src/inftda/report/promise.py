@@ -9,6 +9,7 @@ import math
 from fractions import Fraction
 
 from inftda.privacy.spending import ReleasePlan
+from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
 from inftda.report.markup import Html, join, tag, text
 
@@ -117,7 +118,8 @@ def _total_words(release: Release) -> str:
     if not release.manifest.description.is_top_down:
         return "All numbers carry noise; the total is their sum."
     if release.manifest.plan.unit.root_is_public:
-        return "The overall total is the true one; every other number carries noise."
+        of_what = " of what was counted" if not_shown(release) else ""
+        return f"The overall total is the true one{of_what}; every other number carries noise."
     return "All numbers carry noise, the overall total too."
 
 

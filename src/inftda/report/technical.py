@@ -4,6 +4,7 @@
 
 from pathlib import PurePath
 
+from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
 from inftda.report.accuracy import arrowed
 from inftda.report.markup import Html, table, tag
@@ -16,6 +17,7 @@ def technical_section(release: Release) -> Html:
     facts: list[tuple[str, object]] = [
         ("Guarantee", plan.describe()),
         ("Unit of privacy", unit_words(release)),
+        ("Counted", not_shown(release) or "all rows of the table"),
         ("Mechanism", _with_options(manifest.mechanism, dict(manifest.options))),
         ("Order of refinement", ", ".join(manifest.order)),
         ("Areas", "; ".join(_areas(release))),

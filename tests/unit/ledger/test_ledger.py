@@ -98,6 +98,78 @@ def test_names_are_text_and_not_sql(ledger):
     assert ledger.account(name).spent.releases == 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["census ", " census", "\N{FULLWIDTH LATIN SMALL LETTER C}ensus"],
+)
+def test_a_name_that_looks_the_same_is_the_same(ledger, name):
+    with pytest.raises(LedgerError, match="has a budget already"):
+        ledger.add(name, UNIT, Budget.make(rho="1"))
+    charge(ledger, name=name)
+    assert ledger.account("census").spent.releases == 1
+    assert [entry.number for entry in ledger.account(name).entries] == [1]
+
+
+def test_accents_are_the_same_however_they_are_written(ledger):
+    ledger.add("Forl\u00ec  2024 ", UNIT, Budget.make(rho="1"))
+    with pytest.raises(LedgerError, match="has a budget already"):
+        ledger.add("Forli\u0300 2024", UNIT, Budget.make(rho="1"))
+    assert ledger.accounts()[-1].name == "Forl\u00ec 2024"
+
+
+def test_data_sets_of_before_that_look_the_same_are_not_charged(ledger):
+    with sqlite3.connect(ledger.path) as database:
+        columns = "created, unit, rho, epsilon, delta, approximate_epsilon, approximate_delta"
+        database.execute(
+            f"INSERT INTO dataset SELECT 'census ', {columns} FROM dataset WHERE name = 'census'"
+        )
+    database.close()
+    with pytest.raises(LedgerError, match=r"'census', 'census '.*adds up"):
+        charge(ledger)
+    assert {account.name for account in ledger.accounts()} >= {"census", "census "}
+
+
+def test_a_link_is_never_followed(tmp_path, ledger):
+    (link := tmp_path / "link").symlink_to(ledger.path)
+    with pytest.raises(LedgerError, match="is a link"):
+        Ledger(link)
+    (planted := tmp_path / "new.ledger").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LedgerError, match="is a link"):
+        Ledger.create(planted)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
+def test_a_journal_that_is_no_plain_file_of_ours_is_not_believed(ledger, ending, monkeypatch):
+    beside = ledger.path.with_name(ledger.path.name + ending)
+    beside.symlink_to(ledger.path)
+    with pytest.raises(LedgerError, match="is a link"):
+        Ledger(ledger.path)
+    beside.unlink()
+    beside.touch()
+    somebody = os.stat_result((*beside.stat()[:4], 4_294_967, *beside.stat()[5:]))
+    lstat = type(beside).lstat
+    monkeypatch.setattr(
+        type(beside), "lstat", lambda path: somebody if path == beside else lstat(path)
+    )
+    with pytest.raises(LedgerError, match="find out who"):
+        Ledger(ledger.path)
+
+
+def test_a_journal_planted_after_the_ledger_was_opened_is_not_believed(ledger):
+    ledger.path.with_name(ledger.path.name + "-journal").symlink_to("elsewhere")
+    with pytest.raises(LedgerError, match="is a link"):
+        charge(ledger)
+
+
+def test_a_ledger_where_everybody_can_write_is_refused(ledger):
+    ledger.path.parent.chmod(0o1777)
+    with pytest.raises(LedgerError, match="everybody can write"):
+        Ledger(ledger.path)
+    with pytest.raises(LedgerError, match="everybody can write"):
+        Ledger.create(ledger.path.with_name("new"))
+
+
 def test_only_the_owner_can_read_the_file(ledger):
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 

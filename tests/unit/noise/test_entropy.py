@@ -167,6 +167,29 @@ def test_a_fork_gets_a_new_key_but_seeded_streams_stay_reproducible():
     assert len(seeded_words) == 1
 
 
+FOREIGN_FORK = """
+import ctypes, os
+from inftda.noise.entropy import SecureSource, SeededSource
+secure, seeded = SecureSource().stream(), SeededSource(3).stream()
+secure.words(5), seeded.words(5)
+child = ctypes.PyDLL(None).fork()  # as a library in C does: Python's hooks are not called
+if child:
+    os.waitpid(child, 0)
+print("parent" if child else "child", *secure.words(4), *seeded.words(4), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+def test_a_fork_that_python_does_not_know_of_gets_a_new_key_as_well():
+    code = [sys.executable, "-c", FOREIGN_FORK]
+    run = subprocess.run(code, capture_output=True, text=True, check=True)
+    told = {line.split()[0]: line.split()[1:] for line in run.stdout.splitlines()}
+    assert set(told) == {"parent", "child"}
+    assert len({*told["parent"][:4], *told["child"][:4]}) == 8
+    assert told["parent"][4:] == told["child"][4:]
+
+
 def test_a_fork_frees_a_stream_that_was_in_use_by_a_thread_left_behind(monkeypatch):
     stream = SecureSource().stream()
     stream._lock.acquire()

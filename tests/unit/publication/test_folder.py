@@ -14,6 +14,7 @@ from small_release import HEALTH, HOME, OD, manifest_of, rows_of
 from inftda.errors import ReleaseError
 from inftda.publication import folder as folders
 from inftda.publication.folder import FlowsWriter, areas_files, as_table, check_writable, writing
+from inftda.scratch import MARK
 from inftda.tree import Tree
 
 
@@ -77,7 +78,9 @@ def test_a_folder_becomes_visible_when_it_is_complete(out):
     with writing(out) as folder:
         fill(folder)
         assert not out.exists()
-        assert folder.parent == out.parent, "a rename within one file system is all or nothing"
+        assert folder.parent.parent == out.parent, (
+            "a rename within one file system is all or nothing"
+        )
     assert content(out) == NEW
     assert names(out.parent) == ["out"]
 
@@ -131,7 +134,7 @@ def test_if_the_new_release_cannot_be_put_in_place_the_older_one_is_back(old, mo
     rename = Path.rename
 
     def fails(self, target):
-        if ".partial-" in self.name:
+        if ".partial-" in self.parent.name:
             raise problem
         return rename(self, target)
 
@@ -142,10 +145,20 @@ def test_if_the_new_release_cannot_be_put_in_place_the_older_one_is_back(old, mo
     assert names(old.parent) == ["out"]
 
 
+def cut_off(out, text, *, waiting="x", mark=True):
+    """The older release as a killed process leaves it: in a private folder beside `out`."""
+    private = out.parent / f".out.replaced-{waiting}"
+    (release := private / "release").mkdir(parents=True)
+    private.chmod(0o700)
+    fill(release, text)
+    if mark:
+        (private / MARK).touch()
+    return private
+
+
 def test_a_release_whose_replacement_was_cut_off_is_brought_back(out):
     """As after a kill between the two renames."""
-    (waiting := out.parent / ".out.replaced").mkdir()
-    fill(waiting, "old")
+    cut_off(out, "old")
     with pytest.raises(ReleaseError, match="exists already"):
         check_writable(out, force=False)
     assert content(out) == OLD
@@ -154,8 +167,7 @@ def test_a_release_whose_replacement_was_cut_off_is_brought_back(out):
 
 def test_a_replaced_release_that_was_not_cleared_away_is(old):
     """As after a kill behind the second rename."""
-    (waiting := old.parent / ".out.replaced").mkdir()
-    fill(waiting, "older")
+    cut_off(old, "older")
     check_writable(old, force=True)
     assert content(old) == OLD
     assert names(old.parent) == ["out"]
@@ -244,57 +256,45 @@ def test_what_has_another_manifest_is_not_replaced(old, manifest, says):
     assert content(old) == before
 
 
-@pytest.mark.parametrize("is_empty", [True, False])
-def test_a_folder_of_somebody_else_where_the_older_release_would_wait_is_left(out, is_empty):
-    out.mkdir()
-    if not is_empty:
-        fill(out, "old")
-    (waiting := out.parent / ".out.replaced").mkdir()
-    fill(waiting, "older")
-    (waiting / "thesis.txt").write_text("years of work")
-    with pytest.raises(ReleaseError, match=r"\.out\.replaced.*move it elsewhere"):
-        write(out, force=True)
-    assert content(waiting) == {**files_of("older"), "thesis.txt": "years of work"}
-    assert content(out) == ({} if is_empty else OLD)
+def test_something_put_in_the_place_of_a_release_costs_nobody_anything(old, monkeypatch):
+    """Another process, between the two renames: neither its work nor the older release is lost."""
+    rename = Path.rename
+
+    def with_another_process(self, target):
+        if ".partial-" in self.parent.name:
+            old.mkdir()
+            (old / "thesis.txt").write_text("years of work")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", with_another_process)
+    with pytest.raises(ReleaseError, match=r"that was to be replaced is '(.*)'") as error:
+        write(old, force=True)
+    where = Path(error.value.args[0].rpartition(" is ")[2].strip("'"))
+    assert content(where) == OLD
+    assert content(old) == {"thesis.txt": "years of work"}
+    monkeypatch.undo()
+    check_writable(old.parent / "another", force=False)
+    with pytest.raises(ReleaseError):
+        check_writable(old, force=True)
+    assert content(where) == OLD, "nor is it cleared away later"
 
 
-def removals(folder):
-    """Folders as a kill at any moment of clearing `folder` away may leave them."""
-    steps = []
-    unlink = Path.unlink
-
-    def noted(self, **options):
-        unlink(self, **options)
-        if self.parent == folder:
-            steps.append(content(folder))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Path, "unlink", noted)
-        folders._clear(folder)
-    assert not folder.exists()
-    return steps
-
-
-def test_a_kill_at_any_moment_of_clearing_away_does_no_harm(tmp_path):
-    (first := tmp_path / "first").mkdir()
-    fill(first, "older")
-    steps = removals(first)
-    assert len(steps) == 4
-    for number, left in enumerate(steps):
-        (place := tmp_path / str(number)).mkdir()
-        for name, text in {"out": OLD, ".out.replaced": left}.items():
-            (place / name).mkdir()
-            for file, what in text.items():
-                (place / name / file).write_text(what)
-        write(place / "out", force=True)
-        assert content(place / "out") == NEW
-        assert names(place) == ["out"]
+def test_a_kill_at_any_moment_of_clearing_away_does_no_harm(old):
+    for number, name in enumerate([*sorted(OLD), "release"]):
+        waiting = cut_off(old, "older", waiting=str(number))
+        for gone in [*sorted(OLD), "release"][: number + 1]:
+            path = waiting / "release" / gone if gone in OLD else waiting / "release"
+            path.rmdir() if path.is_dir() else path.unlink()
+        assert name
+    write(old, force=True)
+    assert content(old) == NEW
+    assert names(old.parent) == ["out"]
 
 
 def test_a_half_cleared_release_is_not_brought_back(out):
     """The release that replaced it was then removed by hand."""
-    (waiting := out.parent / ".out.replaced").mkdir()
-    (waiting / "manifest.json").write_text(OLD["manifest.json"])
+    for number, name in enumerate(OLD):
+        (cut_off(out, "old", waiting=str(number)) / "release" / name).unlink()
     write(out)
     assert content(out) == NEW
     assert names(out.parent) == ["out"]
@@ -303,6 +303,7 @@ def test_a_half_cleared_release_is_not_brought_back(out):
 def test_partial_folders_of_dead_processes_are_removed(out):
     dead = out.parent / ".out.partial-dead"
     dead.mkdir(mode=0o700)
+    (dead / MARK).touch()
     fill(dead, "secret")
     other = out.parent / ".other.partial-x"
     other.mkdir(mode=0o700)

@@ -88,6 +88,9 @@ FACTS = {
     ("tree", "axes", 1, "levels"): "town",
     ("tree", "axes", 1, "file"): None,
     ("tree", "axes", 0, "fingerprint"): 7,
+    ("counted",): "all",
+    ("counted", "bounded"): 1,
+    ("counted", "unplaceable"): "dropped",
     ("total",): 7.0,
     ("n_flows",): True,
     ("flows_sha256",): None,
@@ -99,6 +102,7 @@ def test_every_fact_of_the_manifest_is_among_those_damaged_below():
     data = written()
     keys = {(key,) for key in data} | {("tree", key) for key in data["tree"]}
     keys |= {("tree", "axes", key) for key in data["tree"]["axes"][0]}
+    keys |= {("counted", key) for key in data["counted"]}
     damaged = {tuple(step for step in place if isinstance(step, str)) for place in FACTS}
     assert keys <= damaged
 

@@ -1,6 +1,8 @@
 """Sums over areas, against grouping the rows by hand."""
 
 import itertools
+import stat
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pytest
 from small_release import ABROAD, DISEASES, HEALTH, HOME, OD, as_dict, grouped, rows_of, table_of
 
 from inftda.errors import ReleaseError
-from inftda.publication.query import find_area, quoted, sum_flows
+from inftda.publication.query import find_area, open_database, quoted, sum_flows
 from inftda.tree import Axis, Tree
 
 CROSSES = [
@@ -179,3 +181,13 @@ def test_random_flows_are_summed_as_pandas_sums_them():
         {},
     )
     assert as_dict(found) == expected.to_dict()
+
+
+def test_a_query_leaves_the_current_folder_alone(tmp_path, monkeypatch):
+    """DuckDB would spill to .tmp there, or to wherever a link of that name leads."""
+    monkeypatch.chdir(tmp_path)
+    with open_database() as connection:
+        ((where,),) = connection.sql("SELECT current_setting('temp_directory')").fetchall()
+        assert stat.S_IMODE(Path(where).stat().st_mode) == 0o700
+    assert not Path(where).exists()
+    assert list(tmp_path.iterdir()) == []

@@ -20,6 +20,7 @@ from inftda.engines.spark.packing import Batches, Made
 from inftda.engines.spark.session import carry_out
 from inftda.mechanisms.base import Written
 from inftda.publication.folder import FlowsWriter
+from inftda.publication.inventory import part_name
 from inftda.publication.query import FLOW
 from inftda.tree import Tree
 
@@ -61,7 +62,7 @@ def write_files(files: DataFrame, folder: Path) -> None:
         cells = carry_out(kept.toLocalIterator)
         number = 0
         while (row := carry_out(lambda: next(cells, None))) is not None:
-            (folder / f"part-{number:05d}.parquet").write_bytes(row[0])
+            (folder / part_name(number)).write_bytes(row[0])
             number += 1
     finally:
         kept.unpersist()
@@ -76,5 +77,5 @@ def read_back(folder: Path, tree: Tree) -> Written:
                 total += pc.sum(batch.column(0)).as_py() or 0
                 n_flows += len(batch)
     if not any(folder.iterdir()):
-        FlowsWriter(folder / "part-00000.parquet", tree).close()
+        FlowsWriter(folder / part_name(0), tree).close()
     return Written(total, n_flows)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inftda.cli import output
 from inftda.errors import InftdaError
 from inftda.lab.cli.make import AREAS, FLOWS, check_folder, write_country
 
@@ -37,10 +38,10 @@ def command(
     _check_own(country, out)
     write_country(country, out)
     flows, areas, folder = out / FLOWS, out / AREAS, out / _RELEASE
-    typer.echo(f"A made-up country: {country.areas!r}")
-    typer.echo(f"Its confidential trips are in {flows}, its public areas in {areas}.\n")
+    output.say(f"A made-up country: {country.areas!r}")
+    output.say(f"Its confidential trips are in {flows}, its public areas in {areas}.\n")
     typed = [shlex.quote(str(path)) for path in (flows, areas, folder)]
-    typer.echo(
+    output.say(
         f"$ inftda release {typed[0]} --areas {typed[1]} --epsilon 1 --delta 1e-8 "
         f"--out {typed[2]} --force"
     )
@@ -50,13 +51,13 @@ def command(
             made = release(
                 flows, areas, epsilon=1, delta=1e-8, out=folder, force=True, progress=progress
             )
-        typer.echo(summary(made, folder))
-        typer.echo(f"            ({time.perf_counter() - started:.1f} s)\n")
-        typer.echo(
+        output.say(summary(made, folder))
+        output.say(f"            ({time.perf_counter() - started:.1f} s)\n")
+        output.say(
             f"$ inftda query {typed[2]} --origin-level region --destination-level region --top 5"
         )
         top = made.flows("region", "region").sort_by([("flow", "descending")]).slice(0, 5)
-        typer.echo(as_text(top), nl=False)
+        output.say(as_text(top).rstrip("\n"))
 
 
 def _check_own(country: "Country", out: Path) -> None:
@@ -98,7 +99,7 @@ def _has_areas(path: Path, country: "Country") -> bool:
 
 def _is_release_of(path: Path, country: "Country") -> bool:
     """Whether it is a release between the made-up areas; an empty folder will do."""
-    from inftda.publication.folder import MANIFEST_FILE  # noqa: PLC0415 - help must be instant
+    from inftda.publication.inventory import MANIFEST_FILE  # noqa: PLC0415 - help must be instant
     from inftda.publication.manifest import Manifest  # noqa: PLC0415
 
     if path.is_dir() and not any(path.iterdir()):

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from inftda.cli import output
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -49,7 +51,7 @@ def command(
     if quiet:
         return
     if wanted.confidential:
-        typer.echo(f"{NOTICE}: {', '.join(wanted.confidential)}")
-    typer.echo(f"Results:  {out / 'results.parquet'}")
-    typer.echo(f"Summary:  {out / 'summary.md'}")
-    typer.echo(f"Figures:  {out / 'figures'}")
+        output.say(f"{NOTICE}: {', '.join(wanted.confidential)}")
+    output.say(f"Results:  {out / 'results.parquet'}")
+    output.say(f"Summary:  {out / 'summary.md'}")
+    output.say(f"Figures:  {out / 'figures'}")

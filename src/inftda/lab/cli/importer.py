@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from inftda.cli import options
+from inftda.cli import options, output
 from inftda.cli.meter import Meter
 
 app = typer.Typer(
@@ -58,11 +58,11 @@ def istat_command(
     if quiet:
         return
     outside = "left out" if made.is_dropping else "kept as the area 'outside'"
-    typer.echo(f"Imported:  {made.n_flows:,} flows, {made.n_trips:,} trips, between {made.layout}")
-    typer.echo(f"Areas:     {made.areas!r}")
-    typer.echo(f"Abroad:    {made.n_outside:,} trips end abroad or nobody knows where; {outside}")
-    typer.echo(
+    output.say(f"Imported:  {made.n_flows:,} flows, {made.n_trips:,} trips, between {made.layout}")
+    output.say(f"Areas:     {made.areas!r}")
+    output.say(f"Abroad:    {made.n_outside:,} trips end abroad or nobody knows where; {outside}")
+    output.say(
         "Note:      the areas are those that occur in this published file; for a confidential "
         "table take them from an official list"
     )
-    typer.echo(f"Next:      {made.next_command}")
+    output.say(f"Next:      {made.next_command}")

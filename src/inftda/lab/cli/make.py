@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inftda.cli import output
 from inftda.cli.meter import Meter
 from inftda.errors import InftdaError
 from inftda.scratch import whole_file
@@ -184,8 +185,8 @@ def _write(made: "Country", out: Path, *, quiet: bool) -> None:
     if quiet:
         return
     flows, areas = (shlex.quote(str(out / name)) for name in (FLOWS, AREAS))
-    typer.echo(f"Made:  {len(made.count):,} flows, {int(made.count.sum()):,} trips in all")
-    typer.echo(f"Areas: {made.areas!r}")
-    typer.echo(
+    output.say(f"Made:  {len(made.count):,} flows, {int(made.count.sum()):,} trips in all")
+    output.say(f"Areas: {made.areas!r}")
+    output.say(
         f"Next:  inftda release {flows} --areas {areas} --epsilon 1 --delta 1e-8 --out RELEASE"
     )

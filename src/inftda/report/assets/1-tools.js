@@ -103,8 +103,15 @@ function download(name, parts) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
+/* A spreadsheet would run these as formulas, wherever it sees a cell begin; ' makes them text. */
+const formula = /(^|[;,|\t\r\n"])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+const plainNumber = /^[+-]?[0-9]+([.,][0-9]+)*$/;
+const disarmed = (text) => (plainNumber.test(text) ? text : text.replace(formula, "$1$2'"));
+const spreadsheet = { keepsFormulas: false };
+
 const csvCell = (value) => {
-  const text = String(value ?? '');
+  const plain = String(value ?? '');
+  const text = typeof value === 'string' && !spreadsheet.keepsFormulas ? disarmed(plain) : plain;
   return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
 };
 

@@ -93,6 +93,7 @@ async function start() {
   const began = performance.now();
   try {
     const { header, section } = await unpack(document.getElementById('packed').textContent);
+    spreadsheet.keepsFormulas = Boolean(header.formulas);
     const model = new Model(header, section);
     if (header.flows) new Explorer(model, root);
     else new Plain(model, root);

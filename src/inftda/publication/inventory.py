@@ -1,0 +1,102 @@
+"""What belongs in the folder of a release, as its manifest states it, and what does not."""
+
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from inftda.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from inftda.publication.manifest import Manifest
+
+FLOWS_FILE: Final = "flows.parquet"
+MANIFEST_FILE: Final = "manifest.json"
+TOTALS_FILE: Final = "totals.parquet"
+#: Files that not every release has, and the field of the manifest that has their digest.
+OPTIONAL_FILES: Final = {TOTALS_FILE: "totals_sha256"}
+
+
+def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
+    """File with the areas of each axis: one for all if they have the same areas.
+
+    >>> areas_names(["a", "a"]), areas_names(["a", "b"])
+    (('areas.csv', 'areas.csv'), ('areas-1.csv', 'areas-2.csv'))
+    """
+    if len(set(fingerprints)) == 1:
+        return ("areas.csv",) * len(fingerprints)
+    return tuple(f"areas-{number}.csv" for number in range(1, len(fingerprints) + 1))
+
+
+def own_files(manifest: "Manifest") -> frozenset[str]:
+    """Names of all files of a release; `flows.parquet` may be a folder of parts.
+
+    A manifest that names any other file for its areas does not make it one of these.
+    """
+    areas = areas_names([axis.fingerprint for axis in manifest.axes])
+    further = {name for name, digest in OPTIONAL_FILES.items() if getattr(manifest, digest)}
+    return frozenset({MANIFEST_FILE, FLOWS_FILE, *areas, *further})
+
+
+def strangers(folder: Path, manifest: "Manifest") -> list[str]:
+    """What is in a folder, by paths relative to it, and is not a plain file of its release."""
+    own = own_files(manifest)
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.name == FLOWS_FILE and _is_real_folder(path):
+            found += _not_parts(path)
+        elif path.name not in own or not is_plain(path):
+            found.append(path)
+    return [path.relative_to(folder).as_posix() for path in found]
+
+
+def part_name(number: int) -> str:
+    """Name of a file of a table that many machines wrote."""
+    return f"part-{number:05d}.parquet"
+
+
+def _not_parts(folder: Path) -> list[Path]:
+    """What is in a folder of parts and is not one; it must have one at least."""
+    inside = sorted(folder.iterdir())
+    parts = {part_name(number) for number in range(len(inside))}
+    return [path for path in inside if path.name not in parts or not is_plain(path)]
+
+
+def missing(folder: Path, manifest: "Manifest") -> list[str]:
+    """Files of a release that its folder does not have."""
+    return [name for name in sorted(own_files(manifest)) if not (folder / name).exists()]
+
+
+def check_plain(folder: Path, names: Iterable[str]) -> None:
+    """Refuse files that are links, pipes or anything else that must not be read.
+
+    Raises:
+        ReleaseError: one of those that are there is no plain file.
+    """
+    for name in names:
+        path = folder / name
+        parts = sorted(path.iterdir()) if name == FLOWS_FILE and _is_real_folder(path) else [path]
+        for part in parts:
+            if (part.exists() or part.is_symlink()) and not is_plain(part):
+                shown = part.relative_to(folder).as_posix()
+                kind = "a link" if part.is_symlink() else "not a plain file"
+                raise ReleaseError(
+                    f"{shown!r} of the release {str(folder)!r} is {kind}, which no release has; "
+                    "get the release again from its publisher"
+                )
+
+
+def is_plain(path: Path) -> bool:
+    """Whether it is a file, and neither a link nor anything else."""
+    return _has_kind(path, stat.S_ISREG)
+
+
+def _is_real_folder(path: Path) -> bool:
+    return _has_kind(path, stat.S_ISDIR)
+
+
+def _has_kind(path: Path, is_kind: Callable[[int], bool]) -> bool:
+    try:
+        return is_kind(path.lstat().st_mode)
+    except (OSError, ValueError):  # not there, or no name that there could be
+        return False

@@ -1,0 +1,240 @@
+"""Parquet files of a release, read without trusting them.
+
+A Parquet file has room for more than its table: metadata, statistics that tools believe without
+reading the rows, gaps between its parts, and rows that expand to a thousand times the file. All
+of it is compared with what a release has before, or while, its rows are read.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from inftda.errors import ReleaseError
+
+#: What writers put into a file besides the table: Arrow its schema, Spark its schema and version.
+_ARROW, _SPARK = b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata"
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+_SPARK_WRITER: Final = "parquet-mr "
+_VERSION: Final = re.compile(rb"[0-9A-Za-z.+_-]{1,40}")
+_WRITERS: Final = re.compile(
+    r"(parquet-cpp-arrow version [0-9A-Za-z.+_-]{1,40}"
+    r"|parquet-mr version [0-9A-Za-z.+_-]{1,40}( \(build [0-9a-f]{1,40}\))?)"
+)
+#: Signature at both ends of a file; before the last one stands the length of the footer.
+_MAGIC, _FOOTER_LENGTH = 4, 4
+#: Spark writes an index of pages, at most: bytes for each column chunk; of each page, besides its
+#: smallest and largest text, of which it has up to 64 bytes; and rows of a page, at least.
+_INDEX_CHUNK, _INDEX_PAGE, _INDEX_TEXT, _PAGE_ROWS = 64, 24, 64, 5_000
+#: Room for page headers and encodings of a column chunk, for a footer, and for what a footer says
+#: of a column chunk besides its smallest and largest text, which it has up to four times.
+_PAGES, _FOOTER, _FOOTER_CHUNK = 1 << 16, 2048, 512
+_CODEC: Final = "ZSTD"
+_NUMBERS: Final = {pa.int64(): "64-bit integers", pa.float64(): "64-bit decimal numbers"}
+_AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a file must hold.
+
+    Attributes:
+        name: what it is called in messages.
+        fields: columns, in order; text may be dictionary-encoded.
+        code_bytes: bytes of all different texts of each column, 0 for numbers.
+        longest: bytes of the longest text of each column.
+        group_rows: rows of every row group but the last; None if they may be any.
+    """
+
+    name: str
+    fields: tuple[pa.Field, ...]
+    code_bytes: tuple[int, ...]
+    longest: tuple[int, ...]
+    group_rows: int | None = None
+
+    def fail(self, what: str) -> ReleaseError:
+        """An error that says what is wrong with the file."""
+        return ReleaseError(f"{self.name} {what}; {_AGAIN}")
+
+    def most_bytes(self, column: int, n_rows: int) -> int:
+        """Bytes of so many rows of a column: numbers, or every text written out and listed."""
+        if not self.longest[column]:
+            return 9 * n_rows + _PAGES
+        return (self.longest[column] + 9) * n_rows + self.code_bytes[column] + _PAGES
+
+
+@contextmanager
+def opened(path: Path, shape: Shape) -> Iterator[pq.ParquetFile]:
+    """A file whose header and footer are those of a release; no row is read yet.
+
+    Raises:
+        ReleaseError: they are not, or the block cannot read the file.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            _check_columns(file.schema_arrow, shape)
+            _check_metadata(file, shape)
+            _check_sizes(file.metadata, shape)
+            _check_footer(file.metadata, shape)
+            _check_no_gaps(file.metadata, path, shape)
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise shape.fail("cannot be read") from None
+
+
+def row_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
+    """The rows, group by group; what the footer says of each is true.
+
+    Raises:
+        ReleaseError: a cell is empty, or a statistic is false.
+    """
+    for number in range(file.num_row_groups):
+        table = file.read_row_group(number)
+        stated = file.metadata.row_group(number)
+        for column, field in enumerate(shape.fields):
+            values = table.column(column)
+            if values.null_count:
+                raise shape.fail(f"has rows without {field.name}")
+            values = values.cast(field.type)
+            _check_statistics(stated.column(column).statistics, values, field.name, shape)
+        yield table
+
+
+def _check_columns(found: pa.Schema, shape: Shape) -> None:
+    names = [field.name for field in shape.fields]
+    if found.names != names:
+        raise shape.fail(f"has the columns {', '.join(found.names)}, not {', '.join(names)}")
+    for field, expected in zip(found, shape.fields, strict=True):
+        is_text = expected.type == pa.string()
+        is_listed = is_text and pa.types.is_dictionary(field.type)
+        if (field.type.value_type if is_listed else field.type) != expected.type:
+            words = "text" if is_text else _NUMBERS[expected.type]
+            raise shape.fail(f"cannot be read as a release: {field.name} must be {words}")
+
+
+def _check_metadata(file: pq.ParquetFile, shape: Shape) -> None:
+    """Nothing beside the table but what writers always add."""
+    metadata = file.metadata
+    known = {_SPARK, _SPARK_VERSION} if _is_by_spark(metadata) else {_ARROW}
+    for key, value in (metadata.metadata or {}).items():
+        is_known = key in known and (key != _SPARK_VERSION or _VERSION.fullmatch(value))
+        if not is_known or (key == _SPARK and not _is_spark_schema(value, shape)):
+            raise shape.fail(f"has metadata {key[:60].decode(errors='replace')!r}")
+    if not _WRITERS.fullmatch(metadata.created_by or ""):
+        raise shape.fail("was not written by inftda: its footer names another writer")
+    schema = file.schema_arrow
+    if any({*(field.metadata or {})} - {b"PARQUET:field_id"} for field in schema):
+        raise shape.fail("has metadata at its columns")
+    if schema.metadata and {*schema.metadata} - known:
+        raise shape.fail("has metadata in its schema")
+    # Arrow's schema was read above; it is no longer than a schema has to be.
+    plain = schema.remove_metadata().serialize().size
+    if len((metadata.metadata or {}).get(_ARROW, b"")) > 2 * plain + 256:
+        raise shape.fail("has more in its metadata than its columns")
+
+
+def _is_by_spark(metadata: pq.FileMetaData) -> bool:
+    return str(metadata.created_by).startswith(_SPARK_WRITER)
+
+
+def _is_spark_schema(text: bytes, shape: Shape) -> bool:
+    """Whether Spark's own description of the columns says nothing else."""
+    kinds = {pa.string(): "string", pa.int64(): "long"}
+    fields = [
+        {"name": field.name, "type": kinds.get(field.type), "nullable": True, "metadata": {}}
+        for field in shape.fields
+    ]
+    plain = json.dumps({"type": "struct", "fields": fields}, ensure_ascii=False).encode()
+    found = text.replace(b'"nullable":false', b'"nullable":true')
+    return found.replace(b" ", b"") == plain.replace(b" ", b"")
+
+
+def _check_sizes(metadata: pq.FileMetaData, shape: Shape) -> None:
+    """Before anything is unpacked: no column is larger than its rows can be."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    if sum(group.num_rows for group in groups) != metadata.num_rows:
+        raise shape.fail("states two different numbers of rows")
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        is_last = number == metadata.num_row_groups - 1
+        if shape.group_rows and not is_last and group.num_rows != shape.group_rows:
+            raise shape.fail("has rows in other groups than releases have")
+        for column in range(group.num_columns):
+            most = shape.most_bytes(column, group.num_rows)
+            chunk = group.column(column)
+            if chunk.total_uncompressed_size > most or chunk.num_values != group.num_rows:
+                raise shape.fail("would expand beyond what its rows need")
+            if chunk.compression != _CODEC:
+                raise shape.fail(f"is not compressed by {_CODEC}, as releases are")
+
+
+def _check_footer(metadata: pq.FileMetaData, shape: Shape) -> None:
+    """The footer is no longer than what it has to say."""
+    stated = sum(len(key) + len(value) for key, value in (metadata.metadata or {}).items())
+    chunk = sum(
+        _FOOTER_CHUNK + 2 * len(field.name.encode()) + 4 * longest
+        for field, longest in zip(shape.fields, shape.longest, strict=True)
+    )
+    if metadata.serialized_size > _FOOTER + stated + (metadata.num_row_groups + 1) * chunk:
+        raise shape.fail("has more in its footer than its columns")
+
+
+def _check_no_gaps(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
+    """Every byte before the footer belongs to a column, or to the index of one."""
+    end, index = _MAGIC, 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for column in range(group.num_columns):
+            chunk = group.column(column)
+            size = chunk.total_compressed_size
+            if size < 0 or _first_page(chunk, end) != end or (size and not _has_pages(chunk)):
+                raise shape.fail("has bytes that belong to none of its columns")
+            end += size
+            if _is_by_spark(metadata):
+                index += _index_bytes(chunk, group.num_rows, shape.longest[column])
+    footer = path.stat().st_size - _MAGIC - _FOOTER_LENGTH - metadata.serialized_size
+    if not end <= footer <= end + index:
+        raise shape.fail("has bytes that belong to none of its columns")
+
+
+def _has_pages(chunk: pq.ColumnChunkMetaData) -> bool:
+    return bool(chunk.data_page_offset or chunk.has_dictionary_page)
+
+
+def _first_page(chunk: pq.ColumnChunkMetaData, otherwise: int) -> int:
+    """Where a column chunk begins; one without rows has no page of data, and perhaps none."""
+    pages = {chunk.data_page_offset, chunk.dictionary_page_offset} - {0, None}
+    return min(pages, default=otherwise)
+
+
+def _index_bytes(chunk: pq.ColumnChunkMetaData, n_rows: int, longest: int) -> int:
+    """The most bytes that Spark's index of pages takes for a column chunk."""
+    if not (chunk.has_offset_index or chunk.has_column_index):
+        return 0
+    of_page = _INDEX_PAGE + 2 * min(longest or 8, _INDEX_TEXT)
+    return _INDEX_CHUNK + (2 + n_rows // _PAGE_ROWS) * of_page
+
+
+def _check_statistics(stated: Any, values: pa.ChunkedArray, name: str, shape: Shape) -> None:
+    """Tools skip rows by these without reading them."""
+    if stated is None:
+        return
+    if stated.has_null_count and stated.null_count:
+        raise shape.fail(f"has false statistics of {name}")
+    if not stated.has_min_max or not len(values):
+        return
+    if {"min": stated.min, "max": stated.max} != pc.min_max(values).as_py():
+        raise shape.fail(f"has false statistics of {name}")
+
+
+def text_size(codes: pa.StringArray) -> tuple[int, int]:
+    """Bytes of all texts of a list together, as Parquet writes them, and of the longest."""
+    lengths = pc.binary_length(codes)
+    return int(pc.sum(lengths).as_py() or 0) + 4 * len(codes), int(pc.max(lengths).as_py() or 0)

@@ -1,0 +1,685 @@
+"""Releases changed on purpose, in every way we could think of: nothing slips through `verify`.
+
+The forger is careful: whenever a table is changed, its digest in the manifest is made right
+again. What cannot be found out from the folder alone is listed with the reason why; the list is
+exact, so that a check that goes missing is noticed.
+"""
+
+import copy
+import gzip
+import json
+import math
+import os
+import shutil
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import inftda
+from inftda.errors import InftdaError
+from inftda.mechanisms.catalogue import mechanism_names
+from inftda.publication.digest import digest
+from inftda.publication.verify import verify
+
+AREAS = {"region": list("NNSS"), "town": ["1", "2", "3", "4"]}
+TRIPS = {
+    "who": [f"p{number}" for number in range(160)],
+    "origin": ["1", "2", "3", "4"] * 40,
+    "destination": ["2", "2", "1", "4"] * 40,
+}
+
+
+@pytest.fixture(scope="module")
+def genuine(tmp_path_factory):
+    """A release with everything that a folder may have."""
+    out = tmp_path_factory.mktemp("forging") / "release"
+    inftda.release(
+        TRIPS, AREAS, out=out, person="who", neighbours="add-remove", trips=2, epsilon=5,
+        delta=1e-6, accountant="zcdp", across=0.2, unplaceable="outside",
+    )  # fmt: skip
+    return out
+
+
+VERSIONS = {
+    "another": ({"numpy": "9.9.9"}, True),
+    "an unknown library": ({"truth": "17"}, False),
+    "a sentence": ({"numpy": "as of 17 May"}, False),
+    "very long": ({"numpy": "1" * 99}, False),
+    "an escape": ({"numpy": "1\x1b[2J"}, False),
+    "a number": ({"numpy": 2}, False),
+}
+
+
+@pytest.mark.parametrize("what", VERSIONS)
+def test_versions_are_versions_of_what_makes_releases(slips, what):
+    changes, passes = VERSIONS[what]
+    assert slips(lambda folder: restate(folder, lambda d: d["software"].update(changes))) == passes
+    assert not slips(lambda folder: restate(folder, lambda d: d["software"].pop("inftda")))
+
+
+@pytest.fixture
+def slips(genuine, tmp_path):
+    """Changes a copy of the release; whether `verify` finds nothing wrong with it."""
+    folder = tmp_path / "forged"
+
+    def slips_through(change):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(genuine, folder)
+        change(folder)
+        try:
+            list(verify(folder))
+        except InftdaError:
+            return False
+        return True
+
+    return slips_through
+
+
+def test_the_release_itself_verifies_and_has_all_files(genuine, slips):
+    assert slips(lambda _: None)
+    names = {path.name for path in genuine.iterdir()}
+    assert names == {"manifest.json", "flows.parquet", "areas.csv", "totals.parquet"}
+    assert len(pq.read_table(genuine / "flows.parquet")) > 3
+
+
+# --- The manifest: each field, in many ways ---
+
+#: Words that stand in a manifest, and others that could stand in their place.
+WORDS = {
+    "mechanism": mechanism_names(),
+    "accountant": ["exact", "pld", "zcdp", "paper", "stability", "auto"],
+    "neighbours": ["substitute", "add-remove"],
+    "scope": ["levels", "leaves", "positive leaves"],
+    "unplaceable": ["error", "drop", "outside"],
+    "noise": ["table", "opendp"],
+    "objective": ["intopt", "intopt-descending", "l2", "linf"],
+    "file": ["areas-1.csv", "areas-2.csv", "areas.csv.gz", "flows.parquet", "../areas.csv"],
+}
+
+#: What a folder cannot prove: where it stands, what is put there, and why it must pass.
+UNPROVABLE = {
+    ("counted", "bounded", "other"): "the publisher's word; it follows from nothing in the folder",
+    ("counted", "bounded", "emptied"): "likewise",
+    ("counted", "unplaceable", "'error'"): "likewise: areas may have one called outside",
+    ("counted", "unplaceable", "'drop'"): "likewise",
+    ("options", "noise", "'opendp'"): "noise of both kinds has the same distribution",
+    ("guarantee", "epsilon", "twice"): "a weaker promise is true as well",
+    ("guarantee", "epsilon", "a little more"): "likewise",
+    ("guarantee", "epsilon", "a little less"): "noise is rounded up, so this is still true",
+    ("guarantee", "delta", "twice"): "a weaker promise is true as well",
+    ("guarantee", "delta", "a little more"): "likewise",
+    ("guarantee", "delta", "a little less"): "noise is rounded up, so this is still true",
+    ("guarantee", "across", "doubled"): "what was asked for; what it is spent on is checked",
+}
+#: Nothing follows from versions: they may be any, and those of libraries may be absent.
+FREE = ("software",)
+
+
+def everywhere(value, at=()):
+    """Every place in a manifest, from the whole to single values."""
+    yield at, value
+    inside = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list):  # the first and the last stand for all
+        inside = [(key, value[key]) for key in sorted({0, len(value) - 1}) if value]
+    for key, item in inside:
+        yield from everywhere(item, (*at, key))
+
+
+def other_values(key, value):
+    """Other values for a place, by what is done."""
+    yield from {"null": None, "text": str(value), "listed": [value], "boxed": {"x": value}}.items()
+    yield "emptied", type(value)()
+    if isinstance(value, bool):
+        yield from {"other": not value, "number": int(value)}.items()
+    elif isinstance(value, int | float):
+        yield from {"twice": 2 * value, "half": value / 2, "negative": -value}.items()
+        yield from {"float": float(value), "truth": bool(value), "huge": 10**400}.items()
+        yield "NaN", math.nan
+        yield "endless", math.inf
+        more = value + 1 if isinstance(value, int) else math.nextafter(value, math.inf)
+        less = value - 1 if isinstance(value, int) else math.nextafter(value, -math.inf)
+        yield from {"a little more": more, "a little less": less, "whole": int(value)}.items()
+    elif isinstance(value, str):
+        yield from {"longer": value + "x", "blank": f" {value}", "capital": value.upper()}.items()
+        yield from {
+            "half a letter": value + "\ud800",
+            "number": 1,
+            "escape": value + "\x1b[2J",
+        }.items()
+        if "/" in value and value[0].isdigit():
+            top, bottom = map(int, value.split("/"))
+            yield from {
+                "unreduced": f"{2 * top}/{2 * bottom}",
+                "doubled": f"{2 * top}/{bottom}",
+            }.items()
+        yield from {repr(word): word for word in WORDS.get(key, ())}.items()
+    elif isinstance(value, list):
+        yield from {
+            "backwards": value[::-1],
+            "shorter": value[1:],
+            "again": value + value[:1],
+        }.items()
+    elif isinstance(value, dict):
+        yield "with an unknown key", {**value, "unknown": 1}
+        yield "with another unknown key", {**value, "negative": "kept"}
+
+
+def placed(manifest, at, value):
+    """A copy of the manifest with another value at a place."""
+    if not at:
+        return value
+    changed = copy.deepcopy(manifest)
+    holder = changed
+    for key in at[:-1]:
+        holder = holder[key]
+    holder[at[-1]] = value
+    return changed
+
+
+def without(manifest, at):
+    changed = copy.deepcopy(manifest)
+    holder = changed
+    for key in at[:-1]:
+        holder = holder[key]
+    del holder[at[-1]]
+    return changed
+
+
+def is_same(one, other):
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def forged_manifests(manifest):
+    """Where, what is done, and the text of the forged manifest."""
+    for at, value in everywhere(manifest):
+        for what, other in other_values(at[-1] if at else "", value):
+            changed = placed(manifest, at, other)
+            if not is_same(changed, manifest):
+                yield (*at, what), json.dumps(changed)
+        if at:
+            yield (*at, "gone"), json.dumps(without(manifest, at))
+        if isinstance(value, dict):
+            for key in value:
+                yield (*at, key, "stated twice"), stated_twice(manifest, (*at, key))
+
+
+def stated_twice(manifest, at):
+    """The manifest with the same key and value two times."""
+    mark = "a key that no manifest has"
+    *path, key = at
+    changed = placed(manifest, tuple(path), {**get(manifest, path), mark: get(manifest, at)})
+    return json.dumps(changed).replace(json.dumps(mark), json.dumps(key))
+
+
+def get(manifest, at):
+    for key in at:
+        manifest = manifest[key]
+    return manifest
+
+
+def passing(folder, *, every):
+    """Which forged manifests verify, of every so many; and how many were tried."""
+    path = folder / "manifest.json"
+    forged = [*forged_manifests(json.loads(path.read_text()))][::every]
+    found = set()
+    for where, text in forged:
+        path.write_text(text)
+        with suppress(InftdaError):
+            list(verify(folder))
+            found.add(where)
+    assert every != 1 or {at[0] for at in found} & {*FREE}, "a list that is not needed"
+    return {at for at in found if at[0] not in FREE}, len(forged)
+
+
+@pytest.fixture
+def copied(genuine, tmp_path):
+    return shutil.copytree(genuine, tmp_path / "copy")
+
+
+def test_no_field_of_the_manifest_can_be_changed_unseen(copied):
+    found, n_tried = passing(copied, every=1)
+    assert n_tried > 900
+    assert found == set(UNPROVABLE), "what slips through is exactly what cannot be known"
+
+
+def test_of_some_fields_of_the_manifest_none_can_be_changed_unseen(copied):
+    found, n_tried = passing(copied, every=29)
+    assert n_tried > 30
+    assert found <= set(UNPROVABLE)
+
+
+def as_text(change):
+    """A change of the manifest's text."""
+
+    def apply(folder):
+        path = folder / "manifest.json"
+        path.write_bytes(change(path.read_bytes()))
+
+    return apply
+
+
+MANIFESTS = {
+    "nothing": as_text(lambda _: b""),
+    "cut off": as_text(lambda text: text[:-4]),
+    "two objects": as_text(lambda text: text + text),
+    "a byte order mark": as_text(lambda text: b"\xef\xbb\xbf" + text),
+    "other encoding": as_text(lambda text: text.decode().encode("utf-16")),
+    "a comment": as_text(lambda text: b"// fine\n" + text),
+    "something after it": as_text(lambda text: text + b"secret"),
+    "very long": as_text(lambda text: text + b" " * (17 << 20)),
+    "nested without end": as_text(lambda _: b"[" * 100_000),
+}
+
+
+@pytest.mark.parametrize("what", MANIFESTS)
+def test_no_other_text_is_a_manifest(slips, what):
+    assert not slips(MANIFESTS[what])
+
+
+# --- The folder: each file, and files that do not belong there ---
+
+
+def linked(name):
+    def change(folder):
+        (folder / name).rename(folder.parent / "elsewhere")
+        (folder / name).symlink_to(folder.parent / "elsewhere")
+
+    return change
+
+
+def edited(name, change):
+    return lambda folder: (folder / name).write_bytes(change((folder / name).read_bytes()))
+
+
+def piped(name):
+    def change(folder):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return change
+
+
+def boxed(name):
+    """The file in a folder of its name."""
+
+    def change(folder):
+        (folder / name).rename(folder.parent / "inner")
+        (folder / name).mkdir()
+        (folder.parent / "inner").rename(folder / name / name)
+
+    return change
+
+
+FILES = ("manifest.json", "flows.parquet", "areas.csv", "totals.parquet")
+DAMAGES = {
+    "gone": lambda name: lambda folder: (folder / name).unlink(),
+    "renamed": lambda name: lambda folder: (folder / name).rename(folder / name.upper()),
+    "a link": linked,
+    "a pipe": piped,
+    "a folder": boxed,
+    "empty": lambda name: edited(name, lambda _: b""),
+    "cut off": lambda name: edited(name, lambda content: content[: len(content) // 2]),
+    "a byte short": lambda name: edited(name, lambda content: content[:-1].rstrip(b"\n}")),
+    "a byte long": lambda name: edited(name, lambda content: content + b"x"),
+    "a byte before": lambda name: edited(name, lambda content: b"x" + content),
+    "packed": lambda name: edited(name, gzip.compress),
+    "another's": lambda name: lambda folder: shutil.copy(__file__, folder / name),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_no_file_can_be_damaged_unseen(slips, name, damage):
+    assert not slips(DAMAGES[damage](name))
+
+
+STRANGERS = (
+    "truth.csv", "CONFIDENTIAL-levels.csv", "CONFIDENTIAL-evaluation.html", "areas-1.csv",
+    "areas.csv.gz", "flows.csv", "flows.parquet.crc", ".DS_Store", ".hidden", "README", "_SUCCESS",
+    "manifest.json~", "Manifest.json", "part-00000.parquet", "measurements.csv", " ", "\x1b[2J",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+def test_no_file_can_be_added_unseen(slips, name):
+    assert not slips(lambda folder: (folder / name).write_bytes(b""))
+    assert not slips(lambda folder: (folder / name).mkdir())
+    assert not slips(lambda folder: (folder / name).symlink_to("manifest.json"))
+
+
+def packed_areas(folder):
+    """13 MB that became 3 GB."""
+    (folder / "areas.csv.gz").write_bytes(gzip.compress((folder / "areas.csv").read_bytes()))
+    (folder / "areas.csv").unlink()
+    restate(
+        folder, lambda data: [axis.update(file="areas.csv.gz") for axis in data["tree"]["axes"]]
+    )
+
+
+def reversed_rows(text):
+    head, *rows = text.splitlines(keepends=True)
+    return b"".join([head, *rows[::-1]])
+
+
+AREAS_TEXTS = {
+    "other order": reversed_rows,
+    "a blank line": lambda text: text + b"\n",
+    "no quotes": lambda text: text.replace(b'"', b""),
+    "other line ends": lambda text: text.replace(b"\n", b"\r\n"),
+    "other delimiter": lambda text: text.replace(b",", b";"),
+    "blanks in the header": lambda text: text.replace(b'"town"', b'"town "'),
+    "a byte order mark": lambda text: b"\xef\xbb\xbf" + text,
+    "a column more": lambda text: text.replace(b"\n", b',"secret"\n'),
+    "a row more": lambda text: text + text.splitlines(keepends=True)[-1],
+    "an area more": lambda text: text + b'"N","5"\n',
+    "an area less": lambda text: b"".join(text.splitlines(keepends=True)[:-1]),
+    "another code": lambda text: text.replace(b'"1"', b'"11"'),
+}
+
+
+@pytest.mark.parametrize("what", AREAS_TEXTS)
+def test_the_areas_cannot_be_written_otherwise(slips, what):
+    assert not slips(edited("areas.csv", AREAS_TEXTS[what]))
+
+
+def test_packed_areas_are_refused(slips):
+    assert not slips(packed_areas)
+
+
+# --- The tables, by a forger who makes the digest right again ---
+
+
+def restate(folder, change):
+    path = folder / "manifest.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def sealed(folder, **facts):
+    """Make the manifest state what is in the folder now."""
+    facts["flows_sha256"] = digest(folder / "flows.parquet")
+    if (folder / "totals.parquet").exists():
+        facts["totals_sha256"] = digest(folder / "totals.parquet")
+    restate(folder, lambda data: data.update(facts))
+
+
+def rewritten(change=lambda table: table, *, name="flows.parquet", **options):
+    """The same file with other rows, or written in another way."""
+
+    def apply(folder):
+        table = change(pq.read_table(folder / name))
+        columns = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+        options_ = {"compression": "zstd", "use_dictionary": columns, **options}
+        pq.write_table(table, folder / name, **options_)
+        if name == "flows.parquet" and "flow" in table.column_names:
+            try:
+                flows = table["flow"].cast(pa.int64())
+                sealed(folder, total=pc.sum(flows).as_py() or 0, n_flows=len(table))
+            except pa.ArrowInvalid:
+                sealed(folder)
+        else:
+            sealed(folder)
+
+    return apply
+
+
+def with_column(name, make):
+    """One column replaced."""
+
+    def change(table):
+        at = table.column_names.index(name)
+        return table.set_column(at, name, make(table[name]))
+
+    return change
+
+
+def flows_as(*first):
+    """Other values for the first flows."""
+    return with_column(
+        "flow", lambda flow: pa.array([*first, *flow.to_pylist()[len(first) :]], pa.int64())
+    )
+
+
+def codes_as(*first, kind=None):
+    return with_column(
+        "origin",
+        lambda codes: pa.array([*first, *codes.to_pylist()[len(first) :]], kind or pa.string()),
+    )
+
+
+def again(table):
+    return pa.concat_tables([table, table.slice(0, 1)])
+
+
+def with_key(key, value=b"secret"):
+    return lambda table: table.replace_schema_metadata({key: value})
+
+
+def with_field_key(table):
+    field = table.schema.field("flow").with_metadata({"truth": "17"})
+    return table.cast(table.schema.set(2, field))
+
+
+def patched(old, new, name="flows.parquet"):
+    """The last occurrence of some bytes replaced, as in a footer."""
+
+    def apply(folder):
+        content = (folder / name).read_bytes()
+        assert old in content, "there is nothing to patch"
+        before, _, after = content.rpartition(old)
+        (folder / name).write_bytes(before + new + after)
+        sealed(folder)
+
+    return apply
+
+
+def false_statistics(folder):
+    """Tools that trust the footer would not see small flows."""
+    flows = pq.read_table(folder / "flows.parquet")["flow"].to_numpy()
+    least, most = (int(value).to_bytes(8, "little") for value in (flows.min(), flows.max()))
+    content = (folder / "flows.parquet").read_bytes()
+    assert least in content
+    (folder / "flows.parquet").write_bytes(content.replace(least, most))
+    sealed(folder)
+
+
+def hidden_bytes(name):
+    """Between the last column and the footer, where no reader looks."""
+
+    def apply(folder):
+        content = (folder / name).read_bytes()
+        start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        (folder / name).write_bytes(content[:start] + b"secret" * 9 + content[start:])
+        sealed(folder)
+
+    return apply
+
+
+def as_if_by_spark(folder):
+    """Spark's files have an index of pages, which leaves room; not in one file, and not as much."""
+    hidden_bytes("flows.parquet")(folder)
+    content = (folder / "flows.parquet").read_bytes()
+    start = content.rindex(b"parquet-cpp-arrow version ")
+    end = start + len("parquet-cpp-arrow version ")
+    name = b"parquet-mr version 0000000"
+    assert len(name) == end - start
+    (folder / "flows.parquet").write_bytes(content[:start] + name + content[end:])
+    sealed(folder)
+
+
+def wrapped_sum(folder):
+    """Flows whose sum is right in 64 bits only."""
+    table = pq.read_table(folder / "flows.parquet")
+    before = pc.sum(table["flow"]).as_py()
+    flow = table["flow"].to_pylist()
+    flow[:4] = [flow[0] + 2**62, *(value + 2**62 for value in flow[1:4])]
+    assert len(flow) > 3
+    rewritten(with_column("flow", lambda _: pa.array(flow, pa.int64())))(folder)
+    sealed(folder, total=before)
+
+
+def negative_by_option(folder):
+    """Made legal by an option of another mechanism."""
+    rewritten(flows_as(-3))(folder)
+    restate(folder, lambda data: data["options"].update(negative="kept"))
+
+
+def bomb(folder):
+    """A few bytes that expand to as many rows as one likes."""
+    n = 1_000_000
+    flows = pa.table({"origin": ["1"] * n, "destination": ["2"] * n, "flow": [1] * n})
+    pq.write_table(flows, folder / "flows.parquet", compression="zstd")
+    assert (folder / "flows.parquet").stat().st_size < n / 50
+    sealed(folder, total=n, n_flows=n)
+
+
+def long_texts(folder):
+    """A code that is no area and very long."""
+    rewritten(codes_as("x" * 3_000_000))(folder)
+
+
+TABLES = {
+    "a flow of NULL": rewritten(flows_as(None)),
+    "flows of NULL and one more": rewritten(flows_as(None, None, 7)),
+    "an area of NULL": rewritten(codes_as(None)),
+    "a negative flow": rewritten(flows_as(-3)),
+    "a negative flow and an option that allows it": negative_by_option,
+    "a flow of zero": rewritten(flows_as(0)),
+    "a sum beyond 64 bits": wrapped_sum,
+    "a row twice": rewritten(again),
+    "an unknown area": rewritten(codes_as("9")),
+    "a coarse area": rewritten(codes_as("N")),
+    "an area with a blank": rewritten(codes_as("1 ")),
+    "a column more": rewritten(lambda table: table.append_column("truth", table["flow"])),
+    "a column less": rewritten(lambda table: table.drop_columns(["origin"])),
+    "columns in another order": rewritten(lambda t: t.select(["destination", "origin", "flow"])),
+    "another name": rewritten(lambda table: table.rename_columns(["origin", "to", "flow"])),
+    "a column twice": rewritten(lambda t: t.rename_columns(["origin", "origin", "flow"])),
+    "flows of 32 bits": rewritten(with_column("flow", lambda flow: flow.cast(pa.int32()))),
+    "decimal flows": rewritten(with_column("flow", lambda flow: flow.cast(pa.float64()))),
+    "flows as text": rewritten(with_column("flow", lambda flow: flow.cast(pa.string()))),
+    "codes as bytes": rewritten(codes_as(kind=pa.binary())),
+    "codes as long text": rewritten(codes_as(kind=pa.large_string())),
+    "metadata": rewritten(with_key("truth")),
+    "metadata of pandas": rewritten(with_key("pandas", b"{}")),
+    "metadata of Spark": rewritten(with_key("org.apache.spark.version", b"4.0 secret!")),
+    "Spark's schema": rewritten(with_key("org.apache.spark.sql.parquet.row.metadata", b'{"x":1}')),
+    "metadata at a column": rewritten(with_field_key),
+    "not compressed": rewritten(compression="none"),
+    "compressed otherwise": rewritten(compression="snappy"),
+    "compressed by gzip": rewritten(compression="gzip"),
+    "rows in many groups": rewritten(row_group_size=1),
+    "an index of pages": rewritten(write_page_index=True),
+    "another writer": patched(b"parquet-cpp-arrow version", b"parquet-cpp-arrow, truth "),
+    "false statistics": false_statistics,
+    "bytes before the footer": hidden_bytes("flows.parquet"),
+    "bytes before the footer as if by Spark": as_if_by_spark,
+    "a bomb": bomb,
+    "a very long code": long_texts,
+    "totals: metadata": rewritten(with_key("truth"), name="totals.parquet"),
+    "totals: NULL": rewritten(
+        with_column("measured", lambda m: pa.array([None, *m.to_pylist()[1:]], pa.int64())),
+        name="totals.parquet",
+    ),
+    "totals: a row twice": rewritten(again, name="totals.parquet"),
+    "totals: a row less": rewritten(lambda table: table.slice(1), name="totals.parquet"),
+    "totals: another order": rewritten(
+        lambda table: table.take(list(range(len(table)))[::-1]), name="totals.parquet"
+    ),
+    "totals: a smaller sigma": rewritten(
+        with_column("sigma", lambda sigma: pc.divide(sigma, 2.0)), name="totals.parquet"
+    ),
+    "totals: another area": rewritten(
+        with_column("area", lambda area: pa.array(["9", *area.to_pylist()[1:]])),
+        name="totals.parquet",
+    ),
+    "totals: a column more": rewritten(
+        lambda table: table.append_column("truth", table["measured"]), name="totals.parquet"
+    ),
+    "totals: not compressed": rewritten(name="totals.parquet", compression="none"),
+    "totals: bytes before the footer": hidden_bytes("totals.parquet"),
+}
+
+
+@pytest.mark.parametrize("what", TABLES)
+def test_no_table_can_be_forged_even_with_its_digest(slips, what):
+    assert not slips(TABLES[what])
+
+
+#: What a folder cannot prove: other numbers of the same kind, and other ways to write the same.
+#: A signature under the manifest would.
+UNPROVABLE_TABLES = {
+    "other flows of the same kind": rewritten(
+        with_column("flow", lambda flow: pc.add(flow, 1)),
+    ),
+    "rows in another order": rewritten(lambda table: table.take(list(range(len(table)))[::-1])),
+    "another encoding of the same": rewritten(use_dictionary=False),
+    "totals: another number": rewritten(
+        with_column("measured", lambda measured: pc.add(measured, 1)), name="totals.parquet"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNPROVABLE_TABLES)
+def test_numbers_of_the_same_kind_are_told_by_their_digest_alone(slips, what):
+    change = UNPROVABLE_TABLES[what]
+    assert slips(change)
+
+    def careless(folder):
+        manifest = (folder / "manifest.json").read_bytes()
+        change(folder)
+        (folder / "manifest.json").write_bytes(manifest)
+
+    assert not slips(careless)
+
+
+# --- Flows in parts, as Spark writes them ---
+
+
+def in_parts(then=lambda _: None):
+    def apply(folder):
+        table = pq.read_table(folder / "flows.parquet")
+        (folder / "flows.parquet").unlink()
+        (parts := folder / "flows.parquet").mkdir()
+        for number in range(2):
+            half = table.slice(2 * number, 2 if number == 0 else None)
+            pq.write_table(half, parts / f"part-{number:05d}.parquet", compression="zstd")
+        then(parts)
+        sealed(folder)
+
+    return apply
+
+
+def part_linked(parts):
+    (part := parts / "part-00001.parquet").rename(parts.parent.parent / "elsewhere")
+    part.symlink_to(parts.parent.parent / "elsewhere")
+
+
+PARTS = {
+    "truth.csv": lambda parts: (parts / "truth.csv").write_text("1,2,3"),
+    "_SUCCESS": lambda parts: (parts / "_SUCCESS").touch(),
+    "a folder": lambda parts: (parts / "part-00002.parquet").mkdir(),
+    "a folder with a part": lambda parts: shutil.copytree(parts, parts / "part-00002.parquet"),
+    "a part twice": lambda parts: shutil.copy(
+        parts / "part-00001.parquet", parts / "part-00002.parquet"
+    ),
+    "a part that is missing": lambda parts: (parts / "part-00001.parquet").unlink(),
+    "a number left out": lambda parts: (parts / "part-00001.parquet").rename(
+        parts / "part-00007.parquet"
+    ),
+    "a link": part_linked,
+    "no part": lambda parts: [path.unlink() for path in parts.iterdir()],
+}
+
+
+def test_flows_in_parts_verify(slips):
+    assert slips(in_parts())
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_nothing_can_be_put_among_the_parts(slips, what):
+    assert not slips(in_parts(PARTS[what]))

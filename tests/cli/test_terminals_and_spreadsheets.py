@@ -1,0 +1,232 @@
+"""Names come from files: no terminal obeys them, and no spreadsheet runs them."""
+
+import csv
+import io
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from importlib.resources import files
+
+import pyarrow as pa
+import pytest
+
+import inftda
+from inftda.cli import meter, progress
+from inftda.cli.main import run
+from inftda.cli.output import as_json, printable, say
+from inftda.publication.spreadsheet import disarmed, disarmed_table
+
+ESCAPE = "\x1b[2J\x07owned"
+CONTROLS = (ESCAPE, "a\x9b2J", "b\x7f", "\N{RIGHT-TO-LEFT OVERRIDE}c", "d\N{LINE SEPARATOR}")
+FORMULAS = ("=1+1", "+SUM(A1)", "-2+3", "@SUM(A1)", "\t=1", " =1", "x;=1+1", 'y",=1', "\uff1d1")
+PLAIN = ("001", "-12", "+39", "1.5", "-1,5", "Aix-en-Provence", "a=b", "o'clock", "x@y", "")
+
+
+def is_harmless(text):
+    return all(sign.isprintable() or sign == "\n" for sign in text)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A release whose levels and codes try to take over."""
+    folder = tmp_path_factory.mktemp("hostile")
+    codes = [*CONTROLS, *FORMULAS]
+    rows = [[f"{ESCAPE}region {i % 2}", code] for i, code in enumerate(codes)]
+    tables = {
+        "areas.csv": [[f"region{ESCAPE}", f"=town{ESCAPE}"], *rows],
+        "flows.csv": [["origin", "destination", "count"], *([c, c, 500] for c in codes)],
+    }
+    for name, table in tables.items():
+        with (folder / name).open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(table)
+    given = [str(folder / "flows.csv"), "--areas", str(folder / "areas.csv")]
+    budget = ["--epsilon", "5", "--delta", "1e-6", "--quiet"]
+    assert run(["release", *given, *budget, "--out", str(folder / "out")]) == 0
+    return folder
+
+
+@pytest.fixture
+def hostile(place, monkeypatch):
+    monkeypatch.chdir(place)
+    return place
+
+
+@pytest.mark.usefixtures("hostile")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("release", "flows.csv", "--areas", "areas.csv", "--epsilon", 5, "--delta", 1e-6, "--out",
+         "again"),
+        ("release", "flows.csv", "--areas", "areas.csv", "--rho", 1, "--out", f"x{ESCAPE}"),
+        ("plan", "--areas", "areas.csv", "--epsilon", 5, "--delta", 1e-6),
+        ("query", "out"),
+        ("query", "out", "--format", "json"),
+        ("query", "out", "--from", f"{ESCAPE}nowhere"),
+        ("query", "out", "--origin-level", f"no{ESCAPE}"),
+        ("query", "out", "--level", f"{ESCAPE}=all"),
+        ("verify", "out"),
+        ("verify", f"no{ESCAPE}"),
+        ("evaluate", "out", "--truth", "flows.csv", "--out", "measures"),
+        ("evaluate", "out", "--truth", "flows.csv", "--out", "measures", "--json"),
+        ("report", "out", "--out", "page.html", "--runs", 1),
+        ("ledger", "show", f"no{ESCAPE}", "x"),
+        (f"no{ESCAPE}",),
+        ("query", f"--no{ESCAPE}"),
+    ],
+    ids=lambda command: printable(" ".join(map(str, command)))[:40],
+)  # fmt: skip
+def test_nothing_that_a_terminal_obeys_is_printed(cli, command):
+    done = cli(*command)
+    assert is_harmless(done.out)
+    assert is_harmless(done.err)
+
+
+@pytest.mark.usefixtures("hostile")
+def test_csv_goes_to_a_program_as_it_is_and_to_a_terminal_without_harm(cli, capsys, monkeypatch):
+    ask = ("query", "out", "--format", "csv", "--keep-formulas")
+    assert ESCAPE in cli(*ask).out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run([*ask]) == 0
+    shown = capsys.readouterr().out
+    assert is_harmless(shown)
+    assert "\\x1b" in shown
+
+
+@pytest.mark.parametrize("text", CONTROLS)
+def test_json_holds_the_same_and_is_harmless(text):
+    for data in ({"name": text}, [text, "Forl\u00ec"]):
+        assert is_harmless(as_json(data))
+        assert json.loads(as_json(data)) == data
+    assert "Forl\u00ec" in as_json(["Forl\u00ec"])
+
+
+def test_lines_stay_lines(capsys):
+    say("a\nb\x1b")
+    assert capsys.readouterr().out == "a\nb\\x1b\n"
+
+
+def test_a_name_with_a_line_break_adds_no_line_to_what_was_checked(cli, tmp_path):
+    axis = "x\nok  everything is fine"
+    table = {axis: ["a", "b"] * 50}
+    inftda.release(table, axes={axis: {"c": ["a", "b"]}}, rho=1, out=tmp_path / "out")
+    done = cli("verify", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert not any(line.startswith("ok  everything") for line in done.out.splitlines())
+
+
+@pytest.mark.parametrize("module", [progress, meter])
+def test_bars_do_not_obey_names_either(module, monkeypatch):
+    from rich.console import Console  # noqa: PLC0415
+
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        "rich.console.Console",
+        lambda **_: Console(file=screen, force_terminal=True, color_system=None, width=200),
+    )
+    bar = module.LevelProgress(shown=True) if module is progress else meter.Meter("x", shown=True)
+    with bar:
+        bar(f"[bold]{ESCAPE}level", 1, 2)
+    assert "owned" in screen.getvalue()
+    assert ESCAPE not in screen.getvalue()
+    assert "[bold]" in screen.getvalue(), "nor are brackets taken for markup"
+
+
+def test_a_ledger_that_somebody_else_wrote_is_harmless(cli, tmp_path):
+    path = tmp_path / "ledger.db"
+    assert cli("ledger", "create", path, "census", "--rho", 1).code == 0
+    assert cli("ledger", "charge", path, "census", "--rho", 0.1, "--note", "x").code == 0
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "INSERT INTO entry (dataset, charged, pool, rho, mechanism, note) "
+            "VALUES ('census', ?, 'zcdp', '1/10', ?, ?)",
+            [ESCAPE, ESCAPE, f"=1{ESCAPE}"],
+        )
+    database.close()
+    for command in (("show", path, "census"), ("list", path), ("show", path, "census", "--json")):
+        done = cli("ledger", *command)
+        assert done.code == 0, done.err
+        assert is_harmless(done.out)
+
+
+# --- Spreadsheets ---
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_formula_becomes_text_and_nothing_is_lost(text):
+    safe = disarmed(text)
+    assert safe.replace("'", "", 1) == text
+    assert safe != text
+    assert disarmed(safe).count("'") == 1, "once is enough"
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_what_is_no_formula_stays_as_it_is(text):
+    assert disarmed(text) == text
+
+
+def test_numbers_of_a_table_stay_numbers():
+    table = pa.table({"=a": pa.array(["=1", "b", None]).dictionary_encode(), "n": [-1, 2, -3]})
+    safe = disarmed_table(table)
+    assert safe.column_names == ["'=a", "n"]
+    assert safe.column(0).to_pylist() == ["'=1", "b", None]
+    assert safe.column("n").to_pylist() == [-1, 2, -3]
+
+
+def cells(text):
+    return [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+
+
+def is_armed(cell):
+    return cell.lstrip()[:1] in {*"=+-@\uff1d"} and disarmed(cell) != cell
+
+
+@pytest.mark.usefixtures("hostile")
+def test_a_query_for_spreadsheets_has_no_formulas_unless_they_are_wanted(cli, tmp_path):
+    ask = ("query", "out", "--format", "csv")
+    assert not any(map(is_armed, cells(cli(*ask).out)))
+    assert any(map(is_armed, cells(cli(*ask, "--keep-formulas").out)))
+    assert cli("query", "out", "--out", tmp_path / "flows.csv").code == 0
+    written = cells((tmp_path / "flows.csv").read_text())
+    assert not any(map(is_armed, written))
+    assert "'=1+1" in written
+
+
+def test_an_export_of_a_ledger_has_no_formulas_unless_they_are_wanted(cli, tmp_path):
+    path = tmp_path / "ledger.db"
+    assert cli("ledger", "create", path, "census", "--rho", 1).code == 0
+    note = "=HYPERLINK(1)"
+    assert cli("ledger", "charge", path, "census", "--rho", "1/10", "--note", note).code == 0
+    assert f"'{note}" in cells(cli("ledger", "export", path).out)
+    assert note in cells(cli("ledger", "export", path, "--keep-formulas").out)
+    assert "1/10" in cells(cli("ledger", "export", path).out)
+
+
+def test_measures_for_spreadsheets_have_no_formulas(cli, hostile):
+    assert cli("evaluate", "out", "--truth", "flows.csv", "--out", "measures").code == 0
+    for path in (hostile / "measures").glob("*.csv"):
+        assert not any(map(is_armed, cells(path.read_text())))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+def test_pages_disarm_what_python_disarms():
+    """The browser's tests click the button; this compares both for all cases."""
+    script = files("inftda.report").joinpath("assets", "1-tools.js").read_text("utf-8")
+    given = [*FORMULAS, *PLAIN, *CONTROLS]
+    code = (
+        f"{script}\nconst given = {json.dumps(given)};\n"
+        "const kept = () => { spreadsheet.keepsFormulas = true; return given.map(csvCell); };\n"
+        "console.log(JSON.stringify([given.map(csvCell), csvCell(-5), kept()]));"
+    )
+    done = subprocess.run(
+        ["node", "-e", code], capture_output=True, text=True, check=True
+    )  # fmt: skip
+    safe, number, kept = json.loads(done.stdout)
+
+    def plain(cells_):
+        return [next(csv.reader(io.StringIO(cell, newline="")), [""])[0] for cell in cells_]
+
+    assert plain(safe) == [disarmed(text) for text in given]
+    assert number == "-5"
+    assert plain(kept) == given
