@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import prod
 from typing import Final
 
 from inftda.tree import Axis, Tree, TreeLevel
@@ -22,6 +23,9 @@ CELLS_PER_AREA: Final = 128
 
 #: Axes with no more areas (modes, sexes, parts of the day) have totals that sums agree with.
 SHORT: Final = 64
+#: Sums agree with totals of a short axis if the tree's own sum of as many noisy counts has a
+#: variance this many times larger.
+MUCH_BETTER: Final = 20
 #: How far the price of such a total may lower counts, in noise scales of the step.
 HARD_REACH: Final = 4
 
@@ -79,11 +83,22 @@ class Table:
         finest = coarsest_equal(self.level.axes[self.level.axis])[-1]
         return self.across is None and self.depths[self.level.axis] == finest
 
-    @property
-    def may_be_hard(self) -> bool:
-        """Whether sums may have to agree with it: totals of a short axis."""
+    def is_hard(self, trust: float, parents: float) -> bool:
+        """Whether sums have to agree with it: totals of a short axis, much better than the tree's.
+
+        Args:
+            trust: variance of the noise of the step's children over that of the table.
+            parents: released parents of a group.
+        """
         hierarchy = self.level.axes[self.level.axis].hierarchy
-        return self.across is None and hierarchy.n_areas(hierarchy.depth) <= SHORT
+        is_short = self.across is None and hierarchy.n_areas(hierarchy.depth) <= SHORT
+        return is_short and trust * parents >= MUCH_BETTER
+
+    @property
+    def most_parents(self) -> int:
+        """Parents that a group of the step may have: all areas of all other axes."""
+        others = [a for a in range(len(self.level.axes)) if a != self.level.axis]
+        return prod(self.level.axes[a].hierarchy.n_areas(self.level.depths[a]) for a in others)
 
     def leaf_capacities(self) -> Iterator[tuple[int, int]]:
         """(leaves in a cell, number of such cells), cells with most leaves first."""

@@ -49,8 +49,8 @@ def private_folder(
         OSError: it cannot be made.
     """
     if is_clearing:
-        for path, descriptor in abandoned(parent, prefix):
-            remove(path, descriptor)
+        for left_over, held in abandoned(parent, prefix):
+            remove(left_over, held)
     # Named before it is made, so that it is removed at whatever moment an interrupt comes.
     path = parent / f"{prefix}{secrets.token_hex(16)}"
     descriptor = None

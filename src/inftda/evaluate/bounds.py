@@ -139,9 +139,15 @@ class _Prices:
 
     @classmethod
     def of(cls, tree: Levels, plan: ReleasePlan) -> "_Prices":
-        sigma = {level.index: math.sqrt(level.sigma2) for level in plan.levels if level.sigma2}
+        sigma2 = {level.index: level.sigma2 for level in plan.levels if level.sigma2}
+        sigma = {index: math.sqrt(variance) for index, variance in sigma2.items()}
         tables = tables_off(tree) if plan.tables else ()
-        hard = {table.index for table in tables if table.may_be_hard}
+        planned = {table.depths: table.sigma2 for table in plan.tables if table.sigma2}
+        hard = {
+            table.index
+            for table in tables
+            if table.is_hard(float(sigma2[table.index] / planned[table.depths]), table.most_parents)
+        }
         # Rounded up: a count moves by whole numbers, and sigma to the nearest float is not less
         # than what the kernel clips at, which is the same float.
         return cls(

@@ -11,7 +11,7 @@ Privacy:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +44,6 @@ from inftda.mechanisms.step import (
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import check_status
 from inftda.tree import TreeLevel
-
-#: Sums agree with totals of a short axis if the tree's own sum of as many noisy counts has a
-#: variance this many times larger.
-MUCH_BETTER: Final = 20
 
 
 @dataclass(frozen=True)
@@ -211,7 +207,7 @@ class AcrossStep:
         tables = [known.table for known in self.across.tables]
         found = [[tables.index(table) for table in chain] for chain in chains(tables)]
         head = self.across.tables[found[0][0]]
-        is_hard = head.table.may_be_hard and head.trust * parents_per_group >= MUCH_BETTER
+        is_hard = head.table.is_hard(head.trust, parents_per_group)
         if is_hard:
             found = [found[0][:1], *([found[0][1:]] if found[0][1:] else []), *found[1:]]
         return Chained(found, is_hard)

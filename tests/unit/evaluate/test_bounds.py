@@ -310,7 +310,7 @@ def test_a_plan_for_another_tree_is_refused():
 
 def across_tree(n_modes=3):
     areas = Hierarchy.read({"region": list("AAABBB"), "town": list("123456")})
-    long = Hierarchy.read({"code": [str(number) for number in range(100)]})
+    long = Hierarchy.read({"code": [str(number) for number in range(400)]})
     modes = Hierarchy.read({"mode": [str(number) for number in range(n_modes)]})
     axes = [Axis("long", long), Axis("area", areas), Axis("mode", modes)]
     return Tree.build(axes, ["area", "long", "area", "mode"])
@@ -326,14 +326,15 @@ def test_prices_add_what_theorem_4_says_and_short_axes_more():
     sigma = plan.levels[0].sigma
     priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
     one, four = math.ceil(sigma), math.ceil(4 * sigma)
-    # The first step is on the tree; towns and modes are short axes and may agree with totals.
+    # The first step is on the tree. Towns and modes are short axes, but with 400 parents at most
+    # in a group the totals of towns are not so much better that sums have to agree with them.
     more = [a.over - b.over for a, b in zip(priced, plain, strict=True)]
-    assert more == [0, 0, 2 * one + 1, one + four + 1, one + four + 1]
+    assert more == [0, 0, 2 * one + 1, 2 * one + 1, one + four + 1]
     less = [a.under - b.under for a, b in zip(priced, plain, strict=True)]
     assert less[:3] == [0, 0, 2 * one]
     # Not simply 2 * four: other terms are the largest with and without prices, and the corner
     # is worked out for larger errors above.
-    assert all(2 * one < extra <= 3 * four for extra in less[3:])
+    assert 2 * one < less[4] <= 3 * four
     assert all(bound.max_error <= bound.theorem4 for bound in priced)
 
 
@@ -341,9 +342,8 @@ def test_without_short_axes_prices_move_counts_by_one_sigma():
     tree = across_tree(n_modes=65)
     plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8, across=0.08)
     priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
-    one, four = math.ceil(plan.levels[0].sigma), math.ceil(4 * plan.levels[0].sigma)
-    assert priced[2].over - plain[2].over == 2 * one + 1
-    assert priced[4].over - plain[4].over == one + four + 1, "towns are few"
+    one = math.ceil(plan.levels[0].sigma)
+    assert [a.over - b.over for a, b in zip(priced, plain, strict=True)][2:] == [2 * one + 1] * 3
 
 
 @pytest.mark.parametrize("n_modes", [3, 65])
@@ -353,7 +353,7 @@ def test_bounds_hold_for_releases_with_prices(n_modes):
     plan = make_plan(tree, PrivacyUnit(), epsilon=2, delta=1e-6, across=0.08)
     bounds = error_bounds(tree, plan, 1e-3)
     draw = np.random.default_rng(1)
-    leaves = [draw.integers(0, n, 400, dtype=np.int32) for n in (100, 6, n_modes)]
+    leaves = [draw.integers(0, n, 400, dtype=np.int32) for n in (400, 6, n_modes)]
     counts = Counts.from_leaves(tree, leaves, draw.geometric(0.02, 400))
     for seed in range(40):
         (nodes,) = TopDown().run(counts, setting_of(plan, seed=seed))
