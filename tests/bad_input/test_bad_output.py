@@ -81,7 +81,7 @@ def mounted(tmp_path):
     disk.mkdir()
 
     def mount(options):
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
+        command = ["mount", "-t", "tmpfs", "-o", f"mode=700,{options}", "tmpfs", str(disk)]
         if not IS_ROOT or subprocess.run(command, capture_output=True, check=False).returncode:
             pytest.skip("only root can mount a small file system")
         return disk
