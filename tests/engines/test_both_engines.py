@@ -169,7 +169,13 @@ def test_totals_across_the_tree_are_the_same_on_both_engines(spark, publish, mon
         other, together = publish(FLOWS, areas=COUNTRY.areas, engine=engine, **options)
         assert together == alone
         assert totals_of(other) == totals_of(one) != []
-        assert len(list(verify(other.table.parent))) > 5
+
+
+def test_a_release_with_totals_across_is_complete_and_verifies(engine, publish):
+    made, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, across=0.08, **BUDGET)
+    assert sum(cells.values()) == made.total == 5_000
+    assert len(list(verify(made.table.parent))) > 5
+    assert totals_of(made)
 
 
 def totals_of(made):
