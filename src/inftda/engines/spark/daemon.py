@@ -6,15 +6,14 @@ of them would load the same libraries and compiled kernels. Named by `spark.pyth
 
 import atexit
 import gc
+from importlib import import_module
+from typing import Final
 
 import numpy as np
-import pandas  # noqa: F401, ICN001 - loaded for pyspark, which every worker asks for it
-import pyspark.worker  # noqa: F401 - loaded for workers
 from pyspark.daemon import manager
 
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
-from inftda.engines.spark import flows, parquet, parts, tasks  # noqa: F401 - loaded for workers
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms.base import no_progress
 from inftda.mechanisms.step import LevelStep
@@ -22,6 +21,16 @@ from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.optimize.segments import optimize_intopt
 from inftda.tree import Tree
+
+#: What workers import.
+MODULES: Final = (
+    "pandas",  # by pyspark
+    "pyspark.worker",
+    "inftda.engines.spark.flows",
+    "inftda.engines.spark.parquet",
+    "inftda.engines.spark.parts",
+    "inftda.engines.spark.tasks",
+)
 
 
 def load_kernels() -> None:
@@ -38,6 +47,8 @@ def load_kernels() -> None:
 
 
 if __name__ == "__main__":
+    for name in MODULES:
+        import_module(name)
     load_kernels()
     # Workers look for garbage after every task, and there is none among what is loaded here.
     gc.freeze()
