@@ -236,9 +236,9 @@ def divide(division: Division, batches: Batches) -> Made:
         made = divide_items(step, parts, truth)
     else:
         made = divide_bundles(division, parts, group_truth(step, truth, true_parents))
-    for children_ in made:
-        columns = [*map(pa.array, children_.areas), pa.array(children_.value)]
-        names = [*(f"area_{i}" for i in range(len(children_.areas))), COUNT]
+    for released in made:
+        columns = [*map(pa.array, released.areas), pa.array(released.value)]
+        names = [*(f"area_{i}" for i in range(len(released.areas))), COUNT]
         yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
