@@ -172,7 +172,8 @@ def _spark(rows):
         ),
         table(
             ("table", "session", "start-up", "release", "reading", "levels on the driver",
-             "on the executors", "tasks", "shuffle written", "writing and waiting for it"),
+             "on the executors", "writing", "tasks", "shuffle written",
+             "writing and waiting for it"),
             [
                 (r["case"], name, f"{r[name]['start_up_seconds']:.1f} s",
                  *_spark_phases(r[name]["second"]))
@@ -183,11 +184,11 @@ def _spark(rows):
 
 
 def _spark_phases(spent):
-    """Seconds of a release by phase; whatever is neither reading nor on executors is the driver."""
-    phases = dict(spent["phases"])
-    reading, executors = phases.pop("reading"), phases.pop("on the executors", 0)
+    """Seconds of a release by phase."""
+    names = ("reading", "on the driver", "on the executors", "writing")
+    phases = [spent["phases"].get(name, 0) for name in names]
     shuffling = spent["shuffle_write_seconds"] + spent["shuffle_wait_seconds"]
-    seconds = (spent["seconds"], reading, sum(phases.values()), executors, spent["task_seconds"])
+    seconds = (spent["seconds"], *phases, spent["task_seconds"])
     return (
         *(f"{one:.1f} s" for one in seconds), f"{spent['shuffle_gb']:.2f} GB", f"{shuffling:.1f} s"
     )  # fmt: skip

@@ -40,8 +40,10 @@ class Phases:
     def __init__(self):
         self.seconds, self._name, self._last = {}, "reading", time.perf_counter()
 
-    def __call__(self, level, _done, _total):
-        self.now(level)
+    def __call__(self, _level, done, total):
+        # On executors a level is one piece of work; what comes after the last is writing.
+        on_executors = "writing" if done else "on the executors"
+        self.now(on_executors if total == 1 else "on the driver")
 
     def now(self, name):
         """What went on until now is over; from now on it is `name`."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
@@ -153,6 +154,46 @@ def test_equal_seeds_give_equal_releases_on_both_engines(spark, publish, monkeyp
         _, alone = publish(FLOWS, areas=COUNTRY.areas, **options)
         _, together = publish(FLOWS, areas=COUNTRY.areas, engine=engine, **options)
         assert together == alone
+
+
+@pytest.mark.parametrize("options", UNITS)
+def test_totals_across_the_tree_are_the_same_on_both_engines(spark, publish, monkeypatch, options):
+    """Groups are divided with prices; the largest of them are cut into many small items."""
+    offer(monkeypatch, "small-items", TopDown("small-items", item_children=64))
+    engine = SparkEngine(spark, tasks=3, driver_nodes=20)
+    for mechanism in ("inftda", "small-items"):
+        options = {
+            **BUDGET, **options, "mechanism": mechanism, "source": SeededSource(9), "across": 0.08
+        }  # fmt: skip
+        one, alone = publish(FLOWS, areas=COUNTRY.areas, **options)
+        other, together = publish(FLOWS, areas=COUNTRY.areas, engine=engine, **options)
+        assert together == alone
+        assert totals_of(other) == totals_of(one) != []
+
+
+def test_a_release_with_totals_across_is_complete_and_verifies(engine, publish):
+    made, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, across=0.08, **BUDGET)
+    assert sum(cells.values()) == made.total == 5_000
+    assert len(list(verify(made.table.parent))) > 5
+    assert totals_of(made)
+
+
+def totals_of(made):
+    return pq.read_table(made.table.parent / "totals.parquet").to_pylist()
+
+
+@pytest.mark.parametrize("options", [{}, {"neighbours": "add-remove"}])
+def test_totals_of_short_axes_are_the_same_on_both_engines(spark, publish, options):
+    """The sexes and ages refine one area each, so their groups hold all there is."""
+    options = {
+        "axes": {"disease": DISEASES, "sex": SEXES, "age": AGES}, "across": 0.1,
+        "source": SeededSource(4), "epsilon": 1, "delta": 1e-8, **options,
+    }  # fmt: skip
+    one, alone = publish(patients(), **options)
+    engine = SparkEngine(spark, tasks=3, driver_nodes=3)
+    other, together = publish(patients(), engine=engine, **options)
+    assert together == alone
+    assert totals_of(other) == totals_of(one) != []
 
 
 def test_a_seeded_release_repeats_and_is_not_private(engine, publish):

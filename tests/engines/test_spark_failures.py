@@ -136,15 +136,6 @@ def test_a_group_with_half_of_the_trips_is_shared_among_tasks(spark, tmp_path, m
     assert made.flows().sort_by(order).equals(alone.flows().sort_by(order))
 
 
-def test_nothing_is_measured_across_on_spark_yet(tmp_path):
-    with pytest.raises(InftdaError, match="--across 0"):
-        release(
-            "no such file", COUNTRY.areas, out=tmp_path / "release", across=0.08,
-            engine=SparkEngine(), **BUDGET,
-        )  # fmt: skip
-    assert not (tmp_path / "release").exists()
-
-
 def test_a_mechanism_for_one_machine_is_refused_before_anything_is_read(spark, tmp_path):
     with pytest.raises(InftdaError, match="one machine only"):
         release(

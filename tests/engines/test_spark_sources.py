@@ -12,11 +12,12 @@ from spark_leaves import collect
 
 from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import settings
-from inftda.engines.spark.sources import open_table
+from inftda.engines.spark.sources import LocalTable, SparkTable, open_table
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.reading import CsvFile, SqlQuery, TableSpec
+from inftda.reading.sources import Use
 
 ROWS = [("001", "002", "5"), ("002", "001", "7")]
 
@@ -25,9 +26,11 @@ def rows_of(spark, source):
     """Names and rows of a source, as text."""
     with settings(spark):
         table = open_table(spark, source)
-        (layout,) = table.layouts
-        frame = layout.frame.drop("malformed")
-        return table.names, sorted(tuple(map(str, row)) for row in frame.collect())
+        uses = [Use(i, name, f"raw_{i}", False) for i, name in enumerate(table.names)]
+        raw = table.raw(uses)
+        found = pa.Table.from_batches(raw.open(raw.frame.toArrow().to_batches()))
+    rows = found.select([use.alias for use in uses]).to_pylist()
+    return table.names, sorted(tuple(map(str, row.values())) for row in rows)
 
 
 @pytest.fixture
@@ -42,9 +45,27 @@ NAMES = ("origin", "destination", "count")
 def test_a_frame_a_file_and_a_folder_are_read_alike(spark, arrow, tmp_path):
     pq.write_table(arrow, tmp_path / "flows.parquet")
     frame = spark.read.parquet(str(tmp_path / "flows.parquet"))
-    sources = [frame, str(tmp_path / "flows.parquet"), tmp_path, str(tmp_path / "*.parquet")]
+    path = tmp_path / "flows.parquet"
+    sources = [frame, str(path), path.as_uri(), tmp_path, str(tmp_path / "*.parquet")]
     for source in sources:
         assert rows_of(spark, source) == (NAMES, ROWS)
+
+
+def test_files_of_this_machine_are_read_by_python_unless_they_are_odd(spark, arrow, tmp_path):
+    pq.write_table(arrow, tmp_path / "a.parquet", row_group_size=1)
+    pq.write_table(arrow, tmp_path / "b.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    table = open_table(spark, tmp_path)
+    assert isinstance(table, LocalTable)
+    assert sorted(group for task in table.files.tasks for group in task) == [
+        (str(tmp_path / "a.parquet"), 0),
+        (str(tmp_path / "a.parquet"), 1),
+        (str(tmp_path / "b.parquet"), 0),
+    ]
+    assert rows_of(spark, tmp_path) == (NAMES, sorted(ROWS * 2))
+    assert isinstance(open_table(spark, tmp_path.as_uri()), SparkTable)
+    pq.write_table(arrow.append_column("note", pa.array([1, 2])), tmp_path / "c.parquet")
+    assert isinstance(open_table(spark, tmp_path), SparkTable), "files that differ"
 
 
 def test_a_table_of_the_catalogue_is_read_by_name(spark, arrow):

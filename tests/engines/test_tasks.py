@@ -5,6 +5,7 @@ to the bit, what one machine makes of them.
 """
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +21,8 @@ from inftda.engines.local import LocalEngine, item_offsets
 from inftda.engines.spark import tasks
 from inftda.engines.spark.keys import KeyedSource
 from inftda.errors import ReleaseError
+from inftda.lattice import off_tree_tables
+from inftda.mechanisms.across import Across, MeasuredTable
 from inftda.mechanisms.base import no_progress
 from inftda.mechanisms.step import LevelStep, Nodes, n_areas_above
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -29,7 +32,7 @@ from random_trees import random_counts, random_trees
 
 
 @st.composite
-def random_steps(draw):
+def random_steps(draw, *, with_prices=False):
     """A level step: released parents, true or not, and the truth; items of any size."""
     tree = draw(random_trees())
     truth = draw(random_counts(tree))
@@ -45,16 +48,27 @@ def random_steps(draw):
     parents = Nodes(areas, random.integers(1, 40, len(cells)), np.array(true_index, np.int64))
     step = LevelStep(
         level, DiscreteGaussian(9), optimize_intopt, SeededSource(draw(st.integers(0, 99))),
-        draw(st.sampled_from([1, 4, 20, 10**6])),
+        draw(st.sampled_from([1, 4, 20, 10**6])), across_of(tree, level) if with_prices else None,
     )  # fmt: skip
+    if step.across is not None and step.across.one_way is not None:
+        totals = LocalEngine(1).totals(truth, step)
+        step = replace(step, across=replace(step.across, totals=totals))
     return step, parents, truth, random
+
+
+def across_of(tree, level):
+    """All tables off the tree that belong to a step, none of them very exact."""
+    here = [table for table in off_tree_tables(tree) if table.index == level.index]
+    trust = 1 / 8
+    measured = (MeasuredTable(table, DiscreteGaussian(72), trust, Fraction(72)) for table in here)
+    return Across(tuple(measured), 3.0) if here else None
 
 
 def division_of(step, parents, n_tasks):
     in_order = parents.take(step.group_order(parents.areas))
     firsts = item_offsets(step, in_order)[:-1]
     keys = step.keys(in_order.areas)[firsts]
-    return tasks.Division(step, keys, min(n_tasks, len(keys)))
+    return tasks.Division.of(step, keys, n_tasks)
 
 
 def rows_of(division, parents, truth, random):
@@ -84,8 +98,8 @@ def cells_of(batches):
     return cells
 
 
-@given(made=random_steps(), n_tasks=st.integers(1, 9))
-@settings(max_examples=150, deadline=None)
+@given(made=st.one_of(random_steps(), random_steps(with_prices=True)), n_tasks=st.integers(1, 9))
+@settings(max_examples=300, deadline=None)
 def test_tasks_make_what_one_machine_makes_to_the_bit(made, n_tasks):
     step, parents, truth, random = made
     division = division_of(step, parents, n_tasks)
@@ -99,8 +113,8 @@ def test_tasks_make_what_one_machine_makes_to_the_bit(made, n_tasks):
     assert cells == dict(zip(keys, local.value.tolist(), strict=True))
 
 
-@given(made=random_steps())
-@settings(max_examples=30, deadline=None)
+@given(made=st.one_of(random_steps(), random_steps(with_prices=True)))
+@settings(max_examples=60, deadline=None)
 def test_a_task_that_runs_twice_gives_the_same_rows_whatever_their_order(made):
     """Also with secure bits, which on one machine would differ each time."""
     step, parents, truth, random = made
@@ -131,6 +145,24 @@ def test_keyed_streams_follow_from_secret_and_labels_alone():
     assert one.stream(1, 2).words(4).tolist() != other.stream(1, 2).words(4).tolist()
     assert not KeyedSource.of(SeededSource(1)).is_secure
     assert repr(one.secret) not in repr(one)
+
+
+@given(made=random_steps(with_prices=True), n_tasks=st.integers(2, 9))
+@settings(max_examples=60, deadline=None)
+def test_with_prices_a_group_stays_together_with_all_its_truth(made, n_tasks):
+    step, parents, *_ = made
+    division = division_of(step, parents, n_tasks)
+    if step.across is None:
+        return
+    task, group = division.task_of(parents.areas), parents.areas[step.level.axis]
+    task_of_group = dict(zip(group.tolist(), task.tolist(), strict=True))
+    assert [task_of_group[area] for area in group.tolist()] == task.tolist()
+    for other in range(3):  # not released, perhaps, but of a group that is
+        elsewhere = tuple(
+            areas if axis == step.level.axis else np.full_like(areas, min(other, areas.max()))
+            for axis, areas in enumerate(parents.areas)
+        )
+        assert division.task_of(elsewhere).tolist() == task.tolist()
 
 
 @given(made=random_steps())

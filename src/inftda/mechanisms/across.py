@@ -140,12 +140,15 @@ class AcrossStep:
 
     def measure_totals(self, counts: Counts) -> NDArray[np.int64]:
         """The one-way table, noisy: all its cells, also below areas that were dropped."""
-        number = next(n for n, known in enumerate(self.across.tables) if known.is_one_way)
         level = self.step.level
         refined = parent_areas(counts, level)[level.axis]
         first = level.child_offsets[refined].astype(np.int64)
-        everyone = TrueCells(counts.level(level), np.arange(len(first)), first)
-        return self._noisy_sums(number, 0, int(level.child_offsets[-1]), everyone)
+        return self.noisy_totals(TrueCells(counts.level(level), np.arange(len(first)), first))
+
+    def noisy_totals(self, everyone: "TrueCells") -> NDArray[np.int64]:
+        """The same from the true children of all true parents."""
+        number = next(n for n, known in enumerate(self.across.tables) if known.is_one_way)
+        return self._noisy_sums(number, 0, int(self.step.level.child_offsets[-1]), everyone)
 
     def divide_groups(
         self,

@@ -1,9 +1,9 @@
 """Many machines: the same release as Apache Spark jobs, for tables that outgrow one machine.
 
-Rows are read, bounded and counted as Spark operations; the first levels are divided on the
-driver; then every executor takes a batch of released subtrees and the true leaves below them
-through Arrow into the same compiled kernels as on one machine, and writes its flows to
-Parquet. The driver never holds the leaves.
+Rows are read, bounded and counted by executors; the first levels are divided on the driver;
+then every level is one shuffle, after which tasks divide their groups by the same compiled
+kernels as on one machine. Flows are made into Parquet files by executors. The driver never
+holds the leaves.
 
 Nothing of the truth leaves but through a mechanism. What Spark itself keeps of it on the way
 (shuffle files, spills, logs) is the subject of docs/how-to/spark.md.

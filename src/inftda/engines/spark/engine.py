@@ -34,6 +34,7 @@ from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import PARTITIONS, carry_out, opened, sent, settings
 from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
+from inftda.mechanisms.across import AcrossStep, TrueCells
 from inftda.mechanisms.base import Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import RandomSource
@@ -97,10 +98,9 @@ class SparkEngine:
         """Complain about what does not run on Spark, before the data is touched.
 
         Raises:
-            InftdaError: the mechanism, the noise or what is measured does not.
+            InftdaError: the mechanism or the noise does not.
         """
-        if plan.tables:
-            raise InftdaError("--across runs on one machine for now; use --across 0 on Spark")
+        del plan
         if not mechanism.description.is_top_down:
             raise InftdaError(
                 f"the mechanism {mechanism.name!r} runs on one machine only; leave out the engine, "
@@ -186,9 +186,11 @@ class RunningSpark:
         return replace(scattered, frame=children)
 
     def totals(self, truth: SparkTruth, step: LevelStep) -> NDArray[np.int64]:
-        """Nothing: `SparkEngine.check` refuses plans that measure tables across."""
-        del truth
-        raise ReleaseError(f"nothing is measured across on Spark, also not at {step.level.name!r}")
+        """The one-way table that is measured at a step, noisy; the driver draws the noise."""
+        nothing = np.zeros(1, np.int64)
+        return AcrossStep.of(step).noisy_totals(
+            TrueCells(truth.one_way(step.level), nothing, nothing)
+        )
 
     def write(self, flows: Iterable[SparkNodes], path: Path, tree: Tree) -> Written:
         """Released leaves as a folder of Parquet files, or as a file if they are few.
@@ -216,7 +218,7 @@ class RunningSpark:
     def _divide(self, parents: DataFrame, truth: SparkTruth, step: LevelStep) -> DataFrame:
         """One shuffle: parents and true children to the task of their item of work."""
         item_keys = self._item_keys(parents, step)
-        division = tasks.Division(step, item_keys, max(1, min(self.tasks, len(item_keys))))
+        division = tasks.Division.of(step, item_keys, self.tasks)
         shared = self.stack.enter_context(sent(self.session, (division, tasks.Ascent(step.level))))
 
         def send_parents(batches: Batches) -> Made:

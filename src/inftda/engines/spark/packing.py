@@ -21,6 +21,9 @@ Made = Iterator[pa.RecordBatch]
 PACKED, TASK = "packed", "task"
 #: Rows of a cell, about: some 20 MB, as Spark holds several cells of a task at once.
 CELL_ROWS: Final = 1 << 20
+#: Compressed, as Java is slow at encrypting; a task has its own cores, and no others.
+_WRITTEN: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
 #: In force while rows are cells, whatever the session says.
 FOR_CELLS: Final = {
     # A few cells at a time, not thousands.
@@ -64,14 +67,14 @@ def unpack(batches: Batches) -> Made:
     """The rows of cells."""
     for batch in batches:
         for cell in batch.column(PACKED):
-            with pa.ipc.open_stream(cell.as_buffer()) as stream:
+            with pa.ipc.open_stream(cell.as_buffer(), options=_READ) as stream:
                 yield from stream
 
 
 def pack_table(table: pa.Table) -> bytes:
     """The rows of a table as a cell."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
+    with pa.ipc.new_stream(sink, table.schema, options=_WRITTEN) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
 

@@ -67,7 +67,7 @@ WHILE_RELEASING: Final = {
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 #: For Java processes that live for one release: most of what they run they run once, so it is
 #: hardly worth compiling well, and two cores have other things to do.
-SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m")
 #: Warnings about failed tasks quote rows of the input, so the driver of a session that is
 #: started here logs nothing.
 QUIET: Final = Path(__file__).with_name("quiet.properties").as_uri()

@@ -5,8 +5,9 @@ they are used and random bits follow from a secret (see `keys`). Nothing here pr
 because the executors' logs are not part of the release.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from inftda import __version__
 from inftda.counts import LevelCounts
 from inftda.engines.spark.packing import TASK, Batches, Made
 from inftda.errors import ReleaseError
+from inftda.mechanisms.across import AcrossStep, GroupedTruth
 from inftda.mechanisms.step import LevelStep, Nodes
 from inftda.threads import map_in_order
 from inftda.tree import TreeLevel
@@ -98,6 +100,12 @@ class Division:
         step = replace(self.step, optimize=by_name(self.step.optimize))
         return _unpack, (step, self.item_keys, self.n_tasks, self.version)
 
+    @classmethod
+    def of(cls, step: LevelStep, item_keys: NDArray[np.int64], most: int) -> "Division":
+        """With at most `most` tasks, and none without work."""
+        alone = cls(step, item_keys, 1)
+        return replace(alone, n_tasks=max(1, min(most, len(alone.bundles))))
+
     def check_version(self) -> None:
         """Complain if this executor has another version of this package than the driver.
 
@@ -110,14 +118,33 @@ class Division:
                 "same version everywhere"
             )
 
+    @cached_property
+    def bundles(self) -> NDArray[np.int64]:
+        """int64[bundles]: the first item of each; the items of a bundle stay in one task.
+
+        With prices a bundle holds whole groups: an item, or all items of a group that is cut
+        into several. Otherwise every item is a bundle.
+        """
+        items = np.arange(len(self.item_keys))
+        if self.step.across is None:
+            return items
+        is_first: NDArray[np.bool_] = np.diff(self.item_keys // self.step.n_others, prepend=-1) != 0
+        return items[is_first]
+
     def items_of(self, parents: Areas) -> NDArray[np.int64]:
         """int64: the item that each parent belongs to."""
         return np.searchsorted(self.item_keys, self.step.keys(parents), side="right") - 1
 
     def task_of(self, parents: Areas) -> NDArray[np.int32]:
-        """int32: the task that each parent belongs to; neighbouring items go together."""
-        item = np.maximum(self.items_of(parents), 0)
-        return (item * self.n_tasks // len(self.item_keys)).astype(np.int32)
+        """int32: the task that each parent belongs to; neighbouring bundles go together.
+
+        With prices also a true parent that is not released belongs to the task of its group.
+        """
+        keys, firsts = self.step.keys(parents), self.item_keys[self.bundles]
+        if self.step.across is not None:
+            keys, firsts = keys // self.step.n_others, firsts // self.step.n_others
+        bundle = np.maximum(np.searchsorted(firsts, keys, side="right") - 1, 0)
+        return (bundle * self.n_tasks // len(firsts)).astype(np.int32)
 
     def parents_of(self, children: Areas) -> Areas:
         """Areas of the parents of nodes of the step's level."""
@@ -201,15 +228,54 @@ def divide(division: Division, batches: Batches) -> Made:
     del parents, children
     items = division.items_of(nodes.areas)
     starts = np.flatnonzero(np.diff(items, prepend=-1)).tolist()
-
-    def divide_item(part: tuple[int, int]) -> Nodes:
-        here = nodes.take(slice(*part))
-        return step.divide(int(items[part[0]]), here, truth, are_leaves=True)[0]
-
-    for made in map_in_order(divide_item, list(pairwise([*starts, len(items)])), _threads()):
-        columns = [*map(pa.array, made.areas), pa.array(made.value)]
-        names = [*(f"area_{i}" for i in range(len(made.areas))), COUNT]
+    parts = [
+        (int(items[low]), nodes.take(slice(low, high)))
+        for low, high in pairwise([*starts, len(items)])
+    ]
+    if step.across is None:
+        made = divide_items(step, parts, truth)
+    else:
+        made = divide_bundles(division, parts, group_truth(step, truth, true_parents))
+    for released in made:
+        columns = [*map(pa.array, released.areas), pa.array(released.value)]
+        names = [*(f"area_{i}" for i in range(len(released.areas))), COUNT]
         yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def divide_items(
+    step: LevelStep, parts: Sequence[tuple[int, Nodes]], truth: LevelCounts
+) -> Iterator[Nodes]:
+    """Children of each item."""
+
+    def divide_item(part: tuple[int, Nodes]) -> Nodes:
+        return step.divide(*part, truth, are_leaves=True)[0]
+
+    return map_in_order(divide_item, parts, _threads())
+
+
+def divide_bundles(
+    division: Division, parts: Sequence[tuple[int, Nodes]], truth: GroupedTruth
+) -> Iterator[Nodes]:
+    """Children of each bundle, with prices."""
+    across, threads = AcrossStep.of(division.step), _threads()
+    bundle = np.searchsorted(division.bundles, [item for item, _ in parts], side="right")
+    starts = np.flatnonzero(np.diff(bundle, prepend=-1)).tolist()
+
+    def divide_on_all(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        return map_in_order(work, list(items), threads)
+
+    for low, high in pairwise([*starts, len(parts)]):
+        yield across.divide_groups(
+            parts[low:high], truth, are_leaves=True, threads=threads, map_=divide_on_all
+        )[0]
+
+
+def group_truth(step: LevelStep, children: LevelCounts, parents: Areas) -> GroupedTruth:
+    """The truth of some groups from true children and true parents, which are in group order."""
+    refined = parents[step.level.axis]
+    n_areas = len(step.level.child_offsets) - 1
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(refined, minlength=n_areas))])
+    return GroupedTruth(children, parents, np.arange(len(refined)), offsets)
 
 
 def true_children(
@@ -273,6 +339,21 @@ def tally(axes: tuple[int, ...], among: NDArray[np.int64] | None, batches: Batch
             nodes = nodes.filter(pc.is_in(nodes[names[0]], pa.array(among.astype(np.int32))))
         found = nodes.group_by(names, use_threads=False).aggregate([([], "count_all")])
         yield from found.select([*names, "count_all"]).rename_columns([*names, COUNT]).to_batches()
+
+
+def margins(n_axes: int, batches: Batches) -> Made:
+    """True trips of every finest area of every axis, summed up in each batch."""
+    for batch in batches:
+        *areas, n = _columns(batch)
+        for axis in range(n_axes):
+            nodes = pa.table({"area": areas[axis], COUNT: n})
+            summed = nodes.group_by("area", use_threads=False).aggregate([(COUNT, "sum")])
+            columns = [
+                pa.array(np.full(len(summed), axis, np.int32)),
+                summed["area"],
+                summed[f"{COUNT}_sum"],
+            ]
+            yield from pa.table(columns, names=["axis", "area", COUNT]).to_batches()
 
 
 def _columns(batch: pa.RecordBatch) -> list[NDArray[Any]]:

@@ -1,17 +1,19 @@
 """The truth on a cluster: leaves that stay with the executors, and a few first levels here.
 
 This is the only place of the Spark engine that holds the truth on the driver: sums over the
-first levels, which have few nodes, and the total. The leaves stay where they are.
+first levels, which have few nodes, trips of single areas, and the total. The leaves stay where
+they are.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from inftda.counts import Counts
+from inftda.counts import Counts, LevelCounts
 from inftda.engines.spark import tasks
 from inftda.engines.spark.leaves import SparkLeaves
 from inftda.engines.spark.packing import Batches, Made, unpack
@@ -69,6 +71,35 @@ class SparkTruth:
             for axis, depth, numbers in zip(end.axes, end.depths, areas, strict=True)
         ]
         return Counts.from_leaves(self.tree, leaves, n.astype(np.int64))
+
+    @cached_property
+    def margins(self) -> list[NDArray[np.int64]]:
+        """int64[finest areas] for each axis: the true trips of every area."""
+        n_axes = len(self.tree.axes)
+
+        def sum_up(batches: Batches) -> Made:
+            return tasks.margins(n_axes, unpack(batches))
+
+        rows = self.leaves.frame.mapInArrow(sum_up, "axis int, area int, n bigint")
+        summed = rows.groupBy("axis", "area").agg(F.sum("n").alias("n"))
+        axis, area, n = (column.to_numpy() for column in carry_out(summed.toArrow).columns)
+        found = []
+        for number, known in enumerate(self.tree.axes):
+            of_axis = np.zeros(known.hierarchy.n_areas(known.hierarchy.depth), np.int64)
+            of_axis[area[axis == number]] = n[axis == number]
+            found.append(of_axis)
+        return found
+
+    def one_way(self, level: TreeLevel) -> LevelCounts:
+        """True trips of every area that a level refines, as the children of one parent."""
+        hierarchy, depth = level.axes[level.axis].hierarchy, level.depths[level.axis]
+        finest = self.margins[level.axis]
+        sums = np.zeros(hierarchy.n_areas(depth), np.int64)
+        np.add.at(sums, hierarchy.ancestor(hierarchy.depth, depth), finest)
+        ordinal = np.flatnonzero(sums)
+        return LevelCounts(
+            level, np.array([0, len(ordinal)]), ordinal.astype(np.int32), sums[ordinal]
+        )
 
     def __repr__(self) -> str:
         return f"SparkTruth({len(self.tree.axes)} axes, confidential)"
