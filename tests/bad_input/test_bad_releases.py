@@ -65,7 +65,7 @@ MANIFESTS = {
     "no epsilon": (drop("guarantee", "epsilon"), "no 'epsilon'"),
     "a smaller delta": (put("guarantee", "delta", 1e-9), "does not hold"),
     "delta 0": (put("guarantee", "delta", 0), "does not hold"),
-    "another rho": (put("guarantee", "rho", "1/1000"), "levels cost"),
+    "another rho": (put("guarantee", "rho", "1/1000"), "than the part"),
     "an endless rho": (put("guarantee", "rho", "1e999999999"), "must be a fraction"),
     "rho divided by zero": (put("guarantee", "rho", "1/0"), "not readable"),
     "more noise than was drawn": (put(*LEVEL, "sigma2", "1000000"), "its noise costs"),

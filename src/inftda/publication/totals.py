@@ -92,8 +92,9 @@ def _shape(tree: Tree) -> tuple[Shape, int]:
     axes = [axis.hierarchy for axis in tree.axes]
     codes = [axis.codes(level) for axis in axes for level in range(1, axis.depth + 1)]
     names = [axis.name for axis in tree.axes], [name for axis in axes for name in axis.level_names]
-    texts = [*map(pa.array, names), pa.concat_arrays(codes)]
-    sizes = [*map(text_size, texts), (0, 0), (0, 0)]
+    # Not by `pyarrow.array`, which imports pandas.
+    texts = [pa.concat_arrays([repeated(name, 1) for name in part]) for part in names]
+    sizes = [*map(text_size, [*texts, pa.concat_arrays(codes)]), (0, 0), (0, 0)]
     of_all, longest = zip(*sizes, strict=True)
     return Shape(TOTALS_FILE, tuple(SCHEMA), of_all, longest), sum(map(len, codes))
 
