@@ -14,12 +14,14 @@ from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.evaluate.metrics import measure
+from inftda.evaluate.totals import totals_across
 from inftda.lab.baselines.catalogue import SMALL_BLOCK, TDA_L2_BLACKBOX
 from inftda.lab.baselines.optimizers import optimize_one_by_one
 from inftda.lab.experiments import runner
 from inftda.lab.experiments.runner import (
     MEASURES,
     SCHEMA,
+    TOTAL_MEASURES,
     cells,
     load_counts,
     run_cell,
@@ -27,6 +29,7 @@ from inftda.lab.experiments.runner import (
     run_once,
 )
 from inftda.lab.experiments.spec import DataSet, Spec
+from inftda.lab.experiments.summary import write_summary
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +84,34 @@ def test_no_two_cells_share_a_file(place):
     assert {file.parent for file in files} == {place / "cells"}
 
 
+def n_figures(tree):
+    """Figures of one run: of every level, of totals across the tree, and the time."""
+    n_totals = len(list(totals_across(tree)))
+    return len(tree.levels) * len(MEASURES) + n_totals * len(TOTAL_MEASURES) + 1
+
+
+def test_totals_across_are_measured_with_and_without_them(place, tmp_path):
+    spec = tiny_spec(place, settings=("ours", "across"), mechanisms=("inftda", "vanilla-gauss"))
+    rows = run_experiment(spec, tmp_path).to_pylist()
+    assert {row["mechanism"] for row in rows if row["setting"] == "across"} == {"inftda"}
+    errors = {
+        (row["setting"], row["level_name"]): row["value"]
+        for row in rows
+        if row["measure"] == "total_mean_abs_error" and row["mechanism"] == "inftda"
+    }
+    assert {name for _, name in errors} == {
+        "origin region", "origin province", "origin municipality",
+        "destination province", "destination municipality",
+    }  # fmt: skip
+    write_summary(
+        pq.read_table(tmp_path / "results.parquet"), spec, tmp_path / "summary.md",
+        published=None, figures=[],
+    )  # fmt: skip
+    shown = (tmp_path / "summary.md").read_text()
+    assert "## Totals across the tree" in shown
+    assert "| origin municipality |" in shown
+
+
 def test_results_are_tidy(place, tmp_path, truth):
     spec = tiny_spec(place, settings=("ours", "published"))
     results = run_experiment(spec, tmp_path)
@@ -89,16 +120,16 @@ def test_results_are_tidy(place, tmp_path, truth):
     rows = results.to_pylist()
     keys = [tuple(row[name] for name in results.column_names[:-1]) for row in rows]
     assert len(set(keys)) == len(keys)
-    n_levels = len(truth.tree.levels)
-    assert len(rows) == 2 * 2 * 2 * (n_levels * len(MEASURES) + 1)
+    assert len(rows) == 2 * 2 * 2 * n_figures(truth.tree)
     assert {row["run"] for row in rows} == {0, 1}
-    assert {row["measure"] for row in rows} == {*MEASURES, "time"}
+    of_totals = {f"total_{name}" for name in TOTAL_MEASURES}
+    assert {row["measure"] for row in rows} == {*MEASURES, *of_totals, "time"}
     names = [level.name for level in truth.tree.levels]
     for row in rows:
         if row["measure"] == "time":
             assert (row["level"], row["level_name"]) == (-1, "")
             assert row["value"] > 0
-        else:
+        elif row["measure"] in MEASURES:
             assert row["level_name"] == names[row["level"]]
     assert all(np.isfinite(row["value"]) for row in rows)
 
@@ -241,7 +272,7 @@ def test_a_black_box_is_stopped_in_the_middle_of_a_level(tmp_path, monkeypatch):
 def test_a_black_box_within_the_limit_is_measured_like_all_others(place, truth):
     spec = tiny_spec(place, mechanisms=("tda-l2-blackbox",), runs=1, time_limit=600)
     table = run_cell(next(iter(cells(spec))), spec, truth)
-    assert table.num_rows == len(truth.tree.levels) * len(MEASURES) + 1
+    assert table.num_rows == n_figures(truth.tree)
 
 
 def test_a_cell_stops_when_its_runs_have_used_up_the_limit(place, truth, monkeypatch):

@@ -111,7 +111,7 @@ HEAD = 'mechanisms = ["inftda"]\n'
         (HEAD + 'seed = "x"\n' + DATASET, "seed must be"),
         (HEAD + "settings = []\n" + DATASET, "settings"),
         (HEAD + 'settings = "ours"\n' + DATASET, "settings must be a list"),
-        (HEAD + 'settings = ["theirs"]\n' + DATASET, "settings are ours and published"),
+        (HEAD + 'settings = ["theirs"]\n' + DATASET, "settings are ours, across, published"),
         (HEAD + DATASET + DATASET, "twice"),
         (HEAD + '[[dataset]]\nsynthetic = "binary_sparse"\n', "a .*dataset.* has name"),
         (HEAD + DATASET + "colour = 1\n", "a .*dataset.* has name"),
@@ -155,3 +155,12 @@ def test_a_spec_made_by_hand_is_checked_likewise(tmp_path):
     for changes in wrong:
         with pytest.raises(InftdaError):
             tiny_spec(tmp_path, **changes).check()
+
+
+def test_further_axes_are_files_by_the_names_of_their_columns(tmp_path):
+    (tmp_path / "spec.toml").write_text(
+        'mechanisms = ["inftda"]\n[[dataset]]\nname = "a"\nflows = "f.csv"\nareas = "a.csv"\n'
+        'axes = {mode = "modes.csv"}\n'
+    )
+    (dataset,) = Spec.read(tmp_path / "spec.toml").datasets
+    assert dataset.axes == {"mode": tmp_path / "modes.csv"}
