@@ -62,6 +62,7 @@ def test_a_release_survives_workers_that_die_and_is_complete_and_single(released
         "areas.csv",
         "flows.parquet",
         "manifest.json",
+        "totals.parquet",
     ]
     assert {path.suffix for path in made.table.iterdir()} == {".parquet"}
 
@@ -125,7 +126,8 @@ def test_a_group_with_half_of_the_trips_is_shared_among_tasks(spark, tmp_path, m
     """Its parts are items of their own, and what comes out is what one machine makes."""
     towns, trips = capital()
     offer(monkeypatch, "small-items", TopDown("small-items", item_children=500))
-    options = {"mechanism": "small-items", "source": SeededSource(1), **BUDGET}
+    # With totals across, a group is divided in one piece.
+    options = {"mechanism": "small-items", "source": SeededSource(1), "across": 0, **BUDGET}
     engine = SparkEngine(spark, tasks=16, driver_nodes=20)
     made = release(trips, towns, out=tmp_path / "spark", engine=engine, **options)
     rows = [pq.read_metadata(part).num_rows for part in made.table.iterdir()]

@@ -42,6 +42,7 @@ def read(spark, source, *, is_bounded):
 @pytest.mark.parametrize("kind", ["a frame", "pandas", "CSV", "Parquet", "a folder, the row first"])
 @settings(
     max_examples=12,
+    derandomize=True,
     deadline=None,
     # A reading takes a second here, and a smaller table would take hundreds.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

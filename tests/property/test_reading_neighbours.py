@@ -59,7 +59,7 @@ def test_a_further_row_changes_nothing_for_anybody_else(kind, rows, row, is_boun
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=12, **CALM)
+@settings(max_examples=12, derandomize=True, **CALM)  # the same ones, so that nobody is surprised
 @given(rows=tables(), row=further_rows, is_bounded=st.booleans())
 def test_many_further_rows_change_nothing_for_anybody_else(kind, rows, row, is_bounded):
     check(kind, rows, row, is_bounded)
