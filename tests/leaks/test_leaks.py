@@ -198,8 +198,14 @@ def test_the_number_of_persons_is_nowhere_in_words(watched):
 
 def test_only_what_belongs_to_a_release_is_in_its_folder(watched):
     names = [path.name for path in released_files(watched.work / "out")]
-    assert names == ["areas.csv", "flows.parquet", "manifest.json"]
+    assert names == ["areas.csv", "flows.parquet", "manifest.json", *totals_of(watched)]
     assert {path.name for path in watched.work.iterdir()} == {*watched.given, "out"}
+
+
+def totals_of(watched):
+    """The file of totals, for mechanisms that measure any."""
+    manifest = json.loads((watched.work / "out" / "manifest.json").read_text())
+    return ["totals.parquet"] if manifest["mechanism"] == "inftda" else []
 
 
 def test_nothing_is_left_in_the_temporary_directory_or_at_home(watched):
@@ -227,7 +233,7 @@ def test_the_manifest_says_what_was_planned_and_nothing_else(watched):
     assert set(manifest) == {
         "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
         "counted", "flows_sha256", "software",
-    }  # fmt: skip
+    } | {name.replace(".parquet", "_sha256") for name in totals_of(watched)}  # fmt: skip
     assert set(manifest["counted"]) == {"bounded", "unplaceable"}
     flows = pq.read_table(watched.work / "out" / "flows.parquet")
     assert manifest["total"] == sum(flows["flow"].to_pylist())

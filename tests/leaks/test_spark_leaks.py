@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import canaries
 import pytest
 
+from inftda.scratch import MARK
 from patience import PATIENCE
 
 pytestmark = [
@@ -100,6 +101,7 @@ def test_working_files_of_spark_are_closed_to_others_and_gone_afterwards(place):
     # As left by a process that was killed.
     abandoned = temporary / "inftda-spark-abandoned"
     (abandoned / "blockmgr-1").mkdir(parents=True)
+    (abandoned / MARK).touch()
     abandoned.chmod(0o700)
     watcher = Watcher(temporary)
     watcher.start()
@@ -108,7 +110,7 @@ def test_working_files_of_spark_are_closed_to_others_and_gone_afterwards(place):
     watcher.join()
     assert canaries.PERSON not in said
     assert watcher.open == {}
-    assert any(re.fullmatch(r"inftda-spark-\w{8}", name) for name in watcher.names)
+    assert any(re.fullmatch(r"inftda-spark-\w{32}", name) for name in watcher.names)
     wait_until_empty(temporary)
     assert {path.name for path in (place / "work").iterdir()} == {"areas.csv", "out", "trips.csv"}
 
