@@ -1,7 +1,6 @@
 """The folder of a release: written as a whole or not at all."""
 
 import errno
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -246,7 +245,7 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
         flows_sha256=digest(folder / FLOWS_FILE),
         totals_sha256=digest(totals) if totals.exists() else "",
     )
-    (folder / MANIFEST_FILE).write_text(json.dumps(manifest.to_dict(), indent=2) + "\n")
+    (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
 
 
 class FlowsWriter:

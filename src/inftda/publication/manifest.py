@@ -144,6 +144,10 @@ class Manifest:
             "software": dict(self.software),
         }
 
+    def to_text(self) -> str:
+        """The contents of `manifest.json`: it follows from the manifest, to the bit."""
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
     @classmethod
     def from_dict(cls, data: Any) -> "Manifest":
         """Read back what `to_dict` gives.
