@@ -211,7 +211,10 @@ def check_same(found: Any, expected: Any, at: str = "") -> None:
                 )
         for key, value in expected.items():
             if key not in found:
-                raise ReleaseError(f"the manifest has no {_below(at, key)!r}; it was edited")
+                raise ReleaseError(
+                    f"the manifest has no {_below(at, key)!r}; it was edited, or written by "
+                    "another version of inftda"
+                )
             check_same(found[key], value, _below(at, key))
     elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
         for number, pair in enumerate(zip(found, expected, strict=True)):
