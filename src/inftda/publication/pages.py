@@ -2,11 +2,13 @@
 
 A footer may be false: readers go by the header of each page, stop at the last row, and never look
 at what comes after it. So headers are walked here before anything is unpacked. They are written
-in Thrift's compact protocol, of which page headers need a small part.
+in Thrift's compact protocol, of which headers and footers need a small part.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 #: Kinds of pages.
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
@@ -16,12 +18,19 @@ _KIND, _EXPANDED, _PACKED = 1, 2, 3
 _DETAILS: Final = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 #: Longest header besides texts: it has smallest and largest text of its page.
 _HEADER: Final = 1 << 10
-#: Structs in structs of a header.
-_DEPTH: Final = 3
+#: Fields of a footer: columns in row groups, what is said of each, and its physical type.
+_SCHEMA, _GROUPS, _COLUMNS, _ABOUT, _TYPE = 2, 4, 1, 3, 1
+#: Structs in structs, at most.
+_DEPTH: Final = 8
 _MORE, _SEVEN = 0x80, 0x7F
 _LONGEST_NUMBER: Final = 10
+#: Bytes of a number as the smallest or largest of a page.
+_NUMBER: Final = 8
+#: Size of a list that has its size in the next bytes.
+_LONG: Final = 15
 
-Fields = dict[int, "int | Fields"]
+Value: TypeAlias = "int | Fields | list[Value]"
+Fields: TypeAlias = dict[int, Value]
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,8 @@ def walk(file: BinaryIO, start: int, end: int, *, longest: int) -> Pages:
     is_filled, at = True, start
     while at < end:
         file.seek(at)
-        header = _Header(file.read(min(_HEADER + 4 * longest, end - at)))
+        texts = max(longest, _NUMBER)
+        header = _Header(file.read(min(_HEADER + 4 * texts, end - at)), longest=texts)
         fields = header.struct()
         kind, larger, packed = (_number(fields, key) for key in (_KIND, _EXPANDED, _PACKED))
         details = fields.get(_DETAILS.get(kind, 0))
@@ -73,6 +83,34 @@ def walk(file: BinaryIO, start: int, end: int, *, longest: int) -> Pages:
     return Pages(n_values, expanded, is_filled)
 
 
+def has_one_type_each(footer: bytes) -> bool:
+    """Whether each column has one physical type; Arrow ends the process where two are stated.
+
+    Raises:
+        ValueError: it is no footer of a Parquet file.
+    """
+    fields = _Header(footer).struct()
+    types = [_struct(column).get(_TYPE) for column in _list(fields, _SCHEMA)[1:]]
+    for group in _list(fields, _GROUPS):
+        about = [_struct(column).get(_ABOUT) for column in _list(_struct(group), _COLUMNS)]
+        if [_struct(of_column).get(_TYPE) for of_column in about] != types:
+            return False
+    return True
+
+
+def _struct(value: Value | None) -> Fields:
+    if not isinstance(value, dict):
+        raise ValueError("no struct")  # noqa: TRY004 - of the file, not of the caller
+    return value
+
+
+def _list(fields: Fields, key: int) -> list[Value]:
+    value = fields.get(key, [])
+    if not isinstance(value, list):
+        raise ValueError("no list")  # noqa: TRY004 - likewise
+    return value
+
+
 def _number(fields: Fields, key: int) -> int:
     value = fields.get(key)
     if not isinstance(value, int) or value < 0:
@@ -83,8 +121,9 @@ def _number(fields: Fields, key: int) -> int:
 class _Header:
     """Reads a struct from its first byte; `at` is where it has ended."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, *, longest: int | None = None) -> None:
         self._data = data
+        self._longest = len(data) if longest is None else longest
         self.at = 0
 
     def struct(self, depth: int = 0) -> Fields:
@@ -103,18 +142,34 @@ class _Header:
                 fields[key] = value
         return fields
 
-    def _value(self, kind: int, depth: int) -> "int | Fields | None":
+    def _value(self, kind: int, depth: int) -> Value | None:
         if kind in {1, 2}:  # true and false
             return None
+        if kind == 3:  # a byte
+            return self._byte()
         if kind in {4, 5, 6}:
             return self._signed()
         if kind == 8:  # a text, such as the smallest of a page
             length = self._unsigned()
+            if length > self._longest:
+                raise ValueError("a text that no row has")
             self.at += length
             return None
-        if kind == 12:  # a struct
+        if kind == 9:  # a list
+            return self._items(depth)
+        if kind == 12:
             return self.struct(depth + 1)
-        raise ValueError("no field of a page header")
+        raise ValueError("no field of a header or footer")
+
+    def _items(self, depth: int) -> list[Value]:
+        """What a list holds; texts are skipped."""
+        first = self._byte()
+        size, kind = first >> 4, first & 0xF
+        size = self._unsigned() if size == _LONG else size
+        if size > len(self._data) or kind in {1, 2}:
+            raise ValueError("a list without end")
+        found = [self._value(kind, depth) for _ in range(size)]
+        return [value for value in found if value is not None]
 
     def _byte(self) -> int:
         if self.at >= len(self._data):

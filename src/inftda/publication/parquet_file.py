@@ -6,6 +6,7 @@ of it is compared with what a release has before, or while, its rows are read.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inftda.errors import ReleaseError
-from inftda.publication.pages import walk
+from inftda.publication.pages import has_one_type_each, walk
 
 #: What writers put into a file besides the table: Arrow its schema, Spark its schema and version.
 _ARROW, _SPARK = b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata"
@@ -90,6 +91,7 @@ def opened(path: Path, shape: Shape) -> Iterator[pq.ParquetFile]:
         _check_columns(pq.read_schema(path), shape)
         # As lists of texts and numbers: what is listed is seen, also if no row has it.
         with pq.ParquetFile(path, read_dictionary=shape.text_columns) as file:
+            _check_types(file.metadata, path, shape)
             _check_metadata(file, shape)
             _check_sizes(file.metadata, shape)
             _check_footer(file.metadata, shape)
@@ -128,6 +130,20 @@ def _check_columns(found: pa.Schema, shape: Shape) -> None:
         if (field.type.value_type if is_listed else field.type) != expected.type:
             words = "text" if is_text else _NUMBERS[expected.type]
             raise shape.fail(f"cannot be read as a release: {field.name} must be {words}")
+
+
+def _check_types(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
+    """Before Arrow is asked about a column: it would not survive the answer."""
+    size = metadata.serialized_size
+    with path.open("rb") as file:
+        file.seek(-(size + _FOOTER_LENGTH + _MAGIC), os.SEEK_END)
+        footer = file.read(size)
+    try:
+        is_right = has_one_type_each(footer)
+    except ValueError:
+        is_right = False
+    if not is_right:
+        raise shape.fail("cannot be read")
 
 
 def _check_metadata(file: pq.ParquetFile, shape: Shape) -> None:

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import ReleaseError
-from inftda.publication.pages import walk
+from inftda.publication.pages import has_one_type_each, walk
 from inftda.publication.parquet_file import Shape, opened, row_groups
 
 NUMBERS = Shape("numbers", (pa.field("flow", pa.int64()),), (0,), (0,))
@@ -48,3 +48,28 @@ def test_a_footer_that_counts_other_rows_than_its_pages_is_refused(tmp_path):
     path.write_bytes(content[: start + 2] + b"\x62" + content[start + 3 :])
     with pytest.raises(ReleaseError, match="belong to none"), opened(path, NUMBERS):
         pass
+
+
+def test_statistics_of_a_page_have_no_room_for_sentences(tmp_path):
+    texts = ["a", "as of May 17 people went from 1 to 2"]
+    path = tmp_path / "texts.parquet"
+    pq.write_table(pa.table({"area": texts}), path, compression="zstd")
+    shape = Shape("texts", (pa.field("area", pa.string()),), (60,), (8,))
+    with pytest.raises(ReleaseError, match="cannot be read"), opened(path, shape):
+        pass
+
+
+def test_a_column_of_two_types_is_refused_before_arrow_ends_the_process(tmp_path):
+    path = tmp_path / "numbers.parquet"
+    pq.write_table(pa.table({"flow": range(50)}), path, compression="zstd", use_dictionary=False)
+    content = path.read_bytes()
+    start = len(content) - 8 - pq.read_metadata(path).serialized_size
+    assert has_one_type_each(content[start:-8])
+    before, _, after = content.rpartition(b"\x1c\x15\x04\x19")  # of a column chunk: INT64
+    assert len(before) > start
+    path.write_bytes(before + b"\x1c\x15\x02\x19" + after)
+    assert not has_one_type_each(path.read_bytes()[start:-8])
+    with pytest.raises(ReleaseError, match="cannot be read"), opened(path, NUMBERS):
+        pass
+    with pytest.raises(ValueError, match="cut off"):
+        has_one_type_each(content[start:-20])
