@@ -18,8 +18,12 @@ _KIND, _EXPANDED, _PACKED = 1, 2, 3
 _DETAILS: Final = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 #: Longest header besides texts: it has smallest and largest text of its page.
 _HEADER: Final = 1 << 10
-#: Fields of a footer: columns in row groups, what is said of each, and its physical type.
-_SCHEMA, _GROUPS, _COLUMNS, _ABOUT, _TYPE = 2, 4, 1, 3, 1
+#: Fields of a footer: columns in row groups, what is said of each; its physical type, encodings
+#: and compression, and how many kinds of these there are.
+_SCHEMA, _GROUPS, _COLUMNS, _ABOUT = 2, 4, 1, 3
+_TYPE, _ENCODINGS, _CODEC, _KINDS = 1, 2, 4, 9
+#: Likewise: how large its values are, by how often they are repeated and defined.
+_SIZES, _REPEATED, _DEFINED, _PRESENCE = 16, 2, 3, 3
 #: Structs in structs, at most.
 _DEPTH: Final = 8
 _MORE, _SEVEN = 0x80, 0x7F
@@ -83,18 +87,32 @@ def walk(file: BinaryIO, start: int, end: int, *, longest: int) -> Pages:
     return Pages(n_values, expanded, is_filled)
 
 
-def has_one_type_each(footer: bytes) -> bool:
-    """Whether each column has one physical type; Arrow ends the process where two are stated.
+def is_answerable(footer: bytes) -> bool:
+    """Whether Arrow can be asked about columns; where it cannot, it ends the process.
+
+    So it does where a column has two physical types, or anything is of an unknown kind.
 
     Raises:
         ValueError: it is no footer of a Parquet file.
     """
     fields = _Header(footer).struct()
-    types = [_struct(column).get(_TYPE) for column in _list(fields, _SCHEMA)[1:]]
+    schema = [_struct(column) for column in _list(fields, _SCHEMA)[1:]]
+    types = [column.get(_TYPE) for column in schema]
+    # By how often a value is repeated, which none is, and whether it is there.
+    levels = [(1, 2 if column.get(_PRESENCE) else 1) for column in schema]
     for group in _list(fields, _GROUPS):
-        about = [_struct(column).get(_ABOUT) for column in _list(_struct(group), _COLUMNS)]
-        if [_struct(of_column).get(_TYPE) for of_column in about] != types:
+        columns = [_struct(column) for column in _list(_struct(group), _COLUMNS)]
+        about = [_struct(column.get(_ABOUT)) for column in columns]
+        kinds = [_number(column, _CODEC) for column in about]
+        for column in about:
+            kinds += [_number({0: kind}, 0) for kind in _list(column, _ENCODINGS)]
+        if [column.get(_TYPE) for column in about] != types or max(kinds, default=0) > _KINDS:
             return False
+        sizes = [_struct(column.get(_SIZES, {})) for column in about]
+        for of_column, expected in zip(sizes, levels, strict=True):
+            for key, size in zip((_REPEATED, _DEFINED), expected, strict=True):
+                if len(_list(of_column, key)) not in {0, size}:
+                    return False
     return True
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inftda.errors import ReleaseError
-from inftda.publication.pages import has_one_type_each, walk
+from inftda.publication.pages import is_answerable, walk
 
 #: What writers put into a file besides the table: Arrow its schema, Spark its schema and version.
 _ARROW, _SPARK = b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata"
@@ -139,7 +139,7 @@ def _check_types(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
         file.seek(-(size + _FOOTER_LENGTH + _MAGIC), os.SEEK_END)
         footer = file.read(size)
     try:
-        is_right = has_one_type_each(footer)
+        is_right = is_answerable(footer)
     except ValueError:
         is_right = False
     if not is_right:

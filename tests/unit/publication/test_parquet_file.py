@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import ReleaseError
-from inftda.publication.pages import has_one_type_each, walk
+from inftda.publication.pages import is_answerable, walk
 from inftda.publication.parquet_file import Shape, opened, row_groups
 
 NUMBERS = Shape("numbers", (pa.field("flow", pa.int64()),), (0,), (0,))
@@ -64,12 +64,23 @@ def test_a_column_of_two_types_is_refused_before_arrow_ends_the_process(tmp_path
     pq.write_table(pa.table({"flow": range(50)}), path, compression="zstd", use_dictionary=False)
     content = path.read_bytes()
     start = len(content) - 8 - pq.read_metadata(path).serialized_size
-    assert has_one_type_each(content[start:-8])
+    assert is_answerable(content[start:-8])
     before, _, after = content.rpartition(b"\x1c\x15\x04\x19")  # of a column chunk: INT64
     assert len(before) > start
     path.write_bytes(before + b"\x1c\x15\x02\x19" + after)
-    assert not has_one_type_each(path.read_bytes()[start:-8])
+    assert not is_answerable(path.read_bytes()[start:-8])
     with pytest.raises(ReleaseError, match="cannot be read"), opened(path, NUMBERS):
         pass
     with pytest.raises(ValueError, match="cut off"):
-        has_one_type_each(content[start:-20])
+        is_answerable(content[start:-20])
+
+
+@pytest.mark.parametrize("codec", [b"\x7a", b"\x0d"])
+def test_an_unknown_compression_is_refused_before_arrow_ends_the_process(tmp_path, codec):
+    path = tmp_path / "numbers.parquet"
+    pq.write_table(pa.table({"flow": range(50)}), path, compression="zstd", use_dictionary=False)
+    before, found, after = path.read_bytes().rpartition(b"\x15\x0c\x16")  # of a chunk: ZSTD
+    assert found
+    path.write_bytes(before + b"\x15" + codec + b"\x16" + after)
+    with pytest.raises(ReleaseError, match="cannot be read"), opened(path, NUMBERS):
+        pass
