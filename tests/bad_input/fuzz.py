@@ -161,7 +161,9 @@ def manifest_text(draw, manifest):
             del place[path[-1]]
         if not changed:
             break
-    return damaged(json.dumps(changed).encode(), draw(DAMAGE) if draw(st.booleans()) else [])
+    return damaged(
+        (json.dumps(changed, indent=2) + "\n").encode(), draw(DAMAGE) if draw(st.booleans()) else []
+    )
 
 
 NUMBERS = st.one_of(

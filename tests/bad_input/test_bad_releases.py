@@ -15,7 +15,7 @@ def edited(change):
     def apply(manifest):
         changed = copy.deepcopy(manifest)
         change(changed)
-        return json.dumps(changed)
+        return json.dumps(changed, indent=2) + "\n"
 
     return apply
 

@@ -192,15 +192,20 @@ def is_same(one, other):
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
+def as_written(manifest):
+    """As inftda writes it, so that nothing but the forgery can be wrong."""
+    return json.dumps(manifest, indent=2) + "\n"
+
+
 def forged_manifests(manifest):
     """Where, what is done, and the text of the forged manifest."""
     for at, value in everywhere(manifest):
         for what, other in other_values(at[-1] if at else "", value):
             changed = placed(manifest, at, other)
             if not is_same(changed, manifest):
-                yield (*at, what), json.dumps(changed)
+                yield (*at, what), as_written(changed)
         if at:
-            yield (*at, "gone"), json.dumps(without(manifest, at))
+            yield (*at, "gone"), as_written(without(manifest, at))
         if isinstance(value, dict):
             for key in value:
                 yield (*at, key, "stated twice"), stated_twice(manifest, (*at, key))
@@ -211,7 +216,7 @@ def stated_twice(manifest, at):
     mark = "a key that no manifest has"
     *path, key = at
     changed = placed(manifest, tuple(path), {**get(manifest, path), mark: get(manifest, at)})
-    return json.dumps(changed).replace(json.dumps(mark), json.dumps(key))
+    return as_written(changed).replace(json.dumps(mark), json.dumps(key))
 
 
 def get(manifest, at):
@@ -270,6 +275,14 @@ MANIFESTS = {
     "a comment": as_text(lambda text: b"// fine\n" + text),
     "something after it": as_text(lambda text: text + b"secret"),
     "very long": as_text(lambda text: text + b" " * (17 << 20)),
+    "blanks that spell something": as_text(lambda text: text + b" \t\t \t"),
+    "blanks in between": as_text(lambda text: text.replace(b"{", b"{ \t\t ", 1)),
+    "escapes": as_text(lambda text: text.replace(b'"total"', b'"\\u0074otal"')),
+    "longer numbers": as_text(lambda text: text.replace(b'"epsilon": 5.0', b'"epsilon": 5.0017e0')),
+    "zeros": as_text(lambda text: text.replace(b'"epsilon": 5.0', b'"epsilon": 5.00000')),
+    "another order": as_text(
+        lambda text: as_written(dict(reversed(json.loads(text).items()))).encode()
+    ),
     "nested without end": as_text(lambda _: b"[" * 100_000),
 }
 
@@ -396,7 +409,7 @@ def restate(folder, change):
     path = folder / "manifest.json"
     data = json.loads(path.read_text())
     change(data)
-    path.write_text(json.dumps(data))
+    path.write_text(as_written(data))
 
 
 def sealed(folder, **facts):
@@ -499,6 +512,83 @@ def hidden_bytes(name):
     return apply
 
 
+def varint(number):
+    """A signed number as Thrift writes it."""
+    number, found = 2 * number, []
+    while number > 127:
+        found.append(128 | number & 127)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def in_last_chunk(hidden, name="flows.parquet", *, chunk_size=None):
+    """Bytes after the last page of a column, which the footer counts as that column's."""
+
+    def apply(folder):
+        content = (folder / name).read_bytes()
+        start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        footer = content[start:-8]
+        group = pq.read_metadata(folder / name).row_group(0)
+        chunk = group.column(group.num_columns - 1)
+        packed, expanded = chunk.total_compressed_size, chunk.total_uncompressed_size
+        before = b"\x16" + varint(expanded) + b"\x16" + varint(packed)
+        assert before in footer
+        after = b"\x16" + varint(chunk_size or expanded)
+        after += b"\x16" + varint(packed + len(hidden))
+        start_of, _, end_of = footer.rpartition(before)
+        footer = start_of + after + end_of
+        size = len(footer).to_bytes(4, "little")
+        (folder / name).write_bytes(content[:start] + hidden + footer + size + b"PAR1")
+        assert len(pq.read_table(folder / name)), "other readers notice nothing"
+        sealed(folder)
+
+    return apply
+
+
+def page(body, *, n_values=0, expanded=None):
+    """A page of data of which no reader reads a value."""
+    sizes = b"\x15\x00\x15" + varint(expanded or len(body)) + b"\x15" + varint(len(body))
+    return sizes + b"\x2c\x15" + varint(n_values) + b"\x15\x00\x15\x06\x15\x06\x00\x00" + body
+
+
+def listed_only(column, name):
+    """A text in the list of a column that no row has; data frames show it as a category."""
+
+    def apply(folder):
+        table = pq.read_table(folder / name)
+        codes = table[column].cast(pa.string()).combine_chunks().dictionary_encode()
+        texts = pa.concat_arrays([codes.dictionary, pa.array(["17 from 1 to 2"])])
+        listed = pa.DictionaryArray.from_arrays(codes.indices, texts)
+        field = pa.field(column, listed.type, nullable=False)
+        table = table.set_column(table.column_names.index(column), field, listed)
+        pq.write_table(table, folder / name, compression="zstd")
+        sealed(folder)
+
+    return apply
+
+
+def false_size(folder):
+    """A list of texts that expands to more than the footer says."""
+    texts = ["1", "2", "3", "4", "outside", "0" * 3_000_000]
+    table = pq.read_table(folder / "flows.parquet")
+    column = pa.array(table["destination"].cast(pa.string()).to_pylist())
+    codes = pc.index_in(column, value_set=pa.array(texts))
+    listed = pa.DictionaryArray.from_arrays(codes, pa.array(texts))
+    table = table.set_column(1, pa.field("destination", listed.type, nullable=False), listed)
+    pq.write_table(
+        table, folder / "flows.parquet", compression="zstd", use_dictionary=["destination"]
+    )
+    content = (folder / "flows.parquet").read_bytes()
+    size = pq.read_metadata(folder / "flows.parquet").row_group(0).column(1).total_uncompressed_size
+    stated = varint(size)
+    before, _, after = content.rpartition(stated)
+    small = bytes([0x80 | 80, *[0x80] * (len(stated) - 2), 0])
+    (folder / "flows.parquet").write_bytes(before + small + after)
+    found = pq.read_metadata(folder / "flows.parquet").row_group(0).column(1)
+    assert found.total_uncompressed_size == 40
+    sealed(folder)
+
+
 def as_if_by_spark(folder):
     """Spark's files have an index of pages, which leaves room; not in one file, and not as much."""
     hidden_bytes("flows.parquet")(folder)
@@ -578,7 +668,14 @@ TABLES = {
     "false statistics": false_statistics,
     "bytes before the footer": hidden_bytes("flows.parquet"),
     "bytes before the footer as if by Spark": as_if_by_spark,
+    "bytes after the last page": in_last_chunk(b"secret" * 9),
+    "a page after the last": in_last_chunk(page(b"secret" * 9)),
+    "a page of rows that nobody reads": in_last_chunk(page(b"secret" * 9, n_values=3)),
+    "totals: a page after the last": in_last_chunk(page(b"secret" * 9), "totals.parquet"),
+    "an area that is listed only": listed_only("origin", "flows.parquet"),
+    "totals: a level that is listed only": listed_only("level", "totals.parquet"),
     "a bomb": bomb,
+    "a bomb with a false footer": false_size,
     "a very long code": long_texts,
     "totals: metadata": rewritten(with_key("truth"), name="totals.parquet"),
     "totals: NULL": rewritten(

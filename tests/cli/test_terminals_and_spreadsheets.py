@@ -21,6 +21,8 @@ from inftda.publication.spreadsheet import disarmed, disarmed_table
 ESCAPE = "\x1b[2J\x07owned"
 CONTROLS = (ESCAPE, "a\x9b2J", "b\x7f", "\N{RIGHT-TO-LEFT OVERRIDE}c", "d\N{LINE SEPARATOR}")
 FORMULAS = ("=1+1", "+SUM(A1)", "-2+3", "@SUM(A1)", "\t=1", " =1", "x;=1+1", 'y",=1', "\uff1d1")
+#: After something that a spreadsheet leaves out, and nobody sees.
+UNSEEN = ("\ufeff=1", "\x00=1", "\u200b@a", "\x7f-a", "x;\u202e=1")
 PLAIN = ("001", "-12", "+39", "1.5", "-1,5", "Aix-en-Provence", "a=b", "o'clock", "x@y", "")
 
 
@@ -153,7 +155,7 @@ def test_a_ledger_that_somebody_else_wrote_is_harmless(cli, tmp_path):
 # --- Spreadsheets ---
 
 
-@pytest.mark.parametrize("text", FORMULAS)
+@pytest.mark.parametrize("text", [*FORMULAS, *UNSEEN])
 def test_a_formula_becomes_text_and_nothing_is_lost(text):
     safe = disarmed(text)
     assert safe.replace("'", "", 1) == text
@@ -172,6 +174,8 @@ def test_numbers_of_a_table_stay_numbers():
     assert safe.column_names == ["'=a", "n"]
     assert safe.column(0).to_pylist() == ["'=1", "b", None]
     assert safe.column("n").to_pylist() == [-1, 2, -3]
+    long_texts = pa.table({"a": pa.array(["=1"], pa.large_string())})
+    assert disarmed_table(long_texts).column("a").to_pylist() == ["'=1"]
 
 
 def cells(text):
@@ -213,7 +217,7 @@ def test_measures_for_spreadsheets_have_no_formulas(cli, hostile):
 def test_pages_disarm_what_python_disarms():
     """The browser's tests click the button; this compares both for all cases."""
     script = files("inftda.report").joinpath("assets", "1-tools.js").read_text("utf-8")
-    given = [*FORMULAS, *PLAIN, *CONTROLS]
+    given = [*FORMULAS, *UNSEEN[:1], *UNSEEN[2:], *PLAIN, *CONTROLS]  # csv reads no NUL
     code = (
         f"{script}\nconst given = {json.dumps(given)};\n"
         "const kept = () => { spreadsheet.keepsFormulas = true; return given.map(csvCell); };\n"

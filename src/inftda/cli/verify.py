@@ -23,4 +23,4 @@ def command(
         output.say(f"Note: {words}. Guarantees are about what was counted.")
     for words in careful_words(release.manifest.plan, total=release.total):
         output.say(f"Careful: {words}")
-    output.say(f"{folder} is what it says it is.")
+    output.say(output.printable(f"{folder} is what it says it is."))  # one line, too

@@ -6,6 +6,7 @@ Entries are added, never changed or removed: triggers see to it, whoever writes 
 import errno
 import json
 import os
+import re
 import sqlite3
 import stat
 import unicodedata
@@ -27,6 +28,10 @@ APPLICATION: Final = 0x696E6664  # "infd"
 VERSION: Final = 1
 #: Endings of the files that SQLite may keep beside its own.
 _BESIDE: Final = ("-journal", "-wal", "-shm")
+#: Printable by Python's rules, but nobody sees them: fillers, joiners, variants, an empty pattern.
+_INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
 SCHEMA: Final = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
@@ -147,12 +152,12 @@ def check_place(path: Path) -> None:
 
 
 def plain_name(name: str) -> str:
-    """A name as it is compared: no blanks around it, one between words, Unicode normalised.
+    """A name as people see it: one blank between words, Unicode normalised, nothing invisible.
 
     >>> plain_name(" commuting  2024 ")
     'commuting 2024'
     """
-    return " ".join(unicodedata.normalize("NFKC", name).split())
+    return " ".join(_INVISIBLE.sub("", unicodedata.normalize("NFKC", name)).split())
 
 
 def names_like(database: sqlite3.Connection, name: str) -> list[str]:

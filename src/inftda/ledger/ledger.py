@@ -201,7 +201,7 @@ def check_name(name: str) -> None:
         LedgerError: it is not one short line, or a spreadsheet could take it for a formula.
     """
     _check_text("a data set's name", name, most=MAX_NAME)
-    if not plain_name(name)[0].isalnum():
+    if not plain_name(name)[:1].isalnum():
         raise LedgerError(f"a data set's name must start with a letter or digit, got {name!r}")
 
 

@@ -1,7 +1,6 @@
 """The folder of a release: written as a whole or not at all."""
 
 import errno
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,7 +20,6 @@ from inftda.publication.inventory import (
     MANIFEST_FILE,
     TOTALS_FILE,
     areas_names,
-    missing,
     strangers,
 )
 from inftda.publication.manifest import Manifest
@@ -37,6 +35,9 @@ ROW_GROUP = 1 << 20
 #: Name of a release in a private folder: a new one before it is put in place, or an old one that
 #: waits for that. So it is put in place, and ceases to be a work file, by one rename.
 _INSIDE = "release"
+#: What an old release is called once another is in its place: what is cleared away, perhaps in
+#: part, has this name, so what still has the other one is whole, whether it can be read or not.
+_REMOVED = "removed"
 
 
 def check_writable(out: Path, *, force: bool) -> None:
@@ -149,6 +150,7 @@ def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
             out.parent, _waiting(out), is_clearing=False, keeps_on_error=True
         ) as waiting:
             _replace(partial, out, waiting / _INSIDE)
+            (waiting / _INSIDE).rename(waiting / _REMOVED)
     else:
         try:
             partial.rename(out)
@@ -207,17 +209,10 @@ def _restore(out: Path) -> None:
     """Bring back, or clear away, an old release whose replacement was cut off."""
     with suppress(OSError):
         for waiting, descriptor in abandoned(out.absolute().parent, _waiting(out)):
-            if _is_whole(waiting / _INSIDE) and not os.path.lexists(out):
-                os.rename(_INSIDE, out.absolute(), src_dir_fd=descriptor)
+            target = _REMOVED if os.path.lexists(out) else out.absolute()
+            with suppress(FileNotFoundError):  # another has begun to clear it away
+                os.rename(_INSIDE, target, src_dir_fd=descriptor, dst_dir_fd=descriptor)
             remove(waiting, descriptor)
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether a release is complete; a removal may have begun."""
-    try:
-        return not missing(folder, Manifest.read(folder / MANIFEST_FILE))
-    except ReleaseError:
-        return False
 
 
 def areas_files(tree: Tree) -> dict[str, str]:
@@ -246,7 +241,7 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
         flows_sha256=digest(folder / FLOWS_FILE),
         totals_sha256=digest(totals) if totals.exists() else "",
     )
-    (folder / MANIFEST_FILE).write_text(json.dumps(manifest.to_dict(), indent=2) + "\n")
+    (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
 
 
 class FlowsWriter:

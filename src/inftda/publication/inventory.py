@@ -62,11 +62,6 @@ def _not_parts(folder: Path) -> list[Path]:
     return [path for path in inside if path.name not in parts or not is_plain(path)]
 
 
-def missing(folder: Path, manifest: "Manifest") -> list[str]:
-    """Files of a release that its folder does not have."""
-    return [name for name in sorted(own_files(manifest)) if not (folder / name).exists()]
-
-
 def check_plain(folder: Path, names: Iterable[str]) -> None:
     """Refuse files that are links, pipes or anything else that must not be read.
 

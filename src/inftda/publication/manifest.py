@@ -144,6 +144,10 @@ class Manifest:
             "software": dict(self.software),
         }
 
+    def to_text(self) -> str:
+        """The contents of `manifest.json`: it follows from the manifest, to the bit."""
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
     @classmethod
     def from_dict(cls, data: Any) -> "Manifest":
         """Read back what `to_dict` gives.
@@ -207,7 +211,10 @@ def check_same(found: Any, expected: Any, at: str = "") -> None:
                 )
         for key, value in expected.items():
             if key not in found:
-                raise ReleaseError(f"the manifest has no {_below(at, key)!r}; it was edited")
+                raise ReleaseError(
+                    f"the manifest has no {_below(at, key)!r}; it was edited, or written by "
+                    "another version of inftda"
+                )
             check_same(found[key], value, _below(at, key))
     elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
         for number, pair in enumerate(zip(found, expected, strict=True)):

@@ -6,6 +6,7 @@ of it is compared with what a release has before, or while, its rows are read.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inftda.errors import ReleaseError
+from inftda.publication.pages import is_answerable, walk
 
 #: What writers put into a file besides the table: Arrow its schema, Spark its schema and version.
 _ARROW, _SPARK = b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata"
@@ -33,9 +35,11 @@ _MAGIC, _FOOTER_LENGTH = 4, 4
 #: Spark writes an index of pages, at most: bytes for each column chunk; of each page, besides its
 #: smallest and largest text, of which it has up to 64 bytes; and rows of a page, at least.
 _INDEX_CHUNK, _INDEX_PAGE, _INDEX_TEXT, _PAGE_ROWS = 64, 24, 64, 5_000
+#: Bytes of a number, at most: written out, or listed with its place in the list.
+_NUMBER: Final = 12
 #: Room for page headers and encodings of a column chunk, for a footer, and for what a footer says
 #: of a column chunk besides its smallest and largest text, which it has up to four times.
-_PAGES, _FOOTER, _FOOTER_CHUNK = 1 << 16, 2048, 512
+_PAGES, _FOOTER, _FOOTER_CHUNK = 1 << 12, 2048, 512
 _CODEC: Final = "ZSTD"
 _NUMBERS: Final = {pa.int64(): "64-bit integers", pa.float64(): "64-bit decimal numbers"}
 _AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
@@ -59,15 +63,21 @@ class Shape:
     longest: tuple[int, ...]
     group_rows: int | None = None
 
+    @property
+    def text_columns(self) -> list[str]:
+        """Names of the columns that are no numbers."""
+        return [field.name for field in self.fields if field.type == pa.string()]
+
     def fail(self, what: str) -> ReleaseError:
         """An error that says what is wrong with the file."""
         return ReleaseError(f"{self.name} {what}; {_AGAIN}")
 
     def most_bytes(self, column: int, n_rows: int) -> int:
-        """Bytes of so many rows of a column: numbers, or every text written out and listed."""
-        if not self.longest[column]:
-            return 9 * n_rows + _PAGES
-        return (self.longest[column] + 9) * n_rows + self.code_bytes[column] + _PAGES
+        """Bytes of a column of that many rows: numbers, or every text written out and listed."""
+        longest = self.longest[column]
+        if not longest:
+            return _NUMBER * n_rows + _PAGES
+        return (longest + 9) * n_rows + self.code_bytes[column] + 8 * longest + _PAGES
 
 
 @contextmanager
@@ -78,12 +88,15 @@ def opened(path: Path, shape: Shape) -> Iterator[pq.ParquetFile]:
         ReleaseError: they are not, or the block cannot read the file.
     """
     try:
-        with pq.ParquetFile(path) as file:
-            _check_columns(file.schema_arrow, shape)
+        _check_columns(pq.read_schema(path), shape)
+        # As lists of texts and numbers: what is listed is seen, also if no row has it.
+        with pq.ParquetFile(path, read_dictionary=shape.text_columns) as file:
+            _check_types(file.metadata, path, shape)
             _check_metadata(file, shape)
             _check_sizes(file.metadata, shape)
             _check_footer(file.metadata, shape)
             _check_no_gaps(file.metadata, path, shape)
+            _check_pages(file.metadata, path, shape)
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise shape.fail("cannot be read") from None
@@ -117,6 +130,20 @@ def _check_columns(found: pa.Schema, shape: Shape) -> None:
         if (field.type.value_type if is_listed else field.type) != expected.type:
             words = "text" if is_text else _NUMBERS[expected.type]
             raise shape.fail(f"cannot be read as a release: {field.name} must be {words}")
+
+
+def _check_types(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
+    """Before Arrow is asked about a column: it would not survive the answer."""
+    size = metadata.serialized_size
+    with path.open("rb") as file:
+        file.seek(-(size + _FOOTER_LENGTH + _MAGIC), os.SEEK_END)
+        footer = file.read(size)
+    try:
+        is_right = is_answerable(footer)
+    except ValueError:
+        is_right = False
+    if not is_right:
+        raise shape.fail("cannot be read")
 
 
 def _check_metadata(file: pq.ParquetFile, shape: Shape) -> None:
@@ -204,6 +231,24 @@ def _check_no_gaps(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
         raise shape.fail("has bytes that belong to none of its columns")
 
 
+def _check_pages(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
+    """Pages are what the footer says of them, and there is nothing beside them."""
+    with path.open("rb") as file:
+        end = _MAGIC
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            for column in range(group.num_columns):
+                start, end = end, end + group.column(column).total_compressed_size
+                try:
+                    pages = walk(file, start, end, longest=shape.longest[column])
+                except ValueError:
+                    raise shape.fail("cannot be read") from None
+                if not pages.is_filled or pages.n_values != group.num_rows:
+                    raise shape.fail("has bytes that belong to none of its columns")
+                if pages.expanded > shape.most_bytes(column, group.num_rows):
+                    raise shape.fail("would expand beyond what its rows need")
+
+
 def _has_pages(chunk: pq.ColumnChunkMetaData) -> bool:
     return bool(chunk.data_page_offset or chunk.has_dictionary_page)
 
@@ -232,6 +277,14 @@ def _check_statistics(stated: Any, values: pa.ChunkedArray, name: str, shape: Sh
         return
     if {"min": stated.min, "max": stated.max} != pc.min_max(values).as_py():
         raise shape.fail(f"has false statistics of {name}")
+
+
+def lists_others(column: pa.ChunkedArray, texts: pa.StringArray) -> bool:
+    """Whether a column holds or lists anything but these texts; tools show what is listed."""
+    listed = [
+        chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk for chunk in column.chunks
+    ]
+    return any(pc.index_in(values, value_set=texts).null_count for values in listed)
 
 
 def text_size(codes: pa.StringArray) -> tuple[int, int]:

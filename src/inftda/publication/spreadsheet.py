@@ -9,8 +9,11 @@ from typing import Final
 
 import pyarrow as pa
 
+#: What a spreadsheet may leave out where a cell begins: blanks, control characters, and others
+#: that nobody sees, such as a byte order mark.
+_UNSEEN: Final = r"[\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
 #: Where a cell begins for a spreadsheet, whichever delimiter it assumes, before a formula.
-_FORMULA: Final = re.compile(r"""(^|[;,|\t\r\n"])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
+_FORMULA: Final = re.compile(rf"""(^|[;,|\t\r\n"])({_UNSEEN})(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*")
 
 
@@ -27,7 +30,7 @@ def disarmed_table(table: pa.Table) -> pa.Table:
     """A table whose texts and column names no spreadsheet runs."""
     columns = []
     for column in table.columns:
-        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             listed = column.cast(pa.string()).combine_chunks().dictionary_encode()
             safe = [disarmed(text) for text in listed.dictionary.to_pylist()]
             column = pa.array(safe, pa.string()).take(listed.indices)  # noqa: PLW2901 - its text

@@ -18,7 +18,7 @@ from inftda.errors import ReleaseError
 from inftda.lattice import Table, coarsest_equal, off_tree_tables
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.inventory import TOTALS_FILE
-from inftda.publication.parquet_file import Shape, opened, row_groups, text_size
+from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
 from inftda.tables import as_arrow, repeated
 from inftda.tree import Axis, Tree
 
@@ -79,24 +79,32 @@ def read_totals(folder: Path, tree: Tree) -> pa.Table | None:
     path = folder / TOTALS_FILE
     if not path.exists():
         return None
-    shape, most = _shape(tree)
+    texts = _texts(tree)
+    of_all, longest = zip(*map(text_size, texts), (0, 0), (0, 0), strict=True)
+    shape = Shape(TOTALS_FILE, tuple(SCHEMA), of_all, longest)
+    parts = []
     with opened(path, shape) as file:
-        if file.metadata.num_rows > most:
+        if file.metadata.num_rows > len(texts[-1]):
             raise shape.fail(f"has {file.metadata.num_rows:,} rows, more than there are areas")
-        parts = [part.cast(SCHEMA) for part in row_groups(file, shape)]
+        for part in row_groups(file, shape):
+            if any(map(lists_others, part.columns, texts)):
+                raise shape.fail("names other axes, levels or areas than the release has")
+            parts.append(part.cast(SCHEMA))
     return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
 
 
-def _shape(tree: Tree) -> tuple[Shape, int]:
-    """What the file may hold: names of axes and levels, codes; and the most rows."""
+def _texts(tree: Tree) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
+    """What the columns of text may hold: names of axes, names of levels, codes of all levels."""
     axes = [axis.hierarchy for axis in tree.axes]
     codes = [axis.codes(level) for axis in axes for level in range(1, axis.depth + 1)]
-    names = [axis.name for axis in tree.axes], [name for axis in axes for name in axis.level_names]
-    # Not by `pyarrow.array`, which imports pandas.
-    texts = [pa.concat_arrays([repeated(name, 1) for name in part]) for part in names]
-    sizes = [*map(text_size, [*texts, pa.concat_arrays(codes)]), (0, 0), (0, 0)]
-    of_all, longest = zip(*sizes, strict=True)
-    return Shape(TOTALS_FILE, tuple(SCHEMA), of_all, longest), sum(map(len, codes))
+    levels = [name for axis in axes for name in axis.level_names]
+    names = [axis.name for axis in tree.axes]
+    return _texts_of(names), _texts_of(levels), pa.concat_arrays(codes)
+
+
+def _texts_of(names: list[str]) -> pa.StringArray:
+    """As `pyarrow.array` would have it, which imports pandas."""
+    return pa.concat_arrays([repeated(name, 1) for name in names])
 
 
 def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:

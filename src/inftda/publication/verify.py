@@ -15,9 +15,9 @@ from inftda.mechanisms.catalogue import options_of
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.digest import digest
 from inftda.publication.folder import ROW_GROUP, areas_files, areas_text
-from inftda.publication.inventory import FLOWS_FILE, TOTALS_FILE, strangers
+from inftda.publication.inventory import FLOWS_FILE, MANIFEST_FILE, TOTALS_FILE, strangers
 from inftda.publication.manifest import SOFTWARE, Manifest, check_same
-from inftda.publication.parquet_file import Shape, opened, row_groups, text_size
+from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import check_totals
@@ -47,6 +47,7 @@ def verify(path: str | Path) -> Iterator[str]:
     yield _check_inventory(release, folder)
     yield _check_guarantee(release)
     _check_statements(release)
+    _check_text(release.manifest, folder)
     yield from _check_flows(release)
     yield _check_digest(release)
     yield from _check_totals(release, folder)
@@ -114,6 +115,14 @@ def _check_statements(release: Release) -> None:
                 f"the manifest states {version[:60]!r} as version of {name[:60]!r}, which no "
                 "release does; it was edited"
             )
+
+
+def _check_text(manifest: Manifest, folder: Path) -> None:
+    """Between what is stated there is room, too: for any number of blanks."""
+    if (folder / MANIFEST_FILE).read_text(encoding="utf-8") != manifest.to_text():
+        raise ReleaseError(
+            f"{MANIFEST_FILE} is not written as inftda writes it; it was edited: {_AGAIN}"
+        )
 
 
 def _check_flows(release: Release) -> Iterator[str]:
@@ -189,7 +198,7 @@ class _Flows:
         words, size = [np.zeros(len(flow), np.int64)], 1
         for name, codes in self._codes.items():
             area = pc.index_in(rows.column(name).cast(pa.string()), value_set=codes)
-            if area.null_count:
+            if area.null_count or lists_others(rows.column(name), codes):
                 raise ReleaseError(f"not true of this release: every {name} is a known area")
             if size * len(codes) > _LARGEST:
                 words, size = [*words, np.zeros(len(flow), np.int64)], 1

@@ -85,7 +85,7 @@ def test_a_budget_is_given_once(ledger):
         ledger.add("census", UNIT, Budget.make(rho="100"))
 
 
-@pytest.mark.parametrize("name", ["", " ", "a\nb", "=1+1", "x" * 101, "../x", "a\x00b"])
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "=1+1", "x" * 101, "../x", "a\x00b", "\u3164"])
 def test_a_name_is_one_line_of_text_that_no_spreadsheet_runs(ledger, name):
     with pytest.raises(LedgerError, match="name"):
         ledger.add(name, UNIT, Budget.make(rho="1"))
@@ -100,7 +100,15 @@ def test_names_are_text_and_not_sql(ledger):
 
 @pytest.mark.parametrize(
     "name",
-    ["census ", " census", "\N{FULLWIDTH LATIN SMALL LETTER C}ensus"],
+    [
+        "census ",
+        " census",
+        "\N{FULLWIDTH LATIN SMALL LETTER C}ensus",
+        "census\ufe0f",
+        "cens\u115fus",
+        "\u2800census\u3164",
+        "ce\u034fnsus",
+    ],
 )
 def test_a_name_that_looks_the_same_is_the_same(ledger, name):
     with pytest.raises(LedgerError, match="has a budget already"):

@@ -279,22 +279,39 @@ def test_something_put_in_the_place_of_a_release_costs_nobody_anything(old, monk
     assert content(where) == OLD, "nor is it cleared away later"
 
 
+def half_cleared(out, number, name):
+    waiting = cut_off(out, "older", waiting=str(number))
+    removed = (waiting / "release").rename(waiting / "removed")
+    for gone in sorted(OLD)[: number + 1]:
+        (removed / gone).unlink()
+    if name == "removed":
+        removed.rmdir()
+
+
 def test_a_kill_at_any_moment_of_clearing_away_does_no_harm(old):
-    for number, name in enumerate([*sorted(OLD), "release"]):
-        waiting = cut_off(old, "older", waiting=str(number))
-        for gone in [*sorted(OLD), "release"][: number + 1]:
-            path = waiting / "release" / gone if gone in OLD else waiting / "release"
-            path.rmdir() if path.is_dir() else path.unlink()
-        assert name
+    for number, name in enumerate([*sorted(OLD), "removed"]):
+        half_cleared(old, number, name)
+    cut_off(old, "older", waiting="before")
     write(old, force=True)
     assert content(old) == NEW
     assert names(old.parent) == ["out"]
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "flows.parquet"])
+def test_what_waits_and_cannot_be_read_is_brought_back_and_not_cleared_away(out, name):
+    """The disk may be at fault, or it is not a release: somebody else has put it there."""
+    waiting = cut_off(out, "old")
+    (waiting / "release" / name).unlink()
+    with pytest.raises(ReleaseError, match="exists already"):
+        write(out)
+    assert content(out) == {key: text for key, text in OLD.items() if key != name}
+    assert names(out.parent) == ["out"]
+
+
 def test_a_half_cleared_release_is_not_brought_back(out):
     """The release that replaced it was then removed by hand."""
-    for number, name in enumerate(OLD):
-        (cut_off(out, "old", waiting=str(number)) / "release" / name).unlink()
+    for number, name in enumerate([*sorted(OLD), "removed"]):
+        half_cleared(out, number, name)
     write(out)
     assert content(out) == NEW
     assert names(out.parent) == ["out"]

@@ -202,7 +202,7 @@ def edit(folder, change):
     path = folder / "manifest.json"
     data = json.loads(path.read_text())
     change(data)
-    path.write_text(json.dumps(data))
+    path.write_text(json.dumps(data, indent=2) + "\n")
 
 
 @pytest.fixture

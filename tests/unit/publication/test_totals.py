@@ -226,7 +226,7 @@ def edit(folder, change):
 
 def restate(folder, **changes):
     file = folder / "manifest.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes, indent=2) + "\n")
 
 
 def with_column(table, name, values):

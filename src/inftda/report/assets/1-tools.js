@@ -104,7 +104,9 @@ function download(name, parts) {
 }
 
 /* A spreadsheet would run these as formulas, wherever it sees a cell begin; ' makes them text. */
-const formula = /(^|[;,|\t\r\n"])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+const unseen = '[\\s\\x00-\\x1f\\x7f-\\x9f\\xad\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]*';
+const begins = `(^|[;,|\\t\\r\\n"])(${unseen})`;
+const formula = new RegExp(`${begins}(?=[=+\\-@\\uff1d\\uff0b\\uff0d\\uff20])`, 'g');
 const plainNumber = /^[+-]?[0-9]+([.,][0-9]+)*$/;
 const disarmed = (text) => (plainNumber.test(text) ? text : text.replace(formula, "$1$2'"));
 const spreadsheet = { keepsFormulas: false };
