@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from math import floor
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -131,7 +130,7 @@ def empty_cells_without_noise() -> Iterator[None]:
 @contextmanager
 def generator_reused() -> Iterator[None]:
     """What the operating system gives as fresh random bits is the same every time."""
-    with patch.object(entropy, "os", SimpleNamespace(urandom=bytes)):
+    with patch.object(entropy.os, "urandom", bytes):
         yield
 
 
