@@ -106,4 +106,4 @@ def test_other_questions_are_refused(released, cli, wrong):
 def test_a_page_lists_the_tables(released, cli, tmp_path):
     done = cli("report", released[0], "--out", tmp_path / "page.html")
     assert done.code == 0, done.err
-    assert "across the tree: municipality &gt; all" in (tmp_path / "page.html").read_text()
+    assert "Noise of tables across the tree" in (tmp_path / "page.html").read_text()

@@ -176,7 +176,7 @@ def test_every_file_event(site, is_replacing):
 @pytest.mark.parametrize(
     ("on", "is_charged", "is_begun", "is_there"),
     [
-        (("tempfile.mkdtemp", ".out.partial-"), False, False, False),
+        (("os.mkdir", ".out.partial-"), False, False, False),
         (("open", ".out.partial-"), False, True, False),  # when it is locked
         (("open", "manifest.json', 'w'"), True, True, False),
         (("os.rename", ""), True, True, False),

@@ -144,9 +144,9 @@ def _capped(level: LevelErrors, most: int | None) -> LevelErrors:
     )
 
 
-def arrowed(level: TreeLevel) -> Html:
+def arrowed(name: str) -> Html:
     """The name of a level with an arrow from origin to destination."""
-    parts = level.name.split(" > ")
+    parts = name.split(" > ")
     return join(map(text, parts), tag("span", "→", class_="arrow"))
 
 
@@ -197,7 +197,7 @@ def _cells(row: LevelRow, names: Sequence[str], scale: "_Scale") -> list[Html]:
         f"±{row.guaranteed:,}" if row.guaranteed is not None else "–",
     ]
     return [
-        tag("th", arrowed(row.level), scope="row", class_="text"),
+        tag("th", arrowed(row.level.name), scope="row", class_="text"),
         *(tag("td", v, data_name=name) for v, name in zip(figures, names[1:], strict=True)),
         tag("td", scale.plot(overall, row.guaranteed), class_="plot"),
     ]
@@ -350,7 +350,7 @@ def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
             continue
         lines = [_size_cells(entry) for entry in row.typical.classes]
         body = tag("div", table(head, lines))
-        parts.append(tag("details", tag("summary", arrowed(row.level)), body))
+        parts.append(tag("details", tag("summary", arrowed(row.level.name)), body))
     parts.append(
         tag(
             "p",

@@ -2,8 +2,10 @@
 
 # ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
 
+from collections.abc import Iterable
 from pathlib import PurePath
 
+from inftda.privacy.spending import PlannedLevel
 from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
 from inftda.report.accuracy import arrowed
@@ -28,6 +30,7 @@ def technical_section(release: Release) -> Html:
         table(("", ""), facts, texts=2),
         tag("h3", "Noise of each level"),
         _levels(release),
+        *_tables(release),
     ]
     return tag("section", *parts, id="technical", aria_labelledby="technical-title")
 
@@ -50,19 +53,31 @@ def _areas(release: Release) -> list[str]:
 
 
 def _levels(release: Release) -> Html:
-    names = {level.index: arrowed(level) for level in release.tree.levels}
-    plan = release.manifest.plan
+    names = {level.index: arrowed(level.name) for level in release.tree.levels}
+    levels = release.manifest.plan.levels
+    return _noise((names.get(level.index, level.name), level) for level in levels)
+
+
+def _tables(release: Release) -> list[Html]:
+    """What was measured across the tree, if anything was."""
+    tables = release.manifest.plan.tables
+    if not tables:
+        return []
+    return [
+        tag("h3", "Noise of tables across the tree"),
+        _noise((arrowed(table.name), table) for table in tables),
+    ]
+
+
+def _noise(parts: Iterable[tuple[Html | str, PlannedLevel]]) -> Html:
     lines = [
         (
             name,
-            f"{level.cells:,}",
-            level.noise,
-            "–" if level.sensitivity is None else f"{level.sensitivity:.4g}",
-            "–" if level.rho is None else f"{float(level.rho):.4g}",
+            f"{part.cells:,}",
+            part.noise,
+            "–" if part.sensitivity is None else f"{part.sensitivity:.4g}",
+            "–" if part.rho is None else f"{float(part.rho):.4g}",
         )
-        for name, level in (
-            *((names.get(level.index, level.name), level) for level in plan.levels),
-            *((f"across the tree: {table.name}", table) for table in plan.tables),
-        )
+        for name, part in parts
     ]
     return table(("Level", "Possible cells", "Noise", "Sensitivity (ℓ²)", "Cost (ρ)"), lines)
