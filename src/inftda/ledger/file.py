@@ -162,8 +162,10 @@ def plain_name(name: str) -> str:
 
 def names_like(database: sqlite3.Connection, name: str) -> list[str]:
     """Data sets that are called so, however it is written."""
-    known = database.execute("SELECT name FROM dataset ORDER BY rowid")
-    return [found for (found,) in known if plain_name(found) == plain_name(name)]
+    known = [found for (found,) in database.execute("SELECT name FROM dataset ORDER BY rowid")]
+    if not all(isinstance(found, str) for found in known):
+        raise sqlite3.DatabaseError("a name is not text")
+    return [found for found in known if plain_name(found) == plain_name(name)]
 
 
 def find_account(database: sqlite3.Connection, name: str) -> Account:

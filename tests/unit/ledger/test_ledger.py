@@ -258,6 +258,19 @@ def test_a_cut_off_file_is_reported_as_damaged(ledger):
         charge(ledger)
 
 
+def test_a_name_that_is_not_text_is_reported_as_damage(ledger):
+    with sqlite3.connect(ledger.path) as database:
+        database.execute("PRAGMA writable_schema = ON")
+        for (trigger,) in database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'dataset'"
+        ).fetchall():
+            database.execute(f"DROP TRIGGER {trigger}")
+        database.execute("UPDATE dataset SET name = CAST('x' AS BLOB)")
+    database.close()
+    with pytest.raises(LedgerError, match="damaged"):
+        charge(ledger)
+
+
 def test_a_charge_waits_for_another_one_but_not_for_ever(ledger, monkeypatch):
     monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
     other = sqlite3.connect(ledger.path, isolation_level=None)
