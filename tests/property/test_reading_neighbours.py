@@ -23,7 +23,7 @@ from neighbour_tables import (
 )
 
 #: One of each way in; all others are seen in the slow tier.
-QUICK = ("dict", "pandas objects", "pyarrow", "CSV", "SQLite", "a folder, the row first")
+QUICK = ("pandas objects", "CSV", "SQLite", "a folder, the row first")
 TIERED = [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 CALM = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much]}
 
