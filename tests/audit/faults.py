@@ -30,6 +30,15 @@ from inftda.privacy.unit import Level, PrivacyUnit
 from inftda.reading import bounding
 
 
+class Nothing:
+    """A sampler that draws zeros."""
+
+    def fill(self, out: NDArray[np.int64], stream: entropy.Stream) -> None:
+        """No noise."""
+        del stream
+        out[:] = 0
+
+
 @contextmanager
 def noise_scale(factor: Fraction) -> Iterator[None]:
     """All noise is drawn at `factor` times its scale."""
@@ -88,11 +97,6 @@ def rho_over_too_few_levels(share: Fraction) -> Iterator[None]:
 def root_without_noise() -> Iterator[None]:
     """The total is charged and published as it is."""
     right = topdown.release_total
-
-    class Nothing:
-        def fill(self, out: NDArray[np.int64], stream: entropy.Stream) -> None:
-            del stream
-            out[:] = 0
 
     def wrong(total: int, setting: Setting[Any, Any]) -> int:
         return right(total, replace(setting, make_sampler=lambda _: Nothing()))  # type: ignore[arg-type, return-value] # a sampler that only fills
@@ -192,11 +196,6 @@ def sensitivity_of_tables() -> Iterator[None]:
 def prices_from_the_truth() -> Iterator[None]:
     """Prices go by true sums; what is published as measured has its noise."""
     right = AcrossStep._cells_of
-
-    class Nothing:
-        def fill(self, out: NDArray[np.int64], stream: entropy.Stream) -> None:
-            del stream
-            out[:] = 0
 
     def wrong(self: AcrossStep, *asked: Any) -> NDArray[np.int64]:
         tables = tuple(replace(known, sampler=Nothing()) for known in self.across.tables)

@@ -180,7 +180,7 @@ def across_words(tree: Tree, plan: ReleasePlan) -> str:
     )
     return (
         f"{100 * share / float(plan.rho):.2g} % of the budget measures totals of areas across the "
-        f"tree, right within (95 %): {known}; sums of flows follow them"
+        f"tree, each measured to within (95 %): {known}; sums of flows come near these"
     )
 
 
