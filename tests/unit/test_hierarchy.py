@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inftda.errors import HierarchyError
 from inftda.areas.reader import read_areas
+from inftda.errors import HierarchyError
 from inftda.hierarchy import Hierarchy
 
 # Two regions, three provinces, six towns; the rows are out of order on purpose.

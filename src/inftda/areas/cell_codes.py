@@ -25,8 +25,7 @@ def cells_of(hierarchy: Hierarchy) -> NDArray[np.uint64] | None:
     except (ValueError, OverflowError):
         return None
     is_written_so = all(
-        code == OUTSIDE or code == f"{number:x}"
-        for code, number in zip(codes, numbers, strict=True)
+        code in {OUTSIDE, f"{number:x}"} for code, number in zip(codes, numbers, strict=True)
     )
     return cells if is_written_so else None
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from inftda.areas.cell_codes import FINEST, cells_of, resolution_of
 from inftda.areas.cell_names import nested_names
 from inftda.areas.geometry import shapely
+from inftda.areas.layers import as_outline
 from inftda.areas.optional import library
 from inftda.areas.placing import Polygons
 from inftda.errors import HierarchyError
@@ -38,7 +39,8 @@ def h3_areas(outline: Any, resolutions: Sequence[int]) -> pa.Table:
     """The cells that cover an outline, as a table of areas.
 
     Args:
-        outline: shapely's polygon or polygons, in degrees; public.
+        outline: what the cells are to cover, which must be known without the trips: a file of
+            polygons, or shapely's, in degrees.
         resolutions: of the levels, from coarse (0) to fine (15).
 
     Returns:
@@ -46,9 +48,11 @@ def h3_areas(outline: Any, resolutions: Sequence[int]) -> pa.Table:
         and outline of the finest cells.
 
     Raises:
-        HierarchyError: the resolutions do not grow, or there would be too many cells.
+        HierarchyError: the resolutions do not grow, there would be too many cells, or the outline
+            is anything but polygons.
     """
     h3 = _h3()
+    outline = as_outline(outline)
     if not resolutions or list(resolutions) != sorted({*resolutions}):
         raise HierarchyError(
             f"resolutions must grow from coarse to fine, such as 5,7,9; got {_listed(resolutions)}"

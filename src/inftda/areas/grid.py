@@ -5,6 +5,7 @@ outline; several of them, side by side, make a cell of the level above.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 from inftda.areas.cell_names import letters
 from inftda.areas.cells import MAX_CELLS
 from inftda.areas.geometry import shapely
+from inftda.areas.layers import as_outline
 from inftda.errors import HierarchyError
 
 #: Metres in a degree of latitude.
@@ -24,7 +26,8 @@ def grid_areas(outline: Any, sizes: Sequence[int]) -> pa.Table:
     """The cells of a grid that cover an outline, as a table of areas.
 
     Args:
-        outline: shapely's polygon or polygons, in degrees; public.
+        outline: what the cells are to cover, which must be known without the trips: a file of
+            polygons, or shapely's, in degrees.
         sizes: side of the cells of each level in metres, from coarse to fine, each a multiple of
             the next.
 
@@ -34,8 +37,10 @@ def grid_areas(outline: Any, sizes: Sequence[int]) -> pa.Table:
         the west and the fourth from the north; finer cells have that of their parent in front.
 
     Raises:
-        HierarchyError: the sizes do not nest, or there would be too many cells.
+        HierarchyError: the sizes do not nest, there would be too many cells, or the outline is
+            anything but polygons.
     """
+    outline = as_outline(outline)
     _check_sizes(sizes)
     west, south, east, north = outline.bounds
     middle = (south + north) / 2
@@ -91,7 +96,7 @@ def _check_sizes(sizes: Sequence[int]) -> None:
             "sizes are metres from coarse to fine, such as 4000,1000,500; got "
             f"{','.join(map(str, sizes)) or 'none'}"
         )
-    for coarse, fine in zip(sizes, sizes[1:], strict=False):
+    for coarse, fine in pairwise(sizes):
         if coarse % fine:
             raise HierarchyError(
                 f"cells of {fine:,} m do not fill one of {coarse:,} m; let each size be a multiple "

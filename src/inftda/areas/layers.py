@@ -50,29 +50,39 @@ def read_layer(source: Any) -> Layer:
     return layer
 
 
-def read_outline(path: Path) -> Any:
-    """One public outline, of all polygons in a file.
+def as_outline(source: Any) -> Any:
+    """One public outline, of all polygons in a file, or of one geometry.
 
     Raises:
         HierarchyError: it has anything but polygons, such as the points of trips.
     """
-    if str(path).lower().endswith((*CSV_ENDINGS, *PARQUET_ENDINGS)):
+    if isinstance(source, str | Path):
+        return _read_outline(Path(source))
+    return _polygons(np.array([source], object), "the outline")
+
+
+def _read_outline(path: Path) -> Any:
+    name = path.name.lower()
+    if name.endswith((*CSV_ENDINGS, *PARQUET_ENDINGS)):
         raise HierarchyError(
             f"{path.name!r} is a table, and perhaps one of trips; {_WHY} (GeoJSON, GeoPackage, "
             "shapefile)"
         )
-    if not str(path).lower().endswith(ENDINGS):
+    if not name.endswith(ENDINGS):
         raise HierarchyError(
             f"{path.name!r} has an unknown ending; an outline ends in {', '.join(ENDINGS)}"
         )
     layer = read_layer(path)
-    kinds = {geometry.geom_type for geometry in layer.geometries if geometry is not None}
-    if not kinds or not kinds <= {"Polygon", "MultiPolygon"}:
-        found = ", ".join(sorted(kinds)) or "nothing"
-        raise HierarchyError(f"{layer.label} has {found} in it; {_WHY}")
+    return _polygons(layer.geometries, layer.label)
+
+
+def _polygons(geometries: Geometries, label: str) -> Any:
+    kinds = {getattr(geometry, "geom_type", "nothing") for geometry in geometries}
+    if not kinds <= {"Polygon", "MultiPolygon"}:
+        raise HierarchyError(f"{label} has {', '.join(sorted(kinds))} in it; {_WHY}")
     # Outlines are drawn by hand, and no point is placed by them: what is broken is repaired.
     library_ = shapely()
-    return library_.union_all(library_.make_valid(library_.force_2d(layer.geometries)))
+    return library_.union_all(library_.make_valid(library_.force_2d(geometries)))
 
 
 _WHY: Final = (

@@ -47,7 +47,7 @@ def _is_on(edges: Floats, start: int, end: int, x: float, y: float) -> bool:
 
 
 @kernel
-def _find_kernel(  # noqa: PLR0913 - the arrays of one structure
+def _find_kernel(  # noqa: PLR0913, PLR0917 - the arrays of one structure
     x: float,
     y: float,
     box: Floats,
@@ -60,7 +60,7 @@ def _find_kernel(  # noqa: PLR0913 - the arrays of one structure
     cell_runs: Ints,
     cell_area: Ints,
     cell_run: Ints,
-) -> int:
+) -> Any:
     """The area of one point, -1 if it is in none."""
     across, up = (x - box[0]) * box[2], (y - box[1]) * box[3]
     # Written so that not-a-number is in no area.
@@ -85,7 +85,7 @@ def _find_kernel(  # noqa: PLR0913 - the arrays of one structure
 
 
 @kernel
-def place_kernel(  # noqa: PLR0913 - likewise
+def place_kernel(  # noqa: PLR0913, PLR0917 - likewise
     lon: Floats,
     lat: Floats,
     box: Floats,
@@ -118,7 +118,7 @@ def place_kernel(  # noqa: PLR0913 - likewise
 
 
 @kernel
-def centre_kernel(  # noqa: PLR0913 - likewise
+def centre_kernel(  # noqa: PLR0913, PLR0917 - likewise
     box: Floats,
     side: int,
     edges: Floats,
@@ -132,7 +132,8 @@ def centre_kernel(  # noqa: PLR0913 - likewise
 ) -> None:
     """Write an area around the whole of each cell, and its run; both are -1 where there is none.
 
-    An area with a point in the cell has a border in it, or is around all of it and so at its middle.
+    An area with a point in the cell has a border in it, or is around all of it and so at its
+    middle.
 
     Args:
         box: as in `Polygons`.

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from inftda.areas.points import placer_of
 from inftda.errors import IngestError
 from inftda.leaves import MAX_TOTAL
+from inftda.places import Places
 from inftda.reading.columns import (
     Column,
     area_text,
@@ -36,7 +37,6 @@ from inftda.reading.columns import (
 from inftda.reading.flaws import Flaw
 from inftda.reading.sources import RAW_FLAW, Input, Relation, Use
 from inftda.reading.spec import Clock, Point, columns_of
-from inftda.places import Places
 from inftda.tables import as_arrow
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ class Rows:
     def lost(self) -> str:
         """SQL for unknown codes: number of the axis and code, the first few of each axis."""
         parts = [
-            f"(SELECT {i} AS axis, CAST(code AS VARCHAR) AS code FROM (SELECT DISTINCT {axis.code} AS code "
+            f"(SELECT {i} AS axis, CAST(code AS VARCHAR) AS code "
+            f"FROM (SELECT DISTINCT {axis.code} AS code "
             f"FROM ({self._looked_up()}) WHERE {axis.number} IS NULL) "
             f"ORDER BY code NULLS FIRST LIMIT {_MOST_CODES})"
             for i, axis in enumerate(self.axes)

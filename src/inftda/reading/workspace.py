@@ -135,9 +135,9 @@ class Workspace:
             columns = (np.asarray(vector, np.float64) for vector in (first, second))
             return as_arrow(function(*columns))
 
-        kind = duckdb.sqltype("DOUBLE")
-        self._connection.create_function(
-            name, on_vectors, [kind, kind], duckdb.sqltype("INTEGER"), type="arrow"
+        # Its types came late to DuckDB, and are too narrow.
+        self._connection.create_function(  # type: ignore[call-overload]
+            name, on_vectors, ["DOUBLE", "DOUBLE"], "INTEGER", type="arrow"
         )
         self._functions.add(name)
 
