@@ -59,6 +59,11 @@ HEAVY = {
     "pyspark": {"engines.spark"},
     "cvxpy": {"lab.baselines.solvers"},
     "matplotlib": {"lab.experiments.figures"},
+    "shapely": set(),
+    "pyogrio": set(),
+    "pyproj": set(),
+    "h3": set(),
+    "geopandas": set(),
     "pandas": set(),
     "polars": set(),
 }

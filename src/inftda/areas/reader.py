@@ -169,7 +169,7 @@ def _first(columns: Sequence[str], wanted: Sequence[str]) -> str | None:
 
 
 def _nested(table: pa.Table, *, is_chosen: bool) -> Hierarchy:
-    """The hierarchy of some columns; what people often get wrong is recognised first.
+    """The hierarchy of some columns.
 
     Args:
         table: the columns.
@@ -178,26 +178,29 @@ def _nested(table: pa.Table, *, is_chosen: bool) -> Hierarchy:
     Raises:
         HierarchyError: the levels do not nest.
     """
-    names = table.column_names
-    sizes = [pc.count_distinct(table.column(name)).as_py() for name in names]
-    listed = ", ".join(f"{size:,} {name}" for size, name in zip(sizes, names, strict=True))
-    if len(names) > 1 and sizes != sorted(sizes) and sizes[::-1] == sorted(sizes):
-        raise HierarchyError(
-            f"the levels of the {_WHAT} go from fine to coarse ({listed}); give them from coarse "
-            f"to fine: {_SAY} {','.join(names[::-1])}"
-        )
     try:
         return Hierarchy.read(table)
     except HierarchyError as problem:
-        is_hinted = not is_chosen and len(names) > 1 and table.num_rows in sizes[:-1]
-        if not is_hinted:
-            raise
-        finest = names[sizes.index(table.num_rows)]
-        others = ", ".join(names[sizes.index(table.num_rows) + 1 :])
-        raise HierarchyError(
-            f"{problem}. Or is {others} no level? {finest!r} tells all areas apart: say which "
-            f"columns are the levels, {_SAY} {','.join(names[: names.index(finest) + 1])}"
-        ) from None
+        raise HierarchyError(f"{problem}{_hint(table, is_chosen=is_chosen)}") from None
+
+
+def _hint(table: pa.Table, *, is_chosen: bool) -> str:
+    """What people often get wrong, for columns that do not nest."""
+    names = table.column_names
+    sizes = [pc.count_distinct(table.column(name)).as_py() for name in names]
+    if sizes != sorted(sizes) and sizes[::-1] == sorted(sizes):
+        listed = ", ".join(f"{size:,} {name}" for size, name in zip(sizes, names, strict=True))
+        return (
+            f". Or do the levels go from fine to coarse ({listed})? Give them from coarse to "
+            f"fine: {_SAY} {','.join(names[::-1])}"
+        )
+    if not is_chosen and table.num_rows in sizes[:-1]:
+        last = sizes.index(table.num_rows)
+        return (
+            f". Or is {', '.join(names[last + 1 :])} no level? {names[last]!r} tells all areas "
+            f"apart: say which columns are levels, {_SAY} {','.join(names[: last + 1])}"
+        )
+    return ""
 
 
 def _names(texts: pa.Table, columns: _Columns, hierarchy: Hierarchy) -> dict[str, pa.StringArray]:

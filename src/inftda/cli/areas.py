@@ -119,7 +119,7 @@ def _described(hierarchy: "Hierarchy") -> str:
     """Levels, numbers of areas, and how many of the next level each has."""
     import numpy as np  # noqa: PLC0415 - help must be instant
 
-    rows = [("level", "areas", "in each, mean", "at most", "named")]
+    rows = [("level", "areas", "per parent", "at most", "named")]
     for level, name in enumerate(hierarchy.level_names, start=1):
         inside = np.diff(hierarchy.child_offsets(level - 1))
         names = hierarchy.places.names.get(name)

@@ -220,7 +220,7 @@ class Rows:
             if unknown:
                 shown = ", ".join(repr(code[:SHOWN_CHARACTERS]) for code in unknown[:SHOWN_CODES])
                 more = ", ..." if len(unknown) > SHOWN_CODES else ""
-                said.append(f"unknown {axis.name} {shown}{more}{_zeros_hint(axis, unknown)}")
+                said.append(f"unknown {axis.name} {shown}{more}{_hint(axis, unknown)}")
             if len(unknown) < len(codes):
                 said.append(axis.missing)
         return "; ".join(said)
@@ -337,10 +337,29 @@ def _find_outside(name: str, hierarchy: Hierarchy, outside: str) -> int:
     return number
 
 
+def _hint(axis: Axis, unknown: Sequence[str]) -> str:
+    """What may be wrong with the areas, or with the codes: what often is."""
+    hierarchy = axis.hierarchy
+    shown = pa.array(unknown[:SHOWN_CODES], pa.string())
+    for level in range(hierarchy.depth - 1, 0, -1):
+        is_coarser = pc.is_in(shown, value_set=hierarchy.codes(level))
+        if pc.any(is_coarser).as_py():
+            code = shown.filter(is_coarser)[0].as_py()
+            return (
+                f" ({code!r} is of level {hierarchy.level_name(level)!r}, and the finest level of "
+                f"the areas is {hierarchy.level_name(hierarchy.depth)!r}: is that one a column of "
+                "names? Say which columns are levels: --levels, or levels= in Python)"
+            )
+    return _zeros_hint(axis, unknown)
+
+
 def _zeros_hint(axis: Axis, unknown: Sequence[str]) -> str:
-    """Whether unknown codes are known ones that have lost their leading zeros."""
+    """Whether unknown codes are known ones but for leading zeros, lost here or there."""
     codes = axis.hierarchy.codes(axis.hierarchy.depth)
     for code in unknown[:SHOWN_CODES]:
+        if code.startswith("0") and pc.index(codes, code.lstrip("0")).as_py() >= 0:
+            known = code.lstrip("0")
+            return f" (did the areas lose their leading zeros? {code!r} is {known!r} there)"
         is_longer = pc.and_(pc.ends_with(codes, code), pc.greater(pc.utf8_length(codes), len(code)))
         for known in codes.filter(is_longer).to_pylist():
             if known == code.zfill(len(known)):
