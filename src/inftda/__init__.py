@@ -11,6 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inftda.areas.cells import h3_areas as h3_areas
+    from inftda.areas.grid import grid_areas as grid_areas
+    from inftda.areas.reader import read_areas as read_areas
     from inftda.errors import InftdaError as InftdaError
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
@@ -43,9 +46,12 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
+    "grid_areas": "inftda.areas.grid",
+    "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
     "open_release": "inftda.publication.release",
+    "read_areas": "inftda.areas.reader",
     "release": "inftda.publish",
 }
 __all__ = list(_HOMES)
