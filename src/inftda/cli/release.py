@@ -76,6 +76,14 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             help="Where to run it: postgresql://... or sqlite:///FILE.", rich_help_panel=_TABLE
         ),
     ] = None,
+    measurements: Annotated[
+        bool,
+        typer.Option(
+            "--measurements",
+            help="Publish every noisy value as well; it costs no privacy.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False,
     mechanism: Annotated[
         str, typer.Option(help="How to release.", rich_help_panel=_RUN)
     ] = "inftda",
@@ -160,6 +168,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 accountant=accountant,
                 split=options.split_of(split),
                 across=across,
+                measurements=measurements,
                 origin=origin,
                 destination=destination,
                 count=options.count_of(count),

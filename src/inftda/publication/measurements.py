@@ -1,0 +1,420 @@
+"""Every noisy value that was drawn for a release, as it is published in `measurements.parquet`.
+
+The release follows from these and from nothing else, so publishing them costs no privacy
+(docs/proofs/measurements.md). They are all there, never a selection: a reader who sees only
+some of them would be misled by which.
+
+A row is one count of one table of the lattice: the name of the table, an area on every axis
+("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
+come in the order in which they were drawn, and the counts of a table in group order: by the
+parent of the refined area, then by the other areas, the longest axis first, then by the area.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.errors import InftdaError, ReleaseError
+from inftda.mechanisms.description import Description
+from inftda.privacy.spending import ReleasePlan
+from inftda.publication.folder import ROW_GROUP, in_use
+from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
+from inftda.publication.parquet_file import Shape, opened, text_size
+from inftda.tables import as_arrow, repeated
+from inftda.tree import Tree, TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.mechanisms.step import Drawn
+
+#: Columns besides those of the axes.
+TABLE, MEASURED = "table", "measured"
+_CODE: Final = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
+    """One table of the lattice as it was measured: every value that was drawn.
+
+    Attributes:
+        depths: level of each axis's hierarchy, 0 where the axis is summed up.
+        sigma2: variance parameter of its discrete Gaussian noise.
+        areas: int32[values] for each axis, number of the area at that level.
+        value: int64[values], noisy, in group order.
+    """
+
+    depths: tuple[int, ...]
+    sigma2: Fraction
+    areas: tuple[NDArray[np.int32], ...]
+    value: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """All that was measured for a release.
+
+    Attributes:
+        tables: the noised total if there is one, then for each level of the tree its table and
+            after it those off the tree that were measured with it.
+        levels: number of the level that each table is of; None for those off the tree.
+    """
+
+    tables: tuple[MeasuredTable, ...]
+    levels: tuple[int | None, ...]
+
+    def level(self, index: int) -> MeasuredTable:
+        """The table of a level of the tree.
+
+        Raises:
+            ReleaseError: it was not measured: it splits nothing, or its total is public.
+        """
+        if index not in self.levels:
+            raise ReleaseError(f"level {index} of the tree was not measured")
+        return self.tables[self.levels.index(index)]
+
+    @property
+    def n_values(self) -> int:
+        """Number of all values."""
+        return sum(len(table.value) for table in self.tables)
+
+
+class PlannedTable(NamedTuple):
+    """A table that a plan measures.
+
+    Attributes:
+        name: in the file and in the manifest.
+        depths: see `MeasuredTable`.
+        sigma2: likewise.
+        level: of the tree, whose table it is or whose step it belongs to.
+        is_on_tree: which of these.
+    """
+
+    name: str
+    depths: tuple[int, ...]
+    sigma2: Fraction
+    level: TreeLevel
+    is_on_tree: bool
+
+
+def measured_tables(tree: Tree, plan: ReleasePlan) -> tuple[PlannedTable, ...]:
+    """All that a plan measures, in the order of `Measurements.tables`."""
+    found = []
+    for planned in plan.levels:
+        level = tree.levels[planned.index]
+        on_tree = [(planned.name, level.depths, planned.sigma2, level, True)]
+        across = [
+            (table.name, table.depths, table.sigma2, level, False)
+            for table in plan.tables
+            if table.index == planned.index
+        ]
+        for name, depths, sigma2, at, is_on_tree in on_tree + across:
+            if sigma2 is not None:
+                found.append(PlannedTable(name, depths, sigma2, at, is_on_tree))
+    return tuple(found)
+
+
+def check_publishable(
+    description: Description, mechanism: str, tree: Tree, plan: ReleasePlan
+) -> None:
+    """Complain about what has no measurements of its own, or no room in their file.
+
+    Args:
+        description: of the mechanism.
+        mechanism: its name.
+        tree: the public tree.
+        plan: what is measured.
+
+    Raises:
+        InftdaError: the mechanism has no level steps, an axis has the name of another column, or
+            two tables have the same name.
+    """
+    if not description.is_top_down:
+        raise InftdaError(
+            f"{mechanism} makes its flows of noisy leaves alone and has no measurements to publish "
+            "beside them; leave out measurements"
+        )
+    for axis in tree.axes:
+        if axis.name.casefold() in {TABLE, MEASURED}:
+            raise InftdaError(
+                f"an axis must not be called {axis.name!r} where measurements are published: it is "
+                "a column of their file; give the axis another name, or leave out measurements"
+            )
+    names = [table.name for table in measured_tables(tree, plan)]
+    for name in names:
+        if names.count(name) > 1:
+            raise InftdaError(
+                f"two tables would be called {name!r} in the file of measurements; give the levels "
+                "of the areas other names, or leave out measurements"
+            )
+
+
+class MeasurementsFile:
+    """Writes noisy values to a Parquet file, in the order they come.
+
+    Args:
+        path: the file, or where to write it to.
+        tree: the public tree.
+        tables: what the plan measures.
+    """
+
+    def __init__(
+        self, path: Path | pa.NativeFile, tree: Tree, tables: Iterable[PlannedTable]
+    ) -> None:
+        self.n_values = 0
+        self._tree = tree
+        self._names = {table.depths: table.name for table in tables}
+        self._schema = _schema(tree)
+        texts = [TABLE, *(axis.name for axis in tree.axes)]
+        self._writer = pq.ParquetWriter(
+            path, self._schema, compression="zstd", use_dictionary=texts
+        )
+        self._waiting: list[pa.RecordBatch] = []
+        self._n_waiting = 0
+
+    def write(
+        self,
+        depths: tuple[int, ...],
+        areas: tuple[NDArray[np.int32], ...],
+        value: NDArray[np.int64],
+    ) -> None:
+        """Add values of one table; written once enough have come."""
+        for start in range(0, len(value), ROW_GROUP):
+            stretch = slice(start, start + ROW_GROUP)
+            self._wait(depths, tuple(numbers[stretch] for numbers in areas), value[stretch])
+
+    def close(self) -> None:
+        """Write what waits and end the file."""
+        if self._n_waiting or not self.n_values:
+            self._flush()
+        self._writer.close()
+
+    def _wait(
+        self,
+        depths: tuple[int, ...],
+        areas: tuple[NDArray[np.int32], ...],
+        value: NDArray[np.int64],
+    ) -> None:
+        n = len(value)
+        columns: list[pa.Array] = [
+            pa.DictionaryArray.from_arrays(
+                as_arrow(np.zeros(n, np.int32)), repeated(self._names[depths], 1)
+            )
+        ]
+        for axis, depth, numbers in zip(self._tree.axes, depths, areas, strict=True):
+            columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
+        columns.append(as_arrow(value))
+        self._waiting.append(pa.record_batch(columns, schema=self._schema))
+        self.n_values += n
+        self._n_waiting += n
+        while self._n_waiting >= ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write a row group.
+
+        Privacy:
+            Of a fixed number of rows, so that the file follows from its rows alone.
+        """
+        table = pa.Table.from_batches(self._waiting, schema=self._schema)
+        group = table.slice(0, ROW_GROUP).unify_dictionaries()
+        self._writer.write_table(group, row_group_size=ROW_GROUP)
+        rest = table.slice(ROW_GROUP)
+        self._waiting, self._n_waiting = rest.to_batches(), len(rest)
+
+
+class MeasurementsWriter:
+    """Keeps every noisy value of a release: in a file, or in a folder if it comes in files.
+
+    Args:
+        path: what to make.
+        tree: the public tree.
+        plan: what is measured.
+    """
+
+    def __init__(self, path: Path, tree: Tree, plan: ReleasePlan) -> None:
+        self._path, self._tree = path, tree
+        self._tables = measured_tables(tree, plan)
+        self._file: MeasurementsFile | None = None
+        self._n_files = 0
+
+    def keep_total(self, value: int) -> None:
+        """Take the noisy total."""
+        areas = tuple(np.zeros(1, np.int32) for _ in self._tree.axes)
+        self._opened().write((0,) * len(areas), areas, np.array([value], np.int64))
+
+    def keep(self, drawn: "Drawn") -> None:
+        """Take the next counts of a table, in group order."""
+        self._opened().write(drawn.depths, drawn.cells(), drawn.value)
+
+    def keep_file(self, file: bytes) -> None:
+        """Take counts that are in a file already."""
+        self._end_file()
+        self._next_path().write_bytes(file)
+
+    def close(self) -> None:
+        """End the last file."""
+        if not self._n_files:
+            self._opened()
+        self._end_file()
+
+    def _opened(self) -> MeasurementsFile:
+        if self._file is None:
+            self._file = MeasurementsFile(self._next_path(), self._tree, self._tables)
+        return self._file
+
+    def _end_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _next_path(self) -> Path:
+        """The file itself is the first; with the second they are parts in a folder."""
+        number = self._n_files
+        self._n_files += 1
+        if number == 0:
+            return self._path
+        if number == 1:
+            alone = self._path.rename(self._path.with_suffix(".first"))
+            self._path.mkdir(mode=0o700)
+            alone.rename(self._path / part_name(0))
+        return self._path / part_name(number)
+
+
+def read_measurements(source: pa.Table | Path, tree: Tree, plan: ReleasePlan) -> Measurements:
+    """All that was measured, from its file, folder of files, or table in memory.
+
+    Raises:
+        ReleaseError: it cannot be read, or names tables or areas that the release has not.
+    """
+    tables = measured_tables(tree, plan)
+    shape = shape_of(tree, tables)
+    found: list[list[_Stretch]] = [[] for _ in tables]
+    for rows in _groups(source, shape):
+        for stretch in split(rows, tree, tables, shape):
+            found[stretch.table].append(stretch)
+    return Measurements(
+        tuple(
+            MeasuredTable(table.depths, table.sigma2, *_joined(tree, parts))
+            for table, parts in zip(tables, found, strict=True)
+        ),
+        tuple(table.level.index if table.is_on_tree else None for table in tables),
+    )
+
+
+class _Stretch(NamedTuple):
+    """Values of one table, as they stand in the file."""
+
+    table: int
+    areas: tuple[NDArray[np.int32], ...]
+    value: NDArray[np.int64]
+
+
+def _joined(
+    tree: Tree, parts: list[_Stretch]
+) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
+    """Areas and values of several parts; these are given up."""
+    areas = tuple(
+        np.concatenate([np.zeros(0, np.int32), *(part.areas[axis] for part in parts)])
+        for axis in range(len(tree.axes))
+    )
+    value = np.concatenate([np.zeros(0, np.int64), *(part.value for part in parts)])
+    parts.clear()
+    return areas, value
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file or files of measurements."""
+    return sorted(path.iterdir()) if path.is_dir() else [path]
+
+
+def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
+    """What a file of measurements must hold."""
+    texts = [_texts(table.name for table in tables)]
+    for axis in tree.axes:
+        depths = range(axis.hierarchy.depth + 1)
+        texts.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
+    sizes = [*map(text_size, texts), (0, 0)]
+    fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree)]
+    of_all, longest = zip(*sizes, strict=True)
+    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest)
+
+
+def split(
+    rows: pa.Table, tree: Tree, tables: tuple[PlannedTable, ...], shape: Shape
+) -> Iterator[_Stretch]:
+    """Some rows of a file, by table.
+
+    Raises:
+        ReleaseError: a table or an area is not known.
+    """
+    names = _texts(table.name for table in tables)
+    number = _numbers(*_encoded(rows.column(TABLE)), names)
+    if (number < 0).any():
+        raise shape.fail("names tables that the manifest does not have")
+    columns = [_encoded(rows.column(axis.name)) for axis in tree.axes]
+    value = rows.column(MEASURED).to_numpy()
+    starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
+    for low, high in zip(starts, [*starts[1:], len(number)], strict=True):
+        table = int(number[low])
+        areas = tuple(
+            _numbers(indices[low:high], codes, axis.hierarchy.codes(depth))
+            for (indices, codes), axis, depth in zip(
+                columns, tree.axes, tables[table].depths, strict=True
+            )
+        )
+        if any((numbers < 0).any() for numbers in areas):
+            raise shape.fail("names areas that the release does not have")
+        yield _Stretch(table, areas, value[low:high])
+
+
+def _groups(source: pa.Table | Path, shape: Shape) -> Iterator[pa.Table]:
+    """Rows, some at a time; of files one row group at a time."""
+    if isinstance(source, pa.Table):
+        yield from (pa.Table.from_batches([batch]) for batch in source.to_batches())
+        return
+    for path in files_of(source):
+        with opened(path, shape) as file:
+            for number in range(file.num_row_groups):
+                rows = file.read_row_group(number)
+                if any(column.null_count for column in rows.columns):
+                    raise shape.fail("has rows without a number or an area")
+                yield rows
+
+
+def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]:
+    """Index of each text, and the texts."""
+    texts = column.combine_chunks()
+    if isinstance(texts, pa.ChunkedArray):  # of no chunks at all
+        texts = pa.array([], _CODE)
+    return texts.indices.to_numpy(), texts.dictionary
+
+
+def _numbers(
+    indices: NDArray[np.int32], texts: pa.StringArray, known: pa.StringArray
+) -> NDArray[np.int32]:
+    """int32: number of each text among known ones, -1 where it is not."""
+    number_of = pc.fill_null(pc.index_in(texts, value_set=known), -1).to_numpy()
+    found: NDArray[np.int32] = number_of.astype(np.int32, copy=False)[indices]
+    return found
+
+
+def _schema(tree: Tree) -> pa.Schema:
+    texts = [TABLE, *(axis.name for axis in tree.axes)]
+    fields = [pa.field(name, _CODE, nullable=False) for name in texts]
+    return pa.schema([*fields, pa.field(MEASURED, pa.int64(), nullable=False)])
+
+
+def _plain(kind: Any) -> Any:
+    return pa.string() if pa.types.is_dictionary(kind) else kind
+
+
+def _texts(names: Iterable[str]) -> pa.StringArray:
+    """As `pyarrow.array` would have it, which imports pandas."""
+    return pa.concat_arrays([repeated(name, 1) for name in names])
