@@ -249,7 +249,7 @@ def _draw(
     """Draw the noise, once, and put the release in place."""
     with _folder(out, force=force) as folder:
         kept = folder / MEASUREMENTS_FILE
-        keeper = MeasurementsWriter(kept, truth.tree, drawing.plan) if drawing.is_kept else None
+        keeper = MeasurementsWriter(kept, truth.tree) if drawing.is_kept else None
         setting = Setting(
             spending=drawing.plan.spending(),
             make_sampler=_sampler_maker(drawing.noise),

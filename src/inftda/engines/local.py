@@ -103,7 +103,8 @@ class LocalEngine:
             parts.append(part.children)
             if kept is not None:
                 kept.add(part.drawn)
-        if kept is not None:
+        if kept is not None and keeper is not None:
+            keep_totals(step, keeper)
             kept.finish()
         return join(parts)
 
@@ -190,6 +191,7 @@ class Kept:
     """Noisy counts of a step on their way to whoever keeps them: one table after the other.
 
     Those of the tree, nine tenths of all, are handed on at once, those of other tables after them.
+    The one-way table of a step is not among them, as all of it was measured before.
     """
 
     def __init__(self, step: LevelStep, keeper: Keeper) -> None:
@@ -206,13 +208,16 @@ class Kept:
 
     def finish(self) -> None:
         """Hand on what waits."""
-        if self._step.across is None:
-            return
-        for some in AcrossStep.of(self._step).drawn_totals():
-            self._keeper.keep(some)
-        for table in self._step.across.tables:
-            for some in self._across.pop(table.table.depths, ()):
+        for measured in self._step.across.tables if self._step.across else ():
+            for some in self._across.pop(measured.table.depths, ()):
                 self._keeper.keep(some)
+
+
+def keep_totals(step: LevelStep, keeper: Keeper) -> None:
+    """Hand on the one-way table of a step, if it has one."""
+    if step.across is not None:
+        for some in AcrossStep.of(step).drawn_totals():
+            keeper.keep(some)
 
 
 def item_offsets(step: LevelStep, parents: Nodes) -> NDArray[np.int64]:

@@ -152,7 +152,7 @@ class AcrossStep:
         number = next(n for n, known in enumerate(self.across.tables) if known.is_one_way)
         return self._noisy_sums(number, 0, int(self.step.level.child_offsets[-1]), everyone)
 
-    def divide_groups(
+    def divide_groups(  # noqa: PLR0913 - what to divide, where, and what to give back
         self,
         items: Sequence[tuple[int, Nodes]],
         truth: GroupedTruth,

@@ -29,7 +29,7 @@ from inftda.publication.folder import ROW_GROUP, in_use
 from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
 from inftda.publication.parquet_file import Shape, opened, text_size
 from inftda.tables import as_arrow, repeated
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
     from inftda.mechanisms.step import Drawn
@@ -160,21 +160,14 @@ class MeasurementsFile:
 
     Args:
         path: the file, or where to write it to.
-        tree: the public tree.
-        tables: what the plan measures.
+        axes: of the tree.
     """
 
-    def __init__(
-        self, path: Path | pa.NativeFile, tree: Tree, tables: Iterable[PlannedTable]
-    ) -> None:
+    def __init__(self, path: Path | pa.NativeFile, axes: tuple[Axis, ...]) -> None:
         self.n_values = 0
-        self._tree = tree
-        self._names = {table.depths: table.name for table in tables}
-        self._schema = _schema(tree)
-        texts = [TABLE, *(axis.name for axis in tree.axes)]
-        self._writer = pq.ParquetWriter(
-            path, self._schema, compression="zstd", use_dictionary=texts
-        )
+        self._axes = axes
+        self._schema = _schema(axes)
+        self._writer = pq.ParquetWriter(path, self._schema, **_written(self._schema))
         self._waiting: list[pa.RecordBatch] = []
         self._n_waiting = 0
 
@@ -202,12 +195,9 @@ class MeasurementsFile:
         value: NDArray[np.int64],
     ) -> None:
         n = len(value)
-        columns: list[pa.Array] = [
-            pa.DictionaryArray.from_arrays(
-                as_arrow(np.zeros(n, np.int32)), repeated(self._names[depths], 1)
-            )
-        ]
-        for axis, depth, numbers in zip(self._tree.axes, depths, areas, strict=True):
+        name = repeated(TreeLevel(0, None, self._axes, depths).name, 1)
+        columns = [pa.DictionaryArray.from_arrays(as_arrow(np.zeros(n, np.int32)), name)]
+        for axis, depth, numbers in zip(self._axes, depths, areas, strict=True):
             columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
         columns.append(as_arrow(value))
         self._waiting.append(pa.record_batch(columns, schema=self._schema))
@@ -235,18 +225,16 @@ class MeasurementsWriter:
     Args:
         path: what to make.
         tree: the public tree.
-        plan: what is measured.
     """
 
-    def __init__(self, path: Path, tree: Tree, plan: ReleasePlan) -> None:
-        self._path, self._tree = path, tree
-        self._tables = measured_tables(tree, plan)
+    def __init__(self, path: Path, tree: Tree) -> None:
+        self._path, self._axes = path, tree.axes
         self._file: MeasurementsFile | None = None
         self._n_files = 0
 
     def keep_total(self, value: int) -> None:
         """Take the noisy total."""
-        areas = tuple(np.zeros(1, np.int32) for _ in self._tree.axes)
+        areas = tuple(np.zeros(1, np.int32) for _ in self._axes)
         self._opened().write((0,) * len(areas), areas, np.array([value], np.int64))
 
     def keep(self, drawn: "Drawn") -> None:
@@ -266,7 +254,7 @@ class MeasurementsWriter:
 
     def _opened(self) -> MeasurementsFile:
         if self._file is None:
-            self._file = MeasurementsFile(self._next_path(), self._tree, self._tables)
+            self._file = MeasurementsFile(self._next_path(), self._axes)
         return self._file
 
     def _end_file(self) -> None:
@@ -341,7 +329,7 @@ def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
         depths = range(axis.hierarchy.depth + 1)
         texts.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
     sizes = [*map(text_size, texts), (0, 0)]
-    fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree)]
+    fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree.axes)]
     of_all, longest = zip(*sizes, strict=True)
     return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest)
 
@@ -405,10 +393,19 @@ def _numbers(
     return found
 
 
-def _schema(tree: Tree) -> pa.Schema:
-    texts = [TABLE, *(axis.name for axis in tree.axes)]
+def _schema(axes: tuple[Axis, ...]) -> pa.Schema:
+    texts = [TABLE, *(axis.name for axis in axes)]
     fields = [pa.field(name, _CODE, nullable=False) for name in texts]
     return pa.schema([*fields, pa.field(MEASURED, pa.int64(), nullable=False)])
+
+
+def _written(schema: pa.Schema) -> dict[str, Any]:
+    """How files are written: differences of noisy values take less than half of their room."""
+    return {
+        "compression": "zstd",
+        "use_dictionary": schema.names[:-1],
+        "column_encoding": {MEASURED: "DELTA_BINARY_PACKED"},
+    }
 
 
 def _plain(kind: Any) -> Any:
