@@ -6,8 +6,9 @@ some of them would be misled by which.
 
 A row is one count of one table of the lattice: the name of the table, an area on every axis
 ("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
-come in the order in which they were drawn, and the counts of a table in group order: by the
-parent of the refined area, then by the other areas, the longest axis first, then by the area.
+come in the order in which they were drawn (in parts that many machines wrote, in stretches), and
+the counts of a table in group order: by the parent of the refined area, then by the other areas,
+the longest axis first, then by the area.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ from inftda.mechanisms.description import Description
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import ROW_GROUP, in_use
 from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
-from inftda.publication.parquet_file import Shape, opened, text_size
+from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
 from inftda.tables import as_arrow, repeated
 from inftda.tree import Axis, Tree, TreeLevel
 
@@ -275,16 +276,26 @@ class MeasurementsWriter:
         return self._path / part_name(number)
 
 
-def read_measurements(source: pa.Table | Path, tree: Tree, plan: ReleasePlan) -> Measurements:
+def read_measurements(
+    source: pa.Table | Path, tree: Tree, plan: ReleasePlan, *, n_flows: int, is_strict: bool = False
+) -> Measurements:
     """All that was measured, from its file, folder of files, or table in memory.
+
+    Args:
+        source: of the values.
+        tree: of the release.
+        plan: of the release.
+        n_flows: rows of the release, so that a file with far too many values is not read.
+        is_strict: whether to refuse whatever else may be in a file, too.
 
     Raises:
         ReleaseError: it cannot be read, or names tables or areas that the release has not.
     """
     tables = measured_tables(tree, plan)
-    shape = shape_of(tree, tables)
+    shape = shape_of(tree, tables, is_alone=isinstance(source, Path) and source.is_file())
+    most = sum(_most_values(table, n_flows) for table in tables)
     found: list[list[_Stretch]] = [[] for _ in tables]
-    for rows in _groups(source, shape):
+    for rows in _groups(source, shape, most=most, is_strict=is_strict):
         for stretch in split(rows, tree, tables, shape):
             found[stretch.table].append(stretch)
     return Measurements(
@@ -294,6 +305,14 @@ def read_measurements(source: pa.Table | Path, tree: Tree, plan: ReleasePlan) ->
         ),
         tuple(table.level.index if table.is_on_tree else None for table in tables),
     )
+
+
+def _most_values(table: PlannedTable, n_flows: int) -> int:
+    """Values that a table can have: as many as it has cells, or as the rows of parents have."""
+    level = TreeLevel(table.level.index, table.level.step, table.level.axes, table.depths)
+    if level.step is None or sum(depth > 0 for depth in table.depths) == 1:
+        return level.n_nodes
+    return min(level.n_nodes, n_flows * level.max_children)
 
 
 class _Stretch(NamedTuple):
@@ -318,20 +337,43 @@ def _joined(
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file or files of measurements."""
-    return sorted(path.iterdir()) if path.is_dir() else [path]
+    """The file or files of measurements.
+
+    Raises:
+        ReleaseError: there is none.
+    """
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    if not files or not path.exists():
+        raise ReleaseError(
+            f"the release has no {MEASUREMENTS_FILE}, which its manifest states; get it again from "
+            "its publisher"
+        )
+    return files
 
 
-def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
-    """What a file of measurements must hold."""
-    texts = [_texts(table.name for table in tables)]
-    for axis in tree.axes:
-        depths = range(axis.hierarchy.depth + 1)
-        texts.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
+def shape_of(tree: Tree, tables: Iterable[PlannedTable], *, is_alone: bool) -> Shape:
+    """What a file of measurements must hold.
+
+    Args:
+        tree: of the release.
+        tables: that are measured.
+        is_alone: whether it is one file and not a part of several.
+    """
+    texts = _listed(tree, tables)
     sizes = [*map(text_size, texts), (0, 0)]
     fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree.axes)]
     of_all, longest = zip(*sizes, strict=True)
-    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest)
+    group_rows = ROW_GROUP if is_alone else None
+    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest, group_rows)
+
+
+def _listed(tree: Tree, tables: Iterable[PlannedTable]) -> list[pa.StringArray]:
+    """What the columns of text may hold: names of tables, codes of all levels."""
+    found = [_texts(table.name for table in tables)]
+    for axis in tree.axes:
+        depths = range(axis.hierarchy.depth + 1)
+        found.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
+    return found
 
 
 def split(
@@ -343,40 +385,50 @@ def split(
         ReleaseError: a table or an area is not known.
     """
     names = _texts(table.name for table in tables)
-    number = _numbers(*_encoded(rows.column(TABLE)), names)
-    if (number < 0).any():
-        raise shape.fail("names tables that the manifest does not have")
-    columns = [_encoded(rows.column(axis.name)) for axis in tree.axes]
+    number = numbers_of(*encoded(rows.column(TABLE)), names)
+    if (number < 0).any() or any(map(lists_others, rows.columns, _listed(tree, tables))):
+        raise shape.fail("names tables or areas that the release does not have")
+    columns = [encoded(rows.column(axis.name)) for axis in tree.axes]
     value = rows.column(MEASURED).to_numpy()
     starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
     for low, high in zip(starts, [*starts[1:], len(number)], strict=True):
         table = int(number[low])
         areas = tuple(
-            _numbers(indices[low:high], codes, axis.hierarchy.codes(depth))
+            numbers_of(indices[low:high], codes, axis.hierarchy.codes(depth))
             for (indices, codes), axis, depth in zip(
                 columns, tree.axes, tables[table].depths, strict=True
             )
         )
         if any((numbers < 0).any() for numbers in areas):
-            raise shape.fail("names areas that the release does not have")
+            raise shape.fail("names tables or areas that the release does not have")
         yield _Stretch(table, areas, value[low:high])
 
 
-def _groups(source: pa.Table | Path, shape: Shape) -> Iterator[pa.Table]:
+def _groups(
+    source: pa.Table | Path, shape: Shape, *, most: int, is_strict: bool
+) -> Iterator[pa.Table]:
     """Rows, some at a time; of files one row group at a time."""
     if isinstance(source, pa.Table):
         yield from (pa.Table.from_batches([batch]) for batch in source.to_batches())
         return
+    n_rows = 0
     for path in files_of(source):
         with opened(path, shape) as file:
-            for number in range(file.num_row_groups):
-                rows = file.read_row_group(number)
-                if any(column.null_count for column in rows.columns):
-                    raise shape.fail("has rows without a number or an area")
-                yield rows
+            n_rows += file.metadata.num_rows
+            if n_rows > most:
+                raise shape.fail(f"has {n_rows:,} rows or more, which no such release can have")
+            yield from row_groups(file, shape) if is_strict else _plain_groups(file, shape)
 
 
-def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]:
+def _plain_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
+    for number in range(file.num_row_groups):
+        rows = file.read_row_group(number)
+        if any(column.null_count for column in rows.columns):
+            raise shape.fail("has rows without a number or an area")
+        yield rows
+
+
+def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]:
     """Index of each text, and the texts."""
     texts = column.combine_chunks()
     if isinstance(texts, pa.ChunkedArray):  # of no chunks at all
@@ -384,7 +436,7 @@ def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray
     return texts.indices.to_numpy(), texts.dictionary
 
 
-def _numbers(
+def numbers_of(
     indices: NDArray[np.int32], texts: pa.StringArray, known: pa.StringArray
 ) -> NDArray[np.int32]:
     """int32: number of each text among known ones, -1 where it is not."""

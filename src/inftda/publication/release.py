@@ -138,7 +138,8 @@ class Release:
                 "this release has no measurements; its publisher can release with measurements, "
                 "which costs no privacy"
             )
-        return read_measurements(self.measured, self.tree, self.manifest.plan)
+        manifest = self.manifest
+        return read_measurements(self.measured, self.tree, manifest.plan, n_flows=manifest.n_flows)
 
     @property
     def total(self) -> int:
