@@ -14,6 +14,8 @@ the longest axis first, then by the area.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 #: Columns besides those of the axes.
 TABLE, MEASURED = "table", "measured"
 _CODE: Final = pa.dictionary(pa.int32(), pa.string())
+#: Depths of a table, areas of some of its values on each axis, and the values.
+_Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ class MeasurementsFile:
         self._axes = axes
         self._schema = _schema(axes)
         self._writer = pq.ParquetWriter(path, self._schema, **_written(self._schema))
-        self._waiting: list[pa.RecordBatch] = []
+        self._waiting: list[_Block] = []
         self._n_waiting = 0
 
     def write(
@@ -179,9 +183,11 @@ class MeasurementsFile:
         value: NDArray[np.int64],
     ) -> None:
         """Add values of one table; written once enough have come."""
-        for start in range(0, len(value), ROW_GROUP):
-            stretch = slice(start, start + ROW_GROUP)
-            self._wait(depths, tuple(numbers[stretch] for numbers in areas), value[stretch])
+        self.n_values += len(value)
+        self._n_waiting += len(value)
+        self._waiting.append((depths, areas, value))
+        while self._n_waiting >= ROW_GROUP:
+            self._flush()
 
     def close(self) -> None:
         """Write what waits and end the file."""
@@ -189,35 +195,37 @@ class MeasurementsFile:
             self._flush()
         self._writer.close()
 
-    def _wait(
-        self,
-        depths: tuple[int, ...],
-        areas: tuple[NDArray[np.int32], ...],
-        value: NDArray[np.int64],
-    ) -> None:
-        n = len(value)
-        name = repeated(TreeLevel(0, None, self._axes, depths).name, 1)
-        columns = [pa.DictionaryArray.from_arrays(as_arrow(np.zeros(n, np.int32)), name)]
-        for axis, depth, numbers in zip(self._axes, depths, areas, strict=True):
-            columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
-        columns.append(as_arrow(value))
-        self._waiting.append(pa.record_batch(columns, schema=self._schema))
-        self.n_values += n
-        self._n_waiting += n
-        while self._n_waiting >= ROW_GROUP:
-            self._flush()
-
     def _flush(self) -> None:
         """Write a row group.
 
         Privacy:
-            Of a fixed number of rows, so that the file follows from its rows alone.
+            Of a fixed number of rows, each table in it in one piece, so that the file follows
+            from its rows alone.
         """
-        table = pa.Table.from_batches(self._waiting, schema=self._schema)
-        group = table.slice(0, ROW_GROUP).unify_dictionaries()
+        batches, rest, left = [], [], ROW_GROUP
+        for depths, blocks in groupby(self._waiting, itemgetter(0)):
+            _, parts, values = zip(*blocks, strict=True)
+            value = np.concatenate(values)
+            areas = [np.concatenate(numbers) for numbers in zip(*parts, strict=True)]
+            if left and len(value):
+                batches.append(self._batch(depths, [one[:left] for one in areas], value[:left]))
+            if len(value) > left:
+                rest.append((depths, tuple(one[left:] for one in areas), value[left:]))
+            left = max(left - len(value), 0)
+        group = pa.Table.from_batches(batches, schema=self._schema).unify_dictionaries()
         self._writer.write_table(group, row_group_size=ROW_GROUP)
-        rest = table.slice(ROW_GROUP)
-        self._waiting, self._n_waiting = rest.to_batches(), len(rest)
+        self._waiting, self._n_waiting = rest, sum(len(value) for _, _, value in rest)
+
+    def _batch(
+        self, depths: tuple[int, ...], areas: list[NDArray[np.int32]], value: NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """Rows of one table."""
+        name = repeated(TreeLevel(0, None, self._axes, depths).name, 1)
+        nowhere = as_arrow(np.zeros(len(value), np.int32))
+        columns = [pa.DictionaryArray.from_arrays(nowhere, name)]
+        for axis, depth, numbers in zip(self._axes, depths, areas, strict=True):
+            columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
+        return pa.record_batch([*columns, as_arrow(value)], schema=self._schema)
 
 
 class MeasurementsWriter:
