@@ -190,6 +190,10 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             output.say(summary(made, out, counted="; ".join(said)))
 
 
+#: What a release with measurements says of them.
+KEPT_WORDS = "every noisy value is in measurements.parquet, at no further cost in privacy"
+
+
 @contextmanager
 def telling_what_is_published(out: Path) -> Iterator[None]:
     """What goes wrong when the release is in place must not be taken for a failed release.
@@ -272,6 +276,7 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
         *([f"Counted:    {counted}"] if counted else []),
         *([f"Note:       {words}"] if (words := not_shown(release)) else []),
         *_promise(release),
+        *([f"Measured:   {KEPT_WORDS}"] if release.measured is not None else []),
         f"Files:      {out}",
         f"Next:       inftda verify {quote(str(out))}",
     ]

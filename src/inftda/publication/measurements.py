@@ -14,7 +14,7 @@ the longest axis first, then by the area.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -399,7 +399,7 @@ def split(
     columns = [encoded(rows.column(axis.name)) for axis in tree.axes]
     value = rows.column(MEASURED).to_numpy()
     starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
-    for low, high in zip(starts, [*starts[1:], len(number)], strict=True):
+    for low, high in pairwise([*starts, len(number)]):
         table = int(number[low])
         areas = tuple(
             numbers_of(indices[low:high], codes, axis.hierarchy.codes(depth))
