@@ -7,11 +7,14 @@ The names below are loaded when they are first used, so that `import inftda` is 
 np.int64(3)
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inftda.errors import InftdaError as InftdaError
+    from inftda.export.api import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
@@ -43,6 +46,7 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
+    "export": "inftda.export.api",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
     "open_release": "inftda.publication.release",
@@ -60,6 +64,26 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+class _Function(ModuleType):
+    """A package that is called like the function it is named after: `inftda.export(...)`."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        name = self.__name__.rpartition(".")[2]
+        return getattr(import_module(_HOMES[name]), name)(*arguments, **options)
+
+
+class _Names(ModuleType):
+    """This package: what Python puts here when a package is loaded must not hide a function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HOMES and isinstance(value, ModuleType):
+            value.__class__ = _Function
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Names
 
 
 def __dir__() -> list[str]:

@@ -40,6 +40,8 @@ LAYERS = (
     "publish",
     "evaluate",
     "report",
+    "export",
+    "dossier",
     "cli",
     "__main__",
     "lab",
@@ -57,6 +59,7 @@ HEAVY = {
     "pyspark": {"engines.spark"},
     "cvxpy": {"lab.baselines.solvers"},
     "matplotlib": {"lab.experiments.figures"},
+    "openmatrix": set(),
     "pandas": set(),
     "polars": set(),
 }
