@@ -1,10 +1,11 @@
-"""GeoPackage: a file with a layer of desire lines and one of points for each level.
+"""GeoPackage: a file with a layer of desire lines and one of areas for each level.
 
 It is a SQLite database with some tables of its own (OGC 12-128), written by the library that
 comes with Python. Every GIS opens it.
 """
 
 import sqlite3
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.areas.wkb import rings
 from inftda.export.contents import Contents, Numbers
 from inftda.export.lines import lines_of
 from inftda.export.package import Resource, file_of
@@ -25,6 +27,8 @@ _APPLICATION, _VERSION = 0x47504B47, 10301
 _WGS84 = 4326
 #: Kinds of geometries as WKB numbers them.
 _POINT, _LINE = 1, 2
+#: What stands before a geometry: that it is one, in degrees, without a box around it.
+_HEAD = struct.pack("<2sBBi", b"GP", 0, 1, _WGS84)
 _AXES = 'AXIS["Latitude",NORTH],AXIS["Longitude",EAST]'
 _DEGREES = (
     'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563,'
@@ -72,7 +76,7 @@ def write_geopackage(contents: Contents, folder: Path) -> list[Resource]:
         for numbers in contents.numbers():
             database.execute("BEGIN")
             left_out = _write_lines(database, contents, numbers)
-            _write_points(database, contents, numbers)
+            _write_areas(database, contents, numbers)
             database.execute("COMMIT")
             facts[numbers.level.name] = {**contents.facts(numbers.level), **left_out}
     return [file_of(FILE, "gpkg", "Desire lines and places of areas by level", levels=facts)]
@@ -82,7 +86,7 @@ def _write_lines(
     database: sqlite3.Connection, contents: Contents, numbers: Numbers
 ) -> dict[str, str]:
     lines = lines_of(contents, numbers)
-    columns: dict[str, Iterable[object]] = {}
+    columns: dict[str, list[object]] = {}
     for end, axis, areas in zip((ORIGIN, DESTINATION), contents.ends, lines.areas, strict=True):
         depth = numbers.level.depths[axis]
         listed = {
@@ -94,23 +98,36 @@ def _write_lines(
     for name in numbers.measures:
         columns[name] = lines.table.column(name).to_pylist()
     layer = _Layer(f"flows_{numbers.level.file}", "LINESTRING", contents, numbers)
-    layer.write(database, columns, (lines.start, lines.end))
+    shapes = geometries((lines.start, lines.end))
+    layer.write(database, columns, shapes, _box((lines.start, lines.end)))
     return lines.facts
 
 
-def _write_points(database: sqlite3.Connection, contents: Contents, numbers: Numbers) -> None:
-    """Places of the areas; of origins and destinations apart where they differ."""
+def _write_areas(database: sqlite3.Connection, contents: Contents, numbers: Numbers) -> None:
+    """Areas of a level; those of origins and destinations apart where they differ."""
     ends = ["areas"] if contents.shares_areas else [f"{ORIGIN}s", f"{DESTINATION}s"]
     for what, axis in zip(ends, contents.ends, strict=False):
         depth = numbers.level.depths[axis]
-        lon, lat = contents.points.at(contents.tree, axis, depth)
-        known = np.flatnonzero(~np.isnan(lon + lat))
+        hierarchy = contents.tree.axes[axis].hierarchy
+        shapes: Iterable[bytes]
+        if depth == hierarchy.depth and axis in contents.points.outlines:
+            outlines = contents.points.outlines[axis]
+            known, kind = np.flatnonzero(outlines.is_valid()), "GEOMETRY"
+            shapes = [_HEAD + outline for outline in outlines.take(known).to_pylist()]
+            corners = np.concatenate([ring for one in shapes for ring in rings(one[len(_HEAD) :])])
+            places = corners[:, 0], corners[:, 1]
+        else:
+            lon, lat = contents.points.at(contents.tree, axis, depth)
+            known, kind = np.flatnonzero(~np.isnan(lon + lat)), "POINT"
+            places = lon[known], lat[known]
+            shapes = geometries((places,))
+        names = contents.points.name(contents.tree, axis, depth)
         columns = {
-            "code": contents.tree.axes[axis].hierarchy.codes(depth).take(known).to_pylist(),
-            "name": contents.points.name(contents.tree, axis, depth).take(known).to_pylist(),
+            "code": hierarchy.codes(depth).take(known).to_pylist(),
+            "name": names.take(known).to_pylist(),
         }
-        layer = _Layer(f"{what}_{numbers.level.file}", "POINT", contents, numbers)
-        layer.write(database, columns, ((lon[known], lat[known]),))
+        layer = _Layer(f"{what}_{numbers.level.file}", kind, contents, numbers)
+        layer.write(database, columns, shapes, _box((places,)))
 
 
 class _Layer:
@@ -118,33 +135,29 @@ class _Layer:
 
     def __init__(self, name: str, kind: str, contents: Contents, numbers: Numbers) -> None:
         self._name, self._kind = name, kind
+        self._numbers = set(numbers.measures)
         said = contents.intervals.words(numbers.level)
         self._description = f"{contents.description} Intervals (low to high): {said}."
 
     def write(
         self,
         database: sqlite3.Connection,
-        columns: dict[str, Iterable[object]],
-        ends: tuple[Ends, ...],
+        columns: dict[str, list[object]],
+        shapes: Iterable[bytes],
+        box: list[float | None],
     ) -> None:
         """Make the table, fill it, and say what is in it."""
         kinds = [
-            f"{quoted(name)} {'INTEGER' if name in {'flow', 'estimate', 'low', 'high'} else 'TEXT'}"
-            for name in columns
+            f"{quoted(name)} {'INTEGER' if name in self._numbers else 'TEXT'}" for name in columns
         ]
         database.execute(
             f"CREATE TABLE {quoted(self._name)} (fid INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, "
             f"geom {self._kind}, {', '.join(kinds)})"
         )
-        box = [
-            float(edge(np.concatenate([end[side] for end in ends]), initial=start))
-            for edge, start in ((np.min, np.inf), (np.max, -np.inf))
-            for side in (0, 1)
-        ]
         database.execute(
             "INSERT INTO gpkg_contents (table_name, data_type, identifier, description, min_x, "
             "min_y, max_x, max_y, srs_id) VALUES (?,?,?,?,?,?,?,?,?)",
-            (self._name, "features", self._name, self._description, *_finite(box), _WGS84),
+            (self._name, "features", self._name, self._description, *box, _WGS84),
         )
         database.execute(
             "INSERT INTO gpkg_geometry_columns VALUES (?,?,?,?,0,0)",
@@ -154,12 +167,16 @@ class _Layer:
         places = ",".join("?" * (1 + len(columns)))
         database.executemany(
             f"INSERT INTO {quoted(self._name)} (geom, {names}) VALUES ({places})",  # noqa: S608 - names are quoted
-            zip(geometries(ends), *columns.values(), strict=True),
+            zip(shapes, *columns.values(), strict=True),
         )
 
 
-def _finite(box: list[float]) -> list[float | None]:
-    return [edge if np.isfinite(edge) else None for edge in box]
+def _box(ends: tuple[Ends, ...]) -> list[float | None]:
+    """West, south, east and north of all places; nothing if there are none."""
+    if not len(ends[0][0]):
+        return [None] * 4
+    sides = [np.concatenate([end[side] for end in ends]) for side in (0, 1)]
+    return [float(edge(side)) for edge in (np.min, np.max) for side in sides]
 
 
 def geometries(ends: tuple[Ends, ...]) -> Iterator[bytes]:
@@ -172,10 +189,7 @@ def geometries(ends: tuple[Ends, ...]) -> Iterator[bytes]:
     counted = [("count", "<u4")] if is_line else []
     record = np.dtype(
         [
-            ("magic", "S2"),
-            ("version", "u1"),
-            ("flags", "u1"),
-            ("system", "<i4"),
+            ("head", f"V{len(_HEAD)}"),
             ("order", "u1"),
             ("kind", "<u4"),
             *counted,
@@ -183,7 +197,7 @@ def geometries(ends: tuple[Ends, ...]) -> Iterator[bytes]:
         ]
     )
     rows = np.zeros(len(ends[0][0]), record)
-    rows["magic"], rows["flags"], rows["system"] = b"GP", 1, _WGS84
+    rows["head"] = np.void(_HEAD)
     rows["order"], rows["kind"] = 1, _LINE if is_line else _POINT
     if is_line:
         rows["count"] = len(ends)

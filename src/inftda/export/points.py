@@ -7,7 +7,6 @@ middle of its finest areas.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +27,12 @@ class Points:
     Attributes:
         names: (axis, level) to a name for each area, None where there is none.
         finest: axis to longitudes and latitudes of its finest areas, NaN where there is none.
+        outlines: axis to polygons of its finest areas (WKB), null where there is none.
     """
 
     names: dict[tuple[int, int], Sequence[str | None]] = field(default_factory=dict)
     finest: dict[int, Coordinates] = field(default_factory=dict)
+    outlines: dict[int, pa.BinaryArray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tree: Tree, centroids: Path | None) -> "Points":
@@ -48,16 +49,17 @@ class Points:
             axis: (lon.astype(np.float64), lat.astype(np.float64))
             for axis, (lon, lat) in labels.places.items()
         }
+        outlines: dict[int, pa.BinaryArray] = {}
         for number, axis in enumerate(tree.axes):
-            places: Any = getattr(axis.hierarchy, "places", None)
-            if places is None:
-                continue
+            places = axis.hierarchy.places
             if places.lon is not None and places.lat is not None:
                 finest.setdefault(number, (places.lon, places.lat))
             for name, texts in places.names.items():
                 level = axis.hierarchy.level_of(name)
                 names.setdefault((number, level), texts.to_pylist())
-        return cls(names, finest)
+            if places.outlines is not None:
+                outlines[number] = places.outlines
+        return cls(names, finest, outlines)
 
     def has(self, axes: Sequence[int]) -> bool:
         """Whether places are known for all of these axes."""

@@ -4,6 +4,7 @@ import json
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from inftda.errors import InftdaError
@@ -12,6 +13,7 @@ from inftda.export.points import _middles
 from inftda.export.view import View
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
+from inftda.places import Places
 from inftda.publish import release
 
 KINDS_OF_MAPS = ("geojson", "geopackage", "flowmap", "kepler")
@@ -178,3 +180,24 @@ def test_a_map_begins_where_its_places_are():
     assert 8 < view.zoom < 10
     assert View.of(np.array([np.nan]), np.array([np.nan])).zoom < 1
     assert view.zoom_for(4) < view.zoom_for(400)
+
+
+def test_places_that_the_release_brings_need_no_file(exported, tmp_path):
+    geopandas = pytest.importorskip("geopandas")
+    shapely = pytest.importorskip("shapely")
+    areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
+    boxes = [shapely.box(at, 45, at + 1, 46) for at in (9, 10, 11)]
+    outlines = pa.array([shapely.to_wkb(box, byte_order=1) for box in boxes], pa.binary())
+    names = {"town": pa.array(["Aix", "Bex", None])}
+    lon, lat = np.array([9.5, 10.5, 11.5]), np.array([45.5, 45.5, 45.5])
+    areas = areas.with_places(Places(names, lon, lat, outlines))
+    rows = {"origin": ["1", "2", "3"] * 30, "destination": ["2", "3", "1"] * 30}
+    out = tmp_path / "release"
+    release(rows, areas, rho=50, source=SeededSource(1), out=out)
+    file = exported("geopackage", source=out, centroids=None) / "flows.gpkg"
+    towns = geopandas.read_file(file, layer="areas_2-town")
+    assert towns["name"].tolist() == ["Aix", "Bex", "3"]
+    assert towns.geometry.geom_equals(geopandas.GeoSeries(boxes, crs=4326)).all()
+    assert {*geopandas.read_file(file, layer="areas_1-region").geom_type} == {"Point"}
+    lines = geopandas.read_file(file, layer="flows_2-town")
+    assert "Aix" in set(lines["origin_name"])
