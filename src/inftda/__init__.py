@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inftda.dossier.api import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
     from inftda.export.api import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
@@ -46,6 +47,7 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
+    "dossier": "inftda.dossier.api",
     "export": "inftda.export.api",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",

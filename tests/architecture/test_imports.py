@@ -33,6 +33,7 @@ LAYERS = (
     "privacy",
     "ledger",
     "optimize",
+    "selftest",
     "leaves",
     "counts",
     "reading",

@@ -15,6 +15,7 @@ import typer
 
 from inftda import __version__
 from inftda.cli import (
+    dossier,
     evaluate,
     export,
     ledger,
@@ -60,6 +61,7 @@ app.command("verify")(verify.command)
 app.command("evaluate")(evaluate.command)
 app.command("report")(report.command)
 app.command("export")(export.command)
+app.command("dossier")(dossier.command)
 app.add_typer(ledger.app, name="ledger")
 app.command("selftest")(selftest.command)
 

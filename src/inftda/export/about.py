@@ -44,7 +44,7 @@ def _of_release(release: Release) -> dict[str, Any]:
     what = "Origin-destination flows" if release.tree.is_od else "Counts"
     promise = (
         f"Released with differential privacy: {plan.describe()}; protected: "
-        f"{plan.unit.describe()}. {summary(release).capitalize()}."
+        f"{plan.unit.describe()}. {summary(release)}."
     )
     guarantee = {
         "private": manifest.private,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from inftda.errors import InftdaError, ReleaseError
+from inftda.errors import InftdaError
 from inftda.export.about import describe
 from inftda.export.contents import Contents
 from inftda.export.csv_files import write_csv
@@ -19,7 +19,8 @@ from inftda.export.omx import write_omx
 from inftda.export.package import Resource, check_export, write_package
 from inftda.export.points import Points
 from inftda.export.source import Source, has_pairs, open_source
-from inftda.publication.folder import check_writable, release_around, writing
+from inftda.publication.folder import writing
+from inftda.publication.target import check_folder
 
 if TYPE_CHECKING:
     from inftda.mechanisms.base import Progress
@@ -89,7 +90,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     if wide and to != "od":
         raise InftdaError("only an export to od can be wide; leave out --wide")
     folder = Path(out)
-    check_folder(folder, force=force)
+    check_folder(folder, force=force, check=check_export)
     opened = open_source(source) if isinstance(source, str | Path) else source
     if to != "csv" and not has_pairs(opened.tree):
         names = ", ".join(axis.name for axis in opened.tree.axes)
@@ -117,18 +118,3 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         resources = _WRITERS[to](contents, partial)
         write_package(partial, about, resources)
     return folder
-
-
-def check_folder(out: Path, *, force: bool) -> None:
-    """Complain about a folder that cannot, or must not, be written, before any work is done.
-
-    Raises:
-        ReleaseError: it lies in a release, or is there and is no export to replace.
-    """
-    around = release_around(out)
-    if around is not None:
-        raise ReleaseError(
-            f"{str(out)!r} lies in the release folder {str(around)!r}, which stays as it was "
-            "published; write it elsewhere"
-        )
-    check_writable(out, force=force, check=check_export)

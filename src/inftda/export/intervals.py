@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.errors import ReleaseError
-from inftda.evaluate.typical import LevelErrors, TypicalErrors, typical_errors
+from inftda.evaluate.typical import LevelErrors, TypicalErrors
 from inftda.export.levels import Level
 from inftda.export.source import Source
 from inftda.publication.release import Release
-from inftda.report.accuracy import BETA, guaranteed, within_guarantee
+from inftda.report.accuracy import BETA, guaranteed, stated_errors
 from inftda.tables import as_arrow, as_numpy
 
 if TYPE_CHECKING:
@@ -66,13 +65,8 @@ class Intervals:
         if not (wanted and isinstance(source, Release)) or _brings_its_own(source):
             return cls(source, is_wanted=wanted)
         depths = [level.depths for level in levels]
-        try:
-            errors = typical_errors(
-                source, runs=runs, seconds=seconds, depths=depths, progress=progress
-            )
-        except ReleaseError:  # not of a kind that can be simulated
-            return cls(source, is_wanted=False)
-        return cls(source, within_guarantee(source, errors))
+        errors = stated_errors(source, runs=runs, seconds=seconds, depths=depths, progress=progress)
+        return cls(source, errors, is_wanted=errors is not None)
 
     def flows(self, level: Level) -> pa.Table:
         """Numbers of one level, with `low` and `high` where they are known."""
