@@ -19,11 +19,13 @@ class Block:
         kind: "heading", "text", "list", "table" or "warning".
         lines: the text, one for each item of a list; the heading of each column of a table.
         rows: of a table.
+        texts: how many columns of a table, from the first, are words.
     """
 
     kind: str
     lines: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...] = ()
+    texts: int = 1
 
     def markdown(self) -> str:
         """As Markdown; nothing in the texts is taken for markup."""
@@ -48,7 +50,7 @@ class Block:
         if self.kind == "list":
             return tag("ul", *(tag("li", line) for line in self.lines))
         if self.kind == "table":
-            return table(self.lines, self.rows)
+            return table(self.lines, self.rows, texts=self.texts)
         return tag("p", self.lines[0])
 
 
@@ -72,9 +74,9 @@ def listing(items: Sequence[str]) -> Block:
     return Block("list", tuple(items))
 
 
-def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Block:
-    """A table."""
-    return Block("table", tuple(head), tuple(tuple(row) for row in rows))
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> Block:
+    """A table whose first `texts` columns are words."""
+    return Block("table", tuple(head), tuple(tuple(row) for row in rows), texts)
 
 
 def as_markdown(title: str, blocks: Sequence[Block]) -> str:

@@ -202,7 +202,16 @@ def _together(stated: str | None, known: str) -> str | None:
     """The answer of the office, and what is known; nothing without the answer."""
     if not stated:
         return None
-    return f"{stated if stated.endswith('.') else f'{stated}.'} {known}"
+    return f"{sentence(stated)} {known}"
+
+
+def sentence(words: str) -> str:
+    """What somebody wrote, with a stop at its end.
+
+    >>> sentence("No"), sentence("Why not?")
+    ('No.', 'Why not?')
+    """
+    return words if words.endswith((".", "!", "?")) else f"{words}."
 
 
 def _slug(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from inftda.checks import Check
 from inftda.dossier.document import Block, grid, heading, listing, paragraph, warning
-from inftda.dossier.registry import invariants, post_processing
+from inftda.dossier.registry import invariants, post_processing, sentence
 from inftda.evaluate.typical import OFTEN_LOST, TypicalErrors
 from inftda.ledger.account import BY_HAND, Account, Entry
 from inftda.ledger.budget import Spent
@@ -59,10 +59,11 @@ def summary_blocks(
     if findings.problem:
         blocks.append(warning(f"This release does not verify: {findings.problem}"))
     blocks += [
-        paragraph(office["description"]),
+        paragraph(sentence(office["description"])),
         paragraph(
             f"{sizes(release)}. Published on {office['publication_date']} by "
-            f"{', '.join(office['data_curators'])}. Intended use: {office['intended_use']}"
+            f"{', '.join(office['data_curators'])}. Intended use: "
+            f"{sentence(office['intended_use'])}"
         ),
         *_promise(release, office),
         *_over_time(account),
@@ -79,12 +80,13 @@ def _promise(release: Release, office: dict[str, Any]) -> list[Block]:
     said = [
         heading("Who is protected, and how well"),
         grid(
-            ("", "In this release"),
+            ("What", "In this release"),
             [
                 ("Unit of privacy, and what neighbouring tables differ in", unit_words(release)),
                 ("Guarantee", plan.describe()),
                 ("Mechanism", release.manifest.mechanism),
             ],
+            texts=2,
         ),
         paragraph(
             "Somebody who knows the table except for one person, and has to tell which of two "
@@ -95,9 +97,9 @@ def _promise(release: Release, office: dict[str, Any]) -> list[Block]:
     careful = careful_words(plan, total=release.total)
     said += [warning(f"Careful: {words}.") for words in careful]
     if "justification" in office:
-        said.append(paragraph(f"Why this strength: {office['justification']}"))
+        said.append(paragraph(f"Why this strength: {sentence(office['justification'])}"))
     tuned = office.get("preprocessing_and_hyperparameter_tuning", "the office does not say.")
-    said.append(paragraph(f"Was anything tuned on confidential data? {tuned}"))
+    said.append(paragraph(f"Was anything tuned on confidential data? {sentence(tuned)}"))
     return said
 
 
@@ -126,7 +128,7 @@ def _over_time(account: Account | None) -> list[Block]:
     if len(rows) > _LONGEST_HISTORY:
         said.append(paragraph(f"The last {_LONGEST_HISTORY} of {len(rows)} entries:"))
     head = ("Charged", "What", "Cost", f"Epsilon so far{at}")
-    said.append(grid(head, rows[-_LONGEST_HISTORY:]))
+    said.append(grid(head, rows[-_LONGEST_HISTORY:], texts=3))
     said.append(paragraph(f"Budget: {account.budget.describe()}. {CANNOT_KNOW}"))
     return said
 
@@ -151,7 +153,8 @@ def _errors(release: Release, errors: TypicalErrors | None) -> list[Block]:
     unit = "trips" if release.tree.is_od else "counts"
     said = [heading("How far off the numbers are, and in which direction")]
     if any(row.typical or row.guaranteed is not None for row in rows):
-        head = ("Level", "Numbers", "Half within", "95 % within", "None beyond", "False")
+        level = "Level (from > to)" if release.tree.is_od else "Level"
+        head = (level, "Numbers", "Half within", "95 % within", "None beyond", "False")
         said.append(grid(head, [_error_cells(row) for row in rows]))
         said.append(
             paragraph(

@@ -98,7 +98,8 @@ def test_different_areas_at_both_ends_are_different_locations(exported, tmp_path
     assert exported("omx", source=made, centroids=places)
 
 
-def test_kepler_takes_the_data_and_the_settings(exported, country, tmp_path, monkeypatch):
+@pytest.mark.filterwarnings("default")  # of libraries about each other
+def test_kepler_takes_the_data_and_the_settings(exported, country, tmp_path):
     folder = exported("kepler")
     whole = json.loads((folder / "kepler.json").read_text())
     assert whole["info"]["app"] == "kepler.gl"
@@ -113,18 +114,14 @@ def test_kepler_takes_the_data_and_the_settings(exported, country, tmp_path, mon
         flow = names.index("flow")
         assert sum(row[flow] for row in data["allData"]) == country.release.total
     assert sum(layer["config"]["isVisible"] for layer in state["layers"]) == 1
-    with monkeypatch.context() as patch:
-        patch.setattr("warnings.warn", lambda *_, **__: None)  # of libraries about each other
-        keplergl = pytest.importorskip("keplergl")
-        pandas = pytest.importorskip("pandas")
-        frames = {
-            name: pandas.DataFrame(
-                data["allData"], columns=[field["name"] for field in data["fields"]]
-            )
-            for name, data in datasets.items()
-        }
-        shown = keplergl.KeplerGl(data=frames, config=whole["config"])
-        shown.save_to_html(file_name=str(tmp_path / "map.html"))
+    keplergl = pytest.importorskip("keplergl")
+    pandas = pytest.importorskip("pandas")
+    frames = {
+        name: pandas.DataFrame(data["allData"], columns=[field["name"] for field in data["fields"]])
+        for name, data in datasets.items()
+    }
+    shown = keplergl.KeplerGl(data=frames, config=whole["config"])
+    shown.save_to_html(file_name=str(tmp_path / "map.html"))
     assert "flows-3" in (tmp_path / "map.html").read_text(encoding="utf-8")
 
 

@@ -13,6 +13,9 @@ from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 
+#: Libraries warn of each other, which is no concern of ours.
+pytestmark = pytest.mark.filterwarnings("default")
+
 LEVELS = ("region", "province", "municipality")
 
 
@@ -28,10 +31,7 @@ def package_of(folder):
 
 @pytest.fixture
 def frictionless():
-    with pytest.MonkeyPatch.context() as patch:
-        # It warns of its own use of other libraries, which is no concern of ours.
-        patch.setattr("warnings.warn", lambda *_, **__: None)
-        return pytest.importorskip("frictionless")
+    return pytest.importorskip("frictionless")
 
 
 def test_frictionless_finds_nothing_wrong_with_a_package_of_csv(exported, country, frictionless):
