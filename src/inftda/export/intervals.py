@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from inftda.errors import ReleaseError
 from inftda.evaluate.typical import LevelErrors, TypicalErrors
 from inftda.export.levels import Level
 from inftda.export.source import Source
@@ -44,11 +45,14 @@ class Intervals:
     Attributes:
         source: what is exported.
         errors: typical errors, if the source is a release that has no intervals itself.
+        is_wanted: whether numbers get intervals at all.
+        brings_its_own: whether the source is asked for them.
     """
 
     source: Source
     errors: TypicalErrors | None = None
     is_wanted: bool = True
+    brings_its_own: bool = False
 
     @classmethod
     def of(  # noqa: PLR0913 - how long may be simulated, and who is told
@@ -62,7 +66,9 @@ class Intervals:
         progress: "Progress | None" = None,
     ) -> "Intervals":
         """Simulate what has to be simulated, for these levels."""
-        if not (wanted and isinstance(source, Release)) or _brings_its_own(source):
+        if wanted and _brings_its_own(source, levels[0]):
+            return cls(source, brings_its_own=True)
+        if not (wanted and isinstance(source, Release)):
             return cls(source, is_wanted=wanted)
         depths = [level.depths for level in levels]
         errors = stated_errors(source, runs=runs, seconds=seconds, depths=depths, progress=progress)
@@ -71,7 +77,7 @@ class Intervals:
     def flows(self, level: Level) -> pa.Table:
         """Numbers of one level, with `low` and `high` where they are known."""
         source: Any = self.source
-        if self.is_wanted and _brings_its_own(source):
+        if self.brings_its_own:
             return source.flows(levels=level.shown, intervals=True)
         table = source.flows(levels=level.shown)
         if not self.is_wanted:
@@ -91,7 +97,7 @@ class Intervals:
             return NONE
         if not isinstance(self.source, Release):
             return ESTIMATED
-        if _brings_its_own(self.source):
+        if self.brings_its_own:
             return MEASURED
         errors = self.errors.at(level.depths) if self.errors else None
         if self.errors is None or errors is None:
@@ -109,8 +115,15 @@ class Intervals:
         return None
 
 
-def _brings_its_own(source: Source) -> bool:
-    return "intervals" in inspect.signature(source.flows).parameters
+def _brings_its_own(source: Any, level: Level) -> bool:
+    """Whether a source can be asked for intervals, and has what they are computed from."""
+    if "intervals" not in inspect.signature(source.flows).parameters:
+        return False
+    try:
+        table = source.flows(levels=level.shown, intervals=True)
+    except ReleaseError:
+        return False
+    return {LOW, HIGH} <= {*table.column_names}
 
 
 def _half_widths(errors: LevelErrors, flow: NDArray[np.int64]) -> NDArray[np.int64]:

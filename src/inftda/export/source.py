@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,20 +32,25 @@ def open_source(folder: str | Path) -> Source:
     Raises:
         ReleaseError: there is none.
     """
-    if _kind(Path(folder)).startswith("inftda-estimate"):
+    if not _is_estimate(Path(folder)):
+        return open_release(folder)
+    open_estimate: Any = getattr(import_module("inftda"), "open_estimate", None)
+    if open_estimate is None:
         raise ReleaseError(
             f"{str(folder)!r} is an estimate, which this version of inftda cannot open"
         )
-    return open_release(folder)
+    opened: Source = open_estimate(folder)
+    return opened
 
 
-def _kind(folder: Path) -> str:
-    """What a manifest says that it is of; whoever opens it says what is wrong with it."""
+def _is_estimate(folder: Path) -> bool:
+    """What a manifest says of itself; whoever opens it says what is wrong with it."""
     try:
         manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return ""
-    return str(manifest.get("format", "")) if isinstance(manifest, dict) else ""
+        return False
+    stated = [manifest.get(key) for key in ("format", "kind")] if isinstance(manifest, dict) else []
+    return any(str(kind).startswith("inftda-estimate") for kind in stated)
 
 
 def has_pairs(tree: Tree) -> bool:

@@ -73,3 +73,24 @@ def test_whatever_has_a_tree_and_flows_is_exported_the_same_way(exported, countr
         assert "estimates" in (folder / "datapackage.json").read_text()
     header = (folder.parent / "csv" / "flows-1-region.csv").read_text().splitlines()[0]
     assert header == '"origin","destination","estimate","low","high"'
+
+
+class Measured(Estimate):
+    """What can be asked for intervals, and has what they are computed from, or not."""
+
+    def __init__(self, release, *, has_any):
+        super().__init__(release)
+        self._has_any = has_any
+
+    def flows(self, *, levels=None, intervals=False):
+        if intervals and not self._has_any:
+            raise ReleaseError("nothing was measured")
+        table = super().flows(levels=levels)
+        return table if intervals else table.drop_columns(["low", "high"])
+
+
+@pytest.mark.parametrize("has_any", [True, False])
+def test_a_source_is_asked_for_intervals_if_it_has_any(exported, country, has_any):
+    folder = exported("csv", source=Measured(country.release, has_any=has_any))
+    header = (folder / "flows-1-region.csv").read_text().splitlines()[0]
+    assert ('"low","high"' in header) is has_any
