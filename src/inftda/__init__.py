@@ -13,6 +13,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inftda.areas.cells import h3_areas as h3_areas
+    from inftda.areas.grid import grid_areas as grid_areas
+    from inftda.areas.reader import read_areas as read_areas
     from inftda.dossier.api import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
     from inftda.export.api import export as export
@@ -49,9 +52,12 @@ _HOMES = {
     "build_tree": "inftda.tree",
     "dossier": "inftda.dossier.api",
     "export": "inftda.export.api",
+    "grid_areas": "inftda.areas.grid",
+    "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
     "open_release": "inftda.publication.release",
+    "read_areas": "inftda.areas.reader",
     "release": "inftda.publish",
 }
 __all__ = list(_HOMES)

@@ -63,6 +63,11 @@ HEAVY = {
     "cvxpy": {"lab.baselines.solvers"},
     "matplotlib": {"lab.experiments.figures"},
     "openmatrix": set(),
+    "shapely": set(),
+    "pyogrio": set(),
+    "pyproj": set(),
+    "h3": set(),
+    "geopandas": set(),
     "pandas": set(),
     "polars": set(),
 }

@@ -15,6 +15,7 @@ import typer
 
 from inftda import __version__
 from inftda.cli import (
+    areas,
     dossier,
     evaluate,
     export,
@@ -62,6 +63,7 @@ app.command("evaluate")(evaluate.command)
 app.command("report")(report.command)
 app.command("export")(export.command)
 app.command("dossier")(dossier.command)
+app.add_typer(areas.app, name="areas")
 app.add_typer(ledger.app, name="ledger")
 app.command("selftest")(selftest.command)
 

@@ -30,6 +30,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     areas: options.Areas = None,
     origin_areas: options.OriginAreas = None,
     destination_areas: options.DestinationAreas = None,
+    levels: options.Levels = None,
     axes: options.AxisFiles = None,
     order: options.Order = None,
     tree: options.TreeKind = "destination",
@@ -49,6 +50,10 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     destination: Annotated[
         str, typer.Option(help="Column where trips end.", rich_help_panel=_TABLE)
     ] = "destination",
+    origin_point: options.OriginPoint = None,
+    destination_point: options.DestinationPoint = None,
+    hour_of: options.HourOf = None,
+    weekday_of: options.WeekdayOf = None,
     count: options.Count = None,
     encoding: options.Encoding = None,
     person: Annotated[
@@ -147,6 +152,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 force=force,
                 origin_areas=origin_areas,
                 destination_areas=destination_areas,
+                levels=options.levels_of(levels),
                 axes=options.pairs("--axis", axes),
                 order=options.names(order),
                 tree=tree,  # type: ignore[arg-type] # checked there
@@ -162,6 +168,10 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 across=across,
                 origin=origin,
                 destination=destination,
+                origin_point=options.names(origin_point),
+                destination_point=options.names(destination_point),
+                hour_of=hour_of,
+                weekday_of=weekday_of,
                 count=options.count_of(count),
                 person=person,
                 unplaceable=unplaceable,  # type: ignore[arg-type] # checked there

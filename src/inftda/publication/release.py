@@ -29,6 +29,7 @@ from inftda.publication.inventory import (
     places_name,
 )
 from inftda.publication.manifest import Manifest
+from inftda.publication.names import with_names
 from inftda.publication.places_file import read_places
 from inftda.publication.query import FLOW, sum_flows
 from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
@@ -62,6 +63,7 @@ class Release:
         destination: str | Sequence[str] | None = None,
         levels: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        names: bool = False,
         as_: TableFormat = "arrow",
     ) -> Any:
         """Flows between areas of any levels: the sums of the finest flows.
@@ -76,11 +78,12 @@ class Release:
             destination: likewise for where flows go to.
             levels: axis name to level name, for tables with other axes.
             where: axis name to area or areas, likewise.
+            names: whether to add the names of areas: a column `origin_name` after `origin`.
             as_: "arrow", "pandas" or "polars".
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
-                ambiguous.
+                ambiguous; or names are asked for, and the release has none.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         chosen = _together("level", level_of_end, levels)
@@ -88,7 +91,8 @@ class Release:
         for name in {*chosen, *filters}:
             self.axis(name)
         shown = {axis.name: self._finest(axis.name) for axis in self.tree.axes} | chosen
-        return _convert(sum_flows(self.table, self.tree, shown, filters), as_)
+        found = sum_flows(self.table, self.tree, shown, filters)
+        return _convert(with_names(found, self.tree, shown) if names else found, as_)
 
     def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
         """Totals of all areas of a level that was measured across the tree, and how good they are.
