@@ -1,19 +1,33 @@
-"""CSV: one file for each level, one for the areas, with a schema for every column."""
+"""CSV: a file for each level, for totals and for the areas, with a schema for every column."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from inftda.errors import ReleaseError
 from inftda.export.contents import Contents, Numbers
 from inftda.export.intervals import HIGH, LOW
+from inftda.export.levels import file_part
 from inftda.export.package import Resource, file_of
 from inftda.hierarchy import Hierarchy
 from inftda.publication.folder import areas_files
+from inftda.publication.release import Release
 from inftda.publication.spreadsheet import disarmed, disarmed_table
 from inftda.tables import as_arrow
+
+#: Columns of a file of totals: type and meaning.
+_TOTALS: Final = {
+    "area": ("string", "Code of the area"),
+    "released": ("integer", "Sum of the published numbers"),
+    "measured": ("integer", "The total as it was measured, with noise"),
+    "sigma": ("number", "Standard deviation of that noise"),
+    "low": ("integer", "Lower end of the interval that holds the true total"),
+    "high": ("integer", "Upper end of that interval"),
+    "max_error": ("integer", "What the sum of published numbers is off by at most, 95 %"),
+}
 
 
 def write_csv(contents: Contents, folder: Path) -> list[Resource]:
@@ -34,7 +48,40 @@ def write_csv(contents: Contents, folder: Path) -> list[Resource]:
                 **contents.facts(numbers.level),
             )
         )
-    return written + write_areas(contents, folder)
+    return written + _write_totals(contents, folder) + write_areas(contents, folder)
+
+
+def _write_totals(contents: Contents, folder: Path) -> list[Resource]:
+    """Totals of areas that were measured by themselves, with intervals that need no simulation."""
+    source = contents.intervals.source
+    if not isinstance(source, Release) or source.totals is None:
+        return []
+    written: dict[tuple[int, int], Resource] = {}
+    for level in contents.levels:
+        for number, axis in enumerate(contents.tree.axes):
+            depth = level.depths[number]
+            if (number, depth) in written:  # an axis with fewer levels than others
+                continue
+            try:
+                table = source.total_intervals(axis.name, axis.hierarchy.level_name(depth))
+            except ReleaseError:  # not measured
+                continue
+            file = f"totals-{level.file}-{file_part(number + 1, axis.name)}.csv"
+            write_table(folder / file, table, contents)
+            fields = [
+                {"name": name, "type": kind, "description": words}
+                for name, (kind, words) in _TOTALS.items()
+            ]
+            written[number, depth] = file_of(
+                file,
+                "csv",
+                f"Totals by {axis.name} at level {axis.hierarchy.level_name(depth)}",
+                profile="tabular-data-resource",
+                encoding="utf-8",
+                schema={"fields": fields, "primaryKey": ["area"]},
+                intervals="95 %, for each total by itself: measured with the noise that is stated",
+            )
+    return list(written.values())
 
 
 def write_areas(contents: Contents, folder: Path) -> list[Resource]:

@@ -34,12 +34,17 @@ class Level:
         >>> Level(2, "LAU/2 <new>", (2, 2), {}).file
         '2-LAU-2-new'
         """
-        plain = re.sub(r"[^\w.]+", "-", self.name).strip("-.")[:_LONGEST]
-        return f"{self.number}-{plain}" if plain else str(self.number)
+        return file_part(self.number, self.name)
 
     def n_cells(self, tree: Tree) -> int:
         """Number of possible cells."""
         return TreeLevel(0, None, tree.axes, self.depths).n_nodes
+
+
+def file_part(number: int, name: str) -> str:
+    """A name as part of the name of a file; the number makes it one of its own."""
+    plain = re.sub(r"[^\w.]+", "-", name).strip("-.")[:_LONGEST]
+    return f"{number}-{plain}" if plain else str(number)
 
 
 def levels_of(tree: Tree, *, pairs_only: bool) -> tuple[Level, ...]:

@@ -41,7 +41,8 @@ def test_frictionless_finds_nothing_wrong_with_a_package_of_csv(exported, countr
     package = frictionless.Package(str(folder / "datapackage.json"))
     assert package.title == "Commuting"
     assert package.licenses == [{"name": "CC-BY-4.0"}]
-    assert len(package.resources) == len(LEVELS) + 1
+    flows = [name for name in package.resource_names if name.startswith("flows")]
+    assert len(flows) == len(LEVELS)
     for number, level in enumerate(LEVELS, start=1):
         resource = package.get_resource(f"flows-{number}-{level}")
         rows = resource.read_rows()
@@ -65,6 +66,14 @@ def test_a_package_says_what_is_promised_and_what_intervals_are(exported, countr
     assert finest["guaranteed"]["probability"] == 0.95
 
 
+def test_totals_that_were_measured_have_intervals_of_their_own(exported, country, frictionless):
+    package = frictionless.Package(str(exported("csv") / "datapackage.json"))
+    rows = package.get_resource("totals-3-municipality-1-origin").read_rows()
+    expected = country.release.total_intervals("origin", "municipality").to_pylist()
+    found = [{**row.to_dict(), "sigma": float(row["sigma"])} for row in rows]
+    assert found == [row | {"sigma": pytest.approx(row["sigma"])} for row in expected]
+
+
 def test_without_intervals_none_are_written_and_nothing_is_simulated(exported):
     folder = exported("csv", intervals=False)
     assert (folder / "flows-1-region.csv").read_text().splitlines()[0] == (
@@ -75,7 +84,8 @@ def test_without_intervals_none_are_written_and_nothing_is_simulated(exported):
 
 def test_only_the_chosen_levels_are_written(exported):
     folder = exported("csv", levels=["province"])
-    assert {path.name for path in folder.iterdir()} == {
+    flows_and_areas = {path.name for path in folder.glob("[fad]*")}
+    assert flows_and_areas == {
         "flows-2-province.csv", "areas.csv", "datapackage.json",
     }  # fmt: skip
     with pytest.raises(InftdaError, match=r"no level 'town'.*there are region, province"):
