@@ -16,7 +16,9 @@ import typer
 from inftda import __version__
 from inftda.cli import (
     areas,
+    dossier,
     evaluate,
+    export,
     ledger,
     output,
     plan,
@@ -59,6 +61,8 @@ app.command("query")(query.command)
 app.command("verify")(verify.command)
 app.command("evaluate")(evaluate.command)
 app.command("report")(report.command)
+app.command("export")(export.command)
+app.command("dossier")(dossier.command)
 app.add_typer(areas.app, name="areas")
 app.add_typer(ledger.app, name="ledger")
 app.command("selftest")(selftest.command)
