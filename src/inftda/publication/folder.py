@@ -20,9 +20,11 @@ from inftda.publication.inventory import (
     MANIFEST_FILE,
     TOTALS_FILE,
     areas_names,
+    places_name,
     strangers,
 )
-from inftda.publication.manifest import Manifest
+from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.places_file import save_places
 from inftda.publication.query import FLOW
 from inftda.scratch import abandoned, keep, private_folder, remove, sync
 from inftda.tables import as_arrow
@@ -235,13 +237,25 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     files = areas_files(tree)
     for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
         (folder / file).write_bytes(areas_text(hierarchy))
+    for axis in tree.axes:
+        places = folder / places_name(files[axis.name])
+        # Of axes with the same areas the first that knows more of them says it.
+        if not axis.hierarchy.places.is_empty and not places.exists():
+            save_places(places, axis.hierarchy)
     totals = folder / TOTALS_FILE
     manifest = replace(
         manifest,
+        axes=tuple(_with_places(axis, folder) for axis in manifest.axes),
         flows_sha256=digest(folder / FLOWS_FILE),
         totals_sha256=digest(totals) if totals.exists() else "",
     )
     (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
+
+
+def _with_places(axis: AxisEntry, folder: Path) -> AxisEntry:
+    """The entry of an axis, with the digest of what else is said of its areas, if anything is."""
+    places = folder / places_name(axis.file)
+    return replace(axis, places_sha256=digest(places) if places.exists() else "")
 
 
 class FlowsWriter:

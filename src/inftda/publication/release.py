@@ -26,8 +26,10 @@ from inftda.publication.inventory import (
     MANIFEST_FILE,
     OPTIONAL_FILES,
     check_plain,
+    places_name,
 )
 from inftda.publication.manifest import Manifest
+from inftda.publication.places_file import read_places
 from inftda.publication.query import FLOW, sum_flows
 from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
@@ -179,7 +181,10 @@ def open_release(path: str | Path) -> Release:
                 "which no release has; it was edited"
             )
     check_plain(folder, {axis.file for axis in manifest.axes})
+    check_plain(folder, {places_name(axis.file) for axis in manifest.axes})
     read = {name: _read_areas(folder / name) for name in {axis.file for axis in manifest.axes}}
+    for file in {axis.file for axis in manifest.axes if axis.places_sha256}:
+        read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
     for axis in manifest.axes:
         hierarchy = read[axis.file]
         if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
