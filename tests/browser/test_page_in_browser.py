@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -319,25 +320,64 @@ def test_a_script_put_into_the_page_is_not_run(browser, page, tmp_path):
     assert any("Content Security Policy" in entry["message"] for entry in browser.complaints)
 
 
-def test_other_tables_are_shown_level_by_level(browser, plain_page):
+def test_tables_with_one_axis_are_shown_level_by_level(browser, plain_page):
     browser.open(plain_page)
-    levels = browser.texts("#level option")
-    assert len(levels) == 6  # of the tree, and totals across it
-    assert [name.split()[::2] for name in levels[4:]] == [
-        ["all", "sex", "all"],
-        ["all", "all", "age"],
-    ]
-    browser.run(
-        """const select = document.querySelector('#level'); select.value = '3';
-             select.dispatchEvent(new Event('change'));"""
-    )
+    assert len(browser.texts("#level option")) == 2
+    choose(browser, "#level", "1")
     shown = len(browser.all(".flows tbody tr"))
-    assert shown > 3
     browser.one("#search").send_keys("A1")
     assert 0 < len(browser.all(".flows tbody tr")) < shown
     name, text = browser.downloaded()
     assert name == "cells.csv"
     assert {row["disease"] for row in rows_of(text)} == {"A1"}
+
+
+def test_further_axes_filter_what_is_seen_and_have_totals(browser, by_mode, tmp_path):
+    released = by_mode[0.08]
+    browser.open(write_page(released, tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list")
+    choose(browser, "#filter-2", "1.1")
+    regions = {"origin": "region", "destination": "region", "mode": "all"}
+    ferry = released.flows(levels=regions, where={"mode": "ferry"}).column("flow").to_pylist()
+    shown = [number(text) for text in browser.texts(".flows tbody td:nth-child(4)")]
+    assert shown == sorted(ferry, reverse=True)
+    assert "ferry" in browser.one(".says").text
+    assert browser.run("return location.hash").endswith("/1.1")
+    browser.open(tmp_path / "page.html", "#/0.0.1/0.0.1/totals/1.1")
+    choose(browser, "#totals-of", "2.1")
+    known = released.total_intervals("mode", "mode").to_pylist()
+    intervals = {f"{row['low']:,} to {row['high']:,}" for row in known}
+    assert set(browser.texts(".flows .interval")) == intervals
+    assert browser.complaints == []
+
+
+def test_long_sums_that_were_not_measured_have_no_error_and_a_warning(browser, by_mode, tmp_path):
+    out = write_page(by_mode[0], tmp_path / "page.html", runs=1)
+    browser.open(out, "#/0.0.2/0.0.0/list")
+    assert set(browser.texts(".flows .chip")) == {"not measured"}
+    assert "Do not use this level" in browser.one("#warns").text
+    assert "Do not use totals of origin (province)" in browser.one("#accuracy").text
+    browser.open(out, "#/0.0.1/0.0.1/list")
+    assert browser.one("#warns").text == ""
+
+
+def test_noise_is_stated_where_flows_are_listed(browser, tmp_path):
+    """40,000 trips between 300 towns: most published pairs are noise, and no list hides it."""
+    country = make_country((4, 300), 40_000)
+    made = release(country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(1))
+    browser.open(write_page(made, tmp_path / "page.html", runs=1), "#/0.0.2/0.0.2/list")
+    assert "most of its pairs are noise" in browser.one("#warns").text
+    assert re.search(r"About \d+ % of them are noise", browser.one("#seen").text)
+    assert len(browser.texts(".flows td.noise")) == 50
+    assert "mostly noise" in browser.one("#accuracy").text
+
+
+def choose(browser, selector, value):
+    browser.run(
+        """const select = document.querySelector(arguments[0]); select.value = arguments[1];
+             select.dispatchEvent(new Event('change'));""",
+        selector,
+        value,
+    )
 
 
 def test_measured_totals_are_shown_with_their_intervals(browser, made, tmp_path):

@@ -20,10 +20,10 @@ from inftda.privacy.spending import ReleasePlan
 from inftda.publication.inventory import TOTALS_FILE
 from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
 from inftda.tables import as_arrow, repeated
-from inftda.tree import Axis, Tree
+from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from inftda.mechanisms.base import MeasuredTotals
 
@@ -166,6 +166,17 @@ def intervals(areas: pa.Array, released: pa.Array, measured: pa.Array, sigma: fl
     )
 
 
+def sums_up_many(tree: Tree, depths: "Sequence[int]") -> bool:
+    """Whether a number at these levels is the sum of many that the tree has noise on.
+
+    The coarsest level of the tree that is as fine on every axis has the numbers that add up to it.
+    """
+    for level in tree.levels:
+        if all(fine >= at for fine, at in zip(level.depths, depths, strict=True)):
+            return level.n_nodes > _FEW * TreeLevel(0, None, tree.axes, tuple(depths)).n_nodes
+    return False
+
+
 def unmeasured_totals(tree: Tree, plan: ReleasePlan) -> dict[str, list[str]]:
     """Totals across the tree that nothing tells how good they are: axis to names of levels.
 
@@ -179,7 +190,7 @@ def unmeasured_totals(tree: Tree, plan: ReleasePlan) -> dict[str, list[str]]:
         return {}
     found: dict[str, list[str]] = {}
     for table in off_tree_tables(tree):
-        if table.across is None and table.most_parents > _FEW:
+        if table.across is None and sums_up_many(tree, table.depths):
             axis = table.level.axes[table.level.axis]
             level = axis.hierarchy.level_name(table.depths[table.level.axis])
             found.setdefault(axis.name, []).append(level)

@@ -152,7 +152,7 @@ class Chart {
     const [from, to] = this.ends(view, flows, i);
     const value = flows.value[i];
     const share = Math.sqrt(Math.abs(value) / largest);
-    const areas = [flows.row[i], flows.column[i]];
+    const areas = view.areas(flows.row[i], flows.column[i]);
     const grade = explorer.shade(view, value, flows.truth ? flows.truth[i] : 0, largest, areas) ?? 2;
     const row = { level: view.rowLevel, index: flows.row[i] };
     const column = { level: view.columnLevel, index: flows.column[i] };
