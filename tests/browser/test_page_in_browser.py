@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 import re
 from dataclasses import replace
@@ -11,11 +12,12 @@ import pyarrow as pa
 import pytest
 from chromium import skip_without_browser
 
+from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publication.spreadsheet import disarmed
 from inftda.publish import release
-from inftda.report.page import write_page
+from inftda.report.page import Files, write_page
 
 skip_without_browser()
 
@@ -208,18 +210,98 @@ def test_what_is_seen_can_be_downloaded(browser, page, made):
     assert all(int(row["error_95"]) >= 0 for row in rows)
 
 
-def test_flows_are_drawn_on_a_map(browser, page):
+#: Clicks on a map, here and there, until an area is hit.
+CLICKS = """
+const canvas = document.querySelector('.map canvas');
+const box = canvas.getBoundingClientRect();
+for (let k = 0; k < 400 && document.querySelector('#map-all.hidden'); k += 1) {
+  const at = { clientX: box.left + (k * 37) % box.width, clientY: box.top + (k * 53) % box.height };
+  canvas.dispatchEvent(new PointerEvent('pointerdown', at));
+  canvas.dispatchEvent(new PointerEvent('pointerup', at));
+}
+"""
+
+
+def drawn(browser):
+    """What the map says of itself, and how many different colours it has."""
+    colours = browser.run(
+        """const canvas = document.querySelector('.map canvas');
+             const { width, height } = canvas;
+             const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+             return new Set(new Uint32Array(data.buffer)).size"""
+    )
+    return browser.one(".map canvas").get_attribute("aria-label"), colours
+
+
+def test_flows_and_areas_are_drawn_on_a_map(browser, page):
     browser.open(page, "#/0.0.1/0.0.1/map")
-    assert len(browser.all(".map .flow")) >= 6
-    assert len(browser.all(".map .place")) >= 3
-    assert "Northland" in browser.texts(".map text")
-    assert len(browser.one(".map .inside").get_attribute("d")) > 1000
-    browser.run("document.querySelector('.map .place').dispatchEvent(new Event('click'))")
-    assert len(crumbs(browser, 0)) == 2
+    words, colours = drawn(browser)
+    assert int(re.search(r"the (\d+) largest flows", words).group(1)) >= 9
+    assert "Northland" in words
+    assert colours > 20
+    assert len(browser.all("#seen .swatch")) == 4  # regions are few, and have a class each
+    choose(browser, "#map-shade", "none")
+    assert browser.all("#seen .swatch") == []
     browser.open(page, "#/0.0.3/0.0.3/map")
-    drawn = [circle.get_attribute("cx") for circle in browser.all(".map circle")]
-    assert drawn
-    assert all(math.isfinite(float(place)) for place in drawn)
+    assert drawn(browser)[1] > 20
+    assert browser.complaints == []
+
+
+def test_a_click_on_an_area_shows_where_its_trips_go(browser, page, made):
+    browser.open(page, "#/0.0.1/0.0.1/map")
+    finder = browser.one(".bar .finder input")
+    finder.send_keys("Northland", browser.keys.ENTER)
+    _, released = made
+    ((total,),) = (
+        released.flows("region", "all", origin="region:1").select(["flow"]).to_pydict().values()
+    )
+    assert f"From Northland to All destinations: {total:,} trips" in browser.one(".says").text
+    assert "Trips from Northland" in browser.one("#seen").text
+    choose(browser, "#map-shade", "in")
+    assert "Trips to Northland" in browser.one("#seen").text
+    browser.click("#map-all")
+    assert not browser.one("#map-all").is_displayed()
+    browser.run(CLICKS)
+    assert browser.one("#map-all").is_displayed()
+    browser.click("#closer")
+    browser.click(".map canvas")
+    assert browser.complaints == []
+
+
+def test_labels_on_a_map_do_not_overlap_and_areas_may_be_many(browser, tmp_path):
+    """8,000 areas with outlines: one drawing takes a fraction of a second of the processor."""
+    n = 8_000
+    codes = [f"{i:04}" for i in range(n)]
+    areas = Hierarchy.read({"region": [code[0] for code in codes], "town": codes})
+    flows = pa.table(
+        {
+            "origin": codes,
+            "destination": codes[1:] + codes[:1],
+            "count": [900 + i for i in range(n)],
+        }
+    )
+    made = release(flows, areas, epsilon=10, delta=1e-6, across=0, source=SeededSource(1))
+    corners = [(math.cos(k * math.pi / 8) / 25, math.sin(k * math.pi / 8) / 25) for k in range(17)]
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"code": code},
+            "geometry": {
+                "type": "Polygon",
+                "coordinates": [[[i % 100 / 10 + x, i // 100 / 10 + y] for x, y in corners]],
+            },
+        }
+        for i, code in enumerate(codes)
+    ]
+    outlines = tmp_path / "g.json"
+    outlines.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    out = write_page(made, tmp_path / "page.html", files=Files(geojson=outlines), runs=1)
+    browser.open(out, "#/0.0.2/0.0.2/map")
+    before = browser.busy_seconds
+    for _ in range(4):
+        browser.click("#closer")
+    assert (browser.busy_seconds - before) / 4 < 1
+    assert 3 < drawn(browser)[0].count(",") < 60
     assert browser.complaints == []
 
 
