@@ -264,7 +264,7 @@ def _source(seed: int | None) -> Any:
 
 def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     """What was done, in plain words; `counted` says what a row was taken for."""
-    from inftda.publication.caveats import not_shown  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import noisy_words, not_shown  # noqa: PLC0415 - as above
 
     tree = release.tree
     finest = [
@@ -287,6 +287,7 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
         *([f"Note:       {words}"] if (words := not_shown(release)) else []),
         *_promise(release),
         *([f"Measured:   {KEPT_WORDS}"] if release.measured is not None else []),
+        *(f"Careful:    {words}" for words in noisy_words(release)),
         f"Files:      {out}",
         f"Next:       inftda verify {quote(str(out))}",
     ]
