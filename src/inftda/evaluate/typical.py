@@ -52,13 +52,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.evaluate.simulation import Simulation
 from inftda.evaluate.sums import MAX_CELLS, Areas, LevelSums, match_cells
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release
 from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
-    from inftda.counts import Counts
     from inftda.mechanisms.base import Progress
     from inftda.noise.entropy import RandomSource
     from inftda.tree import Tree
@@ -187,11 +187,11 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
             "typical errors cannot be simulated from a release with negative numbers; "
             "get the release again from its publisher"
         )
-    simulation = _Simulation.of(release, areas, flow, source)
+    simulation = _simulation(release, areas, flow, source)
     chosen = _chosen_depths(release.tree, depths)
     has_tables = release.totals is not None
     factor = MEASURED_FACTOR if has_tables else ACROSS_FACTOR
-    tallies = [_Tally(release.tree, at, areas, flow, factor=factor) for at in chosen]
+    tallies = [Tally(release.tree, at, areas, flow, factor=factor) for at in chosen]
     pace = _Pace(max(runs, 1), seconds, progress)
     while pace.allows_another:
         simulated = simulation.run(pace.show)
@@ -294,54 +294,28 @@ class _Pace:
             self._progress("simulating", int(100 * share), 100)
 
 
-@dataclass(frozen=True)
-class _Simulation:
+def _simulation(
+    release: Release, areas: Areas, flow: NDArray[np.int64], source: "RandomSource | None"
+) -> Simulation:
     """The release as a truth, and all that is needed to release it again."""
+    from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
+    from inftda.noise.entropy import SecureSource  # noqa: PLC0415
 
-    release: Release
-    counts: "Counts"
-    source: "RandomSource"
-
-    @classmethod
-    def of(
-        cls,
-        release: Release,
-        areas: Areas,
-        flow: NDArray[np.int64],
-        source: "RandomSource | None",
-    ) -> "_Simulation":
-        from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
-        from inftda.noise.entropy import SecureSource  # noqa: PLC0415
-
-        counts = Counts.from_leaves(release.tree, areas, flow)
-        return cls(release, counts, source or SecureSource())
-
-    def run(self, progress: "Progress") -> tuple[Areas, NDArray[np.int64]]:
-        """One simulated release: areas and flows of its leaves."""
-        from inftda.engines.local import LocalEngine  # noqa: PLC0415 - compiled kernels
-        from inftda.mechanisms.base import Setting  # noqa: PLC0415
-        from inftda.mechanisms.catalogue import mechanism_named  # noqa: PLC0415
-        from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
-
-        setting = Setting(
-            spending=self.release.manifest.plan.spending(),
-            # The library's own sampler whatever drew the release: the same law, and fast.
-            make_sampler=DiscreteGaussian,
-            source=self.source,
-            engine=LocalEngine(),
-            progress=progress,
-        )
-        mechanism = mechanism_named(self.release.manifest.mechanism)
-        blocks = list(mechanism.run(self.counts, setting))
-        areas = tuple(
-            np.concatenate([block.areas[axis] for block in blocks])
-            for axis in range(len(self.release.tree.axes))
-        )
-        return areas, np.concatenate([block.value for block in blocks])
+    counts = Counts.from_leaves(release.tree, areas, flow)
+    manifest = release.manifest
+    return Simulation(counts, manifest.mechanism, manifest.plan, source or SecureSource())
 
 
-class _Tally:
-    """Errors of one level over all simulations, counted by size class and size of error."""
+class Tally:
+    """Errors of one level over all simulations, counted by size class and size of error.
+
+    Args:
+        tree: what is released.
+        depths: level on each axis.
+        areas: finest areas of what is taken for the truth.
+        flow: its flows.
+        factor: by how much errors are enlarged where the level is not one of the tree.
+    """
 
     def __init__(
         self,
