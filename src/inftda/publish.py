@@ -168,7 +168,13 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
     random = source or SecureSource()
     charge = Charge.to(
-        ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
+        ledger,
+        dataset,
+        plan,
+        is_private=random.is_secure,
+        mechanism=chosen.name,
+        out=out,
+        table=flows,
     )
     columns = {ORIGIN: origin, DESTINATION: destination}
     spec = TableSpec(
