@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inftda.compare.comparing import compare as compare
     from inftda.errors import InftdaError as InftdaError
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from inftda.noise.entropy import SecureSource as SecureSource
     from inftda.noise.entropy import SeededSource as SeededSource
     from inftda.optimize.intopt import intopt as intopt
+    from inftda.preview.trial import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
     from inftda.publication.release import Release as Release
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from inftda.tree import build_tree as build_tree
 
 _HOMES = {
+    "compare": "inftda.compare.comparing",
+    "preview": "inftda.preview.trial",
     "Axis": "inftda.tree",
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",

@@ -40,6 +40,8 @@ LAYERS = (
     "publish",
     "evaluate",
     "report",
+    "preview",
+    "compare",
     "cli",
     "__main__",
     "lab",

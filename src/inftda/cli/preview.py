@@ -74,9 +74,7 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
             rich_help_panel=_STAND_IN,
         ),
     ] = "error",
-    seed: Annotated[
-        int, typer.Option(help="Of made-up flows.", rich_help_panel=_STAND_IN)
-    ] = 1,
+    seed: Annotated[int, typer.Option(help="Of made-up flows.", rich_help_panel=_STAND_IN)] = 1,
     origin_areas: options.OriginAreas = None,
     destination_areas: options.DestinationAreas = None,
     axes: options.AxisFiles = None,
@@ -114,7 +112,8 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
     ledger: Annotated[
         Path | None,
         typer.Option(
-            envvar="INFTDA_LEDGER", help="Its data sets are refused as stand-ins, being confidential."
+            envvar="INFTDA_LEDGER",
+            help="Its data sets are confidential, and refused.",
         ),
     ] = None,
     even_if_confidential: Annotated[
@@ -197,8 +196,8 @@ def as_text(preview: "Preview") -> str:
     lines += [
         "",
         "guaranteed: no number will be further off, whatever the table, with probability 95%",
-        "95% within: of the published numbers; false: published, but zero in truth; lost: true, but "
-        "not published",
+        "95% within: of the published numbers",
+        "false: published, but zero in truth; lost: true, but not published",
         what_is_usable(),
         "All but what is guaranteed is true of the stand-in only.",
     ]

@@ -117,7 +117,7 @@ class Bounds:
     @property
     def is_exact(self) -> NDArray[np.bool_]:
         """Which leaves are known exactly."""
-        return self.low[-1] == self.high[-1]
+        return np.asarray(self.low[-1] == self.high[-1])
 
     def along_tree(self) -> None:
         """Carry bounds up and down the tree, once each, which is enough."""
@@ -165,9 +165,7 @@ class Bounds:
             self._tighten(-1, rest_low[area], rest_high[area])
 
     def _width(self) -> int:
-        return sum(
-            int((high - low).sum()) for low, high in zip(self.low, self.high, strict=True)
-        )
+        return sum(int((high - low).sum()) for low, high in zip(self.low, self.high, strict=True))
 
 
 def _missing_children(truth: Counts) -> list[Numbers]:

@@ -220,11 +220,11 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     check_size(counts)
     random, bits = np.random.default_rng(seed), source or SecureSource()
     results = []
-    for number, (one, plan, strength) in enumerate(todo):
+    for number, (one, plan, promised) in enumerate(todo):
         if progress is not None:
             progress(one if isinstance(one, str) else one.name, number, len(todo))
         if isinstance(one, str):
-            results.append(_promised(counts, Simulation(counts, one, plan, bits), strength))
+            results.append(_promised(counts, Simulation(counts, one, plan, bits), promised))
         else:
             results.append(_unpromised(counts, one, random))
     return MethodComparison(counts.total, counts.n_leaves, unit.describe(), tuple(results))

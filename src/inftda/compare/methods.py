@@ -339,7 +339,7 @@ def _by_key(count: int, key: np.uint64, matrix: NDArray[np.float64]) -> int:
     at = 0
     while matrix[row, at] <= chance:
         at += 1
-    return count + at - most
+    return int(count + at - most)
 
 
 @kernel
@@ -355,9 +355,7 @@ def change_kernel(
 
 
 @kernel
-def sum_keys_kernel(
-    leaves: NDArray[np.int64], seed: np.uint64, keys: NDArray[np.uint64]
-) -> None:
+def sum_keys_kernel(leaves: NDArray[np.int64], seed: np.uint64, keys: NDArray[np.uint64]) -> None:
     """Sums of the keys of each leaf's records, modulo 2^64; written to `keys`."""
     record = 0
     for i in range(leaves.size):

@@ -61,10 +61,11 @@ def measure_totals(truth: Counts, released: Counts) -> tuple[TotalMeasures, ...]
         truth: the confidential counts.
         released: the released leaves, summed up by the same tree.
     """
-    return tuple(
-        measure_total(axis, depth, area_totals(truth, number, depth), area_totals(released, number, depth))
-        for number, axis, depth in totals_across(truth.tree)
-    )
+    measures = []
+    for number, axis, depth in totals_across(truth.tree):
+        true, made = (area_totals(counts, number, depth) for counts in (truth, released))
+        measures.append(measure_total(axis, depth, true, made))
+    return tuple(measures)
 
 
 def with_intervals(

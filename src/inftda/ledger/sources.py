@@ -50,7 +50,7 @@ def file_marks(table: Any) -> tuple[FileMark, ...]:
 
 def _paths(text: str) -> Iterator[Path]:
     """A path, or all that a pattern stands for."""
-    found = [] if os.path.lexists(text) else glob.glob(text, recursive=True)
+    found = [] if os.path.lexists(text) else glob.glob(text, recursive=True)  # noqa: PTH207 - absolute
     yield from map(Path, found or [text])
 
 

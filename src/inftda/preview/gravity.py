@@ -86,7 +86,7 @@ def gravity_flows(  # noqa: PLR0913 - what a model is made of
 def law_of_commuting(nearest: NDArray[np.float64]) -> float:
     """Kilometres over which commuting falls to 1 / e, by the distances to the next area."""
     size = max(4 * float(nearest[np.isfinite(nearest)].mean()) ** 2, 1e-3)
-    return 1 / (0.3 * size**-0.18)
+    return float(1 / (0.3 * size**-0.18))
 
 
 def _rounded(  # noqa: PLR0913, PLR0917 - private

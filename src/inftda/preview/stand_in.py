@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.counts import Counts
-from inftda.errors import IngestError, InftdaError
+from inftda.errors import InftdaError, IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.preview.gravity import gravity_flows
 from inftda.preview.public_totals import read_area_numbers
@@ -99,7 +99,7 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
     try:
         leaves = read_leaves(flows, spec, say=say)
     except IngestError as problem:
-        hint = "" if level else "; if the public table is coarser than the areas, say at which level"
+        hint = "" if level else "; if it is coarser than the areas, say at which level it is"
         raise InftdaError(f"the public table: {problem}{hint}") from None
     is_spread = any(
         depth < axis.hierarchy.depth for axis, depth in zip(tree.axes, depths, strict=True)
@@ -115,7 +115,7 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
     areas, counts = _spread(
         tree, depths, list(leaves.areas), leaves.counts, weights, np.random.default_rng(seed)
     )
-    told = f"a public table of flows between areas of level {level!r}, spread over finer ones {words}"
+    told = f"a public table of flows by {level}, spread over finer areas {words}"
     return StandIn(Counts.from_leaves(tree, areas, counts), told)
 
 
@@ -189,9 +189,7 @@ def _depth_of(axis: str, hierarchy: Hierarchy, level: str | None) -> int:
     return depth
 
 
-def _weights(
-    tree: Tree, depths: list[int], totals: Any
-) -> tuple[list[NDArray[np.float64]], str]:
+def _weights(tree: Tree, depths: list[int], totals: Any) -> tuple[list[NDArray[np.float64]], str]:
     """Weight of every finest area on each axis, and the rule in words."""
     if totals is None:
         weights = [

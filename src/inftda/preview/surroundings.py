@@ -15,7 +15,7 @@ Nothing here is anybody's data, and its random numbers are unfit for privacy.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,8 @@ SURROUNDINGS = (0.004, 0.02, 0.33, 0.31, 0.22, 0.116)
 Progress = Callable[[str, int, int], None]
 
 
-class Flows(NamedTuple):
+@dataclass(frozen=True)
+class Flows:
     """Made-up flows between finest areas.
 
     Attributes:
@@ -44,7 +45,7 @@ class Flows(NamedTuple):
     count: NDArray[np.int64]
 
 
-def match_trips(
+def match_trips(  # noqa: PLR0913 - what a model is made of
     areas: Hierarchy,
     residents: NDArray[np.int64],
     jobs: NDArray[np.int64],
@@ -90,7 +91,7 @@ def apportion(weights: NDArray[np.integer | np.floating], total: int) -> NDArray
     return whole
 
 
-def _match(
+def _match(  # noqa: PLR0913 - private
     areas: Hierarchy,
     residents: NDArray[np.int64],
     jobs: NDArray[np.int64],

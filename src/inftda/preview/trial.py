@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inftda.counts import Counts
 from inftda.errors import InftdaError
@@ -293,7 +292,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     settings = _settings(
         epsilon, neighbours, trips, split, {"exactly": exactly, "distinct": distinct}
     )
-    budget = {"delta": delta, "accountant": accountant}
+    budget: dict[str, Any] = {"delta": delta, "accountant": accountant}
     budget["across"] = DEFAULT_SHARE if across is None else across
     # Planned before anything is made up, so that a wrong setting is told at once.
     plans = [plan_of(public, one, budget) for one in settings]
@@ -443,8 +442,10 @@ def _try(  # noqa: PLR0913, PLR0917 - private
         made_areas, made = simulation.run(shown)
         released = Counts.from_leaves(tree, made_areas, made)
         measured.append(measure(counts, released))
-        for tally in (*tallies, *near):
+        for tally in tallies:
             tally.add(made_areas, made)
+        for close in near:
+            close.add(made_areas, made)
         for total in sums:
             total.add(released)
     bounds = {bound.index: bound.max_error for bound in error_bounds(tree, plan, BETA)}
@@ -500,7 +501,7 @@ class _TotalErrors:
         self._axis, self._depth, self._number = counts.tree.axes[number], depth, number
         self._depths = tuple(depth if i == number else 0 for i in range(len(counts.tree.axes)))
         self._true = area_totals(counts, number, depth)
-        self._bins: NDArray[np.int64] = np.zeros(N_BINS, np.int64)
+        self._bins = np.zeros(N_BINS, np.int64)
         self._sum, self._largest, self._runs = 0, 0, 0
 
     def add(self, released: Counts) -> None:

@@ -21,6 +21,11 @@ def numbers_of(name: str) -> str:
     return f"{name} flows"
 
 
+def capital(words: str) -> str:
+    """As a sentence begins."""
+    return words[:1].upper() + words[1:]
+
+
 def percent(share: float, digits: int = 0) -> str:
     """A share in per cent; what is not nothing is not called so."""
     text = f"{100 * share:.{digits}f} %"
@@ -36,17 +41,23 @@ def usable_from(level: LevelPreview) -> str:
     return "all" if level.usable.numbers >= _ALL else f"{level.usable.smallest:,}"
 
 
-def usable_words(level: LevelPreview, tolerance: float) -> str:
-    """From what size on the numbers of a level can be relied on, in a sentence."""
-    what, part = numbers_of(level.name), percent(tolerance)
+def usable_words(level: LevelPreview, tolerance: float, *, what: str | None = None) -> str:
+    """From what size on the numbers of a level can be relied on, in a sentence.
+
+    Args:
+        level: the level.
+        tolerance: part of itself by which a number may be off.
+        what: what the numbers are called, if the level need not be named.
+    """
+    what, part = what or numbers_of(level.name), percent(tolerance)
     if level.usable.smallest is None:
         return f"no {what} are large enough to be right within {part}"
     if level.usable.numbers >= _ALL:
         return f"all {what} are right within {part}"
     return (
-        f"{what} of {level.usable.smallest:,} trips or more are right within {part}: "
-        f"{percent(level.usable.numbers)} of those published, "
-        f"{percent(level.usable.trips)} of the trips"
+        f"{what} of {level.usable.smallest:,} trips or more are right within {part} "
+        f"({percent(level.usable.numbers)} of those published, "
+        f"{percent(level.usable.trips)} of the trips)"
     )
 
 
@@ -55,7 +66,9 @@ def verdict(one: SettingPreview, tolerance: float) -> str:
     finest, last = one.finest_usable, one.levels[-1]
     if finest is None:
         return "No level is usable as a whole."
-    words = f"Usable down to {finest.name}: {usable_words(finest, tolerance)}."
+    ends = finest.name.split(" > ")
+    what = "pairs" if len(ends) == 2 and ends[0] == ends[1] else "flows"
+    words = f"Usable down to {finest.name}: {usable_words(finest, tolerance, what=what)}."
     if finest is last:
         return words
     return f"{words} At the finest level, {usable_words(last, tolerance)}."

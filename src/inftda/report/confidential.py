@@ -85,8 +85,8 @@ def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to sh
             "kind": "confidential",
             "title": text(f"CONFIDENTIAL – {heading}"),
             "robots": '<meta name="robots" content="noindex, nofollow, noarchive">',
-            "banner": _banner("banner"),
-            "banner_again": _banner("banner last"),
+            "banner": confidential_banner("banner"),
+            "banner_again": confidential_banner("banner last"),
             "masthead": join(
                 [
                     tag("p", "Confidential comparison with the true counts", class_="kicker"),
@@ -108,7 +108,8 @@ def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to sh
     return write_file(Path(out), page, mode=0o600)
 
 
-def _banner(kind: str) -> Html:
+def confidential_banner(kind: str) -> Html:
+    """The notice, at the top and at the end of a page."""
     return tag("div", tag("div", tag("p", NOTICE), class_="wrap"), class_=kind, role="alert")
 
 

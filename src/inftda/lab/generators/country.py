@@ -97,7 +97,8 @@ def make_country(  # noqa: PLR0913 - a country has many sides
     if not 1 <= trips < 2**31:
         raise InftdaError(f"trips must be from 1 up and below 2^31, got {trips}")
     start, end = apportion(people, trips), apportion(attraction, trips)
-    return Country(areas, *match_trips(areas, start, end, random, progress))
+    made = match_trips(areas, start, end, random, progress)
+    return Country(areas, made.origin, made.destination, made.count)
 
 
 def nested_areas(sizes: Sequence[int], random: np.random.Generator) -> Hierarchy:
@@ -157,5 +158,3 @@ def _checked(
     if not (np.isfinite(margin).all() and (margin >= 0).all() and margin.any()):
         raise InftdaError(f"{name} must be numbers from 0 up, not all of them 0")
     return margin
-
-
