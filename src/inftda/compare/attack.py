@@ -97,10 +97,11 @@ class Bounds:
         most_of_a_zero: int,
     ) -> None:
         self.low = [np.array(part) for part in low]
-        self.high = [np.minimum(part, truth.total) for part in high]
+        # No cell is larger than what is known of the whole.
+        self.high = [np.minimum(part, high[0]) for part in high]
         self._totals, self._offsets = totals, [level.offsets for level in truth.levels]
         self._slack = [most_of_a_zero * missing for missing in _missing_children(truth)]
-        self._across = _missing_leaves(truth, most_of_a_zero)
+        self._across = _missing_leaves(truth, most_of_a_zero, int(high[0][0]))
         self._areas = truth.leaves[0]
 
     @classmethod
@@ -178,7 +179,7 @@ def _missing_children(truth: Counts) -> list[Numbers]:
     return missing
 
 
-def _missing_leaves(truth: Counts, most: int) -> list[Numbers]:
+def _missing_leaves(truth: Counts, most: int, whole: int) -> list[Numbers]:
     """For each axis, what cells without a count may come to for each finest area."""
     sizes = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in truth.tree.axes]
     slack = []
@@ -188,5 +189,5 @@ def _missing_leaves(truth: Counts, most: int) -> list[Numbers]:
             others *= n if other != number else 1
         there = np.bincount(truth.leaves[0][number], minlength=size)
         # Beyond all trips a bound says nothing more.
-        slack.append(np.minimum((others - there) * most, truth.total).astype(np.int64))
+        slack.append(np.minimum((others - there) * most, whole).astype(np.int64))
     return slack
