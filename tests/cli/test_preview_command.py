@@ -71,7 +71,11 @@ def test_a_charged_table_is_refused_also_by_the_ledger_of_the_house(
     assert refused.code == 2
     assert "confidential data set 'people'" in refused.err
     assert not (tmp_path / "page.html").exists()
-    assert typed("--like", country.flows, "--even-if-confidential").code == 0
+    page = tmp_path / "page.html"
+    told = typed("--like", country.flows, "--even-if-confidential", "--html", page)
+    assert told.out.startswith("CONFIDENTIAL")
+    assert page.read_text().count("CONFIDENTIAL: this page") == 2
+    assert page.stat().st_mode & 0o077 == 0
     assert cli("ledger", "show", ledger, "people").out.count("(published)") == 1
 
 

@@ -114,6 +114,10 @@ def summary(compared: "MethodComparison") -> str:
             )
         )
     said = [f"{one.label}: {finding(one)}." for one in compared.results]
-    notes = ["* of the trips, at the finest level; hidden cells counted as 0", DISCLOSE]
+    notes = [
+        "* of the trips, at the finest level; hidden cells counted as 0",
+        "A person is taken to have one trip.",
+        DISCLOSE,
+    ]
     table = output.aligned(head, rows)
     return "\n".join([NOTICE, "", *table, "", honest_words(compared), "", *said, "", *notes])

@@ -185,9 +185,12 @@ def _whole(number: float) -> Any:
 
 def as_text(preview: "Preview") -> str:
     """Everything that a committee looks at first."""
-    from inftda.preview.words import what_is_usable  # noqa: PLC0415 - help must be instant
+    from inftda.evaluate.comparison import NOTICE  # noqa: PLC0415 - help must be instant
+    from inftda.preview.words import what_is_usable  # noqa: PLC0415
 
+    marked = [NOTICE, ""] if preview.is_confidential else []
     lines = [
+        *marked,
         f"Stand-in:   {preview.stand_in}; {preview.n_trips:,} trips, {preview.n_flows:,} flows",
         f"Simulated:  {preview.runs} releases of each setting; nothing is spent",
     ]

@@ -10,8 +10,8 @@ from inftda.compare.words import DISCLOSE, exact_words, honest_words, seen_words
 from inftda.preview.shell import bar, masthead, render, section
 from inftda.preview.words import capital, percent
 from inftda.report.accuracy import arrowed
-from inftda.report.confidential import confidential_banner
-from inftda.report.markup import Html, join, table, tag, text
+from inftda.report.confidential import confidential_parts
+from inftda.report.markup import Html, join, table, tag
 from inftda.report.page import check_file, footer, links, write_file
 
 if TYPE_CHECKING:
@@ -32,11 +32,7 @@ def write_methods_page(
     heading = title or "Methods compared"
     page = render(
         {
-            "kind": "confidential",
-            "title": text(f"CONFIDENTIAL – {heading}"),
-            "robots": '<meta name="robots" content="noindex, nofollow, noarchive">',
-            "banner": confidential_banner("banner"),
-            "banner_again": confidential_banner("banner last"),
+            **confidential_parts(heading),
             "masthead": masthead(
                 "Confidential comparison on the true table",
                 heading,

@@ -22,6 +22,7 @@ from inftda.preview.words import (
 )
 from inftda.publication.target import check_target
 from inftda.report.accuracy import arrowed
+from inftda.report.confidential import confidential_parts
 from inftda.report.markup import Html, join, table, tag, text
 from inftda.report.page import footer, links, write_file
 
@@ -47,13 +48,9 @@ def write_preview_page(
     heading = title or "What would be published"
     page = render(
         {
-            "kind": "public",
-            "title": text(heading),
-            "robots": "",
-            "banner": "",
-            "banner_again": "",
+            **_kind(preview, heading),
             "masthead": masthead(
-                "Preview on a public stand-in; nothing is spent",
+                "Preview on a stand-in; nothing is spent",
                 heading,
                 f"Simulated releases of {preview.stand_in}: {preview.n_trips:,} trips, "
                 f"{preview.n_flows:,} flows between the finest areas",
@@ -67,7 +64,16 @@ def write_preview_page(
             "footer": footer(),
         }
     )  # fmt: skip
-    return write_file(Path(out), page)
+    return write_file(Path(out), page, mode=0o600 if preview.is_confidential else None)
+
+
+def _kind(preview: Preview, heading: str) -> dict[str, str]:
+    """How the page is marked."""
+    if preview.is_confidential:
+        return confidential_parts(heading)
+    return {
+        "kind": "public", "title": text(heading), "robots": "", "banner": "", "banner_again": "",
+    }  # fmt: skip
 
 
 def believed_after(epsilon: float, before: float = _BELIEF) -> float:
@@ -298,6 +304,15 @@ def _details(preview: Preview) -> Html:
     return section("details", "All figures", *parts)
 
 
+def _who_may_see(preview: Preview) -> str:
+    if preview.is_confidential:
+        return "That table may be confidential: so is this page, and whoever chooses by it says so."
+    return (
+        "Nothing confidential was read, so this page may be shown to anybody, and trying out costs "
+        "no privacy."
+    )
+
+
 def _made(preview: Preview) -> Html:
     return section(
         "made",
@@ -306,8 +321,7 @@ def _made(preview: Preview) -> Html:
             "p",
             f"What stands in for the confidential table: {preview.stand_in}. It was released "
             f"{preview.runs} times with each setting, as the real table would be, and each "
-            "simulated release was compared with it. Nothing confidential was read, so this page "
-            "may be shown to anybody, and trying out costs no privacy.",
+            f"simulated release was compared with it. {_who_may_see(preview)}",
         ),
         tag(
             "p",

@@ -1,6 +1,6 @@
 """Public totals of areas: how many trips start and end in each, from a small table."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def read_area_numbers(
         InftdaError: a column or an area is missing, or a cell is not a number from 0 up.
     """
     finest = areas.level_name(areas.depth)
-    table = read_strings(source, what=what, error=InftdaError)
+    table = read_strings(_written_out(source), what=what, error=InftdaError)
     wanted = [*columns, *(name for name in optional if name in table.column_names)]
     for name in (finest, *wanted):
         if name not in table.column_names:
@@ -54,6 +54,19 @@ def read_area_numbers(
             f"{finest!r}, and no other"
         )
     return {name: _numbers(table.column(name), index, name, what) for name in wanted}
+
+
+def _written_out(source: Any) -> Any:
+    """A table in memory with its decimal numbers as text; they are totals here, and no codes."""
+    if isinstance(source, Mapping):
+        source = pa.table(dict(source))
+    if not isinstance(source, pa.Table):
+        return source
+    columns = [
+        column.cast(pa.string()) if pa.types.is_floating(column.type) else column
+        for column in source.columns
+    ]
+    return pa.Table.from_arrays(columns, names=source.column_names)
 
 
 def _numbers(column: pa.ChunkedArray, index: pa.Array, name: str, what: str) -> Numbers:

@@ -6,7 +6,7 @@ and of the confidential table as far as the two are alike.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -17,6 +17,7 @@ from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.evaluate.bins import N_BINS, bin_of, quantile
 from inftda.evaluate.bounds import error_bounds
+from inftda.evaluate.comparison import NOTICE
 from inftda.evaluate.metrics import LevelMeasures, measure
 from inftda.evaluate.simulation import Simulation
 from inftda.evaluate.totals import area_totals
@@ -158,6 +159,7 @@ class Preview:
         tolerance: part of itself by which a number may be off to be relied on.
         delta: the same for all settings.
         settings: in the order they were asked for.
+        is_confidential: whether what stands in may be confidential, and so all of this.
     """
 
     stand_in: str
@@ -167,6 +169,7 @@ class Preview:
     tolerance: float
     delta: float
     settings: tuple[SettingPreview, ...]
+    is_confidential: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
@@ -183,7 +186,8 @@ class Preview:
             shown.append(data)
         return {
             "kind": "inftda-preview",
-            "what_it_is": _WHAT_IT_IS,
+            "what_it_is": NOTICE if self.is_confidential else _WHAT_IT_IS,
+            "confidential": self.is_confidential,
             "stand_in": self.stand_in,
             "trips": self.n_trips,
             "flows": self.n_flows,
@@ -306,7 +310,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         made = from_totals(
             public, totals, centroids=place, decay=decay, seed=seed, progress=progress
         )
-    return try_out(
+    tried = try_out(
         made,
         list(zip(settings, plans, strict=True)),
         runs=runs,
@@ -314,6 +318,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         source=source or SecureSource(),
         progress=progress,
     )
+    return replace(tried, is_confidential=even_if_confidential)
 
 
 def refuse_confidential(ledger: str | Path | Ledger, *tables: Any) -> None:

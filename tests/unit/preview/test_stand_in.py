@@ -174,6 +174,17 @@ def test_a_coarsened_hierarchy_keeps_its_numbers(country):
     assert top.codes(1).to_pylist() == country.areas.codes(1).to_pylist()
 
 
+def test_totals_need_not_be_whole_nor_of_one_sum(country, tree):
+    table = totals_table(country)
+    halves = {name: table.column(name) for name in table.column_names}
+    halves["out"] = table.column("out").to_numpy() * 0.5
+    made = from_totals(tree, halves)
+    assert made.counts.total == round(halves["out"].sum())
+    out, into = totals_of(made, 40)
+    assert (np.abs(out - halves["out"]) < 1).all()
+    assert (np.abs(into - table.column("in").to_numpy() / 2) < 2).all()
+
+
 def bad(country, **changed):
     table = {name: totals_table(country).column(name).to_pylist()
              for name in ("municipality", "out", "in")}  # fmt: skip
