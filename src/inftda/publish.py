@@ -190,7 +190,13 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         check_publishable(chosen.description, chosen.name, public, plan)
     random = source or SecureSource()
     charge = Charge.to(
-        ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
+        ledger,
+        dataset,
+        plan,
+        is_private=random.is_secure,
+        mechanism=chosen.name,
+        out=out,
+        table=flows,
     )
     spec = TableSpec(
         axes=axes_of(
