@@ -116,7 +116,7 @@ LENIENT = ("dict", "pandas objects", "polars objects", "CSV", "SQLite")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LENIENT)
-@settings(max_examples=20, derandomize=True, **CALM)
+@settings(max_examples=8, derandomize=True, **CALM)
 @given(rows=tables(_degrees), row=further, is_bounded=st.booleans())
 def test_many_further_points_move_nobody_elses(kind, rows, row, is_bounded):
     check(kind, rows, row, POINTS, is_bounded)
@@ -124,7 +124,7 @@ def test_many_further_points_move_nobody_elses(kind, rows, row, is_bounded):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LENIENT)
-@settings(max_examples=20, derandomize=True, **CALM)
+@settings(max_examples=8, derandomize=True, **CALM)
 @given(rows=tables(_times), row=further, is_bounded=st.booleans())
 def test_many_further_times_move_nobody_elses(kind, rows, row, is_bounded):
     check(kind, rows, row, CLOCKS, is_bounded)
