@@ -12,6 +12,7 @@ from documents import ROOT, environment
 
 import inftda
 from inftda.cli.main import app
+from inftda.publication.places_file import SCHEMA
 
 pytest.importorskip("material", reason="the site needs mkdocs-material")
 pytest.importorskip("mkdocstrings", reason="the site needs mkdocstrings")
@@ -109,6 +110,8 @@ def test_every_field_of_the_manifest_is_in_the_reference(manifest):
     guarantee, tree = manifest["guarantee"], manifest["tree"]
     expected = {*manifest, *guarantee, *guarantee["levels"][0], *tree}
     expected |= {*guarantee["tables"][0], *manifest["counted"], *columns}
+    # Locations stand in one row.
+    expected |= {*SCHEMA.names} - {"lon", "lat"}
     assert expected <= rows
     assert rows - expected == set()
     for key in tree["axes"][0]:
