@@ -37,7 +37,7 @@ def test_a_planted_fault_is_caught(planted):
 
 
 @pytest.mark.parametrize(
-    "planted", (*PLANTED_ACROSS, *PLANTED_MEASURED), ids=lambda planted: planted.name
+    "planted", [*PLANTED_ACROSS, *PLANTED_MEASURED], ids=lambda planted: planted.name
 )
 def test_a_fault_in_what_is_measured_is_caught_and_nothing_else(planted):
     assert not audit(planted.box(seeded), planted.n).is_caught
