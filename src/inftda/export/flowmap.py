@@ -6,6 +6,7 @@ regions of the release, not clusters that a program has made up.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ class _Locations:
             trees = [self._contents.tree.axes[axis].hierarchy for _, axis in self._ends]
             most = max(tree.n_areas(depth) for tree, depth in zip(trees, depths, strict=True))
             # Whole numbers, and each level has one of its own.
-            zoom = max(zoom + 1, int(self._view.zoom_for(most)))
+            zoom = max(zoom + 1, math.ceil(self._view.zoom_for(most)))
             nodes = [
                 node
                 for (prefix, axis), depth in zip(self._ends, depths, strict=True)
