@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from inftda.areas.cells import h3_areas as h3_areas
     from inftda.areas.grid import grid_areas as grid_areas
     from inftda.areas.reader import read_areas as read_areas
+    from inftda.compare.comparing import compare as compare
     from inftda.dossier.api import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
     from inftda.export.api import export as export
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from inftda.noise.entropy import SecureSource as SecureSource
     from inftda.noise.entropy import SeededSource as SeededSource
     from inftda.optimize.intopt import intopt as intopt
+    from inftda.preview.trial import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
     from inftda.publication.release import Release as Release
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from inftda.tree import build_tree as build_tree
 
 _HOMES = {
+    "compare": "inftda.compare.comparing",
+    "preview": "inftda.preview.trial",
     "Axis": "inftda.tree",
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",

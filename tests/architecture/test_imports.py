@@ -45,6 +45,8 @@ LAYERS = (
     "report",
     "export",
     "dossier",
+    "preview",
+    "compare",
     "cli",
     "__main__",
     "lab",

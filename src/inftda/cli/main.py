@@ -16,12 +16,14 @@ import typer
 from inftda import __version__
 from inftda.cli import (
     areas,
+    compare,
     dossier,
     evaluate,
     export,
     ledger,
     output,
     plan,
+    preview,
     query,
     release,
     report,
@@ -57,9 +59,11 @@ app = typer.Typer(
 )
 app.command("release")(release.command)
 app.command("plan")(plan.command)
+app.command("preview")(preview.command)
 app.command("query")(query.command)
 app.command("verify")(verify.command)
 app.command("evaluate")(evaluate.command)
+app.command("compare")(compare.command)
 app.command("report")(report.command)
 app.command("export")(export.command)
 app.command("dossier")(dossier.command)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from inftda.publication.digest import digest
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
-    TOTALS_FILE,
+    OPTIONAL_FILES,
     areas_names,
     places_name,
     strangers,
@@ -256,12 +257,15 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
         # Of axes with the same areas the first that knows more of them says it.
         if not axis.hierarchy.places.is_empty and not places.exists():
             save_places(places, axis.hierarchy)
-    totals = folder / TOTALS_FILE
+    further: dict[str, Any] = {
+        field: digest(folder / name) if (folder / name).exists() else ""
+        for name, field in OPTIONAL_FILES.items()
+    }
     manifest = replace(
         manifest,
         axes=tuple(_with_places(axis, folder) for axis in manifest.axes),
         flows_sha256=digest(folder / FLOWS_FILE),
-        totals_sha256=digest(totals) if totals.exists() else "",
+        **further,
     )
     (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
 
@@ -320,7 +324,7 @@ class FlowsWriter:
         ]
         flow = np.concatenate([flow for _, flow in self._waiting])
         columns = [
-            _in_use(numbers[:ROW_GROUP], codes)
+            in_use(numbers[:ROW_GROUP], codes)
             for numbers, codes in zip(areas, self._finest, strict=True)
         ]
         columns.append(as_arrow(flow[:ROW_GROUP]))
@@ -331,7 +335,7 @@ class FlowsWriter:
         self._n_waiting = len(rest)
 
 
-def _in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:
+def in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:
     """Codes by number, with a dictionary of only those that occur: it is written each time."""
     used = np.zeros(len(codes), bool)
     used[numbers] = True
