@@ -5,6 +5,8 @@ import pytest
 import inftda
 from inftda.errors import InftdaError, ReleaseError
 from inftda.export.api import KINDS, export
+from inftda.noise.entropy import SeededSource
+from inftda.publish import release
 
 
 def test_an_export_replaces_an_export_only_if_asked(exported):
@@ -94,3 +96,25 @@ def test_a_source_is_asked_for_intervals_if_it_has_any(exported, country, has_an
     folder = exported("csv", source=Measured(country.release, has_any=has_any))
     header = (folder / "flows-1-region.csv").read_text().splitlines()[0]
     assert ('"low","high"' in header) is has_any
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_release_is_exported_as_one(exported, kind, tmp_path):
+    places = tmp_path / "places.csv"
+    places.write_text("town,lon,lat\na,9,45\nb,10,45\n")
+    rows = {"origin": ["a"], "destination": ["b"]}
+    unit = {"neighbours": "add-remove"}
+    for seed in range(100):  # until noise leaves nothing of one trip
+        made = release(rows, {"town": ["a", "b"]}, rho=0.1, source=SeededSource(seed), **unit)
+        if not made.total:
+            break
+    assert exported(kind, source=made, centroids=places)
+
+
+@pytest.mark.parametrize("mechanism", ["vanilla-gauss", "stability-histogram"])
+def test_releases_without_typical_errors_have_no_intervals(exported, mechanism):
+    rows = {"origin": ["a", "b"] * 40, "destination": ["b", "a"] * 40}
+    promised = {"epsilon": 5, "delta": 1e-3, "mechanism": mechanism}
+    made = release(rows, {"town": ["a", "b"]}, source=SeededSource(1), **promised)
+    folder = exported("csv", source=made, centroids=None)
+    assert '"intervals": "none are stated"' in (folder / "datapackage.json").read_text()
