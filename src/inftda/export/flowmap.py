@@ -49,7 +49,7 @@ def write_flowmap(contents: Contents, folder: Path) -> list[Resource]:
     settings = {
         "title": contents.title,
         "description": contents.description,
-        **contents.facts(numbers.level),
+        **contents.facts(numbers),
         "viewState": locations.view_state(),
         "clusterLevels": locations.clusters(),
         "locations": listed.to_pylist(),
@@ -57,7 +57,7 @@ def write_flowmap(contents: Contents, folder: Path) -> list[Resource]:
     before = json.dumps(settings, ensure_ascii=False)[:-1] + ', "flows": ['
     write_rows(folder / "flowmap.json", before, _as_json(flows), "\n]}\n")
     level = numbers.level.name
-    facts = contents.facts(numbers.level)
+    facts = contents.facts(numbers)
     return [
         file_of("locations.csv", "csv", f"Places of level {level}: id, name, lat, lon"),
         file_of("flows.csv", "csv", f"Flows of level {level}: origin, dest, count", **facts),
