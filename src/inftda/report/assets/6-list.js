@@ -10,7 +10,10 @@ function worthChip(model, levels, value, areas) {
   const error = model.error(levels, value, areas);
   if (!error) return h('span', { class: 'muted' }, 'unknown');
   const grade = model.grade(levels, value, areas);
-  if (error.low !== undefined) {
+  if (error.low !== undefined && !error.isMeasured) {
+    return h('span', { class: 'chip r' + grade, title: GRADES[grade - 1].label }, `${whole(error.low)} to ${whole(error.high)}`);
+  }
+  if (error.isMeasured) {
     return h('span', { class: 'chip r' + grade, title: `measured: between ${whole(error.low)} and ${whole(error.high)} (95 %)` }, '±' + whole(error.p95));
   }
   const chip = h('span', { class: 'chip r' + grade, title: GRADES[grade - 1].label }, '±' + whole(error.p95));
@@ -34,7 +37,7 @@ const unseenHead = (text, kind = null) => headCell(h('span', { class: 'unseen' }
 
 /* Said of numbers that should not be used, wherever they are shown. */
 function warningOf(model, levels) {
-  const why = model.isNoise(levels) ? `most of its ${model.header.words.cells} are noise.`
+  const why = model.isNoise(levels) && !model.isEstimated ? `most of its ${model.header.words.cells} are noise.`
     : model.isUnmeasured(levels) ? 'its numbers are sums across the levels at which noise was added, and were not measured.' : '';
   return why ? h('p', { class: 'warning', role: 'note' }, h('strong', {}, 'Do not use this level:'), ' ' + why) : null;
 }
@@ -67,7 +70,7 @@ class List {
     const isSecret = model.isConfidential;
     const head = [headCell('#', 'rank'), headCell(words.row, 'text'), headCell(words.column, 'text'),
       headCell(isSecret ? 'Released' : words.unit),
-      isSecret ? [headCell('True'), headCell('Error')] : [headCell('Error (95\u00a0%)'), headCell('Noise', 'noise')],
+      isSecret ? [headCell('True'), headCell('Error')] : [headCell(model.hasIntervals(view.levels) ? 'True number (95\u00a0%)' : 'Error (95\u00a0%)'), headCell('Noise', 'noise')],
       unseenHead('Zoom'), unseenHead('Bar', 'wide')];
     const rows = order.map((i) => (rank) => this.row(view, flows, i, rank, largest));
     this.node.replaceChildren(
@@ -85,6 +88,7 @@ class List {
     const { cells } = model.header.words;
     const counted = `${whole(order.length)} ${cells} in view.`;
     if (model.isConfidential) return counted;
+    if (model.isEstimated) return `${counted} Estimates by a model: they are no list of flows that exist.`;
     let noise = 0;
     for (const i of order) {
       const share = model.noiseShare(view.levels, flows.value[i]);
