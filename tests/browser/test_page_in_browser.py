@@ -1,5 +1,7 @@
 """The pages in a real browser, opened from disk: mouse, keyboard, phone, light and dark."""
 
+# ruff: noqa: RUF001 - dashes as people write them
+
 import csv
 import io
 import json
@@ -428,7 +430,7 @@ def test_further_axes_filter_what_is_seen_and_have_totals(browser, by_mode, tmp_
     browser.open(tmp_path / "page.html", "#/0.0.1/0.0.1/totals/1.1")
     choose(browser, "#totals-of", "2.1")
     known = released.total_intervals("mode", "mode").to_pylist()
-    intervals = {f"{row['low']:,} to {row['high']:,}" for row in known}
+    intervals = {f"{row['low']:,}–{row['high']:,}" for row in known}
     assert set(browser.texts(".flows .interval")) == intervals
     assert browser.complaints == []
 
@@ -468,7 +470,7 @@ def test_one_can_switch_between_published_and_estimated(browser, made, tmp_path)
     choose(browser, "#table", "estimated")
     largest = int(flow.max())
     assert browser.texts(".flows tbody td:nth-child(4)")[0] == f"{largest + 1:,}"
-    assert browser.texts(".flows .chip")[0] == f"{largest - 20:,} to {largest + 40:,}"
+    assert browser.texts(".flows .chip")[0] == f"{largest - 20:,}–{largest + 40:,}"
     assert "no list of flows that exist" in browser.one("#seen").text
     name, text = browser.downloaded()
     assert name.startswith("estimates-")
@@ -478,7 +480,7 @@ def test_one_can_switch_between_published_and_estimated(browser, made, tmp_path)
     published = [number(text) for text in browser.texts(".flows tbody td:nth-child(4)")]
     choose(browser, "#table", "estimated")
     expected = {
-        f"{max(0, value - error):,} to {value + error:,}"
+        f"{max(0, value - error):,}–{value + error:,}"
         for value, error in zip(published, errors, strict=True)
     }
     assert set(browser.texts(".flows .chip")) == expected

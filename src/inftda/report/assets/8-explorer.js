@@ -203,13 +203,13 @@ class Explorer {
     if (value === 0) return 'Nothing was published here; the true number may be small and not zero.';
     const error = this.model.error(levels, value, this.view.areas(row.index, column.index));
     if (!error) return '';
+    if (error.p95 === 0 && levels.every((level) => level === 0)) return 'The overall total is exact.';
     if (error.low !== undefined && !error.isMeasured) {
       return `${this.model.isEstimated ? 'Estimated. ' : ''}The true number lies between ${whole(error.low)} and ${whole(error.high)} (95 %).`;
     }
     if (error.isMeasured) {
       return `Measured by itself: the true number lies between ${whole(error.low)} and ${whole(error.high)} (95 %).`;
     }
-    if (error.p95 === 0 && levels.every((level) => level === 0)) return 'The overall total is exact.';
     const chance = error.isFalse >= 0.01 ? ` About ${percent(error.isFalse)} of numbers of this size are noise.` : '';
     const size = `±${whole(error.p95)} (${percent(error.p95 / Math.abs(value))})`;
     if (this.model.isAcross(levels)) {
