@@ -313,8 +313,3 @@ def _check_finest(table: pa.Table, order: NDArray[np.intp], first: NDArray[np.in
     raise HierarchyError(
         f"{name} {code!r} is in more than one row of the areas table; keep one row per finest area"
     )
-
-
-def read_hierarchy(source: Any) -> Hierarchy:
-    """`source` itself if it is a hierarchy, otherwise what `Hierarchy.read` makes of it."""
-    return source if isinstance(source, Hierarchy) else Hierarchy.read(source)

@@ -89,7 +89,7 @@ class Places:
             if level not in sizes or len(names) != sizes[level]:
                 raise HierarchyError(f"there must be one name for each area of level {level!r}")
             longest = pc.max(pc.binary_length(names)).as_py() or 0
-            if longest > MAX_NAME or pc.any(pc.not_equal(names, tidy(names))).as_py():
+            if longest > MAX_NAME or not names.equals(tidy(names)):
                 raise HierarchyError(
                     f"names of level {level!r} must be of at most {MAX_NAME:,} bytes, on one line "
                     "and without blanks around them"

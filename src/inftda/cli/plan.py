@@ -28,7 +28,10 @@ def command(  # noqa: PLR0913 - the same options as a release
     ] = None,
     origin_areas: options.OriginAreas = None,
     destination_areas: options.DestinationAreas = None,
+    levels: options.Levels = None,
     axes: options.AxisFiles = None,
+    hour_of: options.HourOf = None,
+    weekday_of: options.WeekdayOf = None,
     order: options.Order = None,
     tree: options.TreeKind = "destination",
     epsilon: options.Epsilon = None,
@@ -51,7 +54,8 @@ def command(  # noqa: PLR0913 - the same options as a release
     as_json: options.Json = False,
 ) -> None:
     """Show the noise and the guaranteed error of each level. Needs no data, spends nothing."""
-    from inftda.evaluate.bounds import guaranteed_errors  # noqa: PLC0415 - help must be instant
+    from inftda.areas.clock import with_clocks  # noqa: PLC0415 - help must be instant
+    from inftda.evaluate.bounds import guaranteed_errors  # noqa: PLC0415
     from inftda.lattice import DEFAULT_SHARE  # noqa: PLC0415
     from inftda.privacy.plan import make_plan  # noqa: PLC0415
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
@@ -64,7 +68,8 @@ def command(  # noqa: PLR0913 - the same options as a release
         areas if sizes is None else balanced_areas(sizes),
         origin_areas=origin_areas,
         destination_areas=destination_areas,
-        axes=options.pairs("--axis", axes),
+        levels=options.levels_of(levels),
+        axes=with_clocks(options.pairs("--axis", axes), hour_of=hour_of, weekday_of=weekday_of),
         order=options.names(order),
         first=tree,  # type: ignore[arg-type] # checked there
     )

@@ -9,14 +9,16 @@ sees the truth.
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from inftda.errors import InftdaError
+from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluate.bounds import error_bounds
 from inftda.evaluate.typical import (
     OFTEN_LOST,
     LevelErrors,
     TypicalError,
     TypicalErrors,
+    typical_errors,
 )
 from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
@@ -24,6 +26,9 @@ from inftda.publication.totals import unmeasured_totals
 from inftda.report.layout import Layout
 from inftda.report.markup import Html, join, table, tag, text
 from inftda.tree import TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.mechanisms.base import Progress
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA = 0.05
@@ -153,6 +158,28 @@ def guaranteed(release: Release) -> dict[int, int]:
         return {}
     is_shared = proven == "shared"
     return {bound.index: bound.max_error if is_shared else bound.theorem4 for bound in bounds}
+
+
+def stated_errors(
+    release: Release,
+    *,
+    runs: int,
+    seconds: float,
+    depths: Sequence[tuple[int, ...]] | None = None,
+    progress: "Progress | None" = None,
+) -> TypicalErrors | None:
+    """Typical errors, none larger than what is guaranteed; see `typical_errors`.
+
+    Returns:
+        None for releases that cannot be used as the truth of a simulation.
+    """
+    try:
+        errors = typical_errors(
+            release, runs=runs, seconds=seconds, depths=depths, progress=progress
+        )
+    except ReleaseError:
+        return None
+    return within_guarantee(release, errors)
 
 
 def within_guarantee(release: Release, errors: TypicalErrors) -> TypicalErrors:

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inftda import __version__
-from inftda.errors import ReleaseError
-from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_errors
+from inftda.evaluate.typical import released_leaves
 from inftda.publication.caveats import not_shown
 from inftda.publication.noisiness import mostly_noise
 from inftda.publication.release import Release
 from inftda.publication.target import check_target
-from inftda.report.accuracy import accuracy_section, within_guarantee
+from inftda.report.accuracy import accuracy_section, stated_errors
 from inftda.report.contents import Contents, Quality, Table, pack_contents
 from inftda.report.intervals import Estimated
 from inftda.report.labels import Labels
@@ -117,7 +116,9 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     check_target(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
     labels, shapes = files.read(release)
     estimated = None if estimate is None else Estimated.read(estimate, release)
-    errors = _typical(release, runs, seconds, progress)
+    errors = stated_errors(
+        release, runs=runs, seconds=seconds, depths=_depths(release.tree), progress=progress
+    )
     if progress is not None:
         progress("packing", 100, 100)
     table = Table(
@@ -245,19 +246,6 @@ def write_file(out: Path, page: str, *, mode: int | None = None) -> Path:
     with whole_file(out, mode=mode) as partial:
         partial.write_text(page, encoding="utf-8")
     return out
-
-
-def _typical(
-    release: Release, runs: int, seconds: float, progress: "Progress | None"
-) -> TypicalErrors | None:
-    """Typical errors, or None for releases that cannot be used as the truth of a simulation."""
-    try:
-        errors = typical_errors(
-            release, runs=runs, seconds=seconds, progress=progress, depths=_depths(release.tree)
-        )
-    except ReleaseError:
-        return None
-    return within_guarantee(release, errors)
 
 
 def _depths(tree: "Tree") -> list[tuple[int, ...]] | None:

@@ -188,7 +188,7 @@ def test_nothing_on_the_page_is_beyond_what_is_guaranteed(page, od, unpacked, mo
         ]
         return replace(found, levels=tuple(levels))
 
-    monkeypatch.setattr("inftda.report.page.typical_errors", exaggerated)
+    monkeypatch.setattr("inftda.report.accuracy.typical_errors", exaggerated)
     text = page(od)
     header, _ = unpacked(text)
     bounds = guaranteed(od)
