@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +31,13 @@ from inftda.publication.inventory import (
 )
 from inftda.publication.manifest import Manifest
 from inftda.publication.measurements import Measurements, read_measurements
-from inftda.publication.query import FLOW, sum_flows
-from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
+from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows
+from inftda.publication.totals import intervals as total_intervals
+from inftda.publication.totals import read_totals, save_totals, totals_at
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+
+if TYPE_CHECKING:
+    from inftda.publication.intervals import Intervals
 
 TableFormat = Literal["arrow", "pandas", "polars"]
 
@@ -66,6 +70,7 @@ class Release:
         destination: str | Sequence[str] | None = None,
         levels: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        intervals: bool | Literal["model", "noise"] = False,
         as_: TableFormat = "arrow",
     ) -> Any:
         """Flows between areas of any levels: the sums of the finest flows.
@@ -80,19 +85,38 @@ class Release:
             destination: likewise for where flows go to.
             levels: axis name to level name, for tables with other axes.
             where: axis name to area or areas, likewise.
+            intervals: add `low` and `high`, between which the true number is at least 95 times
+                in 100: "model" (or True) by the posterior of `inftda.estimate`, "noise" without
+                any model, which is wider. Null where no interval is known: for sums across the
+                tree that were not measured. Needs a release with measurements.
             as_: "arrow", "pandas" or "polars".
 
         Raises:
-            ReleaseError: no such axis, an axis is named twice, or an area is unknown or
-                ambiguous.
+            ReleaseError: no such axis, an axis is named twice, an area is unknown or
+                ambiguous, or there are no measurements for intervals.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
-        chosen = _together("level", level_of_end, levels)
-        filters = _together("area", {ORIGIN: origin, DESTINATION: destination}, where)
-        for name in {*chosen, *filters}:
-            self.axis(name)
-        shown = {axis.name: self._finest(axis.name) for axis in self.tree.axes} | chosen
-        return _convert(sum_flows(self.table, self.tree, shown, filters), as_)
+        ends = {ORIGIN: origin, DESTINATION: destination}
+        shown, filters = asked_for(self.tree, (level_of_end, levels), (ends, where))
+        table = sum_flows(self.table, self.tree, shown, filters)
+        if intervals:
+            known = self.intervals(use_model=intervals != "noise")
+            table = known.beside(table, shown, filters)
+        return converted(table, as_)
+
+    def intervals(self, *, use_model: bool = True) -> "Intervals":
+        """Intervals of published numbers, from the measurements.
+
+        Args:
+            use_model: whether the model of `inftda.estimate` narrows them; otherwise they
+                follow from the noise alone.
+
+        Raises:
+            ReleaseError: the release has no measurements, or they cannot be read.
+        """
+        from inftda.publication.intervals import Intervals  # noqa: PLC0415 - compiled kernels
+
+        return Intervals(self.tree, self.measurements(), self.total, self.table, use_model)
 
     def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
         """Totals of all areas of a level that was measured across the tree, and how good they are.
@@ -124,8 +148,8 @@ class Release:
         released = np.zeros(len(measured), np.int64)
         number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
         released[number] = summed.column(FLOW).to_numpy()
-        table = intervals(found.hierarchy.codes(depth), pa.array(released), measured, sigma)
-        return _convert(table, as_)
+        table = total_intervals(found.hierarchy.codes(depth), pa.array(released), measured, sigma)
+        return converted(table, as_)
 
     def measurements(self) -> Measurements:
         """Every noisy value that was drawn for the release, table by table.
@@ -162,15 +186,7 @@ class Release:
         Raises:
             ReleaseError: there is none.
         """
-        for axis in self.tree.axes:
-            if axis.name == name:
-                return axis
-        names = ", ".join(axis.name for axis in self.tree.axes)
-        raise ReleaseError(f"the release has no axis {name!r}; its axes are {names}")
-
-    def _finest(self, name: str) -> str:
-        hierarchy = self.axis(name).hierarchy
-        return hierarchy.level_name(hierarchy.depth)
+        return axis_named(self.tree, name)
 
 
 def _save(table: pa.Table | Path, path: Path) -> None:
@@ -236,19 +252,8 @@ def _read_areas(file: Path) -> Hierarchy:
         ) from error
 
 
-def _together(what: str, ends: Mapping[str, Any], axes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is given for the two ends and for axes by their names; each at most once."""
-    given = {name: value for name, value in ends.items() if value is not None}
-    for name in axes or {}:
-        if name in given:
-            raise ReleaseError(
-                f"the {what} of axis {name!r} is given twice, for the {name} and by the name of "
-                "the axis; give it once"
-            )
-    return given | dict(axes or {})
-
-
-def _convert(table: pa.Table, as_: TableFormat) -> Any:
+def converted(table: pa.Table, as_: TableFormat) -> Any:
+    """A table as another library has it."""
     if as_ == "arrow":
         return table
     if as_ in {"pandas", "polars"}:
