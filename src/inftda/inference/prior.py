@@ -33,7 +33,7 @@ _NOISY: Final = np.arange(LEAST_NOISY, MOST_NOISY + 1e-9, 1 / NOISY_STEPS)
 #: Steps in a noise scale at most.
 _STEPS: Final = 40
 #: Spreads and shares of zeros to choose from, and the choice that others must beat clearly.
-SPREADS: Final = (0.4, 0.55, 0.75, 1.0, 1.4, 2.0)
+SPREADS: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 ZEROS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _DEFAULT: Final = (1.0, 0.3)
 _CLEARLY: Final = 2.0

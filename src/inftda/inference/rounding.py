@@ -7,20 +7,20 @@ What is left at nodes that nothing divides goes further down trip by trip, by th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
+from inftda.compiled import inlined_kernel, kernel
 from inftda.inference.families import Areas, distinct_rows
 from inftda.inference.model import Estimated
 from inftda.inference.shares import Floats
 from inftda.tree import Tree, TreeLevel
 
 
-#: The logarithm of how much likelier fractions are rounded up goes no further than this.
-_OWED: Final = 3.0
+#: How much likelier fractions are rounded up where a whole trip is lost (its logarithm), and the
+#: most that counts.
+_PRESSING, _MOST_LOST = 0.5, 4.0
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,12 @@ def _joined(first: Rounded, second: Rounded) -> Rounded:
     )
 
 
+@inlined_kernel
+def _pressing(lost: float) -> float:
+    """How much likelier fractions are rounded up in an area that has lost by rounding."""
+    return np.exp(_PRESSING * min(max(lost, -_MOST_LOST), _MOST_LOST))
+
+
 @kernel
 def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     offsets: NDArray[np.int64],
@@ -163,15 +169,15 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             share = estimate[i] * scale
             numbers[i] = min(int(share), left)
             left -= numbers[i]
-            owed = min(max(lost[first[f] + i - low], -_OWED), _OWED)
-            fractions += (share - int(share)) * np.exp(owed)
+            owed = _pressing(lost[first[f] + i - low])
+            fractions += (share - int(share)) * owed
         running, done, rest = draws[f], 0, left
         for i in range(low, high):
             k = first[f] + i - low
             share = estimate[i] * scale
-            owed = min(max(lost[k], -_OWED), _OWED)
+            owed = _pressing(lost[k])
             if fractions > 0:
-                running += (share - int(share)) * np.exp(owed) * (rest / fractions)
+                running += (share - int(share)) * owed * (rest / fractions)
             here = min(int(running), rest)
             if i == high - 1:
                 here = rest
