@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inftda.errors import InftdaError as InftdaError
+    from inftda.estimate.estimate import Estimate as Estimate
+    from inftda.estimate.estimate import estimate as estimate
+    from inftda.estimate.estimate import open_estimate as open_estimate
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
@@ -34,6 +37,7 @@ _HOMES = {
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",
     "DiscreteLaplace": "inftda.noise.discrete_laplace",
+    "Estimate": "inftda.estimate.estimate",
     "Hierarchy": "inftda.hierarchy",
     "InftdaError": "inftda.errors",
     "PrivacyUnit": "inftda.privacy.unit",
@@ -43,8 +47,10 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
+    "estimate": "inftda.estimate.estimate",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
+    "open_estimate": "inftda.estimate.estimate",
     "open_release": "inftda.publication.release",
     "release": "inftda.publish",
 }

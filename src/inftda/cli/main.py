@@ -14,7 +14,18 @@ from typing import Annotated
 import typer
 
 from inftda import __version__
-from inftda.cli import evaluate, ledger, output, plan, query, release, report, selftest, verify
+from inftda.cli import (
+    estimate,
+    evaluate,
+    ledger,
+    output,
+    plan,
+    query,
+    release,
+    report,
+    selftest,
+    verify,
+)
 from inftda.cli.further import Commands
 from inftda.errors import InftdaError
 
@@ -46,6 +57,7 @@ app.command("release")(release.command)
 app.command("plan")(plan.command)
 app.command("query")(query.command)
 app.command("verify")(verify.command)
+app.command("estimate")(estimate.command)
 app.command("evaluate")(evaluate.command)
 app.command("report")(report.command)
 app.add_typer(ledger.app, name="ledger")

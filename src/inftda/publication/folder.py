@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -41,8 +41,24 @@ _INSIDE = "release"
 _REMOVED = "removed"
 
 
-def check_writable(out: Path, *, force: bool) -> None:
+#: What is in a folder that may be replaced and does not belong there; an error if the folder
+#: is of another kind.
+Strangers = Callable[[Path], list[str]]
+
+
+def _strangers_in_release(folder: Path) -> list[str]:
+    return strangers(folder, Manifest.read(folder / MANIFEST_FILE))
+
+
+def check_writable(
+    out: Path, *, force: bool, strangers_in: Strangers = _strangers_in_release
+) -> None:
     """Complain about the output folder before any work is done.
+
+    Args:
+        out: the folder.
+        force: replace one of the same kind.
+        strangers_in: what does not belong in such a folder.
 
     Raises:
         ReleaseError: it exists and `force` is not given, it holds more than a release, or it
@@ -60,7 +76,7 @@ def check_writable(out: Path, *, force: bool) -> None:
             f"{str(out)!r} exists already; choose another folder or say --force to replace it"
         )
     if out.exists():
-        _check_replaceable(out, name=out)
+        _check_replaceable(out, strangers_in, name=out)
     parent = out.absolute().parent
     if not parent.is_dir():
         raise ReleaseError(f"there is no folder {str(parent)!r} to write into; make it first")
@@ -68,11 +84,12 @@ def check_writable(out: Path, *, force: bool) -> None:
         raise ReleaseError(f"the folder {str(parent)!r} may not be written to; choose another")
 
 
-def _check_replaceable(folder: Path, *, name: Path) -> None:
+def _check_replaceable(folder: Path, strangers_in: Strangers, *, name: Path) -> None:
     """Complain unless a folder is empty, or a release with nothing else in it.
 
     Args:
         folder: where it is.
+        strangers_in: what does not belong there.
         name: what it is called in messages.
     """
     if not folder.is_dir():
@@ -85,7 +102,7 @@ def _check_replaceable(folder: Path, *, name: Path) -> None:
             "choose another folder"
         )
     try:
-        others = strangers(folder, Manifest.read(folder / MANIFEST_FILE))
+        others = strangers_in(folder)
     except ReleaseError as problem:
         raise ReleaseError(
             f"{str(name)!r} is not replaced: {problem}; choose another folder, or remove this one "
@@ -116,12 +133,19 @@ def release_around(path: Path, *known: str | Path) -> Path | None:
 
 
 @contextmanager
-def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
+def writing(
+    out: Path, *, force: bool = False, strangers_in: Strangers = _strangers_in_release
+) -> Iterator[Path]:
     """A private folder to fill, which becomes `out` all at once when the block ends well.
 
     Whatever interrupts the block, `out` is either as it was before or complete.
+
+    Args:
+        out: the folder.
+        force: replace one of the same kind.
+        strangers_in: what does not belong in such a folder.
     """
-    check_writable(out, force=force)
+    check_writable(out, force=force, strangers_in=strangers_in)
     out = out.absolute()
     with ExitStack() as stack:
         try:
@@ -140,17 +164,17 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
                 sync(file)
         sync(partial)
         # Drawing takes time: what somebody else has put there meanwhile is not ours to replace.
-        check_writable(out, force=force)
-        _put_in_place(partial, out, force=force)
+        check_writable(out, force=force, strangers_in=strangers_in)
+        _put_in_place(partial, out, strangers_in, force=force)
 
 
-def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
+def _put_in_place(partial: Path, out: Path, strangers_in: Strangers, *, force: bool) -> None:
     if out.exists() and force:
         # What waits there from before was brought back or cleared away with more care.
         with private_folder(
             out.parent, _waiting(out), is_clearing=False, keeps_on_error=True
         ) as waiting:
-            _replace(partial, out, waiting / _INSIDE)
+            _replace(partial, out, waiting / _INSIDE, strangers_in)
             (waiting / _INSIDE).rename(waiting / _REMOVED)
     else:
         try:
@@ -162,12 +186,12 @@ def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
     sync(out.parent)
 
 
-def _replace(partial: Path, out: Path, old: Path) -> None:
+def _replace(partial: Path, out: Path, old: Path, strangers_in: Strangers) -> None:
     """Put a release in the place of another, which is moved to where nobody else gets at it."""
     new = identity(partial)
     try:
         out.rename(old)
-        _check_replaceable(old, name=out)
+        _check_replaceable(old, strangers_in, name=out)
         partial.rename(out)
     except BaseException:  # an interruption, too, must not take the old release away
         if identity(out) == new:
