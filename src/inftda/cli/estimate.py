@@ -30,7 +30,7 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
 ) -> None:
     """Estimate all flows of a release: model-based, closer on average, not guaranteed."""
-    from inftda.estimate.estimate import estimate  # noqa: PLC0415 - help must be instant
+    from inftda.estimate.estimating import estimate  # noqa: PLC0415 - help must be instant
 
     made = estimate(folder, centroids=centroids, out=out, force=force, seed=seed, threads=threads)
     if quiet:

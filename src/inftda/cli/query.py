@@ -65,12 +65,15 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
         bool,
         typer.Option(
             "--intervals",
-            help="Add low and high, which hold the true number 95 times in 100 (needs measurements).",
+            help="Add low and high: the true number is between them 95 times in 100.",
         ),
     ] = False,
     without_model: Annotated[
         bool,
         typer.Option("--without-model", help="Intervals by the noise alone: wider, no model."),
+    ] = False,
+    names: Annotated[
+        bool, typer.Option("--names", help="Show the names of areas beside their codes.")
     ] = False,
     top: Annotated[
         int | None, typer.Option(min=1, help="Only this many flows, the largest first.")
@@ -98,7 +101,7 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
         raise InftdaError("--without-model is for intervals; say --intervals, too")
     release = open_release(folder)
     if totals is not None:
-        if any([origin_level, destination_level, origin, destination, level, where, intervals]):
+        if any([origin_level, destination_level, origin, destination, level, where]):
             raise InftdaError("--totals gives all areas of a level; leave out levels and filters")
         ((axis, of),) = options.pairs("--totals", [totals]).items()
         flows, largest = release.total_intervals(axis, of), "measured"
@@ -112,6 +115,7 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
                 levels=options.pairs("--level", level),
                 where=options.lists("--where", where),
                 intervals=intervals and ("noise" if without_model else "model"),
+                names=names,
             ),
             "flow",
         )

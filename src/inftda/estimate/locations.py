@@ -46,8 +46,8 @@ def points_of(tree: Tree, centroids: Any = None) -> Points:
 
 def _own_points(axis: Axis) -> NDArray[np.float64] | None:
     """Locations that came with the areas, if any did."""
-    places = getattr(axis.hierarchy, "places", None)
-    if places is None or places.lon is None or places.lat is None:
+    places = axis.hierarchy.places
+    if places.lon is None or places.lat is None:
         return None
     return _unit_vectors(places.lon, places.lat)
 

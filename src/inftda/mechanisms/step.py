@@ -12,7 +12,7 @@ equal children on any number of threads and on every engine.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -197,10 +197,7 @@ class LevelStep:
 
     def group_order(self, areas: tuple[NDArray[np.int32], ...]) -> NDArray[np.int64]:
         """int64: which parent stands at each position of group order."""
-        order = np.arange(len(areas[0]))
-        for axis in reversed(self.sort_axes):
-            order = sort_by_area(order, areas[axis], n_areas_above(self.level, axis))
-        return order
+        return group_order(self.level, areas, np.arange(len(areas[0])))
 
     def n_children(self, area: NDArray[np.int32]) -> NDArray[np.int64]:
         """int64: children of areas on the refined axis."""
@@ -282,6 +279,24 @@ def sort_axes(level: TreeLevel) -> tuple[int, ...]:
     """Axes in the order that group order goes by: the refined one, then the longest first."""
     others = [axis for axis in range(len(level.axes)) if axis != level.axis]
     return (level.axis, *sorted(others, key=lambda axis: -n_areas_above(level, axis)))
+
+
+def group_order(
+    level: TreeLevel, parents: Sequence[NDArray[np.int32]], order: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """An order of parents of a level, sorted into group order, stably."""
+    for axis in reversed(sort_axes(level)):
+        order = sort_by_area(order, parents[axis], n_areas_above(level, axis))
+    return order
+
+
+def differ(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
+    """Whether each node differs from the one before it; the first one does."""
+    found = np.zeros(len(areas[0]), bool)
+    found[:1] = True
+    for numbers in areas:
+        found[1:] |= numbers[1:] != numbers[:-1]
+    return found
 
 
 def n_areas_above(level: TreeLevel, axis: int) -> int:

@@ -6,13 +6,16 @@ some of them would be misled by which.
 
 A row is one count of one table of the lattice: the name of the table, an area on every axis
 ("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
-come in the order in which they were drawn, and the counts of a table in group order: by the
-parent of the refined area, then by the other areas, the longest axis first, then by the area.
+come in the order in which they were drawn (in parts that many machines wrote, in stretches), and
+the counts of a table in group order: by the parent of the refined area, then by the other areas,
+the longest axis first, then by the area.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,7 +30,7 @@ from inftda.mechanisms.description import Description
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import ROW_GROUP, in_use
 from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
-from inftda.publication.parquet_file import Shape, opened, text_size
+from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
 from inftda.tables import as_arrow, repeated
 from inftda.tree import Axis, Tree, TreeLevel
 
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 #: Columns besides those of the axes.
 TABLE, MEASURED = "table", "measured"
 _CODE: Final = pa.dictionary(pa.int32(), pa.string())
+#: Depths of a table, areas of some of its values on each axis, and the values.
+_Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ class MeasurementsFile:
         self._axes = axes
         self._schema = _schema(axes)
         self._writer = pq.ParquetWriter(path, self._schema, **_written(self._schema))
-        self._waiting: list[pa.RecordBatch] = []
+        self._waiting: list[_Block] = []
         self._n_waiting = 0
 
     def write(
@@ -178,9 +183,11 @@ class MeasurementsFile:
         value: NDArray[np.int64],
     ) -> None:
         """Add values of one table; written once enough have come."""
-        for start in range(0, len(value), ROW_GROUP):
-            stretch = slice(start, start + ROW_GROUP)
-            self._wait(depths, tuple(numbers[stretch] for numbers in areas), value[stretch])
+        self.n_values += len(value)
+        self._n_waiting += len(value)
+        self._waiting.append((depths, areas, value))
+        while self._n_waiting >= ROW_GROUP:
+            self._flush()
 
     def close(self) -> None:
         """Write what waits and end the file."""
@@ -188,35 +195,37 @@ class MeasurementsFile:
             self._flush()
         self._writer.close()
 
-    def _wait(
-        self,
-        depths: tuple[int, ...],
-        areas: tuple[NDArray[np.int32], ...],
-        value: NDArray[np.int64],
-    ) -> None:
-        n = len(value)
-        name = repeated(TreeLevel(0, None, self._axes, depths).name, 1)
-        columns = [pa.DictionaryArray.from_arrays(as_arrow(np.zeros(n, np.int32)), name)]
-        for axis, depth, numbers in zip(self._axes, depths, areas, strict=True):
-            columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
-        columns.append(as_arrow(value))
-        self._waiting.append(pa.record_batch(columns, schema=self._schema))
-        self.n_values += n
-        self._n_waiting += n
-        while self._n_waiting >= ROW_GROUP:
-            self._flush()
-
     def _flush(self) -> None:
         """Write a row group.
 
         Privacy:
-            Of a fixed number of rows, so that the file follows from its rows alone.
+            Of a fixed number of rows, each table in it in one piece, so that the file follows
+            from its rows alone.
         """
-        table = pa.Table.from_batches(self._waiting, schema=self._schema)
-        group = table.slice(0, ROW_GROUP).unify_dictionaries()
+        batches, rest, left = [], [], ROW_GROUP
+        for depths, blocks in groupby(self._waiting, itemgetter(0)):
+            _, parts, values = zip(*blocks, strict=True)
+            value = np.concatenate(values)
+            areas = [np.concatenate(numbers) for numbers in zip(*parts, strict=True)]
+            if left and len(value):
+                batches.append(self._batch(depths, [one[:left] for one in areas], value[:left]))
+            if len(value) > left:
+                rest.append((depths, tuple(one[left:] for one in areas), value[left:]))
+            left = max(left - len(value), 0)
+        group = pa.Table.from_batches(batches, schema=self._schema).unify_dictionaries()
         self._writer.write_table(group, row_group_size=ROW_GROUP)
-        rest = table.slice(ROW_GROUP)
-        self._waiting, self._n_waiting = rest.to_batches(), len(rest)
+        self._waiting, self._n_waiting = rest, sum(len(value) for _, _, value in rest)
+
+    def _batch(
+        self, depths: tuple[int, ...], areas: list[NDArray[np.int32]], value: NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """Rows of one table."""
+        name = repeated(TreeLevel(0, None, self._axes, depths).name, 1)
+        nowhere = as_arrow(np.zeros(len(value), np.int32))
+        columns = [pa.DictionaryArray.from_arrays(nowhere, name)]
+        for axis, depth, numbers in zip(self._axes, depths, areas, strict=True):
+            columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
+        return pa.record_batch([*columns, as_arrow(value)], schema=self._schema)
 
 
 class MeasurementsWriter:
@@ -275,16 +284,26 @@ class MeasurementsWriter:
         return self._path / part_name(number)
 
 
-def read_measurements(source: pa.Table | Path, tree: Tree, plan: ReleasePlan) -> Measurements:
+def read_measurements(
+    source: pa.Table | Path, tree: Tree, plan: ReleasePlan, *, n_flows: int, is_strict: bool = False
+) -> Measurements:
     """All that was measured, from its file, folder of files, or table in memory.
+
+    Args:
+        source: of the values.
+        tree: of the release.
+        plan: of the release.
+        n_flows: rows of the release, so that a file with far too many values is not read.
+        is_strict: whether to refuse whatever else may be in a file, too.
 
     Raises:
         ReleaseError: it cannot be read, or names tables or areas that the release has not.
     """
     tables = measured_tables(tree, plan)
-    shape = shape_of(tree, tables)
+    shape = shape_of(tree, tables, is_alone=isinstance(source, Path) and source.is_file())
+    most = sum(_most_values(table, n_flows) for table in tables)
     found: list[list[_Stretch]] = [[] for _ in tables]
-    for rows in _groups(source, shape):
+    for rows in _groups(source, shape, most=most, is_strict=is_strict):
         for stretch in split(rows, tree, tables, shape):
             found[stretch.table].append(stretch)
     return Measurements(
@@ -294,6 +313,14 @@ def read_measurements(source: pa.Table | Path, tree: Tree, plan: ReleasePlan) ->
         ),
         tuple(table.level.index if table.is_on_tree else None for table in tables),
     )
+
+
+def _most_values(table: PlannedTable, n_flows: int) -> int:
+    """Values that a table can have: as many as it has cells, or as the rows of parents have."""
+    level = TreeLevel(table.level.index, table.level.step, table.level.axes, table.depths)
+    if level.step is None or sum(depth > 0 for depth in table.depths) == 1:
+        return level.n_nodes
+    return min(level.n_nodes, n_flows * level.max_children)
 
 
 class _Stretch(NamedTuple):
@@ -318,20 +345,43 @@ def _joined(
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file or files of measurements."""
-    return sorted(path.iterdir()) if path.is_dir() else [path]
+    """The file or files of measurements.
+
+    Raises:
+        ReleaseError: there is none.
+    """
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    if not files or not path.exists():
+        raise ReleaseError(
+            f"the release has no {MEASUREMENTS_FILE}, which its manifest states; get it again from "
+            "its publisher"
+        )
+    return files
 
 
-def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
-    """What a file of measurements must hold."""
-    texts = [_texts(table.name for table in tables)]
-    for axis in tree.axes:
-        depths = range(axis.hierarchy.depth + 1)
-        texts.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
+def shape_of(tree: Tree, tables: Iterable[PlannedTable], *, is_alone: bool) -> Shape:
+    """What a file of measurements must hold.
+
+    Args:
+        tree: of the release.
+        tables: that are measured.
+        is_alone: whether it is one file and not a part of several.
+    """
+    texts = _listed(tree, tables)
     sizes = [*map(text_size, texts), (0, 0)]
     fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree.axes)]
     of_all, longest = zip(*sizes, strict=True)
-    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest)
+    group_rows = ROW_GROUP if is_alone else None
+    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest, group_rows)
+
+
+def _listed(tree: Tree, tables: Iterable[PlannedTable]) -> list[pa.StringArray]:
+    """What the columns of text may hold: names of tables, codes of all levels."""
+    found = [_texts(table.name for table in tables)]
+    for axis in tree.axes:
+        depths = range(axis.hierarchy.depth + 1)
+        found.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
+    return found
 
 
 def split(
@@ -343,40 +393,50 @@ def split(
         ReleaseError: a table or an area is not known.
     """
     names = _texts(table.name for table in tables)
-    number = _numbers(*_encoded(rows.column(TABLE)), names)
-    if (number < 0).any():
-        raise shape.fail("names tables that the manifest does not have")
-    columns = [_encoded(rows.column(axis.name)) for axis in tree.axes]
+    number = numbers_of(*encoded(rows.column(TABLE)), names)
+    if (number < 0).any() or any(map(lists_others, rows.columns, _listed(tree, tables))):
+        raise shape.fail("names tables or areas that the release does not have")
+    columns = [encoded(rows.column(axis.name)) for axis in tree.axes]
     value = rows.column(MEASURED).to_numpy()
     starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
-    for low, high in zip(starts, [*starts[1:], len(number)], strict=True):
+    for low, high in pairwise([*starts, len(number)]):
         table = int(number[low])
         areas = tuple(
-            _numbers(indices[low:high], codes, axis.hierarchy.codes(depth))
+            numbers_of(indices[low:high], codes, axis.hierarchy.codes(depth))
             for (indices, codes), axis, depth in zip(
                 columns, tree.axes, tables[table].depths, strict=True
             )
         )
         if any((numbers < 0).any() for numbers in areas):
-            raise shape.fail("names areas that the release does not have")
+            raise shape.fail("names tables or areas that the release does not have")
         yield _Stretch(table, areas, value[low:high])
 
 
-def _groups(source: pa.Table | Path, shape: Shape) -> Iterator[pa.Table]:
+def _groups(
+    source: pa.Table | Path, shape: Shape, *, most: int, is_strict: bool
+) -> Iterator[pa.Table]:
     """Rows, some at a time; of files one row group at a time."""
     if isinstance(source, pa.Table):
         yield from (pa.Table.from_batches([batch]) for batch in source.to_batches())
         return
+    n_rows = 0
     for path in files_of(source):
         with opened(path, shape) as file:
-            for number in range(file.num_row_groups):
-                rows = file.read_row_group(number)
-                if any(column.null_count for column in rows.columns):
-                    raise shape.fail("has rows without a number or an area")
-                yield rows
+            n_rows += file.metadata.num_rows
+            if n_rows > most:
+                raise shape.fail(f"has {n_rows:,} rows or more, which no such release can have")
+            yield from row_groups(file, shape) if is_strict else _plain_groups(file, shape)
 
 
-def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]:
+def _plain_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
+    for number in range(file.num_row_groups):
+        rows = file.read_row_group(number)
+        if any(column.null_count for column in rows.columns):
+            raise shape.fail("has rows without a number or an area")
+        yield rows
+
+
+def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]:
     """Index of each text, and the texts."""
     texts = column.combine_chunks()
     if isinstance(texts, pa.ChunkedArray):  # of no chunks at all
@@ -384,7 +444,7 @@ def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray
     return texts.indices.to_numpy(), texts.dictionary
 
 
-def _numbers(
+def numbers_of(
     indices: NDArray[np.int32], texts: pa.StringArray, known: pa.StringArray
 ) -> NDArray[np.int32]:
     """int32: number of each text among known ones, -1 where it is not."""

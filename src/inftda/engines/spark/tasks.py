@@ -25,7 +25,7 @@ from inftda.engines.spark.packing import TASK, Batches, Made
 from inftda.errors import ReleaseError
 from inftda.mechanisms.across import AcrossStep, GroupedTruth
 from inftda.mechanisms.base import Keeper
-from inftda.mechanisms.step import Divided, LevelStep, Nodes
+from inftda.mechanisms.step import Divided, LevelStep, Nodes, differ
 from inftda.threads import map_in_order
 from inftda.tree import TreeLevel
 
@@ -309,8 +309,8 @@ def true_children(
     order = np.argsort(refined, kind="stable")
     order = order[division.step.group_order(tuple(numbers[order] for numbers in parents))]
     parents, refined, n = tuple(numbers[order] for numbers in parents), refined[order], n[order]
-    is_new_parent = _differs(parents)
-    first = np.flatnonzero(is_new_parent | _differs((refined,)))
+    is_new_parent = differ(parents)
+    first = np.flatnonzero(is_new_parent | differ((refined,)))
     is_first_of_parent = is_new_parent[first]
     ordinal = refined[first] - level.child_offsets[parents[level.axis][first]]
     count = np.add.reduceat(n, first) if len(first) else n
@@ -324,20 +324,11 @@ def find_nodes(step: LevelStep, nodes: Areas, among: Areas) -> NDArray[np.int64]
     n = len(nodes[0])
     both = tuple(np.concatenate(pair) for pair in zip(nodes, among, strict=True))
     order = step.group_order(both)  # stable: a node comes right before its equal
-    is_equal = ~_differs(tuple(numbers[order] for numbers in both))
+    is_equal = ~differ(tuple(numbers[order] for numbers in both))
     found = np.full(n, -1, np.int64)
     second = np.flatnonzero(is_equal)
     found[order[second - 1]] = order[second] - n
     return found
-
-
-def _differs(areas: Areas) -> NDArray[np.bool_]:
-    """Whether each node differs from the one before it; the first one does."""
-    differs = np.zeros(len(areas[0]), bool)
-    differs[:1] = True
-    for numbers in areas:
-        differs[1:] |= numbers[1:] != numbers[:-1]
-    return differs
 
 
 def tally(axes: tuple[int, ...], among: NDArray[np.int64] | None, batches: Batches) -> Made:

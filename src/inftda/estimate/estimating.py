@@ -17,22 +17,27 @@ from numpy.typing import NDArray
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimate.locations import points_of
 from inftda.estimate.manifest import EstimateManifest, Model, release_digest
-from inftda.hierarchy import Hierarchy
 from inftda.inference.families import Areas
 from inftda.inference.fit import Fit
 from inftda.publication.digest import digest
-from inftda.publication.folder import (
-    areas_files,
-    areas_text,
-    check_writable,
-    release_around,
-    writing,
+from inftda.publication.folder import check_writable, release_around, write_areas, writing
+from inftda.publication.inventory import (
+    MANIFEST_FILE,
+    MEASUREMENTS_FILE,
+    check_plain,
+    places_name,
 )
-from inftda.publication.inventory import MANIFEST_FILE, MEASUREMENTS_FILE, areas_names, check_plain
+from inftda.publication.names import with_names
 from inftda.publication.query import asked_for, sum_flows
-from inftda.publication.release import Release, TableFormat, converted, open_release
+from inftda.publication.release import (
+    Release,
+    TableFormat,
+    converted,
+    open_release,
+    read_tree,
+)
 from inftda.tables import as_arrow
-from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+from inftda.tree import DESTINATION, ORIGIN, Tree
 
 ESTIMATE_FILE: Final = "estimate.parquet"
 #: Columns besides those of the axes.
@@ -63,13 +68,15 @@ class Estimate:
         destination: str | Sequence[str] | None = None,
         levels: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        intervals: bool = True,
+        names: bool = False,
         as_: TableFormat = "arrow",
     ) -> Any:
         """Estimates between areas of any levels; arguments as `Release.flows` takes them.
 
         Returns:
-            A table with `estimate`, and between finest areas also `low` and `high`: intervals
-            cannot be summed up.
+            A table with `estimate`, and between finest areas also `low` and `high` unless
+            `intervals` is False: intervals cannot be summed up.
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or ambiguous.
@@ -82,8 +89,9 @@ class Estimate:
             for axis in self.tree.axes
             if shown[axis.name] in {"all", *axis.hierarchy.level_names}
         )
-        columns = VALUES if is_finest else (ESTIMATE,)
-        return converted(sum_flows(self.table, self.tree, shown, filters, columns), as_)
+        columns = VALUES if is_finest and intervals else (ESTIMATE,)
+        found = sum_flows(self.table, self.tree, shown, filters, columns)
+        return converted(with_names(found, self.tree, shown) if names else found, as_)
 
     @property
     def total(self) -> int:
@@ -165,26 +173,11 @@ def open_estimate(path: str | Path) -> Estimate:
         raise ReleaseError(f"there is no folder {str(folder)!r}; check the path")
     check_plain(folder, (MANIFEST_FILE, ESTIMATE_FILE))
     manifest = EstimateManifest.read(folder)
-    files = areas_names([axis.fingerprint for axis in manifest.axes])
-    if [axis.file for axis in manifest.axes] != list(files):
-        raise ReleaseError(f"the manifest of {str(folder)!r} names other files; {_AGAIN}")
-    check_plain(folder, files)
-    hierarchies = {file: _read_areas(folder / file) for file in set(files)}
-    axes = [Axis(axis.name, hierarchies[axis.file]) for axis in manifest.axes]
-    for axis, stated in zip(axes, manifest.axes, strict=True):
-        if axis.hierarchy.fingerprint != stated.fingerprint:
-            raise ReleaseError(f"{stated.file} of {str(folder)!r} has other areas; {_AGAIN}")
+    tree = read_tree(folder, manifest.axes, manifest.order)
     table = folder / ESTIMATE_FILE
     if not table.is_file() or digest(table) != manifest.estimate_sha256:
         raise ReleaseError(f"{ESTIMATE_FILE} of {str(folder)!r} is not what it was; {_AGAIN}")
-    return Estimate(manifest, Tree.build(axes, manifest.order), table)
-
-
-def _read_areas(file: Path) -> Hierarchy:
-    try:
-        return Hierarchy.read(file)
-    except InftdaError as problem:
-        raise ReleaseError(f"{file.name} does not hold areas ({problem}); {_AGAIN}") from None
+    return Estimate(manifest, tree, table)
 
 
 def _check_out(out: Path, *, force: bool) -> None:
@@ -195,7 +188,7 @@ def _check_out(out: Path, *, force: bool) -> None:
             f"{str(out)!r} lies in the release folder {str(around)!r}, which stays as it was "
             "published; write it elsewhere"
         )
-    check_writable(out, force=force, strangers_in=_strangers)
+    check_writable(out, force=force, check=_check_replaceable)
 
 
 def _check_own(release: Release) -> None:
@@ -213,20 +206,30 @@ def _check_own(release: Release) -> None:
         )
 
 
-def _strangers(folder: Path) -> list[str]:
-    """What is in the folder of an estimate and does not belong there."""
-    manifest = EstimateManifest.read(folder)
-    own = {MANIFEST_FILE, ESTIMATE_FILE, *(axis.file for axis in manifest.axes)}
-    return sorted(path.name for path in folder.iterdir() if path.name not in own)
+def _check_replaceable(folder: Path, name: Path) -> None:
+    """Complain unless a folder is an estimate with nothing else in it."""
+    try:
+        manifest = EstimateManifest.read(folder)
+    except ReleaseError as problem:
+        raise ReleaseError(f"{str(name)!r} is not replaced: {problem}") from None
+    areas = {axis.file for axis in manifest.axes}
+    own = {MANIFEST_FILE, ESTIMATE_FILE, *areas, *map(places_name, areas)}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in own)
+    if others:
+        raise ReleaseError(
+            f"{str(name)!r} is not replaced: {others[0]!r} in it is not part of an estimate; move "
+            "it elsewhere or choose another folder"
+        )
 
 
 def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
-    with writing(out, force=force, strangers_in=_strangers) as folder:
+    with writing(out, force=force, check=_check_replaceable) as folder:
         pq.write_table(made.table, folder / ESTIMATE_FILE, compression="zstd")
-        files = areas_files(made.tree)
-        for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in made.tree.axes}.items():
-            (folder / file).write_bytes(areas_text(hierarchy))
-        manifest = replace(made.manifest, estimate_sha256=digest(folder / ESTIMATE_FILE))
+        manifest = replace(
+            made.manifest,
+            axes=write_areas(folder, made.tree, made.manifest.axes),
+            estimate_sha256=digest(folder / ESTIMATE_FILE),
+        )
         (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
     return open_estimate(out)
 
