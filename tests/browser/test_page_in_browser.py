@@ -1,11 +1,14 @@
 """The pages in a real browser, opened from disk: mouse, keyboard, phone, light and dark."""
 
+# ruff: noqa: RUF001 - dashes as people write them
+
 import csv
 import io
 import json
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -427,7 +430,7 @@ def test_further_axes_filter_what_is_seen_and_have_totals(browser, by_mode, tmp_
     browser.open(tmp_path / "page.html", "#/0.0.1/0.0.1/totals/1.1")
     choose(browser, "#totals-of", "2.1")
     known = released.total_intervals("mode", "mode").to_pylist()
-    intervals = {f"{row['low']:,} to {row['high']:,}" for row in known}
+    intervals = {f"{row['low']:,}–{row['high']:,}" for row in known}
     assert set(browser.texts(".flows .interval")) == intervals
     assert browser.complaints == []
 
@@ -451,6 +454,39 @@ def test_noise_is_stated_where_flows_are_listed(browser, tmp_path):
     assert re.search(r"About \d+ % of them are noise", browser.one("#seen").text)
     assert len(browser.texts(".flows td.noise")) == 50
     assert "mostly noise" in browser.one("#accuracy").text
+
+
+def test_one_can_switch_between_published_and_estimated(browser, made, tmp_path):
+    """Finest estimates have intervals of their own, others those of what was published."""
+    _, released = made
+    flows = released.flows().to_pydict()
+    flow = np.array(flows.pop("flow"))
+    columns = {"estimate": flow + 1, "low": np.maximum(flow - 20, 0), "high": flow + 40}
+    estimate = SimpleNamespace(tree=released.tree, table=pa.table({**flows, **columns}))
+    out = write_page(released, tmp_path / "page.html", runs=1, estimate=estimate)
+    assert "Take the estimated ones" in out.read_text(encoding="utf-8")
+    browser.open(out, "#/0.0.3/0.0.3/list")
+    assert browser.texts(".flows .chip")[0].startswith("±")
+    choose(browser, "#table", "estimated")
+    largest = int(flow.max())
+    assert browser.texts(".flows tbody td:nth-child(4)")[0] == f"{largest + 1:,}"
+    assert browser.texts(".flows .chip")[0] == f"{largest - 20:,}–{largest + 40:,}"
+    assert "no list of flows that exist" in browser.one("#seen").text
+    name, text = browser.downloaded()
+    assert name.startswith("estimates-")
+    assert set(rows_of(text)[0]) >= {"estimate", "low", "high"}
+    browser.open(out, "#/0.0.1/0.0.1/list")
+    errors = [number(text[1:]) for text in browser.texts(".flows .chip")]
+    published = [number(text) for text in browser.texts(".flows tbody td:nth-child(4)")]
+    choose(browser, "#table", "estimated")
+    expected = {
+        f"{max(0, value - error):,}–{value + error:,}"
+        for value, error in zip(published, errors, strict=True)
+    }
+    assert set(browser.texts(".flows .chip")) == expected
+    choose(browser, "#table", "published")
+    assert browser.texts(".flows .chip")[0].startswith("±")
+    assert browser.complaints == []
 
 
 def choose(browser, selector, value):

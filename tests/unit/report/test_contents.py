@@ -1,12 +1,18 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
+import pytest
 
+from inftda.errors import ReleaseError
 from inftda.evaluate.typical import released_leaves, typical_errors
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 from inftda.report import contents
 from inftda.report.contents import Quality, Table, pack_contents
+from inftda.report.intervals import Estimated
 from inftda.report.labels import Labels
 from inftda.report.layout import Layout
 from inftda.tree import build_tree
@@ -18,8 +24,8 @@ def table_of(release, truth=None):
 
 def flows_of(header, sections, numbers):
     """{(row, column): value} of packed flows."""
-    rows, gaps = numbers(sections["rows"]), numbers(sections["gaps"])
-    values, found, at = numbers(sections["values"]), {}, 0
+    rows, gaps = numbers(sections["flows-rows"]), numbers(sections["flows-gaps"])
+    values, found, at = numbers(sections["flows-values"]), {}, 0
     for row, count in enumerate(rows):
         column = 0
         for _ in range(count):
@@ -74,7 +80,7 @@ def test_truth_stands_beside_the_release_also_where_only_one_is(od, unpacked, nu
         pack_contents(table_of(od, truth), Labels(), None, Quality()).packed
     )
     assert header["confidential"]
-    true = numbers(sections["truth"])
+    true = numbers(sections["flows-truth"])
     assert sum(true) == 7
     released = flows_of(header, sections, numbers)
     assert (0, 29) in released
@@ -104,8 +110,13 @@ def test_further_axes_are_there_to_filter_by(three_axes, unpacked, numbers):
         pack_contents(table_of(three_axes), Labels(), None, Quality()).packed
     )
     codes = [axis["levels"][-1]["codes"] for axis in header["axes"]]
-    rows, gaps = numbers(sections["rows"]), numbers(sections["gaps"])
-    further, values, found, at = numbers(sections["further0"]), numbers(sections["values"]), {}, 0
+    rows, gaps = numbers(sections["flows-rows"]), numbers(sections["flows-gaps"])
+    further, values, found, at = (
+        numbers(sections["flows-further0"]),
+        numbers(sections["flows-values"]),
+        {},
+        0,
+    )
     for row, count in enumerate(rows):
         column = 0
         for _ in range(count):
@@ -167,3 +178,34 @@ def test_levels_that_are_mostly_noise_are_marked(od, unpacked):
     quality = Quality.of(od, None, [od.tree.levels[-1]])
     header, _ = unpacked(pack_contents(table_of(od), Labels(), None, quality).packed)
     assert header["noise"] == ["3,3"]
+
+
+def test_estimates_stand_beside_what_was_published_with_their_intervals(od, unpacked, numbers):
+    codes = od.tree.axes[0].hierarchy.codes(3).to_pylist()
+    table = pa.table(
+        {
+            "origin": [codes[2], codes[0]],
+            "destination": [codes[1], codes[3]],
+            "estimate": [5, 7],
+            "low": [1, 0],
+            "high": [9, 30],
+        }
+    )
+    estimated = Estimated.read(SimpleNamespace(tree=od.tree, table=table), od)
+    shown = replace(table_of(od), estimated=estimated)
+    header, sections = unpacked(pack_contents(shown, Labels(), None, Quality()).packed)
+    assert header["estimated"] == {"n": 2, "signed": False}
+    assert numbers(sections["estimated-values"]) == [7, 5]
+    assert header["estimated-intervals"] == {"3,3": 2}
+    # Cells by number, then lower ends, then how far the upper ones are above.
+    n = len(codes)
+    known = numbers(sections["estimated-intervals-3,3"])
+    assert known == [3, 2 * n + 1 - 3, 0, 1, 30, 8]
+
+
+def test_an_estimate_of_other_areas_is_refused(od, three_axes):
+    other = SimpleNamespace(tree=three_axes.tree, table=pa.table({}))
+    with pytest.raises(ReleaseError, match="about other areas"):
+        Estimated.read(other, od)
+    with pytest.raises(ReleaseError, match="cannot be read"):
+        Estimated.read(SimpleNamespace(tree=od.tree, table=pa.table({})), od)
