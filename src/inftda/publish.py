@@ -45,8 +45,9 @@ from inftda.publication.folder import (
     write_public_files,
     writing,
 )
-from inftda.publication.inventory import FLOWS_FILE
+from inftda.publication.inventory import FLOWS_FILE, MEASUREMENTS_FILE
 from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.measurements import MeasurementsWriter, check_publishable
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
@@ -90,6 +91,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     accountant: str = "auto",
     split: Any = "uniform",
     across: float | Fraction | None = None,
+    measurements: bool = False,
     unplaceable: Unplaceable = "error",
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
@@ -140,6 +142,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         across: part of the budget that measures totals across the tree, so that out- and
             in-totals of all areas are right within a few sigma; 0.08 by default where the
             mechanism can, 0 for the paper's algorithm.
+        measurements: whether to publish every noisy value that was drawn as well; it costs no
+            privacy, and lets others make better estimates.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop".
         mechanism: how to release; "inftda" unless you compare.
         noise: "table" (exact and fast) or "opendp".
@@ -182,9 +186,17 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     plan = chosen.plan(public, unit, **budget, split=split, **_across(chosen, across))
     if noise != "table" and not chosen.description.takes_sampler:
         raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
+    if measurements:
+        check_publishable(chosen.description, chosen.name, public, plan)
     random = source or SecureSource()
     charge = Charge.to(
-        ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
+        ledger,
+        dataset,
+        plan,
+        is_private=random.is_secure,
+        mechanism=chosen.name,
+        out=out,
+        table=flows,
     )
     spec = TableSpec(
         axes=axes_of(
@@ -200,7 +212,9 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         unplaceable=unplaceable,
     )
     counting = Counting(bounded=person is not None, unplaceable=unplaceable)
-    drawing = _Drawing(chosen, plan, random, noise, counting, progress or no_progress, charge)
+    drawing = _Drawing(
+        chosen, plan, random, noise, counting, progress or no_progress, charge, measurements
+    )
     place = _place(engine, threads)
     place.check(chosen, plan, noise=noise)
     with place.started() as running:
@@ -248,6 +262,7 @@ class _Drawing:
     counting: Counting
     progress: Progress
     charge: Charge | None
+    is_kept: bool
 
 
 def _draw(
@@ -259,14 +274,17 @@ def _draw(
     force: bool,
 ) -> Release:
     """Draw the noise, once, and put the release in place."""
-    setting = Setting(
-        spending=drawing.plan.spending(),
-        make_sampler=_sampler_maker(drawing.noise),
-        source=drawing.source,
-        engine=engine,
-        progress=drawing.progress,
-    )
     with _folder(out, force=force) as folder:
+        kept = folder / MEASUREMENTS_FILE
+        keeper = MeasurementsWriter(kept, truth.tree) if drawing.is_kept else None
+        setting = Setting(
+            spending=drawing.plan.spending(),
+            make_sampler=_sampler_maker(drawing.noise),
+            source=drawing.source,
+            engine=engine,
+            progress=drawing.progress,
+            keeper=keeper,
+        )
         if drawing.charge is not None:
             # Now, and not when all is done: whoever sees a part of the noise has seen it.
             drawing.charge.pay()
@@ -274,13 +292,17 @@ def _draw(
         written = engine.write(flows, folder / FLOWS_FILE, truth.tree)
         # Checked here too, so that no mechanism can publish what it did not pay for.
         setting.spending.finish()
+        if keeper is not None:
+            keeper.close()
         write_totals(folder, setting.totals)
         write_public_files(folder, truth.tree, _manifest(drawing, truth.tree, written))
         # Read back before it is in place: what cannot be opened must not be published.
         opened = open_release(folder)
         if out is None:
-            return replace(opened, table=pq.read_table(folder / FLOWS_FILE))
-    return replace(opened, table=Path(out) / FLOWS_FILE)
+            held = pq.read_table(kept) if drawing.is_kept else None
+            return replace(opened, table=pq.read_table(folder / FLOWS_FILE), measured=held)
+    measured = Path(out) / MEASUREMENTS_FILE if drawing.is_kept else None
+    return replace(opened, table=Path(out) / FLOWS_FILE, measured=measured)
 
 
 def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Path]:

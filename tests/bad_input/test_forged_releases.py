@@ -45,7 +45,7 @@ def genuine(tmp_path_factory):
     out = tmp_path_factory.mktemp("forging") / "release"
     inftda.release(
         TRIPS, AREAS, out=out, person="who", neighbours="add-remove", trips=2, epsilon=5,
-        delta=1e-6, accountant="zcdp", across=0.2, unplaceable="outside",
+        delta=1e-6, accountant="zcdp", across=0.2, measurements=True, unplaceable="outside",
     )  # fmt: skip
     return out
 
@@ -333,7 +333,10 @@ def boxed(name):
     return change
 
 
-FILES = ("manifest.json", "flows.parquet", "areas.csv", "totals.parquet", "places.parquet")
+FILES = (
+    "manifest.json", "flows.parquet", "areas.csv", "totals.parquet", "places.parquet",
+    "measurements.parquet",
+)  # fmt: skip
 DAMAGES = {
     "gone": lambda name: lambda folder: (folder / name).unlink(),
     "renamed": lambda name: lambda folder: (folder / name).rename(folder / name.upper()),
@@ -422,8 +425,9 @@ def restate(folder, change):
 def sealed(folder, **facts):
     """Make the manifest state what is in the folder now."""
     facts["flows_sha256"] = digest(folder / "flows.parquet")
-    if (folder / "totals.parquet").exists():
-        facts["totals_sha256"] = digest(folder / "totals.parquet")
+    for name in ("totals", "measurements"):
+        if (folder / f"{name}.parquet").exists():
+            facts[f"{name}_sha256"] = digest(folder / f"{name}.parquet")
     if (folder / "places.parquet").exists():
         places = {"places_sha256": digest(folder / "places.parquet")}
         restate(folder, lambda data: [axis.update(places) for axis in data["tree"]["axes"]])
@@ -642,6 +646,35 @@ def long_texts(folder):
     rewritten(codes_as("x" * 3_000_000))(folder)
 
 
+def of_measurements(change=lambda table: table, **options):
+    return rewritten(change, name="measurements.parquet", **options)
+
+
+def with_first(text):
+    """A column of text whose first row is another one."""
+    return lambda column: pa.array([text, *column.to_pylist()[1:]]).dictionary_encode()
+
+
+def nudged(folder):
+    """The last value is one of a table off the tree, which only steers."""
+    of_measurements(
+        with_column("measured", lambda m: pa.array([*m.to_pylist()[:-1], m[-1].as_py() + 1]))
+    )(folder)
+
+
+def without_measurements(folder):
+    (folder / "measurements.parquet").unlink()
+    restate(folder, lambda data: data.pop("measurements_sha256"))
+
+
+def both(first, second):
+    def apply(folder):
+        first(folder)
+        second(folder)
+
+    return apply
+
+
 TABLES = {
     "a flow of NULL": rewritten(flows_as(None)),
     "flows of NULL and one more": rewritten(flows_as(None, None, 7)),
@@ -709,7 +742,62 @@ TABLES = {
     ),
     "totals: not compressed": rewritten(name="totals.parquet", compression="none"),
     "totals: bytes before the footer": hidden_bytes("totals.parquet"),
+    "totals: not those that were measured": rewritten(
+        with_column("measured", lambda measured: pc.add(measured, 1)), name="totals.parquet"
+    ),
+    "flows that do not follow": rewritten(with_column("flow", lambda flow: pc.add(flow, 1))),
+    "measurements: a row less": of_measurements(lambda table: table.slice(1)),
+    "measurements: the last row less": of_measurements(lambda t: t.slice(0, len(t) - 1)),
+    "measurements: only those above 0": of_measurements(
+        lambda table: table.filter(pc.greater(table["measured"], 0))
+    ),
+    "measurements: a row twice": of_measurements(again),
+    "measurements: another order": of_measurements(
+        lambda table: table.take(list(range(len(table)))[::-1])
+    ),
+    "measurements: two rows exchanged": of_measurements(
+        lambda table: table.take([*range(len(table) - 2), len(table) - 1, len(table) - 2])
+    ),
+    "measurements: no rows": of_measurements(lambda table: table.slice(0, 0)),
+    "measurements: a column more": of_measurements(
+        lambda table: table.append_column("truth", table["measured"])
+    ),
+    "measurements: a column less": of_measurements(lambda table: table.drop_columns(["table"])),
+    "measurements: NULL": of_measurements(
+        with_column("measured", lambda m: pa.array([None, *m.to_pylist()[1:]], pa.int64()))
+    ),
+    "measurements: another area": of_measurements(with_column("origin", with_first("9"))),
+    "measurements: an area of another level": of_measurements(
+        with_column("destination", with_first("1"))
+    ),
+    "measurements: another table": of_measurements(with_column("table", with_first("truth"))),
+    "measurements: another total": of_measurements(
+        with_column("measured", lambda m: pa.array([m[0].as_py() + 1, *m.to_pylist()[1:]]))
+    ),
+    "measurements: all of them larger": of_measurements(
+        with_column("measured", lambda measured: pc.add(measured, 1))
+    ),
+    "measurements: decimal": of_measurements(
+        with_column("measured", lambda measured: measured.cast(pa.float64()))
+    ),
+    "measurements: so large that sums overflow": of_measurements(
+        with_column("measured", lambda m: pc.add(m, 1 << 61))
+    ),
+    "measurements: metadata": of_measurements(with_key("truth")),
+    "measurements: not compressed": of_measurements(compression="none"),
+    "measurements: rows in many groups": of_measurements(row_group_size=1),
+    "measurements: bytes before the footer": hidden_bytes("measurements.parquet"),
+    "measurements: an area that is listed only": listed_only("origin", "measurements.parquet"),
+    "measurements: a table that is listed only": listed_only("table", "measurements.parquet"),
+    "measurements: a page after the last": in_last_chunk(
+        page(b"secret" * 9), "measurements.parquet"
+    ),
 }
+
+
+#: With measurements the flows and totals are known from them: what remains are numbers that
+#: would have given the same flows, and other ways to write the same.
+WITHOUT_MEASUREMENTS = ("other flows of the same kind", "totals: another number")
 
 
 @pytest.mark.parametrize("what", TABLES)
@@ -725,6 +813,8 @@ UNPROVABLE_TABLES = {
     ),
     "rows in another order": rewritten(lambda table: table.take(list(range(len(table)))[::-1])),
     "another encoding of the same": rewritten(use_dictionary=False),
+    "measurements: another encoding of the same": rewritten(name="measurements.parquet"),
+    "measurements: another number off the tree": nudged,
     "totals: another number": rewritten(
         with_column("measured", lambda measured: pc.add(measured, 1)), name="totals.parquet"
     ),
@@ -734,6 +824,9 @@ UNPROVABLE_TABLES = {
 @pytest.mark.parametrize("what", UNPROVABLE_TABLES)
 def test_numbers_of_the_same_kind_are_told_by_their_digest_alone(slips, what):
     change = UNPROVABLE_TABLES[what]
+    if what in WITHOUT_MEASUREMENTS:
+        assert not slips(change)
+        change = both(without_measurements, change)
     assert slips(change)
 
     def careless(folder):

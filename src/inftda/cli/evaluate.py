@@ -1,6 +1,6 @@
 """`inftda evaluate`: how far a release is from the truth. Confidential."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,7 +110,7 @@ def summary(comparison: "Comparison", *, counted: str) -> str:
         "** mean relative error of the 100 largest true flows",
         f"How the truth was counted: {counted}.",
     ]
-    return "\n".join([NOTICE, "", *_aligned(head, rows), *_totals(comparison), "", *notes])
+    return "\n".join([NOTICE, "", *output.aligned(head, rows), *_totals(comparison), "", *notes])
 
 
 def _totals(comparison: "Comparison") -> list[str]:
@@ -134,16 +134,4 @@ def _totals(comparison: "Comparison") -> list[str]:
         )
         for total in comparison.totals
     ]
-    return ["", *_aligned(head, rows)] if rows else []
-
-
-def _aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines of a table, its first column to the left and all others to the right."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in (head, *rows)
-    ]
+    return ["", *output.aligned(head, rows)] if rows else []

@@ -246,6 +246,18 @@ def whole_numbers(option: str, text: str) -> list[int]:
         ) from None
 
 
+def numbers(option: str, text: str) -> list[float]:
+    """From a comma-separated list to numbers.
+
+    Raises:
+        InftdaError: one of them is none.
+    """
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise InftdaError(f"{option} must be numbers such as 0.5,1,2, got {text[:40]!r}") from None
+
+
 def split_of(text: str) -> Any:
     """From the text of --split to what the plan takes.
 

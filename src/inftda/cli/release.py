@@ -81,6 +81,14 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             help="Where to run it: postgresql://... or sqlite:///FILE.", rich_help_panel=_TABLE
         ),
     ] = None,
+    measurements: Annotated[
+        bool,
+        typer.Option(
+            "--measurements",
+            help="Publish every noisy value as well; it costs no privacy.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False,
     mechanism: Annotated[
         str, typer.Option(help="How to release.", rich_help_panel=_RUN)
     ] = "inftda",
@@ -166,6 +174,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 accountant=accountant,
                 split=options.split_of(split),
                 across=across,
+                measurements=measurements,
                 origin=origin,
                 destination=destination,
                 origin_point=options.names(origin_point),
@@ -189,6 +198,10 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             output.say(json.dumps({"out": str(out), **made.manifest.to_dict()}))
         elif not quiet:
             output.say(summary(made, out, counted="; ".join(said)))
+
+
+#: What a release with measurements says of them.
+KEPT_WORDS = "every noisy value is in measurements.parquet, at no further cost in privacy"
 
 
 @contextmanager
@@ -251,7 +264,7 @@ def _source(seed: int | None) -> Any:
 
 def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     """What was done, in plain words; `counted` says what a row was taken for."""
-    from inftda.publication.caveats import not_shown  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import noisy_words, not_shown  # noqa: PLC0415 - as above
 
     tree = release.tree
     finest = [
@@ -273,6 +286,8 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
         *([f"Counted:    {counted}"] if counted else []),
         *([f"Note:       {words}"] if (words := not_shown(release)) else []),
         *_promise(release),
+        *([f"Measured:   {KEPT_WORDS}"] if release.measured is not None else []),
+        *(f"Careful:    {words}" for words in noisy_words(release)),
         f"Files:      {out}",
         f"Next:       inftda verify {quote(str(out))}",
     ]

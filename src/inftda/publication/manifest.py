@@ -75,6 +75,7 @@ class Manifest:
         n_flows: number of rows.
         flows_sha256: digest of the flows as they were written; empty while they are in memory only.
         totals_sha256: likewise of the totals that were measured across; empty if none were.
+        measurements_sha256: likewise of all noisy values; empty if they are not published.
         counted: what of the table was counted.
         software: versions of what made it.
     """
@@ -89,6 +90,7 @@ class Manifest:
     n_flows: int
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
     totals_sha256: str = field(default="", compare=False)
+    measurements_sha256: str = field(default="", compare=False)
     counted: Counting = field(default_factory=Counting)
     software: Mapping[str, str] = field(default_factory=lambda: software_versions())  # noqa: PLW0108 - defined below
 
@@ -144,6 +146,11 @@ class Manifest:
             "n_flows": self.n_flows,
             "flows_sha256": self.flows_sha256,
             **({"totals_sha256": self.totals_sha256} if self.totals_sha256 else {}),
+            **(
+                {"measurements_sha256": self.measurements_sha256}
+                if self.measurements_sha256
+                else {}
+            ),
             "software": dict(self.software),
         }
 
@@ -169,7 +176,7 @@ class Manifest:
             what="the manifest's tree",
             error=ReleaseError,
         )
-        whole = {"totals_sha256": "", **data, "axes": [], "order": []}
+        whole = {"totals_sha256": "", "measurements_sha256": "", **data, "axes": [], "order": []}
         read = decode(cls, whole, what="the manifest", error=ReleaseError)
         manifest = replace(read, axes=tree.axes, order=tree.order)
         check_same(data, manifest.to_dict())

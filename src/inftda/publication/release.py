@@ -1,7 +1,8 @@
 """The published table and what is promised about it: open, save, sum up.
 
 A release is a folder with `flows.parquet` (one column per axis, and `flow`), the areas it
-refers to, `manifest.json`, and `totals.parquet` if totals were measured across the tree. It
+refers to, `manifest.json`, `totals.parquet` if totals were measured across the tree, and
+`measurements.parquet` if all noisy values behind the flows are published. It
 holds what was released and public parameters, nothing else computed from the truth, and
 nothing here ever sees the truth.
 """
@@ -24,11 +25,13 @@ from inftda.publication.folder import areas_files, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
+    MEASUREMENTS_FILE,
     OPTIONAL_FILES,
     check_plain,
     places_name,
 )
 from inftda.publication.manifest import Manifest
+from inftda.publication.measurements import Measurements, read_measurements
 from inftda.publication.names import with_names
 from inftda.publication.places_file import read_places
 from inftda.publication.query import FLOW, sum_flows
@@ -47,12 +50,15 @@ class Release:
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file or folder that holds them.
         totals: totals of areas as they were measured across the tree; None if none were.
+        measured: all noisy values, or the Parquet file or folder that holds them; None if they
+            are not published.
     """
 
     manifest: Manifest
     tree: Tree
     table: pa.Table | Path
     totals: pa.Table | None = None
+    measured: pa.Table | Path | None = None
 
     def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
         self,
@@ -127,6 +133,20 @@ class Release:
         table = intervals(found.hierarchy.codes(depth), pa.array(released), measured, sigma)
         return _convert(table, as_)
 
+    def measurements(self) -> Measurements:
+        """Every noisy value that was drawn for the release, table by table.
+
+        Raises:
+            ReleaseError: they are not published with this release, or cannot be read.
+        """
+        if self.measured is None:
+            raise ReleaseError(
+                "this release has no measurements; its publisher can release with measurements, "
+                "which costs no privacy"
+            )
+        manifest = self.manifest
+        return read_measurements(self.measured, self.tree, manifest.plan, n_flows=manifest.n_flows)
+
     @property
     def total(self) -> int:
         """Sum of all flows."""
@@ -135,12 +155,9 @@ class Release:
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
         with writing(Path(out), force=force) as folder:
-            if isinstance(self.table, pa.Table):
-                pq.write_table(self.table, folder / FLOWS_FILE, compression="zstd")
-            elif self.table.is_dir():
-                shutil.copytree(self.table, folder / FLOWS_FILE)
-            else:
-                shutil.copyfile(self.table, folder / FLOWS_FILE)
+            _save(self.table, folder / FLOWS_FILE)
+            if self.measured is not None:
+                _save(self.measured, folder / MEASUREMENTS_FILE)
             if self.totals is not None:
                 save_totals(folder, self.totals)
             write_public_files(folder, self.tree, self.manifest)
@@ -161,6 +178,16 @@ class Release:
     def _finest(self, name: str) -> str:
         hierarchy = self.axis(name).hierarchy
         return hierarchy.level_name(hierarchy.depth)
+
+
+def _save(table: pa.Table | Path, path: Path) -> None:
+    """Write a table of the release, which is in memory, a file or a folder of parts."""
+    if isinstance(table, pa.Table):
+        pq.write_table(table, path, compression="zstd")
+    elif table.is_dir():
+        shutil.copytree(table, path)
+    else:
+        shutil.copyfile(table, path)
 
 
 def open_release(path: str | Path) -> Release:
@@ -205,7 +232,8 @@ def open_release(path: str | Path) -> Release:
             "was edited"
         )
     totals = read_totals(folder, tree) if manifest.totals_sha256 else None
-    return Release(manifest, tree, folder / FLOWS_FILE, totals)
+    measured = folder / MEASUREMENTS_FILE if manifest.measurements_sha256 else None
+    return Release(manifest, tree, folder / FLOWS_FILE, totals, measured)
 
 
 def _read_areas(file: Path) -> Hierarchy:
