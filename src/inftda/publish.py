@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.parquet as pq
 
+from inftda.areas.clock import with_clocks
+from inftda.areas.reader import Levels
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.lattice import DEFAULT_SHARE
@@ -49,6 +51,7 @@ from inftda.publication.measurements import MeasurementsWriter, check_publishabl
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
+from inftda.reading.spec import axes_of
 from inftda.scratch import private_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 
@@ -74,6 +77,11 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     origin_areas: Any = None,
     destination_areas: Any = None,
     axes: Mapping[str, Any] | None = None,
+    levels: Levels | None = None,
+    origin_point: Sequence[str] | None = None,
+    destination_point: Sequence[str] | None = None,
+    hour_of: str | None = None,
+    weekday_of: str | None = None,
     order: Sequence[str] | None = None,
     tree: Literal["destination", "origin"] = "destination",
     neighbours: str = "substitute",
@@ -102,7 +110,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             a folder or glob of Parquet files, any table that speaks Arrow, an `SqlQuery`, or
             a `CsvFile` for text in another encoding than UTF-8.
         areas: the public hierarchy of both ends: a file, a table or a `Hierarchy`, columns
-            from coarse to fine.
+            from coarse to fine; or polygons (GeoJSON, GeoPackage, shapefile, geopandas).
         epsilon: strength of the guarantee; goes with `delta`.
         delta: probability that the guarantee does not hold; far below 1 / number of people.
         rho: strength in zero-concentrated differential privacy, instead of epsilon.
@@ -116,6 +124,13 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         origin_areas: hierarchy of the origins, if it is not that of the destinations.
         destination_areas: likewise.
         axes: for other tables, and for further columns: column name to hierarchy.
+        levels: the columns of `areas` that are the levels, from coarse to fine; as a mapping,
+            with the column of the names of each.
+        origin_point: columns of longitude and latitude where trips start, in degrees, instead
+            of `origin`: points are placed into areas that have outlines, or are H3 cells.
+        destination_point: likewise where they end.
+        hour_of: column of time stamps; trips are counted by hour, too, in parts of the day.
+        weekday_of: likewise by weekday.
         order: axis names in the order of refinement, one mention for each level.
         tree: which end is refined first.
         neighbours: "substitute" (one person replaced by another) or "add-remove".
@@ -159,10 +174,11 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         areas,
         origin_areas=origin_areas,
         destination_areas=destination_areas,
-        axes=axes,
+        axes=with_clocks(axes, hour_of=hour_of, weekday_of=weekday_of),
         order=order,
         first=tree,
         outside=unplaceable == "outside",
+        levels=levels,
     )
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     chosen = mechanism_named(mechanism)
@@ -174,11 +190,22 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         check_publishable(chosen.description, chosen.name, public, plan)
     random = source or SecureSource()
     charge = Charge.to(
-        ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
+        ledger,
+        dataset,
+        plan,
+        is_private=random.is_secure,
+        mechanism=chosen.name,
+        out=out,
+        table=flows,
     )
-    columns = {ORIGIN: origin, DESTINATION: destination}
     spec = TableSpec(
-        axes=tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in public.axes),
+        axes=axes_of(
+            public,
+            origin=origin,
+            destination=destination,
+            points={ORIGIN: origin_point, DESTINATION: destination_point},
+            clocks={"hour": hour_of, "weekday": weekday_of},
+        ),
         count=count,
         person=person,
         unit=unit,

@@ -24,7 +24,14 @@ from inftda.mechanisms.catalogue import mechanism_names
 from inftda.publication.digest import digest
 from inftda.publication.verify import verify
 
-AREAS = {"region": list("NNSS"), "town": ["1", "2", "3", "4"]}
+AREAS = {
+    "region": list("NNSS"),
+    "town": ["1", "2", "3", "4"],
+    "name": ["Aix", "Bourg", "Caux", None],
+    "lon": [1.5, 2.5, 3.5, None],
+    "lat": [0.5, 0.5, 0.5, None],
+    "wkt": [*(f"POLYGON(({x} 0, {x + 1} 0, {x} 1, {x} 0))" for x in (1, 2, 3)), None],
+}
 TRIPS = {
     "who": [f"p{number}" for number in range(160)],
     "origin": ["1", "2", "3", "4"] * 40,
@@ -81,7 +88,7 @@ def slips(genuine, tmp_path):
 def test_the_release_itself_verifies_and_has_all_files(genuine, slips):
     assert slips(lambda _: None)
     names = {path.name for path in genuine.iterdir()}
-    assert names == set(FILES)
+    assert names == {*FILES}
     assert len(pq.read_table(genuine / "flows.parquet")) > 3
 
 
@@ -327,7 +334,8 @@ def boxed(name):
 
 
 FILES = (
-    "manifest.json", "flows.parquet", "areas.csv", "totals.parquet", "measurements.parquet"
+    "manifest.json", "flows.parquet", "areas.csv", "totals.parquet", "places.parquet",
+    "measurements.parquet",
 )  # fmt: skip
 DAMAGES = {
     "gone": lambda name: lambda folder: (folder / name).unlink(),
@@ -420,6 +428,9 @@ def sealed(folder, **facts):
     for name in ("totals", "measurements"):
         if (folder / f"{name}.parquet").exists():
             facts[f"{name}_sha256"] = digest(folder / f"{name}.parquet")
+    if (folder / "places.parquet").exists():
+        places = {"places_sha256": digest(folder / "places.parquet")}
+        restate(folder, lambda data: [axis.update(places) for axis in data["tree"]["axes"]])
     restate(folder, lambda data: data.update(facts))
 
 
@@ -878,3 +889,80 @@ def test_nothing_can_be_put_among_the_parts(slips, what, name):
 
 def test_no_other_table_is_in_parts(slips):
     assert not slips(in_parts(name="totals.parquet"))
+
+
+# --- Names, locations and outlines, which are the publisher's word, but nothing else ---
+
+
+def places_as(column, make, row=3):
+    """Another value in a row of the places: by default of the first finest area."""
+
+    def change(table):
+        at = table.column_names.index(column)
+        values = table[column].to_pylist()
+        values[row] = make(values[row])
+        field = table.schema.field(column)
+        return table.set_column(at, field, pa.array(values, field.type))
+
+    return rewritten(change, name="places.parquet", use_dictionary=["level", "code", "name"],
+                     write_statistics=["level", "code", "name", "lon", "lat"])  # fmt: skip
+
+
+def test_places_written_again_verify(slips):
+    assert slips(places_as("name", lambda name: name))
+    assert slips(places_as("name", lambda _: "Arles")), "whose names they are cannot be known"
+
+
+PLACES = {
+    "another level": places_as("level", lambda _: "city"),
+    "another code": places_as("code", lambda _: "17"),
+    "a long name": places_as("name", lambda _: "x" * 1001),
+    "a name of two lines": places_as("name", lambda _: "17\nfrom here"),
+    "a name that a terminal obeys": places_as("name", lambda _: "\x1b[2J"),
+    "a name of blanks": places_as("name", lambda _: " "),
+    "a name with blanks around it": places_as("name", lambda _: " Aix"),
+    "a location of a region": places_as("lon", lambda _: 1.0, row=0),
+    "half a location": places_as("lat", lambda _: math.nan),
+    "a location off the globe": places_as("lat", lambda _: 91.0),
+    "an endless location": places_as("lon", lambda _: math.inf),
+    "an outline of a region": places_as("outline", lambda _: b"\x01" * 9, row=0),
+    "an outline that is none": places_as("outline", lambda _: b"secret"),
+    "an outline with something after it": places_as("outline", lambda wkb: wkb + b"secret"),
+    "an outline of the other kind": places_as("outline", lambda wkb: b"\x00" + wkb[1:]),
+    "an outline that is a point": places_as("outline", lambda wkb: wkb[:1] + b"\x01" + wkb[2:]),
+    "an outline that is not closed": places_as("outline", lambda wkb: wkb[:-1] + b"\x01"),
+    "nothing at all": rewritten(
+        lambda table: pa.table(
+            {
+                **{name: table[name] for name in ("level", "code")},
+                "name": [""] * len(table),
+                "lon": [math.nan] * len(table),
+                "lat": [math.nan] * len(table),
+                "outline": pa.array([b""] * len(table), pa.binary()),
+            }
+        ).cast(table.schema),
+        name="places.parquet", write_statistics=["level", "code", "name", "lon", "lat"],
+    ),
+    "a row less": rewritten(lambda table: table.slice(1), name="places.parquet"),
+    "a row more": rewritten(again, name="places.parquet"),
+    "a column more": rewritten(
+        lambda table: table.append_column("truth", table["lon"]), name="places.parquet"
+    ),
+    "other metadata": rewritten(with_key("truth"), name="places.parquet"),
+    "another codec": rewritten(name="places.parquet", compression="gzip"),
+    "hidden bytes": hidden_bytes("places.parquet"),
+    "a page that nobody reads": in_last_chunk(page(b"secret"), "places.parquet"),
+    "a name that no row has": listed_only("name", "places.parquet"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_places_hold_nothing_else(slips, what):
+    assert not slips(PLACES[what])
+
+
+def test_two_axes_cannot_state_different_places(slips):
+    def change(data):
+        data["tree"]["axes"][0]["places_sha256"] = "0" * 64
+
+    assert not slips(lambda folder: restate(folder, change))

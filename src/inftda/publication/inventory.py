@@ -34,6 +34,15 @@ def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"areas-{number}.csv" for number in range(1, len(fingerprints) + 1))
 
 
+def places_name(areas_file: str) -> str:
+    """File with names, locations and outlines of the areas that a file lists, if there is one.
+
+    >>> places_name("areas.csv"), places_name("areas-2.csv")
+    ('places.parquet', 'places-2.parquet')
+    """
+    return areas_file.removesuffix(".csv").replace("areas", "places", 1) + ".parquet"
+
+
 def own_files(manifest: "Manifest") -> frozenset[str]:
     """Names of all files of a release; some may be folders of parts.
 
@@ -41,6 +50,11 @@ def own_files(manifest: "Manifest") -> frozenset[str]:
     """
     areas = areas_names([axis.fingerprint for axis in manifest.axes])
     further = {name for name, digest in OPTIONAL_FILES.items() if getattr(manifest, digest)}
+    further |= {
+        places_name(file)
+        for file, axis in zip(areas, manifest.axes, strict=True)
+        if axis.places_sha256
+    }
     return frozenset({MANIFEST_FILE, FLOWS_FILE, *areas, *further})
 
 

@@ -28,9 +28,12 @@ from inftda.publication.inventory import (
     MEASUREMENTS_FILE,
     OPTIONAL_FILES,
     check_plain,
+    places_name,
 )
 from inftda.publication.manifest import Manifest
 from inftda.publication.measurements import Measurements, read_measurements
+from inftda.publication.names import with_names
+from inftda.publication.places_file import read_places
 from inftda.publication.query import FLOW, sum_flows
 from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
@@ -66,6 +69,7 @@ class Release:
         destination: str | Sequence[str] | None = None,
         levels: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        names: bool = False,
         as_: TableFormat = "arrow",
     ) -> Any:
         """Flows between areas of any levels: the sums of the finest flows.
@@ -80,11 +84,12 @@ class Release:
             destination: likewise for where flows go to.
             levels: axis name to level name, for tables with other axes.
             where: axis name to area or areas, likewise.
+            names: whether to add the names of areas: a column `origin_name` after `origin`.
             as_: "arrow", "pandas" or "polars".
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
-                ambiguous.
+                ambiguous; or names are asked for, and the release has none.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         chosen = _together("level", level_of_end, levels)
@@ -92,7 +97,8 @@ class Release:
         for name in {*chosen, *filters}:
             self.axis(name)
         shown = {axis.name: self._finest(axis.name) for axis in self.tree.axes} | chosen
-        return _convert(sum_flows(self.table, self.tree, shown, filters), as_)
+        found = sum_flows(self.table, self.tree, shown, filters)
+        return _convert(with_names(found, self.tree, shown) if names else found, as_)
 
     def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
         """Totals of all areas of a level that was measured across the tree, and how good they are.
@@ -206,7 +212,10 @@ def open_release(path: str | Path) -> Release:
                 "which no release has; it was edited"
             )
     check_plain(folder, {axis.file for axis in manifest.axes})
+    check_plain(folder, {places_name(axis.file) for axis in manifest.axes})
     read = {name: _read_areas(folder / name) for name in {axis.file for axis in manifest.axes}}
+    for file in {axis.file for axis in manifest.axes if axis.places_sha256}:
+        read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
     for axis in manifest.axes:
         hierarchy = read[axis.file]
         if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):

@@ -20,6 +20,7 @@ from inftda.publication.inventory import (
     MANIFEST_FILE,
     MEASUREMENTS_FILE,
     TOTALS_FILE,
+    places_name,
     strangers,
 )
 from inftda.publication.manifest import SOFTWARE, Manifest, check_same
@@ -51,6 +52,7 @@ def verify(path: str | Path) -> Iterator[str]:
     release = open_release(folder)
     _check_areas(release, folder)
     yield "areas are the ones the manifest states"
+    yield from _check_places(release, folder)
     yield _check_inventory(release, folder)
     yield _check_guarantee(release)
     _check_statements(release)
@@ -69,6 +71,25 @@ def _check_areas(release: Release, folder: Path) -> None:
             raise ReleaseError(
                 f"{files[axis.name]} is not written as inftda writes areas; it was edited: {_AGAIN}"
             )
+
+
+def _check_places(release: Release, folder: Path) -> Iterator[str]:
+    """What the files may hold was checked when they were read; they are those of the manifest."""
+    entries = {axis.file: axis.places_sha256 for axis in release.manifest.axes}
+    stated = {file: sha256 for file, sha256 in entries.items() if sha256}
+    for axis in release.manifest.axes:
+        if axis.places_sha256 != entries[axis.file]:
+            raise ReleaseError(
+                f"the manifest states two digests of {places_name(axis.file)}; it was edited"
+            )
+    for file, sha256 in stated.items():
+        if digest(folder / places_name(file)) != sha256:
+            raise ReleaseError(
+                f"{places_name(file)} is not what the manifest was written for; it was damaged or "
+                f"changed: {_AGAIN}"
+            )
+    if stated:
+        yield "names, locations and outlines are to the bit the ones the manifest states"
 
 
 def _check_inventory(release: Release, folder: Path) -> str:
