@@ -20,10 +20,10 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
             help="Locations of areas, for distances: a column named after a level, lon, lat."
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Decides which numbers are rounded up.")
-    ] = 0,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads [default: all cores].")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Decides which numbers are rounded up.")] = 0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads [default: all cores].")
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an estimate that is there.")
     ] = False,

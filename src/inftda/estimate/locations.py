@@ -52,9 +52,7 @@ def _own_points(axis: Axis) -> NDArray[np.float64] | None:
     return _unit_vectors(places.lon, places.lat)
 
 
-def _at_finest(
-    axis: Axis, table: pa.Table, at: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _at_finest(axis: Axis, table: pa.Table, at: NDArray[np.float64]) -> NDArray[np.float64]:
     """Vectors of the finest areas: their own, or else those of the area around them."""
     hierarchy = axis.hierarchy
     found = np.full((hierarchy.n_areas(hierarchy.depth), 3), np.nan)

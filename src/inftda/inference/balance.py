@@ -134,6 +134,28 @@ def posterior(
     return mean * sigma, look_up(moments, log_mean, z, 1) * sigma * sigma
 
 
+@inlined_kernel
+def _shifted(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    below: int,
+    mean_below: Floats,
+    variance_below: Floats,
+    moments: Floats,
+    log_mean: float,
+    noisy: int,
+    by: float,
+    sigma: float,
+) -> tuple[float, float]:
+    """Mean and variance of a child whose noisy count is shifted, by all that is known of it."""
+    if mean_below.size and below >= 0:
+        variance = variance_below[below]
+        mean = mean_below[below] + variance * by / (sigma * sigma)
+    else:
+        mean, variance = posterior(moments, log_mean, noisy + by, noisy, sigma)
+    if mean < 0:
+        return 0.0, 0.0
+    return mean, variance
+
+
 @kernel
 def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     begin: int,
@@ -186,14 +208,9 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             whole, slope = 0.0, 0.0
             for i in range(low, high):
                 by = moved + price[first[f] + i - low]
-                if mean_below.size and below[i] >= 0:
-                    variance = variance_below[below[i]]
-                    mean = mean_below[below[i]] + variance * by / (sigma * sigma)
-                    if mean < 0:
-                        mean, variance = 0.0, 0.0
-                else:
-                    mean, variance = posterior(moments, log_mean[i], noisy[i] + by, noisy[i], sigma)
-                    mean = max(mean, 0.0)
+                mean, variance = _shifted(
+                    below[i], mean_below, variance_below, moments, log_mean[i], noisy[i], by, sigma
+                )
                 estimate[i] = mean
                 whole += mean
                 slope += variance / (sigma * sigma)
@@ -210,11 +227,10 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             sums[0, k] += estimate[i]
             if noisy[i] <= CLEAR * sigma:
                 sums[2, k] += estimate[i]
-            if mean_below.size and below[i] >= 0:
-                variance = variance_below[below[i]]
-            else:
-                by = moved + price[k]
-                _, variance = posterior(moments, log_mean[i], noisy[i] + by, noisy[i], sigma)
+            _, variance = _shifted(
+                below[i], mean_below, variance_below, moments, log_mean[i], noisy[i],
+                moved + price[k], sigma,
+            )  # fmt: skip
             sums[1, k] += variance / (sigma * sigma)
 
 

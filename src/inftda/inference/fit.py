@@ -79,7 +79,9 @@ class Fit:
         Args:
             seed: decides which numbers are rounded up.
         """
-        rounded = round_down_the_tree(self.tree, self.levels, self.total, np.random.default_rng(seed))
+        rounded = round_down_the_tree(
+            self.tree, self.levels, self.total, np.random.default_rng(seed)
+        )
         low, high = rounded.value.copy(), rounded.value.copy()
         for number, level in enumerate(self.levels):
             is_here = rounded.layer == number
@@ -107,9 +109,7 @@ class Fit:
         if number and not is_found.all():  # only children, which have their parent's count
             axis, depth = layer.level.axis, layer.level.depths[layer.level.axis]
             up = layer.level.axes[axis].hierarchy.ancestor(depth, depth - 1)
-            above = tuple(
-                (up[n] if a == axis else n)[~is_found] for a, n in enumerate(areas)
-            )
+            above = tuple((up[n] if a == axis else n)[~is_found] for a, n in enumerate(areas))
             low[~is_found], high[~is_found] = self.node_ends(number - 1, above)
         return low, high
 
@@ -125,9 +125,7 @@ def measured_at(tree: Tree, measured: Measured, depths: Sequence[int]) -> Table 
 
 def plainest(tree: Tree, depths: Sequence[int]) -> tuple[int, ...]:
     """For each axis the coarsest level that has the same areas."""
-    return tuple(
-        coarsest_equal(axis)[depth] for axis, depth in zip(tree.axes, depths, strict=True)
-    )
+    return tuple(coarsest_equal(axis)[depth] for axis, depth in zip(tree.axes, depths, strict=True))
 
 
 def _totals(tree: Tree, measured: Measured, depths: Sequence[int], axis: int) -> Totals | None:

@@ -41,9 +41,7 @@ def child_ends(levels: Sequence[Estimated], number: int, child: NDArray[np.int64
     family = np.searchsorted(layer.offsets, child, side="right") - 1
     low, high = np.empty(len(child)), np.empty(len(child))
     known = level.known
-    ends_kernel(
-        child, layer.noisy, known.log_mean, known.posterior.ends, layer.sigma, low, high
-    )
+    ends_kernel(child, layer.noisy, known.log_mean, known.posterior.ends, layer.sigma, low, high)
     found = _whole(low, high)
     is_only = layer.offsets[family + 1] - layer.offsets[family] == 1
     if number and is_only.any():  # it has its parent's count
@@ -77,7 +75,7 @@ def measured_ends(noisy: NDArray[np.int64], sigma: float) -> Ends:
     return selected_ends(noisy, sigma, 1.0)
 
 
-def _whole(low: Floats, high: Floats) -> Ends:
+def _whole(low: NDArray[np.floating], high: NDArray[np.floating]) -> Ends:
     """Outward to whole numbers; no count is below 0."""
     return (
         np.floor(np.maximum(low, 0)).astype(np.int64),

@@ -61,7 +61,9 @@ class Posterior:
     ends_unseen: Grid
 
 
-def posterior_of(sigma: float, log_mean: NDArray[np.float32], noisy: NDArray[np.int64]) -> Posterior:
+def posterior_of(
+    sigma: float, log_mean: NDArray[np.float32], noisy: NDArray[np.int64]
+) -> Posterior:
     """The table of a level, with the prior that explains its counts best.
 
     Args:
@@ -180,4 +182,5 @@ def look_up(table: Grid, log_mean: float, noisy: float, which: int) -> float:
     a, b = row - i, column - j
     upper = (1 - b) * table[i, j, which] + b * table[i, j + 1, which]
     lower = (1 - b) * table[i + 1, j, which] + b * table[i + 1, j + 1, which]
-    return (1 - a) * upper + a * lower
+    found: float = (1 - a) * upper + a * lower
+    return found

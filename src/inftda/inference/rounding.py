@@ -5,6 +5,7 @@ likely the more an area has lost by rounding so far: so totals of areas lose nex
 What is left at nodes that nothing divides goes further down trip by trip, by the shares.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,6 @@ from inftda.inference.families import Areas, distinct_rows
 from inftda.inference.model import Estimated
 from inftda.inference.shares import Floats
 from inftda.tree import Tree, TreeLevel
-
 
 #: How much likelier fractions are rounded up where a whole trip is lost (its logarithm), and the
 #: most that counts.
@@ -128,7 +128,7 @@ def _joined(first: Rounded, second: Rounded) -> Rounded:
 @inlined_kernel
 def _pressing(lost: float) -> float:
     """How much likelier fractions are rounded up in an area that has lost by rounding."""
-    return np.exp(_PRESSING * min(max(lost, -_MOST_LOST), _MOST_LOST))
+    return math.exp(_PRESSING * min(max(lost, -_MOST_LOST), _MOST_LOST))
 
 
 @kernel

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
+from inftda.compiled import inlined_kernel, kernel
 from inftda.inference.families import Layer
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
 
@@ -108,12 +108,13 @@ def pairs_of(layer: Layer, points: dict[str, Floats]) -> Pairs:
     if own.name in points and theirs.name in points:
         bins = np.empty(len(layer.noisy), np.uint8)
         here = _centres(points[own.name], own.hierarchy.ancestor(own.hierarchy.depth, depth))
-        there = _centres(points[theirs.name], theirs.hierarchy.ancestor(theirs.hierarchy.depth, across))
+        above = theirs.hierarchy.ancestor(theirs.hierarchy.depth, across)
+        there = _centres(points[theirs.name], above)
         bin_distances_kernel(layer.offsets, layer.first, layer.areas[other], here, there, bins)
     return Pairs(same, bins)
 
 
-def fit_shares(
+def fit_shares(  # noqa: PLR0913, PLR0917 - what is known of a layer from all sides
     layer: Layer, pairs: Pairs, count: Floats, totals: Totals | None, elsewhere: Floats, map_: Map
 ) -> Shares:
     """Factors that explain the noisy counts of a layer.
@@ -183,7 +184,8 @@ class _Evidence:
             return others
 
         others = sum(map_(weigh, layer.parts()), np.zeros((N_BINS + 1, 2)))
-        return cls(*by_area, others[-1], others[:-1])
+        pull, weight, expected = by_area
+        return cls(pull, weight, expected, others[-1], others[:-1])
 
 
 def _spread(pull: Floats, weight: Floats) -> float:
@@ -249,6 +251,26 @@ def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
                 bins[i] = min(int(2 * np.log2(1 + _EARTH_KM * np.sqrt(square))), N_BINS - 2)
 
 
+@inlined_kernel
+def _factor(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    first: int,
+    child: int,
+    ordinal: int,
+    same: int,
+    bins: NDArray[np.uint8],
+    area_factor: Floats,
+    same_factor: float,
+    bin_factor: Floats,
+) -> float:
+    """All factors of a child together."""
+    factor: float = area_factor[first + ordinal]
+    if same == ordinal:
+        factor *= same_factor
+    if bins.size:
+        factor *= bin_factor[bins[child]]
+    return factor
+
+
 @kernel
 def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     begin: int,
@@ -291,19 +313,14 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             continue
         whole = 0.0
         for i in range(low, high):
-            factor = area_factor[first[f] + i - low]
-            if same[f] == i - low:
-                factor *= same_factor
-            if bins.size:
-                factor *= bin_factor[bins[i]]
-            whole += factor
+            whole += _factor(
+                first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
+            )
         for i in range(low, high):
             k = first[f] + i - low
-            factor = area_factor[k]
-            if same[f] == i - low:
-                factor *= same_factor
-            if bins.size:
-                factor *= bin_factor[bins[i]]
+            factor = _factor(
+                first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
+            )
             mean = max(count[f], 0.0) * factor / whole
             variance = sigma * sigma + mean + mean * mean + 0.3 * sigma * mean
             pull, weight = (noisy[i] - mean) * mean / variance, mean * mean / variance
@@ -345,11 +362,9 @@ def log_means_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         low, high = offsets[f], offsets[f + 1]
         whole, left = 0.0, count[f]
         for i in range(low, high):
-            factor = area_factor[first[f] + i - low]
-            if same[f] == i - low:
-                factor *= same_factor
-            if bins.size:
-                factor *= bin_factor[bins[i]]
+            factor = _factor(
+                first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
+            )
             log_mean[i] = factor
             if high - low > 1 and noisy[i] > clear:
                 left -= noisy[i]

@@ -263,9 +263,7 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
 
 
-def write_areas(
-    folder: Path, tree: Tree, entries: Iterable[AxisEntry]
-) -> tuple[AxisEntry, ...]:
+def write_areas(folder: Path, tree: Tree, entries: Iterable[AxisEntry]) -> tuple[AxisEntry, ...]:
     """Write the areas of all axes, and what else is said of them; their entries for the manifest.
 
     Args:

@@ -51,9 +51,7 @@ class Intervals:
         self._tree, self._measured, self._total = tree, measured, total
         self._flows, self._use_model = flows, use_model
 
-    def of(
-        self, depths: Sequence[int], areas: Areas, flow: NDArray[np.int64]
-    ) -> Ends | None:
+    def of(self, depths: Sequence[int], areas: Areas, flow: NDArray[np.int64]) -> Ends | None:
         """From where to where the true numbers are, at least 95 times in 100.
 
         Args:
@@ -96,7 +94,8 @@ class Intervals:
             if depth:
                 number = hierarchy.find(depth, table.column(axis.name).to_pylist())
             named = where.get(axis.name, [])
-            inside = [find_area(axis, name) for name in ([named] if isinstance(named, str) else named)]
+            named = [named] if isinstance(named, str) else named
+            inside = [find_area(axis, name) for name in named]
             finer = {at for at in inside if at[0] > depth}
             if len(finer) > 1 or (finer and len(inside) > 1):
                 return _with_columns(table, None)  # parts of areas together
@@ -151,6 +150,8 @@ class Intervals:
 
 def _with_columns(table: pa.Table, ends: Ends | None) -> pa.Table:
     for name, values in zip(("low", "high"), ends or (None, None), strict=True):
-        column = pa.nulls(len(table), pa.int64()) if values is None else pa.array(values, pa.int64())
+        column = (
+            pa.nulls(len(table), pa.int64()) if values is None else pa.array(values, pa.int64())
+        )
         table = table.append_column(name, column)
     return table

@@ -162,7 +162,9 @@ class Release:
         released = np.zeros(len(measured), np.int64)
         number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
         released[number] = summed.column(FLOW).to_numpy()
-        table = intervals_of_totals(found.hierarchy.codes(depth), pa.array(released), measured, sigma)
+        table = intervals_of_totals(
+            found.hierarchy.codes(depth), pa.array(released), measured, sigma
+        )
         return converted(table, as_)
 
     def measurements(self) -> Measurements:
