@@ -8,8 +8,7 @@ numbers of a size. Everything here is public.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,29 +16,17 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.estimate.estimating import VALUES, Estimate
 from inftda.evaluate.sums import MAX_CELLS, Areas, LevelSums
 from inftda.evaluate.typical import leaf_areas, released_leaves
 from inftda.publication.release import Release
 from inftda.report.layout import Layout
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import TreeLevel
 
 #: Cells that have intervals in a page, in all: some bytes each.
 MAX_INTERVALS: Final = 1_500_000
 #: Cells that a browser can number.
 _MAX_NUMBER: Final = 1 << 53
-_COLUMNS: Final = ("estimate", "low", "high")
-
-
-class Estimate(Protocol):
-    """A table of estimates, as `inftda.estimate` gives it."""
-
-    @property
-    def tree(self) -> Tree:
-        """Its axes."""
-
-    @property
-    def table(self) -> pa.Table | Path:
-        """Its leaves: codes on every axis, estimate, low, high."""
 
 
 @dataclass(frozen=True)
@@ -89,20 +76,14 @@ class Estimated:
         """The estimates that belong to a release.
 
         Raises:
-            ReleaseError: they are about other areas, or the table cannot be read.
+            ReleaseError: they were made from another one, or the table cannot be read.
         """
-        if [(a.name, a.hierarchy) for a in estimate.tree.axes] != [
-            (a.name, a.hierarchy) for a in release.tree.axes
-        ]:
-            raise ReleaseError(
-                "the estimate is about other areas than the release; estimate from this release "
-                "with `inftda estimate`"
-            )
+        estimate.check_release(release)
         table = estimate.table
         try:
             leaves = table if isinstance(table, pa.Table) else pq.read_table(table)
             value, low, high = (
-                leaves.column(name).to_numpy().astype(np.int64, copy=False) for name in _COLUMNS
+                leaves.column(name).to_numpy().astype(np.int64, copy=False) for name in VALUES
             )
         except (pa.ArrowException, OSError, KeyError):
             raise ReleaseError(
@@ -115,7 +96,7 @@ class Estimated:
 
 def release_intervals(release: Release) -> Mapping[tuple[int, ...], Ends]:
     """Intervals of all levels that a release tells them for; none if it has no measurements."""
-    if getattr(release, "measured", None) is None or not hasattr(release, "intervals"):
+    if release.measured is None:
         return {}
     known, leaves = release.intervals(), released_leaves(release)
     found: dict[tuple[int, ...], Ends] = {}

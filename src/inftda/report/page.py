@@ -28,8 +28,8 @@ from inftda.report.technical import technical_section
 from inftda.scratch import whole_file
 
 if TYPE_CHECKING:
+    from inftda.estimate.estimating import Estimate
     from inftda.mechanisms.base import Progress
-    from inftda.report.intervals import Estimate
     from inftda.tree import Tree
 
 #: Up to this many combinations of levels have typical errors; of more only those of the tree.

@@ -1,10 +1,10 @@
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from inftda import estimate
 from inftda.errors import ReleaseError
 from inftda.evaluate.typical import released_leaves, typical_errors
 from inftda.lab.generators.country import make_country
@@ -180,32 +180,48 @@ def test_levels_that_are_mostly_noise_are_marked(od, unpacked):
     assert header["noise"] == ["3,3"]
 
 
-def test_estimates_stand_beside_what_was_published_with_their_intervals(od, unpacked, numbers):
-    codes = od.tree.axes[0].hierarchy.codes(3).to_pylist()
-    table = pa.table(
-        {
-            "origin": [codes[2], codes[0]],
-            "destination": [codes[1], codes[3]],
-            "estimate": [5, 7],
-            "low": [1, 0],
-            "high": [9, 30],
-        }
-    )
-    estimated = Estimated.read(SimpleNamespace(tree=od.tree, table=table), od)
-    shown = replace(table_of(od), estimated=estimated)
+@pytest.fixture(scope="module")
+def measured():
+    """A release with measurements."""
+    country = make_country((3, 12), 20_000)
+    return release(
+        country.flows(), country.areas, epsilon=1, delta=1e-6, measurements=True,
+        source=SeededSource(1),
+    )  # fmt: skip
+
+
+def test_estimates_stand_beside_what_was_published_with_their_intervals(
+    measured, unpacked, numbers
+):
+    made = estimate(measured)
+    estimated = Estimated.read(made, measured)
+    shown = replace(table_of(measured), estimated=estimated)
     header, sections = unpacked(pack_contents(shown, Labels(), None, Quality()).packed)
-    assert header["estimated"] == {"n": 2, "signed": False}
-    assert numbers(sections["estimated-values"]) == [7, 5]
-    assert header["estimated-intervals"] == {"3,3": 2}
+    rows = made.flows().to_pylist()
+    assert sum(numbers(sections["estimated-values"])) == measured.total
+    n = header["estimated-intervals"]["2,2"]
+    assert n == len(rows)
+    known = numbers(sections["estimated-intervals-2,2"])
     # Cells by number, then lower ends, then how far the upper ones are above.
-    n = len(codes)
-    known = numbers(sections["estimated-intervals-3,3"])
-    assert known == [3, 2 * n + 1 - 3, 0, 1, 30, 8]
+    codes = measured.tree.axes[0].hierarchy.codes(2).to_pylist()
+    number = np.cumsum(known[:n])
+    found = {
+        (codes[cell // len(codes)], codes[cell % len(codes)]): (low, low + width)
+        for cell, low, width in zip(number.tolist(), known[n : 2 * n], known[2 * n :], strict=True)
+    }
+    assert found == {(row["origin"], row["destination"]): (row["low"], row["high"]) for row in rows}
 
 
-def test_an_estimate_of_other_areas_is_refused(od, three_axes):
-    other = SimpleNamespace(tree=three_axes.tree, table=pa.table({}))
-    with pytest.raises(ReleaseError, match="about other areas"):
-        Estimated.read(other, od)
-    with pytest.raises(ReleaseError, match="cannot be read"):
-        Estimated.read(SimpleNamespace(tree=od.tree, table=pa.table({})), od)
+def test_a_release_with_measurements_has_intervals_for_what_was_measured(measured):
+    known = Quality.of(measured, None).intervals
+    on_tree = {level.depths for level in measured.tree.levels}
+    assert on_tree <= set(known)
+    flows = measured.flows(intervals=True).to_pylist()
+    ends = known[2, 2]
+    assert sorted(ends.low.tolist()) == sorted(row["low"] for row in flows)
+    assert sorted(ends.high.tolist()) == sorted(row["high"] for row in flows)
+
+
+def test_an_estimate_of_another_release_is_refused(od, measured):
+    with pytest.raises(ReleaseError, match="another release"):
+        Estimated.read(estimate(measured), od)
