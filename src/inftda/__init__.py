@@ -7,12 +7,22 @@ The names below are loaded when they are first used, so that `import inftda` is 
 np.int64(3)
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inftda.areas.cells import h3_areas as h3_areas
+    from inftda.areas.grid import grid_areas as grid_areas
+    from inftda.areas.reader import read_areas as read_areas
     from inftda.compare.comparing import compare as compare
+    from inftda.dossier.api import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
+    from inftda.estimate.estimating import Estimate as Estimate
+    from inftda.estimate.estimating import estimate as estimate
+    from inftda.estimate.estimating import open_estimate as open_estimate
+    from inftda.export.api import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
@@ -38,6 +48,7 @@ _HOMES = {
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",
     "DiscreteLaplace": "inftda.noise.discrete_laplace",
+    "Estimate": "inftda.estimate.estimating",
     "Hierarchy": "inftda.hierarchy",
     "InftdaError": "inftda.errors",
     "PrivacyUnit": "inftda.privacy.unit",
@@ -47,9 +58,16 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
+    "dossier": "inftda.dossier.api",
+    "estimate": "inftda.estimate.estimating",
+    "export": "inftda.export.api",
+    "grid_areas": "inftda.areas.grid",
+    "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
+    "open_estimate": "inftda.estimate.estimating",
     "open_release": "inftda.publication.release",
+    "read_areas": "inftda.areas.reader",
     "release": "inftda.publish",
 }
 __all__ = list(_HOMES)
@@ -64,6 +82,26 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+class _Function(ModuleType):
+    """A package that is called like the function it is named after: `inftda.export(...)`."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        name = self.__name__.rpartition(".")[2]
+        return getattr(import_module(_HOMES[name]), name)(*arguments, **options)
+
+
+class _Names(ModuleType):
+    """This package: what Python puts here when a package is loaded must not hide a function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HOMES and isinstance(value, ModuleType):
+            value.__class__ = _Function
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Names
 
 
 def __dir__() -> list[str]:

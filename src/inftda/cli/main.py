@@ -15,8 +15,12 @@ import typer
 
 from inftda import __version__
 from inftda.cli import (
+    areas,
     compare,
+    dossier,
+    estimate,
     evaluate,
+    export,
     ledger,
     output,
     plan,
@@ -59,9 +63,13 @@ app.command("plan")(plan.command)
 app.command("preview")(preview.command)
 app.command("query")(query.command)
 app.command("verify")(verify.command)
+app.command("estimate")(estimate.command)
 app.command("evaluate")(evaluate.command)
 app.command("compare")(compare.command)
 app.command("report")(report.command)
+app.command("export")(export.command)
+app.command("dossier")(dossier.command)
+app.add_typer(areas.app, name="areas")
 app.add_typer(ledger.app, name="ledger")
 app.command("selftest")(selftest.command)
 

@@ -66,13 +66,7 @@ def write_confidential(
         ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
     folder = Path(out)
-    check_outside(folder, *known)
-    if folder.is_symlink():  # what is confidential goes where it was sent
-        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is none")
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as problem:
-        raise ReleaseError(f"cannot make the folder {str(out)!r}: {problem.strerror}") from None
+    make_private(folder, *known)
     return tuple(_write(folder / name, writer) for name, writer in writers.items())
 
 
@@ -98,6 +92,25 @@ def check_outside(out: Path, *known: str | Path) -> None:
             f"{str(out)!r} lies in the release folder {str(folder)!r}, which is for "
             "publication; measures are confidential, choose a folder elsewhere"
         )
+
+
+def make_private(folder: Path, *known: str | Path) -> None:
+    """Make a folder that only its owner can look into; it may be there already.
+
+    Args:
+        folder: to make.
+        known: as for `check_outside`.
+
+    Raises:
+        ReleaseError: it is, or lies in, a release folder, is a link, or cannot be made.
+    """
+    check_outside(folder, *known)
+    if folder.is_symlink():  # what is confidential goes where it was sent
+        raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is none")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ReleaseError(f"cannot make the folder {str(folder)!r}: {problem.strerror}") from None
 
 
 def table_writers(name: str, table: pa.Table) -> dict[str, Writer]:

@@ -1,7 +1,8 @@
 """The published table and what is promised about it: open, save, sum up.
 
 A release is a folder with `flows.parquet` (one column per axis, and `flow`), the areas it
-refers to, `manifest.json`, and `totals.parquet` if totals were measured across the tree. It
+refers to, `manifest.json`, `totals.parquet` if totals were measured across the tree, and
+`measurements.parquet` if all noisy values behind the flows are published. It
 holds what was released and public parameters, nothing else computed from the truth, and
 nothing here ever sees the truth.
 """
@@ -10,9 +11,10 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +26,22 @@ from inftda.publication.folder import areas_files, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
+    MEASUREMENTS_FILE,
     OPTIONAL_FILES,
     check_plain,
+    places_name,
 )
-from inftda.publication.manifest import Manifest
-from inftda.publication.query import FLOW, sum_flows
-from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
+from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.measurements import Measurements, read_measurements
+from inftda.publication.names import with_names
+from inftda.publication.places_file import read_places
+from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows
+from inftda.publication.totals import intervals as intervals_of_totals
+from inftda.publication.totals import read_totals, save_totals, totals_at
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+
+if TYPE_CHECKING:
+    from inftda.publication.intervals import Intervals
 
 TableFormat = Literal["arrow", "pandas", "polars"]
 
@@ -44,12 +55,15 @@ class Release:
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file or folder that holds them.
         totals: totals of areas as they were measured across the tree; None if none were.
+        measured: all noisy values, or the Parquet file or folder that holds them; None if they
+            are not published.
     """
 
     manifest: Manifest
     tree: Tree
     table: pa.Table | Path
     totals: pa.Table | None = None
+    measured: pa.Table | Path | None = None
 
     def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
         self,
@@ -60,6 +74,8 @@ class Release:
         destination: str | Sequence[str] | None = None,
         levels: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        intervals: bool | Literal["model", "noise"] = False,
+        names: bool = False,
         as_: TableFormat = "arrow",
     ) -> Any:
         """Flows between areas of any levels: the sums of the finest flows.
@@ -74,19 +90,47 @@ class Release:
             destination: likewise for where flows go to.
             levels: axis name to level name, for tables with other axes.
             where: axis name to area or areas, likewise.
+            intervals: add `low` and `high`, between which the true number is at least 95 times
+                in 100: "model" (or True) by the posterior of `inftda.estimate`, "noise" without
+                any model, which is wider. Null where no interval is known: for sums across the
+                tree that were not measured. Needs a release with measurements.
+            names: whether to add the names of areas: a column `origin_name` after `origin`.
             as_: "arrow", "pandas" or "polars".
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
-                ambiguous.
+                ambiguous; or names or intervals are asked for, and the release has none.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
-        chosen = _together("level", level_of_end, levels)
-        filters = _together("area", {ORIGIN: origin, DESTINATION: destination}, where)
-        for name in {*chosen, *filters}:
-            self.axis(name)
-        shown = {axis.name: self._finest(axis.name) for axis in self.tree.axes} | chosen
-        return _convert(sum_flows(self.table, self.tree, shown, filters), as_)
+        ends = {ORIGIN: origin, DESTINATION: destination}
+        shown, filters = asked_for(self.tree, (level_of_end, levels), (ends, where))
+        found = sum_flows(self.table, self.tree, shown, filters)
+        if intervals:
+            known = self.intervals(use_model=intervals != "noise")
+            found = known.beside(found, shown, filters)
+        return converted(with_names(found, self.tree, shown) if names else found, as_)
+
+    def intervals(self, *, use_model: bool = True) -> "Intervals":
+        """Intervals of published numbers, from the measurements; computed once.
+
+        Args:
+            use_model: whether the model of `inftda.estimate` narrows them; otherwise they
+                follow from the noise alone.
+
+        Raises:
+            ReleaseError: the release has no measurements, or they cannot be read.
+        """
+        from inftda.publication.intervals import Intervals  # noqa: PLC0415 - compiled kernels
+
+        if use_model not in self._intervals:
+            self._intervals[use_model] = Intervals(
+                self.tree, self.measurements(), self.total, self.table, use_model
+            )
+        return self._intervals[use_model]
+
+    @cached_property
+    def _intervals(self) -> "dict[bool, Intervals]":
+        return {}
 
     def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
         """Totals of all areas of a level that was measured across the tree, and how good they are.
@@ -118,8 +162,24 @@ class Release:
         released = np.zeros(len(measured), np.int64)
         number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
         released[number] = summed.column(FLOW).to_numpy()
-        table = intervals(found.hierarchy.codes(depth), pa.array(released), measured, sigma)
-        return _convert(table, as_)
+        table = intervals_of_totals(
+            found.hierarchy.codes(depth), pa.array(released), measured, sigma
+        )
+        return converted(table, as_)
+
+    def measurements(self) -> Measurements:
+        """Every noisy value that was drawn for the release, table by table.
+
+        Raises:
+            ReleaseError: they are not published with this release, or cannot be read.
+        """
+        if self.measured is None:
+            raise ReleaseError(
+                "this release has no measurements; its publisher can release with measurements, "
+                "which costs no privacy"
+            )
+        manifest = self.manifest
+        return read_measurements(self.measured, self.tree, manifest.plan, n_flows=manifest.n_flows)
 
     @property
     def total(self) -> int:
@@ -129,12 +189,9 @@ class Release:
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
         with writing(Path(out), force=force) as folder:
-            if isinstance(self.table, pa.Table):
-                pq.write_table(self.table, folder / FLOWS_FILE, compression="zstd")
-            elif self.table.is_dir():
-                shutil.copytree(self.table, folder / FLOWS_FILE)
-            else:
-                shutil.copyfile(self.table, folder / FLOWS_FILE)
+            _save(self.table, folder / FLOWS_FILE)
+            if self.measured is not None:
+                _save(self.measured, folder / MEASUREMENTS_FILE)
             if self.totals is not None:
                 save_totals(folder, self.totals)
             write_public_files(folder, self.tree, self.manifest)
@@ -146,15 +203,17 @@ class Release:
         Raises:
             ReleaseError: there is none.
         """
-        for axis in self.tree.axes:
-            if axis.name == name:
-                return axis
-        names = ", ".join(axis.name for axis in self.tree.axes)
-        raise ReleaseError(f"the release has no axis {name!r}; its axes are {names}")
+        return axis_named(self.tree, name)
 
-    def _finest(self, name: str) -> str:
-        hierarchy = self.axis(name).hierarchy
-        return hierarchy.level_name(hierarchy.depth)
+
+def _save(table: pa.Table | Path, path: Path) -> None:
+    """Write a table of the release, which is in memory, a file or a folder of parts."""
+    if isinstance(table, pa.Table):
+        pq.write_table(table, path, compression="zstd")
+    elif table.is_dir():
+        shutil.copytree(table, path)
+    else:
+        shutil.copyfile(table, path)
 
 
 def open_release(path: str | Path) -> Release:
@@ -171,16 +230,36 @@ def open_release(path: str | Path) -> Release:
             raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
     check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, *OPTIONAL_FILES))
     manifest = Manifest.read(folder / MANIFEST_FILE)
+    tree = read_tree(folder, manifest.axes, manifest.order)
+    totals = read_totals(folder, tree) if manifest.totals_sha256 else None
+    measured = folder / MEASUREMENTS_FILE if manifest.measurements_sha256 else None
+    return Release(manifest, tree, folder / FLOWS_FILE, totals, measured)
+
+
+def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:
+    """The tree of a release, or of what was made from one, with the areas of its folder.
+
+    Args:
+        folder: which has the files of areas.
+        entries: the axes, as the manifest states them.
+        order: of refinement.
+
+    Raises:
+        ReleaseError: a file is missing or damaged, or its areas are not those of the manifest.
+    """
     axes = []
-    for number, axis in enumerate(manifest.axes, start=1):
+    for number, axis in enumerate(entries, start=1):
         if axis.file not in {"areas.csv", f"areas-{number}.csv"}:
             raise ReleaseError(
                 f"the manifest names the file {axis.file!r} for the areas of axis {axis.name!r}, "
                 "which no release has; it was edited"
             )
-    check_plain(folder, {axis.file for axis in manifest.axes})
-    read = {name: _read_areas(folder / name) for name in {axis.file for axis in manifest.axes}}
-    for axis in manifest.axes:
+    check_plain(folder, {axis.file for axis in entries})
+    check_plain(folder, {places_name(axis.file) for axis in entries})
+    read = {name: _read_areas(folder / name) for name in {axis.file for axis in entries}}
+    for file in {axis.file for axis in entries if axis.places_sha256}:
+        read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
+    for axis in entries:
         hierarchy = read[axis.file]
         if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
             raise ReleaseError(
@@ -188,15 +267,14 @@ def open_release(path: str | Path) -> Release:
                 f"axis {axis.name!r}; get the release again from its publisher"
             )
         axes.append(Axis(axis.name, hierarchy))
-    tree = Tree.build(axes, manifest.order)
+    tree = Tree.build(axes, order)
     files = areas_files(tree)
-    if [axis.file for axis in manifest.axes] != [files[axis.name] for axis in tree.axes]:
+    if [axis.file for axis in entries] != [files[axis.name] for axis in tree.axes]:
         raise ReleaseError(
             f"the manifest names other files for the areas than {', '.join(files.values())}; it "
             "was edited"
         )
-    totals = read_totals(folder, tree) if manifest.totals_sha256 else None
-    return Release(manifest, tree, folder / FLOWS_FILE, totals)
+    return tree
 
 
 def _read_areas(file: Path) -> Hierarchy:
@@ -209,19 +287,8 @@ def _read_areas(file: Path) -> Hierarchy:
         ) from error
 
 
-def _together(what: str, ends: Mapping[str, Any], axes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is given for the two ends and for axes by their names; each at most once."""
-    given = {name: value for name, value in ends.items() if value is not None}
-    for name in axes or {}:
-        if name in given:
-            raise ReleaseError(
-                f"the {what} of axis {name!r} is given twice, for the {name} and by the name of "
-                "the axis; give it once"
-            )
-    return given | dict(axes or {})
-
-
-def _convert(table: pa.Table, as_: TableFormat) -> Any:
+def converted(table: pa.Table, as_: TableFormat) -> Any:
+    """A table as another library has it."""
     if as_ == "arrow":
         return table
     if as_ in {"pandas", "polars"}:
