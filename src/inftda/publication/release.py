@@ -16,15 +16,15 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from inftda.errors import HierarchyError, InftdaError, MissingExtraError, ReleaseError
 from inftda.hierarchy import Hierarchy
-from inftda.publication.folder import areas_files, write_public_files, writing
+from inftda.publication.folder import areas_files, write_flows, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
     OPTIONAL_FILES,
+    TOTALS_FILE,
     check_plain,
 )
 from inftda.publication.manifest import Manifest
@@ -130,13 +130,13 @@ class Release:
         """Write the release as a folder, atomically."""
         with writing(Path(out), force=force) as folder:
             if isinstance(self.table, pa.Table):
-                pq.write_table(self.table, folder / FLOWS_FILE, compression="zstd")
+                write_flows(folder / FLOWS_FILE, self.tree, self.table)
             elif self.table.is_dir():
                 shutil.copytree(self.table, folder / FLOWS_FILE)
             else:
                 shutil.copyfile(self.table, folder / FLOWS_FILE)
             if self.totals is not None:
-                save_totals(folder, self.totals)
+                save_totals(folder / TOTALS_FILE, self.totals)
             write_public_files(folder, self.tree, self.manifest)
         return open_release(out)
 
