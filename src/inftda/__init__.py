@@ -7,17 +7,26 @@ The names below are loaded when they are first used, so that `import inftda` is 
 np.int64(3)
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inftda.areas.cells import h3_areas as h3_areas
+    from inftda.areas.grid import grid_areas as grid_areas
+    from inftda.areas.reader import read_areas as read_areas
+    from inftda.compare.comparing import compare as compare
+    from inftda.dossier.api import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
+    from inftda.export.api import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from inftda.noise.entropy import SecureSource as SecureSource
     from inftda.noise.entropy import SeededSource as SeededSource
     from inftda.optimize.intopt import intopt as intopt
+    from inftda.preview.trial import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
     from inftda.publication.release import Release as Release
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
     from inftda.tree import build_tree as build_tree
 
 _HOMES = {
+    "compare": "inftda.compare.comparing",
+    "preview": "inftda.preview.trial",
     "Axis": "inftda.tree",
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",
@@ -43,9 +54,14 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
+    "dossier": "inftda.dossier.api",
+    "export": "inftda.export.api",
+    "grid_areas": "inftda.areas.grid",
+    "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
     "open_release": "inftda.publication.release",
+    "read_areas": "inftda.areas.reader",
     "release": "inftda.publish",
 }
 __all__ = list(_HOMES)
@@ -60,6 +76,26 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+class _Function(ModuleType):
+    """A package that is called like the function it is named after: `inftda.export(...)`."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        name = self.__name__.rpartition(".")[2]
+        return getattr(import_module(_HOMES[name]), name)(*arguments, **options)
+
+
+class _Names(ModuleType):
+    """This package: what Python puts here when a package is loaded must not hide a function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HOMES and isinstance(value, ModuleType):
+            value.__class__ = _Function
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Names
 
 
 def __dir__() -> list[str]:

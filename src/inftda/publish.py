@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.parquet as pq
 
+from inftda.areas.clock import with_clocks
+from inftda.areas.reader import Levels
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.lattice import DEFAULT_SHARE
@@ -43,11 +45,13 @@ from inftda.publication.folder import (
     write_public_files,
     writing,
 )
-from inftda.publication.inventory import FLOWS_FILE
+from inftda.publication.inventory import FLOWS_FILE, MEASUREMENTS_FILE
 from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.measurements import MeasurementsWriter, check_publishable
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
+from inftda.reading.spec import axes_of
 from inftda.scratch import private_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 
@@ -73,6 +77,11 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     origin_areas: Any = None,
     destination_areas: Any = None,
     axes: Mapping[str, Any] | None = None,
+    levels: Levels | None = None,
+    origin_point: Sequence[str] | None = None,
+    destination_point: Sequence[str] | None = None,
+    hour_of: str | None = None,
+    weekday_of: str | None = None,
     order: Sequence[str] | None = None,
     tree: Literal["destination", "origin"] = "destination",
     neighbours: str = "substitute",
@@ -82,6 +91,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     accountant: str = "auto",
     split: Any = "uniform",
     across: float | Fraction | None = None,
+    measurements: bool = False,
     unplaceable: Unplaceable = "error",
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
@@ -100,7 +110,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             a folder or glob of Parquet files, any table that speaks Arrow, an `SqlQuery`, or
             a `CsvFile` for text in another encoding than UTF-8.
         areas: the public hierarchy of both ends: a file, a table or a `Hierarchy`, columns
-            from coarse to fine.
+            from coarse to fine; or polygons (GeoJSON, GeoPackage, shapefile, geopandas).
         epsilon: strength of the guarantee; goes with `delta`.
         delta: probability that the guarantee does not hold; far below 1 / number of people.
         rho: strength in zero-concentrated differential privacy, instead of epsilon.
@@ -114,6 +124,13 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         origin_areas: hierarchy of the origins, if it is not that of the destinations.
         destination_areas: likewise.
         axes: for other tables, and for further columns: column name to hierarchy.
+        levels: the columns of `areas` that are the levels, from coarse to fine; as a mapping,
+            with the column of the names of each.
+        origin_point: columns of longitude and latitude where trips start, in degrees, instead
+            of `origin`: points are placed into areas that have outlines, or are H3 cells.
+        destination_point: likewise where they end.
+        hour_of: column of time stamps; trips are counted by hour, too, in parts of the day.
+        weekday_of: likewise by weekday.
         order: axis names in the order of refinement, one mention for each level.
         tree: which end is refined first.
         neighbours: "substitute" (one person replaced by another) or "add-remove".
@@ -125,6 +142,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         across: part of the budget that measures totals across the tree, so that out- and
             in-totals of all areas are right within a few sigma; 0.08 by default where the
             mechanism can, 0 for the paper's algorithm.
+        measurements: whether to publish every noisy value that was drawn as well; it costs no
+            privacy, and lets others make better estimates.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop".
         mechanism: how to release; "inftda" unless you compare.
         noise: "table" (exact and fast) or "opendp".
@@ -155,10 +174,11 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         areas,
         origin_areas=origin_areas,
         destination_areas=destination_areas,
-        axes=axes,
+        axes=with_clocks(axes, hour_of=hour_of, weekday_of=weekday_of),
         order=order,
         first=tree,
         outside=unplaceable == "outside",
+        levels=levels,
     )
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     chosen = mechanism_named(mechanism)
@@ -166,20 +186,35 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     plan = chosen.plan(public, unit, **budget, split=split, **_across(chosen, across))
     if noise != "table" and not chosen.description.takes_sampler:
         raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
+    if measurements:
+        check_publishable(chosen.description, chosen.name, public, plan)
     random = source or SecureSource()
     charge = Charge.to(
-        ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
+        ledger,
+        dataset,
+        plan,
+        is_private=random.is_secure,
+        mechanism=chosen.name,
+        out=out,
+        table=flows,
     )
-    columns = {ORIGIN: origin, DESTINATION: destination}
     spec = TableSpec(
-        axes=tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in public.axes),
+        axes=axes_of(
+            public,
+            origin=origin,
+            destination=destination,
+            points={ORIGIN: origin_point, DESTINATION: destination_point},
+            clocks={"hour": hour_of, "weekday": weekday_of},
+        ),
         count=count,
         person=person,
         unit=unit,
         unplaceable=unplaceable,
     )
     counting = Counting(bounded=person is not None, unplaceable=unplaceable)
-    drawing = _Drawing(chosen, plan, random, noise, counting, progress or no_progress, charge)
+    drawing = _Drawing(
+        chosen, plan, random, noise, counting, progress or no_progress, charge, measurements
+    )
     place = _place(engine, threads)
     place.check(chosen, plan, noise=noise)
     with place.started() as running:
@@ -227,6 +262,7 @@ class _Drawing:
     counting: Counting
     progress: Progress
     charge: Charge | None
+    is_kept: bool
 
 
 def _draw(
@@ -238,14 +274,17 @@ def _draw(
     force: bool,
 ) -> Release:
     """Draw the noise, once, and put the release in place."""
-    setting = Setting(
-        spending=drawing.plan.spending(),
-        make_sampler=_sampler_maker(drawing.noise),
-        source=drawing.source,
-        engine=engine,
-        progress=drawing.progress,
-    )
     with _folder(out, force=force) as folder:
+        kept = folder / MEASUREMENTS_FILE
+        keeper = MeasurementsWriter(kept, truth.tree) if drawing.is_kept else None
+        setting = Setting(
+            spending=drawing.plan.spending(),
+            make_sampler=_sampler_maker(drawing.noise),
+            source=drawing.source,
+            engine=engine,
+            progress=drawing.progress,
+            keeper=keeper,
+        )
         if drawing.charge is not None:
             # Now, and not when all is done: whoever sees a part of the noise has seen it.
             drawing.charge.pay()
@@ -253,13 +292,17 @@ def _draw(
         written = engine.write(flows, folder / FLOWS_FILE, truth.tree)
         # Checked here too, so that no mechanism can publish what it did not pay for.
         setting.spending.finish()
+        if keeper is not None:
+            keeper.close()
         write_totals(folder, setting.totals)
         write_public_files(folder, truth.tree, _manifest(drawing, truth.tree, written))
         # Read back before it is in place: what cannot be opened must not be published.
         opened = open_release(folder)
         if out is None:
-            return replace(opened, table=pq.read_table(folder / FLOWS_FILE))
-    return replace(opened, table=Path(out) / FLOWS_FILE)
+            held = pq.read_table(kept) if drawing.is_kept else None
+            return replace(opened, table=pq.read_table(folder / FLOWS_FILE), measured=held)
+    measured = Path(out) / MEASUREMENTS_FILE if drawing.is_kept else None
+    return replace(opened, table=Path(out) / FLOWS_FILE, measured=measured)
 
 
 def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Path]:

@@ -17,8 +17,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.areas.reader import Levels, read_areas
 from inftda.errors import TreeError
-from inftda.hierarchy import Hierarchy, read_hierarchy
+from inftda.hierarchy import Hierarchy
 
 ORIGIN, DESTINATION = "origin", "destination"
 _TAKEN = "flow"
@@ -222,6 +223,7 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
     order: Sequence[str] | None = None,
     first: Literal["destination", "origin"] = "destination",
     outside: bool = False,
+    levels: Levels | None = None,
 ) -> Tree:
     """The public tree from whatever describes it; see `release` for the arguments.
 
@@ -244,16 +246,12 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
         raise TreeError("there is no hierarchy; give areas (or axes for other tables)")
     # Origins and destinations mostly have the same areas, which are then read once.
     read: dict[int, Hierarchy] = {}
-    for source in given.values():
+    for name, source in given.items():
         if id(source) not in read:
-            read[id(source)] = _read_hierarchy(source, outside=outside)
+            hierarchy = read_areas(source, levels=levels if name in {ORIGIN, DESTINATION} else None)
+            read[id(source)] = hierarchy.with_outside() if outside else hierarchy
     built = [Axis(name, read[id(source)]) for name, source in given.items()]
     return Tree.build(built, order or default_order(built, first=first))
-
-
-def _read_hierarchy(source: Any, *, outside: bool) -> Hierarchy:
-    hierarchy = read_hierarchy(source)
-    return hierarchy.with_outside() if outside else hierarchy
 
 
 def _check_names(names: list[str]) -> None:

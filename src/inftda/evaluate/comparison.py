@@ -4,7 +4,7 @@ The comparison is computed from the true counts and is not private: it must be k
 truth is kept, and never beside the release.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
@@ -21,7 +21,7 @@ from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import Release
 from inftda.reading import TableSpec, read_leaves
-from inftda.reading.spec import may_be_empty
+from inftda.reading.spec import axes_of, may_be_empty
 from inftda.tree import DESTINATION, ORIGIN
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
@@ -91,6 +91,10 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     *,
     origin: str = ORIGIN,
     destination: str = DESTINATION,
+    origin_point: Sequence[str] | None = None,
+    destination_point: Sequence[str] | None = None,
+    hour_of: str | None = None,
+    weekday_of: str | None = None,
     count: str | None = "auto",
     unplaceable: str | None = None,
     say: Callable[[str], object] | None = None,
@@ -105,6 +109,10 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         flows: trips or flows, anything `inftda.publish.release` takes.
         origin: name of the column where trips start.
         destination: name of the column where they end.
+        origin_point: columns of longitude and latitude where trips start, as for a release.
+        destination_point: likewise where they end.
+        hour_of: column of time stamps, as for a release.
+        weekday_of: likewise.
         count: name of the column of counts, None for one row a trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop";
             by default "drop" if the release says so, "outside" if it has such an area, else
@@ -115,8 +123,13 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         IngestError: the table cannot be read by the areas of the release, or cannot be its
             truth because its total is not the release's.
     """
-    columns = {ORIGIN: origin, DESTINATION: destination}
-    axes = tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes)
+    axes = axes_of(
+        release.tree,
+        origin=origin,
+        destination=destination,
+        points={ORIGIN: origin_point, DESTINATION: destination_point},
+        clocks={"hour": hour_of, "weekday": weekday_of},
+    )
     policy: Any = unplaceable or _policy(release)
     promised = release.manifest.unit
     # Reading drops rows, and accepts an empty table, only for units under which a release may
