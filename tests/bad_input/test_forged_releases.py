@@ -12,6 +12,8 @@ import math
 import os
 import shutil
 from contextlib import suppress
+from functools import partial
+from itertools import count, product
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +23,11 @@ import pytest
 import inftda
 from inftda.errors import InftdaError
 from inftda.mechanisms.catalogue import mechanism_names
+from inftda.publication import parquet_file
 from inftda.publication.digest import digest
+from inftda.publication.folder import write_flows
+from inftda.publication.pages import skeleton
+from inftda.publication.totals import SCHEMA, save_totals
 from inftda.publication.verify import verify
 
 AREAS = {
@@ -514,6 +520,17 @@ def false_statistics(folder):
     sealed(folder)
 
 
+def first_bytes(other, name="flows.parquet"):
+    """Readers look at the signature at the end only."""
+
+    def apply(folder):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(other + content[len(other) :])
+        sealed(folder)
+
+    return apply
+
+
 def hidden_bytes(name):
     """Between the last column and the footer, where no reader looks."""
 
@@ -709,6 +726,15 @@ TABLES = {
     "an index of pages": rewritten(write_page_index=True),
     "another writer": patched(b"parquet-cpp-arrow version", b"parquet-cpp-arrow, truth "),
     "false statistics": false_statistics,
+    "another encoding of the same": rewritten(use_dictionary=False),
+    "flows that are listed": rewritten(use_dictionary=True),
+    "smaller pages": rewritten(data_page_size=16, write_batch_size=1),
+    "another version of the format": rewritten(version="1.0"),
+    "without statistics": rewritten(write_statistics=False),
+    "with checksums of pages": rewritten(write_page_checksum=True),
+    "another signature at the beginning": first_bytes(b"17th"),
+    "totals: another encoding of the same": rewritten(name="totals.parquet", use_dictionary=False),
+    "totals: another signature at the beginning": first_bytes(b"17th", "totals.parquet"),
     "bytes before the footer": hidden_bytes("flows.parquet"),
     "bytes before the footer as if by Spark": as_if_by_spark,
     "bytes after the last page": in_last_chunk(b"secret" * 9),
@@ -795,8 +821,20 @@ TABLES = {
 }
 
 
+#: What is seen only where the rows can be written again by the same version of Arrow.
+ONLY_WRITTEN_AGAIN = {
+    "another encoding of the same",
+    "flows that are listed",
+    "smaller pages",
+    "another version of the format",
+    "without statistics",
+    "with checksums of pages",
+    "another signature at the beginning",
+    "totals: another encoding of the same",
+    "totals: another signature at the beginning",
+}
 #: With measurements the flows and totals are known from them: what remains are numbers that
-#: would have given the same flows, and other ways to write the same.
+#: would have given the same flows.
 WITHOUT_MEASUREMENTS = ("other flows of the same kind", "totals: another number")
 
 
@@ -805,17 +843,107 @@ def test_no_table_can_be_forged_even_with_its_digest(slips, what):
     assert not slips(TABLES[what])
 
 
-#: What a folder cannot prove: other numbers of the same kind, and other ways to write the same.
-#: A signature under the manifest would.
+@pytest.mark.parametrize("what", TABLES)
+def test_nor_if_another_version_of_arrow_wrote_it(slips, what, monkeypatch):
+    writers = count()
+    monkeypatch.setattr(parquet_file, "skeleton", lambda _: (next(writers), []))
+    assert slips(TABLES[what]) == (what in ONLY_WRITTEN_AGAIN)
+
+
+@pytest.mark.parametrize("level", [1, 19])
+def test_another_build_of_the_compression_is_honest(slips, level, monkeypatch):
+    """It may pack the same bytes in another way."""
+
+    def apply(folder):
+        without_measurements(folder)
+        release = inftda.open_release(folder)
+        before = (folder / "flows.parquet").read_bytes()
+        plain = pq.ParquetWriter
+        with monkeypatch.context() as patch:
+            patch.setattr(pq, "ParquetWriter", partial(plain, compression_level=level))
+            write_flows(folder / "flows.parquet", release.tree, many)
+        assert (folder / "flows.parquet").read_bytes() != before
+        sealed(folder, total=pc.sum(many["flow"]).as_py(), n_flows=len(many))
+
+    codes = ["1", "2", "3", "4", "outside"]
+    pairs = list(product(codes, codes))
+    many = pa.table(
+        {
+            "origin": [start for start, _ in pairs],
+            "destination": [end for _, end in pairs],
+            "flow": [10 + number % 7 for number in range(len(pairs))],
+        }
+    )
+    assert slips(apply)
+
+
+def test_another_version_of_arrow_is_honest(slips):
+    def apply(folder):
+        rewritten(use_dictionary=False)(folder)
+        content = (folder / "flows.parquet").read_bytes()
+        version = f"parquet-cpp-arrow version {pa.__version__}".encode()
+        assert version in content
+        other = version[:-1] + (b"8" if version[-1:] == b"9" else b"9")
+        (folder / "flows.parquet").write_bytes(content.replace(version, other))
+        sealed(folder)
+
+    assert slips(apply)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["flows.parquet", "totals.parquet"])
+def test_no_bit_of_headers_and_footers_can_be_changed_even_with_the_digest(slips, name, genuine):
+    """But for some of the compression, which differs from build to build."""
+    content = (genuine / name).read_bytes()
+    _, expected = skeleton(content)
+
+    def flip(bit):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        return bytes(changed)
+
+    def says_the_same(changed):
+        try:
+            return skeleton(changed)[1] == expected
+        except ValueError:
+            return False
+
+    for bit in range(0, 8 * len(content), 97):
+        changed = flip(bit)
+
+        def apply(folder, changed=changed):
+            (folder / name).write_bytes(changed)
+            sealed(folder)
+
+        assert not slips(apply) or says_the_same(changed), bit
+
+
+def as_released(change, *, name="flows.parquet"):
+    """The same file with other rows, written by inftda itself."""
+
+    def apply(folder):
+        tree = inftda.open_release(folder).tree
+        table = change(pq.read_table(folder / name))
+        if name == "totals.parquet":
+            save_totals(folder / name, table.cast(SCHEMA))
+            sealed(folder)
+        else:
+            write_flows(folder / name, tree, table)
+            sealed(folder, total=pc.sum(table["flow"]).as_py(), n_flows=len(table))
+
+    return apply
+
+
+#: What a folder cannot prove: other numbers of the same kind, in whatever order. A signature under
+#: the manifest would.
 UNPROVABLE_TABLES = {
-    "other flows of the same kind": rewritten(
+    "other flows of the same kind": as_released(
         with_column("flow", lambda flow: pc.add(flow, 1)),
     ),
-    "rows in another order": rewritten(lambda table: table.take(list(range(len(table)))[::-1])),
-    "another encoding of the same": rewritten(use_dictionary=False),
+    "rows in another order": as_released(lambda table: table.take(list(range(len(table)))[::-1])),
     "measurements: another encoding of the same": rewritten(name="measurements.parquet"),
     "measurements: another number off the tree": nudged,
-    "totals: another number": rewritten(
+    "totals: another number": as_released(
         with_column("measured", lambda measured: pc.add(measured, 1)), name="totals.parquet"
     ),
 }
@@ -842,12 +970,17 @@ def test_numbers_of_the_same_kind_are_told_by_their_digest_alone(slips, what):
 
 def in_parts(then=lambda _: None, name="flows.parquet"):
     def apply(folder):
+        tree = inftda.open_release(folder).tree
         table = pq.read_table(folder / name)
         (folder / name).unlink()
         (parts := folder / name).mkdir()
         for number in range(2):
             half = table.slice(2 * number, 2 if number == 0 else None)
-            pq.write_table(half, parts / f"part-{number:05d}.parquet", compression="zstd")
+            part = parts / f"part-{number:05d}.parquet"
+            if name == "flows.parquet":
+                write_flows(part, tree, half)
+            else:
+                pq.write_table(half, part, compression="zstd")
         then(parts)
         sealed(folder)
 

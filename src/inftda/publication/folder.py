@@ -347,6 +347,18 @@ class FlowsWriter:
         self._n_waiting = len(rest)
 
 
+def write_flows(path: Path, tree: Tree, table: pa.Table) -> None:
+    """Write released leaves that are in memory, as they were or would be written by a release."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - only releases in memory need it
+
+    codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
+    columns = [table.column(axis.name).cast(pa.string()) for axis in tree.axes]
+    areas = map(pc.index_in, columns, codes)
+    writer = FlowsWriter(path, tree)
+    writer.write(tuple(area.to_numpy() for area in areas), table.column(FLOW).to_numpy())
+    writer.close()
+
+
 def in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:
     """Codes by number, with a dictionary of only those that occur: it is written each time."""
     used = np.zeros(len(codes), bool)

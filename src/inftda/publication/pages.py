@@ -24,6 +24,16 @@ _SCHEMA, _GROUPS, _COLUMNS, _ABOUT = 2, 4, 1, 3
 _TYPE, _ENCODINGS, _CODEC, _KINDS = 1, 2, 4, 9
 #: Likewise: how large its values are, by how often they are repeated and defined.
 _SIZES, _REPEATED, _DEFINED, _PRESENCE = 16, 2, 3, 3
+#: Field of a footer with the name of its writer; and what depends on how values were packed: of a
+#: row group size once unpacked, offset and size; of a column of it size, size once unpacked and
+#: offsets of its first pages; of a page its checksum.
+_WRITER: Final = 6
+_GROUP_EXPANDED, _GROUP_OFFSET, _GROUP_SIZE = 2, 5, 6
+_SIZE_EXPANDED, _SIZE, _OFFSETS = 6, 7, (9, 11)
+_CHECKSUM: Final = 4
+#: Signature at both ends of a file; before the last one stands the size of the footer.
+_MAGIC: Final = 4
+_TAIL: Final = 8
 #: Structs in structs, at most.
 _DEPTH: Final = 8
 _MORE, _SEVEN = 0x80, 0x7F
@@ -33,7 +43,7 @@ _NUMBER: Final = 8
 #: Size of a list that has its size in the next bytes.
 _LONG: Final = 15
 
-Value: TypeAlias = "int | Fields | list[Value]"
+Value: TypeAlias = "int | bytes | Fields | list[Value]"
 Fields: TypeAlias = dict[int, Value]
 
 
@@ -87,6 +97,63 @@ def walk(file: BinaryIO, start: int, end: int, *, longest: int) -> Pages:
     return Pages(n_values, expanded, is_filled)
 
 
+def skeleton(file: bytes | memoryview) -> tuple[Value, list[Value]]:
+    """The writer of a file, and all that stands in it but its values and their packed sizes.
+
+    Two builds of one compression may pack the same values into different numbers of bytes; all
+    else follows from the values, the order in which they come, and the writer.
+
+    Raises:
+        ValueError: it is no Parquet file, or has something else between its pages.
+    """
+    size = int.from_bytes(file[-_TAIL:-_MAGIC], "little")
+    end = len(file) - _TAIL - size
+    footer = _Header(file[end:-_TAIL]).struct()
+    found: list[Value] = [bytes(file[:_MAGIC]), bytes(file[-_MAGIC:]), footer]
+    at = _MAGIC
+    for group in map(_struct, _list(footer, _GROUPS)):
+        first, expanded = at, 0
+        for column in map(_struct, _list(group, _COLUMNS)):
+            about = _struct(column.get(_ABOUT))
+            start, at = at, at + _number(about, _SIZE)
+            starts, headers, here = _headers(file, start, at)
+            found += headers
+            expanded += here
+            about[_SIZE] = 0
+            _compare(about, _SIZE_EXPANDED, here)
+            for key in _OFFSETS:  # by which page begins there
+                if key in about:
+                    about[key] = starts.index(_number(about, key))
+        _compare(group, _GROUP_EXPANDED, expanded)
+        _compare(group, _GROUP_OFFSET, first)
+        _compare(group, _GROUP_SIZE, at - first)
+    if at != end:
+        raise ValueError("something between the pages and the footer")
+    return footer.get(_WRITER, b""), found
+
+
+def _headers(file: bytes | memoryview, start: int, end: int) -> tuple[list[int], list[Fields], int]:
+    """Where the pages of a column chunk begin, what their headers say, and their unpacked size."""
+    starts, found, expanded, at = [], [], 0, start
+    while at < end:
+        header = _Header(file[at:end])
+        fields = header.struct()
+        starts.append(at)
+        found.append(fields)
+        expanded += header.at + _number(fields, _EXPANDED)
+        at += header.at + _number(fields, _PACKED)
+        fields[_PACKED] = 0
+        if _CHECKSUM in fields:  # of what is packed
+            fields[_CHECKSUM] = 0
+    return starts, found, expanded
+
+
+def _compare(fields: Fields, key: int, expected: int) -> None:
+    """How far a number is from what it must be, in its place; it may be absent."""
+    if key in fields:
+        fields[key] = _number(fields, key) - expected
+
+
 def is_answerable(footer: bytes) -> bool:
     """Whether Arrow can be asked about columns; where it cannot, it ends the process.
 
@@ -131,7 +198,7 @@ def _list(fields: Fields, key: int) -> list[Value]:
 
 def _number(fields: Fields, key: int) -> int:
     value = fields.get(key)
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError("a number is missing")
     return value
 
@@ -139,13 +206,13 @@ def _number(fields: Fields, key: int) -> int:
 class _Header:
     """Reads a struct from its first byte; `at` is where it has ended."""
 
-    def __init__(self, data: bytes, *, longest: int | None = None) -> None:
+    def __init__(self, data: bytes | memoryview, *, longest: int | None = None) -> None:
         self._data = data
         self._longest = len(data) if longest is None else longest
         self.at = 0
 
     def struct(self, depth: int = 0) -> Fields:
-        """Numbers and structs by their field; texts are skipped."""
+        """Numbers, texts, lists and structs by their field."""
         if depth > _DEPTH:
             raise ValueError("nested too deep")
         fields: Fields = {}
@@ -155,14 +222,12 @@ class _Header:
             key = key + step if step else self._signed()
             if key in fields:
                 raise ValueError("a field twice")
-            value = self._value(kind, depth)
-            if value is not None:
-                fields[key] = value
+            fields[key] = self._value(kind, depth)
         return fields
 
-    def _value(self, kind: int, depth: int) -> Value | None:
+    def _value(self, kind: int, depth: int) -> Value:
         if kind in {1, 2}:  # true and false
-            return None
+            return kind == 1
         if kind == 3:  # a byte
             return self._byte()
         if kind in {4, 5, 6}:
@@ -171,8 +236,10 @@ class _Header:
             length = self._unsigned()
             if length > self._longest:
                 raise ValueError("a text that no row has")
+            if self.at + length > len(self._data):
+                raise ValueError("cut off")
             self.at += length
-            return None
+            return bytes(self._data[self.at - length : self.at])
         if kind == 9:  # a list
             return self._items(depth)
         if kind == 12:
@@ -180,14 +247,13 @@ class _Header:
         raise ValueError("no field of a header or footer")
 
     def _items(self, depth: int) -> list[Value]:
-        """What a list holds; texts are skipped."""
+        """What a list holds."""
         first = self._byte()
         size, kind = first >> 4, first & 0xF
         size = self._unsigned() if size == _LONG else size
         if size > len(self._data) or kind in {1, 2}:
             raise ValueError("a list without end")
-        found = [self._value(kind, depth) for _ in range(size)]
-        return [value for value in found if value is not None]
+        return [self._value(kind, depth) for _ in range(size)]
 
     def _byte(self) -> int:
         if self.at >= len(self._data):

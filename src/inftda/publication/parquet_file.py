@@ -5,7 +5,6 @@ reading the rows, gaps between its parts, and rows that expand to a thousand tim
 of it is compared with what a release has before, or while, its rows are read.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -19,22 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inftda.errors import ReleaseError
-from inftda.publication.pages import is_answerable, walk
+from inftda.publication.pages import is_answerable, skeleton, walk
 
-#: What writers put into a file besides the table: Arrow its schema, Spark its schema and version.
-_ARROW, _SPARK = b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata"
-_SPARK_VERSION: Final = b"org.apache.spark.version"
-_SPARK_WRITER: Final = "parquet-mr "
-_VERSION: Final = re.compile(rb"[0-9A-Za-z.+_-]{1,40}")
-_WRITERS: Final = re.compile(
-    r"(parquet-cpp-arrow version [0-9A-Za-z.+_-]{1,40}"
-    r"|parquet-mr version [0-9A-Za-z.+_-]{1,40}( \(build [0-9a-f]{1,40}\))?)"
-)
+#: What Arrow puts into a file besides the table: its schema, and what wrote it.
+_ARROW: Final = b"ARROW:schema"
+_WRITER: Final = re.compile(r"parquet-cpp-arrow version [0-9A-Za-z.+_-]{1,40}")
 #: Signature at both ends of a file; before the last one stands the length of the footer.
 _MAGIC, _FOOTER_LENGTH = 4, 4
-#: Spark writes an index of pages, at most: bytes for each column chunk; of each page, besides its
-#: smallest and largest text, of which it has up to 64 bytes; and rows of a page, at least.
-_INDEX_CHUNK, _INDEX_PAGE, _INDEX_TEXT, _PAGE_ROWS = 64, 24, 64, 5_000
 #: Bytes of a number, at most: written out, or listed with its place in the list.
 _NUMBER: Final = 12
 #: Room for page headers and encodings of a column chunk, for a footer, and for what a footer says
@@ -125,6 +115,33 @@ def row_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
         yield table
 
 
+def check_written_again(path: Path, again: pa.Buffer, shape: Shape) -> None:
+    """The file is what writing its rows again has made: nothing in it is left to choose.
+
+    Where another version of Arrow wrote it, there may be more and other things in headers and
+    footers, and what `opened` checks has to do.
+
+    Args:
+        path: the file, after all other checks.
+        again: the same rows in the same order, written as a release writes them.
+        shape: what it must hold.
+
+    Raises:
+        ReleaseError: it was written in another way.
+    """
+    with pa.memory_map(str(path)) as source:
+        found = source.read_buffer()
+        if found.equals(again):
+            return
+        try:
+            writer, is_there = skeleton(memoryview(found).cast("B"))
+            known, expected = skeleton(memoryview(again).cast("B"))
+        except ValueError:
+            raise shape.fail("cannot be read") from None
+        if writer == known and is_there != expected:
+            raise shape.fail("is not written as inftda writes it")
+
+
 def _check_columns(found: pa.Schema, shape: Shape) -> None:
     names = [field.name for field in shape.fields]
     if found.names != names:
@@ -154,38 +171,20 @@ def _check_types(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
 def _check_metadata(file: pq.ParquetFile, shape: Shape) -> None:
     """Nothing beside the table but what writers always add."""
     metadata = file.metadata
-    known = {_SPARK, _SPARK_VERSION} if _is_by_spark(metadata) else {_ARROW}
-    for key, value in (metadata.metadata or {}).items():
-        is_known = key in known and (key != _SPARK_VERSION or _VERSION.fullmatch(value))
-        if not is_known or (key == _SPARK and not _is_spark_schema(value, shape)):
+    for key in metadata.metadata or {}:
+        if key != _ARROW:
             raise shape.fail(f"has metadata {key[:60].decode(errors='replace')!r}")
-    if not _WRITERS.fullmatch(metadata.created_by or ""):
+    if not _WRITER.fullmatch(metadata.created_by or ""):
         raise shape.fail("was not written by inftda: its footer names another writer")
     schema = file.schema_arrow
     if any({*(field.metadata or {})} - {b"PARQUET:field_id"} for field in schema):
         raise shape.fail("has metadata at its columns")
-    if schema.metadata and {*schema.metadata} - known:
+    if schema.metadata and {*schema.metadata} - {_ARROW}:
         raise shape.fail("has metadata in its schema")
     # Arrow's schema was read above; it is no longer than a schema has to be.
     plain = schema.remove_metadata().serialize().size
     if len((metadata.metadata or {}).get(_ARROW, b"")) > 2 * plain + 256:
         raise shape.fail("has more in its metadata than its columns")
-
-
-def _is_by_spark(metadata: pq.FileMetaData) -> bool:
-    return str(metadata.created_by).startswith(_SPARK_WRITER)
-
-
-def _is_spark_schema(text: bytes, shape: Shape) -> bool:
-    """Whether Spark's own description of the columns says nothing else."""
-    kinds = {pa.string(): "string", pa.int64(): "long"}
-    fields = [
-        {"name": field.name, "type": kinds.get(field.type), "nullable": True, "metadata": {}}
-        for field in shape.fields
-    ]
-    plain = json.dumps({"type": "struct", "fields": fields}, ensure_ascii=False).encode()
-    found = text.replace(b'"nullable":false', b'"nullable":true')
-    return found.replace(b" ", b"") == plain.replace(b" ", b"")
 
 
 def _check_sizes(metadata: pq.FileMetaData, shape: Shape) -> None:
@@ -219,8 +218,8 @@ def _check_footer(metadata: pq.FileMetaData, shape: Shape) -> None:
 
 
 def _check_no_gaps(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
-    """Every byte before the footer belongs to a column, or to the index of one."""
-    end, index = _MAGIC, 0
+    """Every byte before the footer belongs to a column."""
+    end = _MAGIC
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for column in range(group.num_columns):
@@ -229,10 +228,8 @@ def _check_no_gaps(metadata: pq.FileMetaData, path: Path, shape: Shape) -> None:
             if size < 0 or _first_page(chunk, end) != end or (size and not _has_pages(chunk)):
                 raise shape.fail("has bytes that belong to none of its columns")
             end += size
-            if _is_by_spark(metadata):
-                index += _index_bytes(chunk, group.num_rows, shape.longest[column])
     footer = path.stat().st_size - _MAGIC - _FOOTER_LENGTH - metadata.serialized_size
-    if not end <= footer <= end + index:
+    if footer != end:
         raise shape.fail("has bytes that belong to none of its columns")
 
 
@@ -262,14 +259,6 @@ def _first_page(chunk: pq.ColumnChunkMetaData, otherwise: int) -> int:
     """Where a column chunk begins; one without rows has no page of data, and perhaps none."""
     pages = {chunk.data_page_offset, chunk.dictionary_page_offset} - {0, None}
     return min(pages, default=otherwise)
-
-
-def _index_bytes(chunk: pq.ColumnChunkMetaData, n_rows: int, longest: int) -> int:
-    """The most bytes that Spark's index of pages takes for a column chunk."""
-    if not (chunk.has_offset_index or chunk.has_column_index):
-        return 0
-    of_page = _INDEX_PAGE + 2 * min(longest or 8, _INDEX_TEXT)
-    return _INDEX_CHUNK + (2 + n_rows // _PAGE_ROWS) * of_page
 
 
 def _check_statistics(stated: Any, values: pa.ChunkedArray, name: str, shape: Shape) -> None:

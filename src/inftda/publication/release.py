@@ -22,12 +22,13 @@ import pyarrow.parquet as pq
 
 from inftda.errors import HierarchyError, InftdaError, MissingExtraError, ReleaseError
 from inftda.hierarchy import Hierarchy
-from inftda.publication.folder import areas_files, write_public_files, writing
+from inftda.publication.folder import areas_files, write_flows, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
     MEASUREMENTS_FILE,
     OPTIONAL_FILES,
+    TOTALS_FILE,
     check_plain,
     places_name,
 )
@@ -189,11 +190,14 @@ class Release:
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
         with writing(Path(out), force=force) as folder:
-            _save(self.table, folder / FLOWS_FILE)
+            if isinstance(self.table, pa.Table):
+                write_flows(folder / FLOWS_FILE, self.tree, self.table)
+            else:
+                _save(self.table, folder / FLOWS_FILE)
             if self.measured is not None:
                 _save(self.measured, folder / MEASUREMENTS_FILE)
             if self.totals is not None:
-                save_totals(folder, self.totals)
+                save_totals(folder / TOTALS_FILE, self.totals)
             write_public_files(folder, self.tree, self.manifest)
         return open_release(out)
 

@@ -18,7 +18,14 @@ from inftda.errors import ReleaseError
 from inftda.lattice import Table, coarsest_equal, off_tree_tables
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.inventory import TOTALS_FILE
-from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
+from inftda.publication.parquet_file import (
+    Shape,
+    check_written_again,
+    lists_others,
+    opened,
+    row_groups,
+    text_size,
+)
 from inftda.tables import as_arrow, repeated
 from inftda.tree import Axis, Tree, TreeLevel
 
@@ -64,12 +71,12 @@ def write_totals(folder: Path, measured: "Iterable[MeasuredTotals]") -> None:
         _rows(totals.table, math.sqrt(totals.sigma2), as_arrow(totals.value)) for totals in measured
     ]
     if parts:
-        save_totals(folder, pa.concat_tables(parts))
+        save_totals(folder / TOTALS_FILE, pa.concat_tables(parts))
 
 
-def save_totals(folder: Path, totals: pa.Table) -> None:
-    """Write the file."""
-    pq.write_table(totals, folder / TOTALS_FILE, compression="zstd")
+def save_totals(file: Path | pa.NativeFile, totals: pa.Table) -> None:
+    """Write the file: it follows from the rows, however they came together."""
+    pq.write_table(totals.combine_chunks(), file, compression="zstd")
 
 
 def read_totals(folder: Path, tree: Tree) -> pa.Table | None:
@@ -81,9 +88,7 @@ def read_totals(folder: Path, tree: Tree) -> pa.Table | None:
     path = folder / TOTALS_FILE
     if not path.exists():
         return None
-    texts = _texts(tree)
-    of_all, longest = zip(*map(text_size, texts), (0, 0), (0, 0), strict=True)
-    shape = Shape(TOTALS_FILE, tuple(SCHEMA), of_all, longest)
+    texts, shape = _texts(tree), _shape(tree)
     parts = []
     with opened(path, shape) as file:
         if file.metadata.num_rows > len(texts[-1]):
@@ -93,6 +98,11 @@ def read_totals(folder: Path, tree: Tree) -> pa.Table | None:
                 raise shape.fail("names other axes, levels or areas than the release has")
             parts.append(part.cast(SCHEMA))
     return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
+
+
+def _shape(tree: Tree) -> Shape:
+    of_all, longest = zip(*map(text_size, _texts(tree)), (0, 0), (0, 0), strict=True)
+    return Shape(TOTALS_FILE, tuple(SCHEMA), of_all, longest)
 
 
 def _texts(tree: Tree) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
@@ -122,6 +132,16 @@ def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
             f"{TOTALS_FILE} must list every area of the levels that were measured across, once, "
             f"with the noise that the manifest states; {_AGAIN}"
         )
+
+
+def check_totals_file(file: Path, totals: pa.Table, tree: Tree) -> None:
+    """Compare the file with one of the same rows.
+
+    Raises:
+        ReleaseError: it was written in another way.
+    """
+    save_totals(sink := pa.BufferOutputStream(), totals)
+    check_written_again(file, sink.getvalue(), _shape(tree))
 
 
 def totals_at(totals: pa.Table, axis: Axis, level: int) -> tuple[pa.Array, float]:

@@ -14,7 +14,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.catalogue import options_of
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.digest import digest
-from inftda.publication.folder import ROW_GROUP, areas_files, areas_text
+from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
@@ -25,10 +25,17 @@ from inftda.publication.inventory import (
 )
 from inftda.publication.manifest import SOFTWARE, Manifest, check_same
 from inftda.publication.measurements import measured_tables, read_measurements
-from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
+from inftda.publication.parquet_file import (
+    Shape,
+    check_written_again,
+    lists_others,
+    opened,
+    row_groups,
+    text_size,
+)
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release, open_release
-from inftda.publication.totals import check_totals
+from inftda.publication.totals import check_totals, check_totals_file
 from inftda.tree import Tree
 
 if TYPE_CHECKING:
@@ -57,8 +64,11 @@ def verify(path: str | Path) -> Iterator[str]:
     yield _check_guarantee(release)
     _check_statements(release)
     _check_text(release.manifest, folder)
-    yield from _check_flows(release)
+    written: list[tuple[Path, pa.Buffer, Shape]] = []
+    yield from _check_flows(release, written)
     yield _check_digest(release)
+    for again in written:
+        check_written_again(*again)
     yield from _check_totals(release, folder)
     yield from _check_measurements(release)
 
@@ -154,8 +164,13 @@ def _check_text(manifest: Manifest, folder: Path) -> None:
         )
 
 
-def _check_flows(release: Release) -> Iterator[str]:
-    """Known areas, positive integers, no cell twice, total and number of rows as stated."""
+def _check_flows(release: Release, written: list[tuple[Path, pa.Buffer, Shape]]) -> Iterator[str]:
+    """Known areas, positive integers, no cell twice, total and number of rows as stated.
+
+    Args:
+        release: to check.
+        written: what its files are when their rows are written again is added here.
+    """
     manifest = release.manifest
     stated = f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated"
     files = _files(release.table)
@@ -171,8 +186,11 @@ def _check_flows(release: Release) -> Iterator[str]:
             # Before any row is read: there are not more than there can be.
             if n_rows > min(manifest.n_flows, found.n_cells):
                 raise ReleaseError(f"not true of this release: {stated}")
+            writer = FlowsWriter(sink := pa.BufferOutputStream(), release.tree)
             for rows in row_groups(parquet, found.shape):
-                found.add(rows)
+                writer.write(*found.add(rows))
+            writer.close()
+        written.append((file, sink.getvalue(), found.shape))
     yield "flows are integers " + ("other than 0" if found.is_signed else "above 0")
     for axis in release.tree.axes:
         yield f"every {axis.name} is a known area"
@@ -214,8 +232,11 @@ class _Flows:
         self._codes = dict(zip(names, codes, strict=True))
         self._cells: list[list[NDArray[np.int64]]] = []
 
-    def add(self, rows: pa.Table) -> None:
+    def add(self, rows: pa.Table) -> "tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]":
         """Check some rows.
+
+        Returns:
+            Their areas by number, on each axis, and their flows.
 
         Raises:
             ReleaseError: an area is unknown, or a flow has a wrong sign.
@@ -224,19 +245,21 @@ class _Flows:
         if (flow == 0).any() or (not self.is_signed and (flow < 0).any()):
             allowed = "other than 0" if self.is_signed else "above 0"
             raise ReleaseError(f"not true of this release: flows are integers {allowed}")
-        words, size = [np.zeros(len(flow), np.int64)], 1
+        words, size, areas = [np.zeros(len(flow), np.int64)], 1, []
         for name, codes in self._codes.items():
             area = pc.index_in(rows.column(name).cast(pa.string()), value_set=codes)
             if area.null_count or lists_others(rows.column(name), codes):
                 raise ReleaseError(f"not true of this release: every {name} is a known area")
             if size * len(codes) > _LARGEST:
                 words, size = [*words, np.zeros(len(flow), np.int64)], 1
-            words[-1] = words[-1] * len(codes) + area.to_numpy()
+            areas.append(area.to_numpy())
+            words[-1] = words[-1] * len(codes) + areas[-1]
             size *= len(codes)
         self._cells.append(words)
         self.n_rows += len(flow)
         # In halves: flows made for it would sum to anything in 64 bits.
         self.total += (int((flow >> 32).sum()) << 32) + int((flow & 0xFFFFFFFF).sum())
+        return tuple(areas), flow
 
     def check_distinct(self) -> None:
         """No cell occurs twice.
@@ -316,4 +339,5 @@ def _check_totals(release: Release, folder: Path) -> Iterator[str]:
             f"{TOTALS_FILE} is not what the manifest was written for; it was damaged or changed: "
             "get the release again from its publisher"
         )
+    check_totals_file(folder / TOTALS_FILE, release.totals, release.tree)
     yield "measured totals are to the bit the ones the manifest states"
