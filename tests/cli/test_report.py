@@ -31,3 +31,19 @@ def test_quiet_says_nothing(report, monkeypatch, tmp_path):
     done = report("--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert (tmp_path / "p.html").exists()
+
+
+def test_estimates_go_onto_the_page_and_those_of_another_release_do_not(country, cli, tmp_path):
+    given = ("release", country.flows, "--areas", country.areas, "--epsilon", 1, "--delta", 1e-8)
+    for name in ("one", "two"):
+        made = cli(*given, "--measurements", "--quiet", "--out", tmp_path / name)
+        assert made.code == 0, made.err
+    estimates = tmp_path / "estimates"
+    assert cli("estimate", tmp_path / "one", "--out", estimates).code == 0
+    out = ("--estimate", estimates, "--seconds", 0, "--out", tmp_path / "page.html")
+    refused = cli("report", tmp_path / "two", *out)
+    assert refused.code == 2
+    assert "made from another release" in refused.err
+    assert not (tmp_path / "page.html").exists()
+    assert cli("report", tmp_path / "one", *out).code == 0
+    assert "Take the estimated ones" in (tmp_path / "page.html").read_text(encoding="utf-8")
