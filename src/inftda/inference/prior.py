@@ -33,8 +33,10 @@ _NOISY: Final = np.arange(LEAST_NOISY, MOST_NOISY + 1e-9, 1 / NOISY_STEPS)
 #: Steps in a noise scale at most.
 _STEPS: Final = 40
 #: Spreads and shares of zeros to choose from, and the choice that others must beat clearly.
-SPREADS: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+SPREADS: Final = (0.2, 0.35, 0.5, 0.7, 1.0, 1.4)
 ZEROS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+#: Intervals are for a spread of at least this: narrower ones held as rarely as 93 times in 100.
+_LEAST_SPREAD: Final = 0.35
 _DEFAULT: Final = (1.0, 0.3)
 _CLEARLY: Final = 2.0
 #: Probability on either side of an interval: 99 % in all. It is stated as 95 %, which it was
@@ -74,14 +76,21 @@ def posterior_of(
     law = _Law.of(sigma)
     seen = _seen(log_mean, noisy / sigma)
     spread, zeros = _most_likely(law, seen)
-    weights, none = _rate_weights(spread, zeros)
-    counts = weights @ law.counts  # [means, counts]
-    counts[:, 0] += none
+    counts = _counts(law, spread, zeros)
     evidence = counts @ law.noise + 1e-300
     mean = counts @ (law.count[:, None] * law.noise) / evidence
     square = counts @ (law.count[:, None] ** 2 * law.noise) / evidence
     moments = np.stack([np.maximum(mean, 1e-9), np.maximum(square - mean**2, 1e-9)], axis=-1)
-    return Posterior(spread, zeros, moments, *_ends(law, counts))
+    ends = _ends(law, _counts(law, max(spread, _LEAST_SPREAD), zeros))
+    return Posterior(spread, zeros, moments, *ends)
+
+
+def _counts(law: "_Law", spread: float, zeros: float) -> Grid:
+    """float64[means, counts]: probability of each count before it is measured."""
+    weights, none = _rate_weights(spread, zeros)
+    counts = weights @ law.counts
+    counts[:, 0] += none
+    return counts
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,155 @@
+"""The estimate of a release, and intervals of its numbers."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import inftda
+from inftda.errors import ReleaseError
+
+
+@pytest.fixture(scope="module")
+def measured(country, tmp_path_factory):
+    """A release with measurements, on which nothing is done but reading."""
+    out = tmp_path_factory.mktemp("measured") / "release"
+    source = inftda.SeededSource(5)
+    inftda.release(
+        country.flows, country.areas, epsilon=1, delta=1e-6, out=out, source=source,
+        measurements=True,
+    )  # fmt: skip
+    return out
+
+
+def test_an_estimate_adds_up_to_the_total_and_lies_in_its_intervals(measured, cli, tmp_path):
+    out = tmp_path / "estimate"
+    done = cli("estimate", measured, "--out", out)
+    assert done.code == 0, done.err
+    assert "not guaranteed" in done.out
+    found = inftda.open_estimate(out)
+    estimate, low, high = (
+        found.flows().column(name).to_numpy() for name in ("estimate", "low", "high")
+    )
+    assert estimate.sum() == found.total == inftda.open_release(measured).total
+    assert (estimate > 0).all()
+    assert (low <= estimate).all()
+    assert (estimate <= high).all()
+    assert found.flows("all", "all").column("estimate").to_pylist() == [found.total]
+    found.check_release(inftda.open_release(measured))
+
+
+def test_equal_seeds_give_equal_estimates_on_any_number_of_threads(measured):
+    one, two = (inftda.estimate(measured, seed=3, threads=n).table for n in (1, 2))
+    assert one.equals(two)
+
+
+def test_an_estimate_is_closer_to_the_truth_than_the_release(measured, country):
+    """Squared error over all cells, on a made-up country and one seed."""
+    release, made = inftda.open_release(measured), inftda.estimate(measured)
+    codes = release.tree.axes[0].hierarchy.codes(3).to_pylist()
+    truth = _matrix(country.made.flows(), codes, "count")
+    errors = [
+        ((_matrix(flows, codes, column) - truth) ** 2).sum()
+        for flows, column in ((release.flows(), "flow"), (made.flows(), "estimate"))
+    ]
+    assert errors[1] < errors[0]
+
+
+def _matrix(flows, codes, column):
+    number = {code: i for i, code in enumerate(codes)}
+    found = np.zeros((len(codes), len(codes)))
+    for row in flows.to_pylist():
+        found[number[row["origin"]], number[row["destination"]]] += row[column]
+    return found
+
+
+def test_intervals_stand_beside_published_flows(measured, cli):
+    release = inftda.open_release(measured)
+    for kind in ("model", "noise"):
+        table = release.flows(intervals=kind)
+        low, high = (table.column(name).to_numpy() for name in ("low", "high"))
+        assert (low >= 0).all()
+        assert (low <= high).all()
+    done = cli("query", measured, "--intervals", "--top", 3)
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[0].split() == ["origin", "destination", "flow", "low", "high"]
+
+
+def test_totals_measured_across_have_their_own_interval_and_other_sums_none(measured):
+    release = inftda.open_release(measured)
+    finest = release.tree.axes[0].hierarchy.level_names[-1]
+    exact = release.total_intervals("origin", finest)
+    asked = release.flows(finest, "all", intervals=True)
+    by_area = dict(zip(exact["area"].to_pylist(), exact["low"].to_pylist(), strict=True))
+    for row in asked.to_pylist():
+        assert abs(row["low"] - by_area[row["origin"]]) <= 1
+    towns = release.tree.axes[0].hierarchy.codes(3).to_pylist()[:2]
+    parts = release.flows("all", "all", origin=towns, intervals=True)
+    assert parts.column("low").to_pylist() == [None]
+
+
+def test_without_model_is_for_intervals(measured, cli):
+    done = cli("query", measured, "--without-model")
+    assert done.code == 2
+    assert "--intervals" in done.err
+
+
+def test_a_release_without_measurements_is_refused(released, cli, tmp_path):
+    for arguments in (
+        ("estimate", released, "--out", tmp_path / "e"),
+        ("query", released, "--intervals"),
+    ):
+        done = cli(*arguments)
+        assert done.code == 2
+        assert "measurements" in done.err
+    assert not (tmp_path / "e").exists()
+
+
+def test_measurements_of_another_release_are_refused(measured, country, cli, tmp_path):
+    other = tmp_path / "other"
+    inftda.release(
+        country.flows, country.areas, epsilon=1, delta=1e-6, out=other, measurements=True,
+        source=inftda.SeededSource(6),
+    )  # fmt: skip
+    (other / "measurements.parquet").write_bytes((measured / "measurements.parquet").read_bytes())
+    done = cli("estimate", other, "--out", tmp_path / "e")
+    assert done.code == 2
+    assert "another release" in done.err
+
+
+def test_an_estimate_of_another_release_is_told_apart(measured, released):
+    made = inftda.estimate(measured)
+    with pytest.raises(ReleaseError, match="another release"):
+        made.check_release(inftda.open_release(released))
+
+
+def test_a_baseline_has_no_estimate(country, cli, tmp_path):
+    out = tmp_path / "baseline"
+    inftda.release(
+        country.flows, country.areas, epsilon=1, delta=1e-6, out=out, mechanism="vanilla-gauss",
+        source=inftda.SeededSource(5),
+    )  # fmt: skip
+    done = cli("estimate", out, "--out", tmp_path / "e")
+    assert done.code == 2
+    assert "top-down" in done.err
+
+
+def test_a_damaged_estimate_is_refused_and_only_estimates_are_replaced(measured, cli, tmp_path):
+    out = tmp_path / "estimate"
+    inftda.estimate(measured, out=out)
+    assert cli("estimate", measured, "--out", out).code == 2
+    assert cli("estimate", measured, "--out", out, "--force").code == 0
+    done = cli("estimate", measured, "--out", measured, "--force")
+    assert done.code == 2
+    assert "not replaced" in done.err
+    table = pq.read_table(out / "estimate.parquet")
+    pq.write_table(table.slice(1), out / "estimate.parquet")
+    with pytest.raises(ReleaseError, match="not what it was"):
+        inftda.open_estimate(out)
+
+
+def test_locations_that_are_not_degrees_are_refused(measured, cli, tmp_path):
+    file = tmp_path / "centroids.csv"
+    file.write_text("town,lon,lat\nx,900,1\n", encoding="utf-8")
+    done = cli("estimate", measured, "--out", tmp_path / "e", "--centroids", file)
+    assert done.code == 2
+    assert "degrees" in done.err
