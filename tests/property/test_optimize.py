@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from inftda.lab.baselines.euclidean import euclidean_kernel
 from inftda.lab.baselines.linf import linf_kernel
-from inftda.optimize.intopt import intopt_kernel
+from inftda.optimize.intopt import intopt_into
 from inftda.optimize.reference import algorithm_3, chebyshev_optimum, shares
 from inftda.optimize.selection import LIMIT, OK, TOO_LARGE
 
 SOLVERS = {
-    "ascending": lambda x, total, seed, out: intopt_kernel(x, total, seed, False, out),
-    "descending": lambda x, total, seed, out: intopt_kernel(x, total, seed, True, out),
+    "ascending": lambda x, total, seed, out: intopt_into(x, total, seed, False, out),
+    "descending": lambda x, total, seed, out: intopt_into(x, total, seed, True, out),
     "l2": euclidean_kernel,
     "linf": linf_kernel,
 }
