@@ -54,6 +54,7 @@ FORBIDDEN = (("publication", "counts", "a release holds no truth"),)
 #: Optional libraries (and all of adbc_*), and the modules or packages that may import them at
 #: their top.
 HEAVY = {
+    "numba": {"compiled.building"},  # not optional, but a release starts without it
     "pyspark": {"engines.spark"},
     "cvxpy": {"lab.baselines.solvers"},
     "matplotlib": {"lab.experiments.figures"},
@@ -61,7 +62,7 @@ HEAVY = {
     "polars": set(),
 }
 #: What everybody has installed but `import inftda` must not wait for.
-SLOW = {"duckdb", "numba", "dp_accounting", "opendp"}
+SLOW = {"duckdb", "llvmlite", "dp_accounting", "opendp"}
 
 IMPORT_SECONDS = 0.5
 
