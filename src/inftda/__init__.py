@@ -7,10 +7,14 @@ The names below are loaded when they are first used, so that `import inftda` is 
 np.int64(3)
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inspect import Signature
+
     from inftda.errors import InftdaError as InftdaError
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
@@ -28,6 +32,11 @@ if TYPE_CHECKING:
     from inftda.tree import Axis as Axis
     from inftda.tree import Tree as Tree
     from inftda.tree import build_tree as build_tree
+    from inftda.words import evaluate as evaluate
+    from inftda.words import plan as plan
+    from inftda.words import query as query
+    from inftda.words import report as report
+    from inftda.words import verify as verify
 
 _HOMES = {
     "Axis": "inftda.tree",
@@ -43,10 +52,15 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
+    "evaluate": "inftda.words",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
     "open_release": "inftda.publication.release",
+    "plan": "inftda.words",
+    "query": "inftda.words",
     "release": "inftda.publish",
+    "report": "inftda.words",
+    "verify": "inftda.words",
 }
 __all__ = list(_HOMES)
 
@@ -58,9 +72,37 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'inftda' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    # A package of this name may have been loaded with it; it can be called as well.
+    return globals().setdefault(name, value)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted({*_HOMES, "__version__", "__doc__"})
+
+
+class _Word(ModuleType):
+    """A package that is called like a word: `inftda.report(...)` beside `inftda.report.page`."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._function()(*arguments, **options)
+
+    @property
+    def __signature__(self) -> "Signature":
+        from inspect import signature  # noqa: PLC0415 - only for whoever asks
+
+        return signature(self._function())
+
+    def _function(self) -> Any:
+        word = self.__name__.rpartition(".")[2]
+        return getattr(import_module(_HOMES[word]), word)
+
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Packages that are loaded become attributes here, whatever their name."""
+        if isinstance(value, ModuleType) and name in _HOMES:
+            value.__class__ = _Word
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

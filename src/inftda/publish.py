@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.parquet as pq
 
+from inftda.bars import Report, following
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.lattice import DEFAULT_SHARE
@@ -28,7 +29,6 @@ from inftda.mechanisms.base import (
     Progress,
     Setting,
     Written,
-    no_progress,
 )
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -88,7 +88,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     threads: int | None = None,
     engine: "str | LocalEngine | SparkEngine" = "local",
     source: RandomSource | None = None,
-    progress: Progress | None = None,
+    progress: Report | bool | None = None,
     say: Callable[[str], object] | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -133,7 +133,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             `SparkEngine`; Spark also takes its own frames and whatever it reads as `flows`.
         source: random bits; secure by default. A seeded source makes a release that
             promises nothing and says so.
-        progress: called with level name, work done and work in all.
+        progress: called with level name, work done and work in all; True for bars on the terminal
+            or in a notebook.
         say: called with what a row of the table was taken for, one trip or a count.
         ledger: charge the release to a data set of this ledger before its noise is drawn;
             it stays charged whatever happens then.
@@ -179,10 +180,10 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         unplaceable=unplaceable,
     )
     counting = Counting(bounded=person is not None, unplaceable=unplaceable)
-    drawing = _Drawing(chosen, plan, random, noise, counting, progress or no_progress, charge)
     place = _place(engine, threads)
     place.check(chosen, plan, noise=noise)
-    with place.started() as running:
+    with following(progress) as report, place.started() as running:
+        drawing = _Drawing(chosen, plan, random, noise, counting, report, charge)
         truth = running.read(flows, spec, public, source=random, say=say)
         made = _draw(drawing, running, truth, out, force=force)
     if charge is not None:

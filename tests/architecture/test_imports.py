@@ -17,6 +17,9 @@ ROOT = Path(inftda.__file__).parent
 #: From inner to outer: a module imports its own layer and the ones before it, no other.
 LAYERS = (
     "errors",
+    "terminal",
+    "bars",
+    "notebook",
     "checks",
     "scratch",
     "compiled",
@@ -40,6 +43,7 @@ LAYERS = (
     "publish",
     "evaluate",
     "report",
+    "words",
     "cli",
     "__main__",
     "lab",

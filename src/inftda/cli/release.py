@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inftda.bars import LevelProgress
 from inftda.cli import options, output
-from inftda.cli.progress import LevelProgress
 from inftda.errors import InftdaError
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMe
 from inftda.evaluate.totals import TotalMeasures, measure_totals, with_intervals
 from inftda.evaluate.typical import released_leaves
 from inftda.hierarchy import OUTSIDE, Hierarchy
+from inftda.notebook import card
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import Release
 from inftda.reading import TableSpec, read_leaves
@@ -27,7 +28,7 @@ from inftda.tree import DESTINATION, ORIGIN
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """How far a release is from the truth. Confidential.
 
@@ -40,6 +41,23 @@ class Comparison:
     settings: Mapping[str, Any]
     levels: tuple[LevelMeasures, ...]
     totals: tuple[TotalMeasures, ...]
+
+    def __repr__(self) -> str:
+        return f"<comparison of {len(self.levels)} levels; {NOTICE}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (level.name, f"{level.max_abs_error:,}", f"{level.mean_abs_error_nonzero:,.1f}",
+             f"{level.false_discovery_rate:.1%}", f"{level.common_part:.4f}")
+            for level in self.levels
+        ]  # fmt: skip
+        head = ("level", "max error", "mean error", "false pairs", "common part")
+        promised = ", ".join(
+            f"{name} = {self.settings[name]}"
+            for name in ("epsilon", "delta", "rho")
+            if self.settings[name] is not None
+        )
+        return card(NOTICE, head, rows, [("Guarantee of the release:", promised)])
 
     def level_table(self) -> pa.Table:
         """One row per level, one column per measure."""

@@ -25,14 +25,18 @@ Writer = Callable[[Path], object]
 
 
 def write_comparison(
-    comparison: Comparison, out: str | Path, *, release: str | Path, page: Writer | None = None
+    comparison: Comparison,
+    out: str | Path,
+    *,
+    release: str | Path | None,
+    page: Writer | None = None,
 ) -> tuple[Path, ...]:
     """Write the measures to a folder of their own, readable by the owner only.
 
     Args:
         comparison: what to write.
         out: folder to write to; it is made if it is not there.
-        release: folder of the release, which must not be written to.
+        release: folder of the release, which must not be written to; None if it has none.
         page: writes the same as a page to the path it is given.
 
     Returns:
@@ -42,7 +46,7 @@ def write_comparison(
         ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
     folder = Path(out)
-    check_outside(folder, release)
+    check_outside(folder, *([] if release is None else [release]))
     if folder.is_symlink():  # what is confidential goes where it was sent
         raise ReleaseError(f"{str(out)!r} is a link; give a folder that is none")
     try:

@@ -10,16 +10,17 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.errors import HierarchyError, InftdaError, MissingExtraError, ReleaseError
+from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
+from inftda.notebook import card
+from inftda.publication.conversion import TableFormat, converted
 from inftda.publication.folder import areas_files, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
@@ -32,10 +33,8 @@ from inftda.publication.query import FLOW, sum_flows
 from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
-TableFormat = Literal["arrow", "pandas", "polars"]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """A published table: non-negative flows between finest areas, and what is promised.
 
@@ -86,7 +85,7 @@ class Release:
         for name in {*chosen, *filters}:
             self.axis(name)
         shown = {axis.name: self._finest(axis.name) for axis in self.tree.axes} | chosen
-        return _convert(sum_flows(self.table, self.tree, shown, filters), as_)
+        return converted(sum_flows(self.table, self.tree, shown, filters), as_)
 
     def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
         """Totals of all areas of a level that was measured across the tree, and how good they are.
@@ -119,12 +118,42 @@ class Release:
         number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
         released[number] = summed.column(FLOW).to_numpy()
         table = intervals(found.hierarchy.codes(depth), pa.array(released), measured, sigma)
-        return _convert(table, as_)
+        return converted(table, as_)
 
     @property
     def total(self) -> int:
         """Sum of all flows."""
         return self.manifest.total
+
+    def __repr__(self) -> str:
+        place = "in memory" if isinstance(self.table, pa.Table) else repr(self.table.parent.name)
+        axes = ", ".join(axis.name for axis in self.tree.axes)
+        return (
+            f"<release {place}: {self.manifest.n_flows:,} flows by {axes}, {self.total:,} in all; "
+            f"{self._promise()}>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f"{axis.name}: {axis.hierarchy.level_name(depth)}",
+                f"{axis.hierarchy.n_areas(depth):,}",
+            )
+            for axis in self.tree.axes
+            for depth in range(1, axis.hierarchy.depth + 1)
+        ]
+        unit = self.manifest.plan.unit.describe()
+        notes = [
+            *([("Protected:", unit)] if self.manifest.private else []),
+            ("Guarantee:", self._promise()),
+        ]
+        title = f"Release of {self.manifest.n_flows:,} flows, {self.total:,} in all"
+        return card(title, ("level", "areas"), rows, notes)
+
+    def _promise(self) -> str:
+        if self.manifest.private:
+            return self.manifest.plan.describe()
+        return "NOT PRIVATE: made with a seed, promises nothing, must not be published"
 
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
@@ -219,17 +248,3 @@ def _together(what: str, ends: Mapping[str, Any], axes: Mapping[str, Any] | None
                 "the axis; give it once"
             )
     return given | dict(axes or {})
-
-
-def _convert(table: pa.Table, as_: TableFormat) -> Any:
-    if as_ == "arrow":
-        return table
-    if as_ in {"pandas", "polars"}:
-        try:
-            library = import_module(as_)  # optional, brought by the user who asks for it
-        except ImportError:
-            raise MissingExtraError(
-                f"flows as {as_} need {as_}, which is not installed; install it, or leave out as_"
-            ) from None
-        return table.to_pandas() if as_ == "pandas" else library.from_arrow(table)
-    raise ReleaseError(f"as_ must be 'arrow', 'pandas' or 'polars', got {as_!r}")

@@ -38,7 +38,7 @@ def open_table(table: Any, workspace: Workspace) -> Input:
     library = type(table).__module__.partition(".")[0]
     if library in {"pandas", "polars"} and hasattr(table, "collect"):
         raise IngestError(f"a {type(table).__name__} is not computed yet; collect() it first")
-    if library == "pandas" and hasattr(table, "columns"):
+    if library in {"pandas", "geopandas"} and hasattr(table, "columns"):
         return _of_columns(*_pandas_columns(table), workspace)
     if library == "polars" and hasattr(table, "get_columns"):
         return _of_columns(table.columns, table.get_columns(), workspace)
