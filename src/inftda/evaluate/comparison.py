@@ -52,11 +52,8 @@ class Comparison:
             for level in self.levels
         ]  # fmt: skip
         head = ("level", "max error", "mean error", "false pairs", "common part")
-        promised = ", ".join(
-            f"{name} = {self.settings[name]}"
-            for name in ("epsilon", "delta", "rho")
-            if self.settings[name] is not None
-        )
+        names = ("rho",) if self.settings["epsilon"] is None else ("epsilon", "delta")
+        promised = ", ".join(f"{name} = {self.settings[name]}" for name in names)
         return card(NOTICE, head, rows, [("Guarantee of the release:", promised)])
 
     def level_table(self) -> pa.Table:
