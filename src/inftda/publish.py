@@ -48,6 +48,7 @@ from inftda.publication.manifest import AxisEntry, Manifest
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
+from inftda.reading.spec import outside_axes
 from inftda.scratch import private_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 
@@ -82,7 +83,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     accountant: str = "auto",
     split: Any = "uniform",
     across: float | Fraction | None = None,
-    unplaceable: Unplaceable = "error",
+    unplaceable: Unplaceable | Mapping[str, str] = "error",
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
     threads: int | None = None,
@@ -125,7 +126,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         across: part of the budget that measures totals across the tree, so that out- and
             in-totals of all areas are right within a few sigma; 0.08 by default where the
             mechanism can, 0 for the paper's algorithm.
-        unplaceable: rows with an unknown or missing area: "error", "outside" or "drop".
+        unplaceable: rows with an unknown or missing area: "error", "outside" or "drop"; or axis
+            name to "outside" for axes where there may be such rows.
         mechanism: how to release; "inftda" unless you compare.
         noise: "table" (exact and fast) or "opendp".
         threads: how many; all cores by default.
@@ -152,6 +154,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     """
     if out is not None:
         check_writable(Path(out), force=force)
+    outside = outside_axes(unplaceable)
     public = build_tree(
         areas,
         origin_areas=origin_areas,
@@ -159,8 +162,9 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         axes=axes,
         order=order,
         first=tree,
-        outside=unplaceable == "outside",
+        outside=outside,
     )
+    policy, only = _placing(unplaceable, public, outside=outside)
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     chosen = mechanism_named(mechanism)
     budget = {"epsilon": epsilon, "delta": delta, "rho": rho, "accountant": accountant}
@@ -177,9 +181,10 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         count=count,
         person=person,
         unit=unit,
-        unplaceable=unplaceable,
+        unplaceable=policy,
+        only=None if only is None else frozenset(columns.get(name, name) for name in only),
     )
-    counting = Counting(bounded=person is not None, unplaceable=unplaceable)
+    counting = Counting(bounded=person is not None, unplaceable=policy)
     place = _place(engine, threads)
     place.check(chosen, plan, noise=noise)
     with following(progress) as report, place.started() as running:
@@ -189,6 +194,26 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     if charge is not None:
         charge.note_published()
     return made
+
+
+def _placing(
+    unplaceable: Unplaceable | Mapping[str, str], tree: Tree, *, outside: bool | frozenset[str]
+) -> tuple[Any, frozenset[str] | None]:
+    """What to do with rows that cannot be placed, and by which axes; None for all of them.
+
+    Raises:
+        InftdaError: there is no such axis.
+    """
+    if not isinstance(unplaceable, Mapping) or isinstance(outside, bool):
+        return unplaceable, None
+    axes = [axis.name for axis in tree.axes]
+    for name in unplaceable:
+        if name not in axes:
+            raise InftdaError(
+                f"--unplaceable (unplaceable= in Python) names the axis {name!r}, but the axes "
+                f"are {', '.join(axes)}"
+            )
+    return "outside" if outside else "error", outside
 
 
 def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, Any]:

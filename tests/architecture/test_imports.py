@@ -25,6 +25,7 @@ LAYERS = (
     "compiled",
     "database",
     "threads",
+    "excel",
     "tables",
     "hierarchy",
     "tree",
@@ -62,6 +63,7 @@ HEAVY = {
     "pyspark": {"engines.spark"},
     "cvxpy": {"lab.baselines.solvers"},
     "matplotlib": {"lab.experiments.figures"},
+    "openpyxl": set(),
     "pandas": set(),
     "polars": set(),
 }

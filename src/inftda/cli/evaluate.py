@@ -24,13 +24,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     destination: Annotated[str, typer.Option(help="Column where trips end.")] = "destination",
     count: options.Count = None,
     encoding: options.Encoding = None,
-    unplaceable: Annotated[
-        str | None,
-        typer.Option(
-            metavar="error|outside|drop",
-            help="Rows with an unknown or missing area [default: as the release].",
-        ),
-    ] = None,
+    unplaceable: options.Unplaceable = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page as well.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
     as_json: options.Json = False,
@@ -51,7 +45,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
             origin=origin,
             destination=destination,
             count=options.count_of(count),
-            unplaceable=unplaceable,
+            unplaceable=options.unplaceable_of(unplaceable),
             say=said.append,
         )
         comparison = compare(release, counts, progress=progress)

@@ -45,6 +45,7 @@ def command(  # noqa: PLR0913 - the same options as a release
         typer.Option(min=0, help="Number of trips, if you know it: marks levels lost in noise."),
     ] = None,
     as_json: options.Json = False,
+    config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Show the noise and the guaranteed error of each level. Needs no data, spends nothing."""
     from inftda.evaluate.outlook import held  # noqa: PLC0415 - help must be instant

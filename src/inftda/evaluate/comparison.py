@@ -107,7 +107,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     origin: str = ORIGIN,
     destination: str = DESTINATION,
     count: str | None = "auto",
-    unplaceable: str | None = None,
+    unplaceable: str | Mapping[str, str] | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Counts:
     """The confidential table a release was made from, by the areas of the release.
@@ -121,9 +121,8 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         origin: name of the column where trips start.
         destination: name of the column where they end.
         count: name of the column of counts, None for one row a trip; "auto" as for a release.
-        unplaceable: rows with an unknown or missing area: "error", "outside" or "drop";
-            by default "drop" if the release says so, "outside" if it has such an area, else
-            "error".
+        unplaceable: rows with an unknown or missing area, as for a release; by default as the
+            release says.
         say: called with what a row was taken for, one trip or a count.
 
     Raises:
@@ -132,13 +131,14 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     """
     columns = {ORIGIN: origin, DESTINATION: destination}
     axes = tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes)
-    policy: Any = unplaceable or _policy(release)
+    policy, outside = _placing(release, unplaceable)
+    only = None if outside is None else frozenset(columns.get(name, name) for name in outside)
     promised = release.manifest.unit
     # Reading drops rows, and accepts an empty table, only for units under which a release may
     # do so. Nothing else about the unit matters here.
     is_free = policy == "drop" or may_be_empty(promised)
     unit = PrivacyUnit("add-remove", 1) if is_free else None
-    spec = TableSpec(axes=axes, count=count, unplaceable=policy, unit=unit)
+    spec = TableSpec(axes=axes, count=count, unplaceable=policy, only=only, unit=unit)
     leaves = read_leaves(flows, spec, say=say)
     truth = Counts.of(release.tree, leaves)
     if promised.root_is_public and release.manifest.description.is_top_down:
@@ -186,11 +186,18 @@ def _check_total(truth: Counts, release: Release, unit: PrivacyUnit) -> None:
         )
 
 
-def _policy(release: Release) -> str:
-    if release.manifest.counted.unplaceable == "drop":
-        return "drop"
-    has_outside = [_has_outside(axis.hierarchy) for axis in release.tree.axes]
-    return "outside" if all(has_outside) else "error"
+def _placing(
+    release: Release, unplaceable: str | Mapping[str, str] | None
+) -> tuple[Any, frozenset[str] | None]:
+    """What to do with rows that cannot be placed, and by which axes; None for all of them."""
+    if isinstance(unplaceable, Mapping):
+        outside = frozenset(name for name, way in unplaceable.items() if way == "outside")
+        return "outside" if outside else "error", outside
+    policy = unplaceable or release.manifest.counted.unplaceable
+    if unplaceable is not None or policy != "outside":
+        return policy, None
+    axes = release.tree.axes
+    return policy, frozenset(axis.name for axis in axes if _has_outside(axis.hierarchy))
 
 
 def _has_outside(hierarchy: Hierarchy) -> bool:

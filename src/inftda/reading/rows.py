@@ -256,7 +256,7 @@ def _make_axes(
     for i, (use, (name, hierarchy)) in enumerate(zip(uses, spec.axes, strict=True)):
         # Origin and destination often share one.
         lookup = lookups.setdefault(id(hierarchy), f"lookup_{i}")
-        is_outside = spec.unplaceable == "outside"
+        is_outside = spec.has_outside(name)
         made.append(
             Axis(
                 name=name,
