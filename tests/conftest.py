@@ -41,6 +41,7 @@ SLOW = (
     "unit/evaluate/test_bounds.py::test_the_inequalities_behind_the_bounds_hold",
     "unit/evaluate/test_typical.py::test_other_noise_would_be_found_out",
     "unit/evaluate/test_typical.py::test_sizes_that_often_vanish_end_about_where_they_truly_do",
+    "unit/export/",  # waits for the libraries of those who read exports
     "unit/lab/",  # the laboratory, which the product does not use
     "unit/mechanisms/test_prices.py::test_bounds_of_errors_grow",
     "unit/mechanisms/test_topdown_loop.py::test_no_mechanism_ends_unless_all_that_was_planned_was_drawn[tda",
@@ -71,6 +72,7 @@ FAST = (
     "privacy/test_exact_small_trees.py::test_the_sensitivity_of_the_paper_is_seen",
     "statistical/test_chisquare.py::",
     "statistical/test_samplers.py::test_gaussian_draws_have_their_exact_probabilities",
+    "unit/export/test_export_folder.py::",
 )
 #: Folders whose tests share something that takes long to start: each is run by one process.
 GROUPS = {"browser": "browser", "crash": "crash", "integration": "server"}

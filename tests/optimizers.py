@@ -8,9 +8,10 @@ import numpy as np
 
 from inftda.lab.baselines import euclidean, linf
 from inftda.optimize import intopt
-from inftda.optimize.reference import algorithm_3, chebyshev_optimum, exhaustive, shares
+from inftda.optimize.reference import algorithm_3, shares
 from inftda.optimize.selection import LIMIT
 from optimize_vectors import chebyshev, sparse_vectors, vectors
+from slow_optimizers import chebyshev_optimum, exhaustive
 
 
 @dataclass(frozen=True)

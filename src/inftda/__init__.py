@@ -15,13 +15,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inspect import Signature
 
+    from inftda.areas.cells import h3_areas as h3_areas
+    from inftda.areas.grid import grid_areas as grid_areas
+    from inftda.areas.reader import read_areas as read_areas
+    from inftda.compare.comparing import compare as compare
+    from inftda.dossier.api import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
+    from inftda.export.api import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from inftda.noise.entropy import SecureSource as SecureSource
     from inftda.noise.entropy import SeededSource as SeededSource
     from inftda.optimize.intopt import intopt as intopt
+    from inftda.preview.trial import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
     from inftda.publication.release import Release as Release
@@ -39,6 +46,8 @@ if TYPE_CHECKING:
     from inftda.words import verify as verify
 
 _HOMES = {
+    "compare": "inftda.compare.comparing",
+    "preview": "inftda.preview.trial",
     "Axis": "inftda.tree",
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",
@@ -52,12 +61,17 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
+    "dossier": "inftda.dossier.api",
     "evaluate": "inftda.words",
+    "export": "inftda.export.api",
+    "grid_areas": "inftda.areas.grid",
+    "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
     "open_release": "inftda.publication.release",
     "plan": "inftda.words",
     "query": "inftda.words",
+    "read_areas": "inftda.areas.reader",
     "release": "inftda.publish",
     "report": "inftda.words",
     "verify": "inftda.words",

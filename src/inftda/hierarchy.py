@@ -9,7 +9,7 @@ A hierarchy is public knowledge: it must never be derived from the trips.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.errors import HierarchyError
+from inftda.places import Places
 from inftda.tables import as_arrow, as_numpy, read_strings
 
 #: Code, at every level, of the extra area for rows with a missing or unknown code.
@@ -30,7 +31,8 @@ class Hierarchy:
     """Areas nested in levels, numbered depth-first.
 
     Build one with `Hierarchy.read`. Two hierarchies with the same level names and the same
-    code paths are equal whatever the order of their rows, and have the same `fingerprint`.
+    code paths are equal whatever the order of their rows, and have the same `fingerprint`;
+    what else is known of their areas (`places`) makes no difference.
 
     >>> areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
     >>> areas.depth, areas.n_areas(1), areas.codes(2).to_pylist()
@@ -42,6 +44,7 @@ class Hierarchy:
     level_names: tuple[str, ...]
     _codes: tuple[pa.StringArray, ...]
     _child_offsets: tuple[NDArray[np.int32], ...]
+    places: Places = field(default_factory=Places.none)
 
     @classmethod
     def read(cls, source: Any, *, columns: Sequence[str] | None = None) -> Self:
@@ -134,7 +137,23 @@ class Hierarchy:
                     "choose another code for the outside area"
                 )
         extra = pa.table({name: [code] for name in self.level_names})
-        return Hierarchy.read(pa.concat_tables([self.to_table(), extra]))
+        larger = Hierarchy.read(pa.concat_tables([self.to_table(), extra]))
+        if self.places.is_empty:
+            return larger
+        numbers = {
+            name: pc.index_in(larger.codes(level), value_set=self.codes(level))
+            for level, name in enumerate(self.level_names, start=1)
+        }
+        return larger.with_places(self.places.take(numbers, self.level_names[-1]))
+
+    def with_places(self, places: Places) -> "Hierarchy":
+        """The same hierarchy with these names, locations and outlines.
+
+        Raises:
+            HierarchyError: they are not about these areas.
+        """
+        places.check({name: self.n_areas(i) for i, name in enumerate(self.level_names, 1)})
+        return replace(self, places=places)
 
     def find(self, level: int, codes: Sequence[str]) -> NDArray[np.int32]:
         """Numbers of the areas with these codes.
@@ -294,8 +313,3 @@ def _check_finest(table: pa.Table, order: NDArray[np.intp], first: NDArray[np.in
     raise HierarchyError(
         f"{name} {code!r} is in more than one row of the areas table; keep one row per finest area"
     )
-
-
-def read_hierarchy(source: Any) -> Hierarchy:
-    """`source` itself if it is a hierarchy, otherwise what `Hierarchy.read` makes of it."""
-    return source if isinstance(source, Hierarchy) else Hierarchy.read(source)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.parquet as pq
 
+from inftda.areas.clock import with_clocks
+from inftda.areas.reader import Levels
 from inftda.bars import Report, following
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
@@ -43,12 +45,13 @@ from inftda.publication.folder import (
     write_public_files,
     writing,
 )
-from inftda.publication.inventory import FLOWS_FILE
+from inftda.publication.inventory import FLOWS_FILE, MEASUREMENTS_FILE
 from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.measurements import MeasurementsWriter, check_publishable
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
-from inftda.reading.spec import outside_axes
+from inftda.reading.spec import axes_of, outside_axes
 from inftda.scratch import private_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 
@@ -74,6 +77,11 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     origin_areas: Any = None,
     destination_areas: Any = None,
     axes: Mapping[str, Any] | None = None,
+    levels: Levels | None = None,
+    origin_point: Sequence[str] | None = None,
+    destination_point: Sequence[str] | None = None,
+    hour_of: str | None = None,
+    weekday_of: str | None = None,
     order: Sequence[str] | None = None,
     tree: Literal["destination", "origin"] = "destination",
     neighbours: str = "substitute",
@@ -83,6 +91,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     accountant: str = "auto",
     split: Any = "uniform",
     across: float | Fraction | None = None,
+    measurements: bool = False,
     unplaceable: Unplaceable | Mapping[str, str] = "error",
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
@@ -101,7 +110,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             a folder or glob of Parquet files, any table that speaks Arrow, an `SqlQuery`, or
             a `CsvFile` for text in another encoding than UTF-8.
         areas: the public hierarchy of both ends: a file, a table or a `Hierarchy`, columns
-            from coarse to fine.
+            from coarse to fine; or polygons (GeoJSON, GeoPackage, shapefile, geopandas).
         epsilon: strength of the guarantee; goes with `delta`.
         delta: probability that the guarantee does not hold; far below 1 / number of people.
         rho: strength in zero-concentrated differential privacy, instead of epsilon.
@@ -115,6 +124,13 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         origin_areas: hierarchy of the origins, if it is not that of the destinations.
         destination_areas: likewise.
         axes: for other tables, and for further columns: column name to hierarchy.
+        levels: the columns of `areas` that are the levels, from coarse to fine; as a mapping,
+            with the column of the names of each.
+        origin_point: columns of longitude and latitude where trips start, in degrees, instead
+            of `origin`: points are placed into areas that have outlines, or are H3 cells.
+        destination_point: likewise where they end.
+        hour_of: column of time stamps; trips are counted by hour, too, in parts of the day.
+        weekday_of: likewise by weekday.
         order: axis names in the order of refinement, one mention for each level.
         tree: which end is refined first.
         neighbours: "substitute" (one person replaced by another) or "add-remove".
@@ -126,6 +142,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         across: part of the budget that measures totals across the tree, so that out- and
             in-totals of all areas are right within a few sigma; 0.08 by default where the
             mechanism can, 0 for the paper's algorithm.
+        measurements: whether to publish every noisy value that was drawn as well; it costs no
+            privacy, and lets others make better estimates.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop"; or axis
             name to "outside" for axes where there may be such rows.
         mechanism: how to release; "inftda" unless you compare.
@@ -159,10 +177,11 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         areas,
         origin_areas=origin_areas,
         destination_areas=destination_areas,
-        axes=axes,
+        axes=with_clocks(axes, hour_of=hour_of, weekday_of=weekday_of),
         order=order,
         first=tree,
         outside=outside,
+        levels=levels,
     )
     policy, only = _placing(unplaceable, public, outside=outside)
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
@@ -171,24 +190,37 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     plan = chosen.plan(public, unit, **budget, split=split, **_across(chosen, across))
     if noise != "table" and not chosen.description.takes_sampler:
         raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
+    if measurements:
+        check_publishable(chosen.description, chosen.name, public, plan)
     random = source or SecureSource()
     charge = Charge.to(
-        ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
+        ledger,
+        dataset,
+        plan,
+        is_private=random.is_secure,
+        mechanism=chosen.name,
+        out=out,
+        table=flows,
     )
-    columns = {ORIGIN: origin, DESTINATION: destination}
     spec = TableSpec(
-        axes=tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in public.axes),
+        axes=axes_of(
+            public,
+            origin=origin,
+            destination=destination,
+            points={ORIGIN: origin_point, DESTINATION: destination_point},
+            clocks={"hour": hour_of, "weekday": weekday_of},
+        ),
         count=count,
         person=person,
         unit=unit,
         unplaceable=policy,
-        only=None if only is None else frozenset(columns.get(name, name) for name in only),
+        only=only,
     )
     counting = Counting(bounded=person is not None, unplaceable=policy)
     place = _place(engine, threads)
     place.check(chosen, plan, noise=noise)
     with following(progress) as report, place.started() as running:
-        drawing = _Drawing(chosen, plan, random, noise, counting, report, charge)
+        drawing = _Drawing(chosen, plan, random, noise, counting, report, charge, measurements)
         truth = running.read(flows, spec, public, source=random, say=say)
         made = _draw(drawing, running, truth, out, force=force)
     if charge is not None:
@@ -198,7 +230,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
 
 def _placing(
     unplaceable: Unplaceable | Mapping[str, str], tree: Tree, *, outside: bool | frozenset[str]
-) -> tuple[Any, frozenset[str] | None]:
+) -> tuple[Any, frozenset[int] | None]:
     """What to do with rows that cannot be placed, and by which axes; None for all of them.
 
     Raises:
@@ -213,7 +245,8 @@ def _placing(
                 f"--unplaceable (unplaceable= in Python) names the axis {name!r}, but the axes "
                 f"are {', '.join(axes)}"
             )
-    return "outside" if outside else "error", outside
+    only = frozenset(number for number, name in enumerate(axes) if name in outside)
+    return "outside" if outside else "error", only
 
 
 def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, Any]:
@@ -253,6 +286,7 @@ class _Drawing:
     counting: Counting
     progress: Progress
     charge: Charge | None
+    is_kept: bool
 
 
 def _draw(
@@ -264,14 +298,17 @@ def _draw(
     force: bool,
 ) -> Release:
     """Draw the noise, once, and put the release in place."""
-    setting = Setting(
-        spending=drawing.plan.spending(),
-        make_sampler=_sampler_maker(drawing.noise),
-        source=drawing.source,
-        engine=engine,
-        progress=drawing.progress,
-    )
     with _folder(out, force=force) as folder:
+        kept = folder / MEASUREMENTS_FILE
+        keeper = MeasurementsWriter(kept, truth.tree) if drawing.is_kept else None
+        setting = Setting(
+            spending=drawing.plan.spending(),
+            make_sampler=_sampler_maker(drawing.noise),
+            source=drawing.source,
+            engine=engine,
+            progress=drawing.progress,
+            keeper=keeper,
+        )
         if drawing.charge is not None:
             # Now, and not when all is done: whoever sees a part of the noise has seen it.
             drawing.charge.pay()
@@ -279,13 +316,17 @@ def _draw(
         written = engine.write(flows, folder / FLOWS_FILE, truth.tree)
         # Checked here too, so that no mechanism can publish what it did not pay for.
         setting.spending.finish()
+        if keeper is not None:
+            keeper.close()
         write_totals(folder, setting.totals)
         write_public_files(folder, truth.tree, _manifest(drawing, truth.tree, written))
         # Read back before it is in place: what cannot be opened must not be published.
         opened = open_release(folder)
         if out is None:
-            return replace(opened, table=pq.read_table(folder / FLOWS_FILE))
-    return replace(opened, table=Path(out) / FLOWS_FILE)
+            held = pq.read_table(kept) if drawing.is_kept else None
+            return replace(opened, table=pq.read_table(folder / FLOWS_FILE), measured=held)
+    measured = Path(out) / MEASUREMENTS_FILE if drawing.is_kept else None
+    return replace(opened, table=Path(out) / FLOWS_FILE, measured=measured)
 
 
 def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Path]:

@@ -120,7 +120,7 @@ def abandoned(parent: Path, prefix: str) -> Iterator[tuple[Path, int]]:
         if not name.startswith(prefix) or "." in name.removeprefix(prefix):
             continue
         with suppress(OSError):
-            descriptor = _open_folder(parent / name)
+            descriptor = open_folder(parent / name)
             try:
                 if _is_private(descriptor) and _is_ours(descriptor) and _take(descriptor):
                     yield parent / name, descriptor
@@ -142,6 +142,11 @@ def remove(path: Path, descriptor: int) -> None:
             path.rmdir()  # fails on anything but an empty folder
 
 
+def open_folder(path: Path) -> int:
+    """A descriptor of a folder; an error if it is a link or anything else."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+
 def _empty(descriptor: int) -> None:
     """Remove all that is in a folder, the mark last: an interrupted removal can be resumed."""
     for name in sorted(os.listdir(descriptor), key=lambda name: name == MARK):
@@ -159,7 +164,7 @@ def _make(path: Path) -> int:
         path.mkdir(mode=0o700)
         # Another process may have taken it for abandoned already, or put another in its place.
         with suppress(FileNotFoundError):
-            descriptor = _open_folder(path)
+            descriptor = open_folder(path)
             is_ours = False
             try:
                 is_ours = _has_marked(descriptor)
@@ -175,7 +180,7 @@ def _make(path: Path) -> int:
 def _remove_unfinished(path: Path) -> None:
     """Remove a folder that an interrupt has kept from being made: it holds the mark at most."""
     with suppress(OSError):
-        descriptor = _open_folder(path)
+        descriptor = open_folder(path)
         try:
             if _is_private(descriptor) and _is_bare(descriptor):
                 remove(path, descriptor)
@@ -200,11 +205,6 @@ def _has_marked(descriptor: int) -> bool:
             os.close(os.open(MARK, os.O_CREAT | os.O_EXCL, 0o600, dir_fd=descriptor))
             return True
     return False
-
-
-def _open_folder(path: Path) -> int:
-    """A descriptor of a folder; an error if it is a link or anything else."""
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
 
 
 def _is_private(descriptor: int) -> bool:

@@ -66,11 +66,23 @@ def read_strings(
         error: the class of error to raise.
         columns: the columns to keep, in this order; all by default.
     """
+    table = read_table(source, what=what, error=error)
+    return as_strings(table, what=what, error=error, columns=columns)
+
+
+def read_table(source: Any, *, what: str, error: type[InftdaError]) -> pa.Table:
+    """A small table as it is, cells of text files as text; see `read_strings`."""
     try:
-        table = _read(source, what=what, error=error)
+        return _read(source, what=what, error=error)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, pa.ArrowException) as problem:
         where = f"{str(source)!r} (the {what})" if isinstance(source, str | Path) else f"the {what}"
         raise error(f"cannot read {where}: {_reason(problem)}") from None
+
+
+def as_strings(
+    table: pa.Table, *, what: str, error: type[InftdaError], columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Some columns of a table as strings; see `read_strings`."""
     names = list(columns) if columns is not None else table.column_names
     _check_columns(names, table.column_names, what=what, error=error)
     return _as_strings(table.select(names), what=what, error=error)

@@ -17,8 +17,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.areas.reader import Levels, read_areas
 from inftda.errors import TreeError
-from inftda.hierarchy import Hierarchy, read_hierarchy
+from inftda.hierarchy import Hierarchy
 
 ORIGIN, DESTINATION = "origin", "destination"
 _TAKEN = "flow"
@@ -222,6 +223,7 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
     order: Sequence[str] | None = None,
     first: Literal["destination", "origin"] = "destination",
     outside: bool | Collection[str] = False,
+    levels: Levels | None = None,
 ) -> Tree:
     """The public tree from whatever describes it; see `release` for the arguments.
 
@@ -250,14 +252,10 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
     for name, source in given.items():
         is_outside = outside if isinstance(outside, bool) else name in outside
         if (id(source), is_outside) not in read:
-            read[id(source), is_outside] = _read_hierarchy(source, outside=is_outside)
+            found = read_areas(source, levels=levels if name in {ORIGIN, DESTINATION} else None)
+            read[id(source), is_outside] = found.with_outside() if is_outside else found
         built.append(Axis(name, read[id(source), is_outside]))
     return Tree.build(built, order or default_order(built, first=first))
-
-
-def _read_hierarchy(source: Any, *, outside: bool) -> Hierarchy:
-    hierarchy = read_hierarchy(source)
-    return hierarchy.with_outside() if outside else hierarchy
 
 
 def _check_names(names: list[str]) -> None:

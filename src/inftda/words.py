@@ -9,6 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from inftda.areas.clock import with_clocks
+from inftda.areas.reader import Levels
 from inftda.errors import InftdaError
 from inftda.evaluate.bounds import guaranteed_errors
 from inftda.evaluate.comparison import Comparison, compare, read_truth
@@ -31,6 +33,9 @@ def plan(  # noqa: PLR0913 - the same options as a release
     sizes: str | Sequence[int] | None = None,
     origin_areas: Any = None,
     destination_areas: Any = None,
+    levels: Levels | None = None,
+    hour_of: str | None = None,
+    weekday_of: str | None = None,
     axes: Mapping[str, Any] | None = None,
     order: Sequence[str] | None = None,
     tree: Literal["destination", "origin"] = "destination",
@@ -53,6 +58,9 @@ def plan(  # noqa: PLR0913 - the same options as a release
         sizes: only the numbers of areas per level, coarse to fine, instead of areas.
         origin_areas: hierarchy of the origins, if it is not that of the destinations.
         destination_areas: likewise.
+        levels: of areas that are polygons.
+        hour_of: column of time stamps, for an axis of hours.
+        weekday_of: likewise, for an axis of weekdays.
         axes: for other tables, and for further columns: column name to hierarchy.
         order: axis names in the order of refinement, one mention for each level.
         tree: which end is refined first.
@@ -83,7 +91,8 @@ def plan(  # noqa: PLR0913 - the same options as a release
         areas if sizes is None else balanced_areas(sizes),
         origin_areas=origin_areas,
         destination_areas=destination_areas,
-        axes=axes,
+        levels=levels,
+        axes=with_clocks(axes, hour_of=hour_of, weekday_of=weekday_of),
         order=order,
         first=tree,
     )
@@ -153,6 +162,10 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     destination: str = DESTINATION,
     count: str | None = "auto",
     unplaceable: Any = None,
+    origin_point: Sequence[str] | None = None,
+    destination_point: Sequence[str] | None = None,
+    hour_of: str | None = None,
+    weekday_of: str | None = None,
     progress: Progress | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Comparison:
@@ -167,6 +180,10 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
         destination: name of the column where they end.
         count: name of the column of counts, None for one row a trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area; by default as the release.
+        origin_point: columns of longitude and latitude where trips start, as for a release.
+        destination_point: likewise where they end.
+        hour_of: column of time stamps, as for a release.
+        weekday_of: likewise.
         progress: called with the name of the level, levels done and levels in all.
         say: called with what a row was taken for, one trip or a count.
 
@@ -186,6 +203,10 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
         destination=destination,
         count=count,
         unplaceable=unplaceable,
+        origin_point=origin_point,
+        destination_point=destination_point,
+        hour_of=hour_of,
+        weekday_of=weekday_of,
         say=say,
     )
     comparison = compare(found, counts, progress=progress)

@@ -33,7 +33,7 @@ from inftda.cli.main import run
 AREAS = "region,town\nN,1\nN,2\nS,3\nS,4\n"
 FLOWS = "origin,destination,count\n1,2,30\n3,4,20\n"
 BUDGET = ["--epsilon", "1", "--delta", "1e-8"]
-#: One example that takes longer is a finding.
+#: One example that takes more of the processor is a finding; others may be busy on the machine.
 MAX_SECONDS = 120
 
 # --- input: cells and bytes that have caused trouble somewhere -----------------------------
@@ -203,10 +203,10 @@ class Bench:
     def command(self, arguments):
         """Exit code; raises if the rule is broken."""
         said, printed = io.StringIO(), io.StringIO()
-        start = time.monotonic()
+        start = time.process_time()
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(printed):
             code = run([str(argument) for argument in arguments])
-        spent, text = time.monotonic() - start, said.getvalue()
+        spent, text = time.process_time() - start, said.getvalue()
         assert code in {0, 2}, f"exit code {code}: {text}"
         assert spent < MAX_SECONDS, f"{spent:.0f} s"
         if code == 2:

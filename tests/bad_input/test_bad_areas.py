@@ -29,7 +29,7 @@ FILES = {
     "one single area": ("x.csv", "town\n1\n", "nothing to measure"),
     "codes with blanks": ("x.csv", "town\n1 \n2 \n3 \n4 \n", "unknown origin"),
     "codes that look alike": ("x.csv", "town\n\uff11\n\uff12\n3\n4\n", "unknown origin"),
-    "an unknown ending": ("x.json", AREAS, "unknown ending"),
+    "an unknown ending": ("x.xlsx", AREAS, "unknown ending"),
     "a packed file cut off": ("x.csv.gz", gzip.compress(AREAS.encode() * 99)[:40], "cannot read"),
     "text called .gz": ("x.csv.gz", AREAS, "cannot read"),
     "Parquet cut off": ("x.parquet", b"PAR1aaaaPAR1", "cannot read"),

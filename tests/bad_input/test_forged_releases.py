@@ -24,7 +24,14 @@ from inftda.mechanisms.catalogue import mechanism_names
 from inftda.publication.digest import digest
 from inftda.publication.verify import verify
 
-AREAS = {"region": list("NNSS"), "town": ["1", "2", "3", "4"]}
+AREAS = {
+    "region": list("NNSS"),
+    "town": ["1", "2", "3", "4"],
+    "name": ["Aix", "Bourg", "Caux", None],
+    "lon": [1.5, 2.5, 3.5, None],
+    "lat": [0.5, 0.5, 0.5, None],
+    "wkt": [*(f"POLYGON(({x} 0, {x + 1} 0, {x} 1, {x} 0))" for x in (1, 2, 3)), None],
+}
 TRIPS = {
     "who": [f"p{number}" for number in range(160)],
     "origin": ["1", "2", "3", "4"] * 40,
@@ -38,7 +45,7 @@ def genuine(tmp_path_factory):
     out = tmp_path_factory.mktemp("forging") / "release"
     inftda.release(
         TRIPS, AREAS, out=out, person="who", neighbours="add-remove", trips=2, epsilon=5,
-        delta=1e-6, accountant="zcdp", across=0.2, unplaceable="outside",
+        delta=1e-6, accountant="zcdp", across=0.2, measurements=True, unplaceable="outside",
     )  # fmt: skip
     return out
 
@@ -81,7 +88,7 @@ def slips(genuine, tmp_path):
 def test_the_release_itself_verifies_and_has_all_files(genuine, slips):
     assert slips(lambda _: None)
     names = {path.name for path in genuine.iterdir()}
-    assert names == {"manifest.json", "flows.parquet", "areas.csv", "totals.parquet"}
+    assert names == {*FILES}
     assert len(pq.read_table(genuine / "flows.parquet")) > 3
 
 
@@ -326,7 +333,10 @@ def boxed(name):
     return change
 
 
-FILES = ("manifest.json", "flows.parquet", "areas.csv", "totals.parquet")
+FILES = (
+    "manifest.json", "flows.parquet", "areas.csv", "totals.parquet", "places.parquet",
+    "measurements.parquet",
+)  # fmt: skip
 DAMAGES = {
     "gone": lambda name: lambda folder: (folder / name).unlink(),
     "renamed": lambda name: lambda folder: (folder / name).rename(folder / name.upper()),
@@ -415,8 +425,12 @@ def restate(folder, change):
 def sealed(folder, **facts):
     """Make the manifest state what is in the folder now."""
     facts["flows_sha256"] = digest(folder / "flows.parquet")
-    if (folder / "totals.parquet").exists():
-        facts["totals_sha256"] = digest(folder / "totals.parquet")
+    for name in ("totals", "measurements"):
+        if (folder / f"{name}.parquet").exists():
+            facts[f"{name}_sha256"] = digest(folder / f"{name}.parquet")
+    if (folder / "places.parquet").exists():
+        places = {"places_sha256": digest(folder / "places.parquet")}
+        restate(folder, lambda data: [axis.update(places) for axis in data["tree"]["axes"]])
     restate(folder, lambda data: data.update(facts))
 
 
@@ -632,6 +646,35 @@ def long_texts(folder):
     rewritten(codes_as("x" * 3_000_000))(folder)
 
 
+def of_measurements(change=lambda table: table, **options):
+    return rewritten(change, name="measurements.parquet", **options)
+
+
+def with_first(text):
+    """A column of text whose first row is another one."""
+    return lambda column: pa.array([text, *column.to_pylist()[1:]]).dictionary_encode()
+
+
+def nudged(folder):
+    """The last value is one of a table off the tree, which only steers."""
+    of_measurements(
+        with_column("measured", lambda m: pa.array([*m.to_pylist()[:-1], m[-1].as_py() + 1]))
+    )(folder)
+
+
+def without_measurements(folder):
+    (folder / "measurements.parquet").unlink()
+    restate(folder, lambda data: data.pop("measurements_sha256"))
+
+
+def both(first, second):
+    def apply(folder):
+        first(folder)
+        second(folder)
+
+    return apply
+
+
 TABLES = {
     "a flow of NULL": rewritten(flows_as(None)),
     "flows of NULL and one more": rewritten(flows_as(None, None, 7)),
@@ -699,7 +742,62 @@ TABLES = {
     ),
     "totals: not compressed": rewritten(name="totals.parquet", compression="none"),
     "totals: bytes before the footer": hidden_bytes("totals.parquet"),
+    "totals: not those that were measured": rewritten(
+        with_column("measured", lambda measured: pc.add(measured, 1)), name="totals.parquet"
+    ),
+    "flows that do not follow": rewritten(with_column("flow", lambda flow: pc.add(flow, 1))),
+    "measurements: a row less": of_measurements(lambda table: table.slice(1)),
+    "measurements: the last row less": of_measurements(lambda t: t.slice(0, len(t) - 1)),
+    "measurements: only those above 0": of_measurements(
+        lambda table: table.filter(pc.greater(table["measured"], 0))
+    ),
+    "measurements: a row twice": of_measurements(again),
+    "measurements: another order": of_measurements(
+        lambda table: table.take(list(range(len(table)))[::-1])
+    ),
+    "measurements: two rows exchanged": of_measurements(
+        lambda table: table.take([*range(len(table) - 2), len(table) - 1, len(table) - 2])
+    ),
+    "measurements: no rows": of_measurements(lambda table: table.slice(0, 0)),
+    "measurements: a column more": of_measurements(
+        lambda table: table.append_column("truth", table["measured"])
+    ),
+    "measurements: a column less": of_measurements(lambda table: table.drop_columns(["table"])),
+    "measurements: NULL": of_measurements(
+        with_column("measured", lambda m: pa.array([None, *m.to_pylist()[1:]], pa.int64()))
+    ),
+    "measurements: another area": of_measurements(with_column("origin", with_first("9"))),
+    "measurements: an area of another level": of_measurements(
+        with_column("destination", with_first("1"))
+    ),
+    "measurements: another table": of_measurements(with_column("table", with_first("truth"))),
+    "measurements: another total": of_measurements(
+        with_column("measured", lambda m: pa.array([m[0].as_py() + 1, *m.to_pylist()[1:]]))
+    ),
+    "measurements: all of them larger": of_measurements(
+        with_column("measured", lambda measured: pc.add(measured, 1))
+    ),
+    "measurements: decimal": of_measurements(
+        with_column("measured", lambda measured: measured.cast(pa.float64()))
+    ),
+    "measurements: so large that sums overflow": of_measurements(
+        with_column("measured", lambda m: pc.add(m, 1 << 61))
+    ),
+    "measurements: metadata": of_measurements(with_key("truth")),
+    "measurements: not compressed": of_measurements(compression="none"),
+    "measurements: rows in many groups": of_measurements(row_group_size=1),
+    "measurements: bytes before the footer": hidden_bytes("measurements.parquet"),
+    "measurements: an area that is listed only": listed_only("origin", "measurements.parquet"),
+    "measurements: a table that is listed only": listed_only("table", "measurements.parquet"),
+    "measurements: a page after the last": in_last_chunk(
+        page(b"secret" * 9), "measurements.parquet"
+    ),
 }
+
+
+#: With measurements the flows and totals are known from them: what remains are numbers that
+#: would have given the same flows, and other ways to write the same.
+WITHOUT_MEASUREMENTS = ("other flows of the same kind", "totals: another number")
 
 
 @pytest.mark.parametrize("what", TABLES)
@@ -715,6 +813,8 @@ UNPROVABLE_TABLES = {
     ),
     "rows in another order": rewritten(lambda table: table.take(list(range(len(table)))[::-1])),
     "another encoding of the same": rewritten(use_dictionary=False),
+    "measurements: another encoding of the same": rewritten(name="measurements.parquet"),
+    "measurements: another number off the tree": nudged,
     "totals: another number": rewritten(
         with_column("measured", lambda measured: pc.add(measured, 1)), name="totals.parquet"
     ),
@@ -724,6 +824,9 @@ UNPROVABLE_TABLES = {
 @pytest.mark.parametrize("what", UNPROVABLE_TABLES)
 def test_numbers_of_the_same_kind_are_told_by_their_digest_alone(slips, what):
     change = UNPROVABLE_TABLES[what]
+    if what in WITHOUT_MEASUREMENTS:
+        assert not slips(change)
+        change = both(without_measurements, change)
     assert slips(change)
 
     def careless(folder):
@@ -780,3 +883,80 @@ def test_flows_in_parts_verify(slips):
 @pytest.mark.parametrize("what", PARTS)
 def test_nothing_can_be_put_among_the_parts(slips, what):
     assert not slips(in_parts(PARTS[what]))
+
+
+# --- Names, locations and outlines, which are the publisher's word, but nothing else ---
+
+
+def places_as(column, make, row=3):
+    """Another value in a row of the places: by default of the first finest area."""
+
+    def change(table):
+        at = table.column_names.index(column)
+        values = table[column].to_pylist()
+        values[row] = make(values[row])
+        field = table.schema.field(column)
+        return table.set_column(at, field, pa.array(values, field.type))
+
+    return rewritten(change, name="places.parquet", use_dictionary=["level", "code", "name"],
+                     write_statistics=["level", "code", "name", "lon", "lat"])  # fmt: skip
+
+
+def test_places_written_again_verify(slips):
+    assert slips(places_as("name", lambda name: name))
+    assert slips(places_as("name", lambda _: "Arles")), "whose names they are cannot be known"
+
+
+PLACES = {
+    "another level": places_as("level", lambda _: "city"),
+    "another code": places_as("code", lambda _: "17"),
+    "a long name": places_as("name", lambda _: "x" * 1001),
+    "a name of two lines": places_as("name", lambda _: "17\nfrom here"),
+    "a name that a terminal obeys": places_as("name", lambda _: "\x1b[2J"),
+    "a name of blanks": places_as("name", lambda _: " "),
+    "a name with blanks around it": places_as("name", lambda _: " Aix"),
+    "a location of a region": places_as("lon", lambda _: 1.0, row=0),
+    "half a location": places_as("lat", lambda _: math.nan),
+    "a location off the globe": places_as("lat", lambda _: 91.0),
+    "an endless location": places_as("lon", lambda _: math.inf),
+    "an outline of a region": places_as("outline", lambda _: b"\x01" * 9, row=0),
+    "an outline that is none": places_as("outline", lambda _: b"secret"),
+    "an outline with something after it": places_as("outline", lambda wkb: wkb + b"secret"),
+    "an outline of the other kind": places_as("outline", lambda wkb: b"\x00" + wkb[1:]),
+    "an outline that is a point": places_as("outline", lambda wkb: wkb[:1] + b"\x01" + wkb[2:]),
+    "an outline that is not closed": places_as("outline", lambda wkb: wkb[:-1] + b"\x01"),
+    "nothing at all": rewritten(
+        lambda table: pa.table(
+            {
+                **{name: table[name] for name in ("level", "code")},
+                "name": [""] * len(table),
+                "lon": [math.nan] * len(table),
+                "lat": [math.nan] * len(table),
+                "outline": pa.array([b""] * len(table), pa.binary()),
+            }
+        ).cast(table.schema),
+        name="places.parquet", write_statistics=["level", "code", "name", "lon", "lat"],
+    ),
+    "a row less": rewritten(lambda table: table.slice(1), name="places.parquet"),
+    "a row more": rewritten(again, name="places.parquet"),
+    "a column more": rewritten(
+        lambda table: table.append_column("truth", table["lon"]), name="places.parquet"
+    ),
+    "other metadata": rewritten(with_key("truth"), name="places.parquet"),
+    "another codec": rewritten(name="places.parquet", compression="gzip"),
+    "hidden bytes": hidden_bytes("places.parquet"),
+    "a page that nobody reads": in_last_chunk(page(b"secret"), "places.parquet"),
+    "a name that no row has": listed_only("name", "places.parquet"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_places_hold_nothing_else(slips, what):
+    assert not slips(PLACES[what])
+
+
+def test_two_axes_cannot_state_different_places(slips):
+    def change(data):
+        data["tree"]["axes"][0]["places_sha256"] = "0" * 64
+
+    assert not slips(lambda folder: restate(folder, change))

@@ -71,16 +71,29 @@ def page(made, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def plain_page(tmp_path_factory):
-    axes = {
-        "disease": Hierarchy.read({"chapter": ["A", "A", "B"], "disease": ["A1", "A2", "B1"]}),
-        "sex": Hierarchy.read({"sex": ["f", "m"]}),
-        "age": Hierarchy.read({"age": ["young", "old"]}),
-    }
-    cells = [(d, s, a) for d in ("A1", "A2", "B1") for s in "fm" for a in ("young", "old")]
-    columns = dict(zip(axes, zip(*cells, strict=True), strict=True))
-    table = pa.table({**columns, "count": [100 * i for i in range(1, 13)]})
-    released = release(table, axes=axes, epsilon=1, delta=1e-6, source=SeededSource(1))
+    """One axis: nothing to lay out."""
+    disease = Hierarchy.read({"chapter": ["A", "A", "B"], "disease": ["A1", "A2", "B1"]})
+    table = pa.table({"disease": ["A1", "A2", "B1"], "count": [900, 400, 300]})
+    released = release(
+        table, axes={"disease": disease}, epsilon=1, delta=1e-6, source=SeededSource(1)
+    )
     return write_page(released, tmp_path_factory.mktemp("plain") / "page.html", runs=2)
+
+
+@pytest.fixture(scope="session")
+def by_mode():
+    """Trips between 24 towns by two modes, the totals across not measured."""
+    country = make_country((3, 24), 40_000)
+    flows = country.flows()
+    modes = ["car" if i % 3 else "ferry" for i in range(len(flows))]
+    axes = {
+        "origin": country.areas,
+        "destination": country.areas,
+        "mode": Hierarchy.read({"mode": ["car", "ferry"]}),
+    }
+    budget = {"epsilon": 1, "delta": 1e-6, "source": SeededSource(1)}
+    table = flows.append_column("mode", pa.array(modes))
+    return {across: release(table, axes=axes, **budget, across=across) for across in (0, 0.08)}
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +12,12 @@ import pyarrow as pa
 import pytest
 from chromium import skip_without_browser
 
+from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publication.spreadsheet import disarmed
 from inftda.publish import release
-from inftda.report.page import write_page
+from inftda.report.page import Files, write_page
 
 skip_without_browser()
 
@@ -207,18 +210,98 @@ def test_what_is_seen_can_be_downloaded(browser, page, made):
     assert all(int(row["error_95"]) >= 0 for row in rows)
 
 
-def test_flows_are_drawn_on_a_map(browser, page):
+#: Clicks on a map, here and there, until an area is hit.
+CLICKS = """
+const canvas = document.querySelector('.map canvas');
+const box = canvas.getBoundingClientRect();
+for (let k = 0; k < 400 && document.querySelector('#map-all.hidden'); k += 1) {
+  const at = { clientX: box.left + (k * 37) % box.width, clientY: box.top + (k * 53) % box.height };
+  canvas.dispatchEvent(new PointerEvent('pointerdown', at));
+  canvas.dispatchEvent(new PointerEvent('pointerup', at));
+}
+"""
+
+
+def drawn(browser):
+    """What the map says of itself, and how many different colours it has."""
+    colours = browser.run(
+        """const canvas = document.querySelector('.map canvas');
+             const { width, height } = canvas;
+             const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+             return new Set(new Uint32Array(data.buffer)).size"""
+    )
+    return browser.one(".map canvas").get_attribute("aria-label"), colours
+
+
+def test_flows_and_areas_are_drawn_on_a_map(browser, page):
     browser.open(page, "#/0.0.1/0.0.1/map")
-    assert len(browser.all(".map .flow")) >= 6
-    assert len(browser.all(".map .place")) >= 3
-    assert "Northland" in browser.texts(".map text")
-    assert len(browser.one(".map .inside").get_attribute("d")) > 1000
-    browser.run("document.querySelector('.map .place').dispatchEvent(new Event('click'))")
-    assert len(crumbs(browser, 0)) == 2
+    words, colours = drawn(browser)
+    assert int(re.search(r"the (\d+) largest flows", words).group(1)) >= 9
+    assert "Northland" in words
+    assert colours > 20
+    assert len(browser.all("#seen .swatch")) == 4  # regions are few, and have a class each
+    choose(browser, "#map-shade", "none")
+    assert browser.all("#seen .swatch") == []
     browser.open(page, "#/0.0.3/0.0.3/map")
-    drawn = [circle.get_attribute("cx") for circle in browser.all(".map circle")]
-    assert drawn
-    assert all(math.isfinite(float(place)) for place in drawn)
+    assert drawn(browser)[1] > 20
+    assert browser.complaints == []
+
+
+def test_a_click_on_an_area_shows_where_its_trips_go(browser, page, made):
+    browser.open(page, "#/0.0.1/0.0.1/map")
+    finder = browser.one(".bar .finder input")
+    finder.send_keys("Northland", browser.keys.ENTER)
+    _, released = made
+    ((total,),) = (
+        released.flows("region", "all", origin="region:1").select(["flow"]).to_pydict().values()
+    )
+    assert f"From Northland to All destinations: {total:,} trips" in browser.one(".says").text
+    assert "Trips from Northland" in browser.one("#seen").text
+    choose(browser, "#map-shade", "in")
+    assert "Trips to Northland" in browser.one("#seen").text
+    browser.click("#map-all")
+    assert not browser.one("#map-all").is_displayed()
+    browser.run(CLICKS)
+    assert browser.one("#map-all").is_displayed()
+    browser.click("#closer")
+    browser.click(".map canvas")
+    assert browser.complaints == []
+
+
+def test_labels_on_a_map_do_not_overlap_and_areas_may_be_many(browser, tmp_path):
+    """8,000 areas with outlines: one drawing takes a fraction of a second of the processor."""
+    n = 8_000
+    codes = [f"{i:04}" for i in range(n)]
+    areas = Hierarchy.read({"region": [code[0] for code in codes], "town": codes})
+    flows = pa.table(
+        {
+            "origin": codes,
+            "destination": codes[1:] + codes[:1],
+            "count": [900 + i for i in range(n)],
+        }
+    )
+    made = release(flows, areas, epsilon=10, delta=1e-6, across=0, source=SeededSource(1))
+    corners = [(math.cos(k * math.pi / 8) / 25, math.sin(k * math.pi / 8) / 25) for k in range(17)]
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"code": code},
+            "geometry": {
+                "type": "Polygon",
+                "coordinates": [[[i % 100 / 10 + x, i // 100 / 10 + y] for x, y in corners]],
+            },
+        }
+        for i, code in enumerate(codes)
+    ]
+    outlines = tmp_path / "g.json"
+    outlines.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    out = write_page(made, tmp_path / "page.html", files=Files(geojson=outlines), runs=1)
+    browser.open(out, "#/0.0.2/0.0.2/map")
+    before = browser.busy_seconds
+    for _ in range(4):
+        browser.click("#closer")
+    assert (browser.busy_seconds - before) / 4 < 1
+    assert 3 < drawn(browser)[0].count(",") < 60
     assert browser.complaints == []
 
 
@@ -319,25 +402,64 @@ def test_a_script_put_into_the_page_is_not_run(browser, page, tmp_path):
     assert any("Content Security Policy" in entry["message"] for entry in browser.complaints)
 
 
-def test_other_tables_are_shown_level_by_level(browser, plain_page):
+def test_tables_with_one_axis_are_shown_level_by_level(browser, plain_page):
     browser.open(plain_page)
-    levels = browser.texts("#level option")
-    assert len(levels) == 6  # of the tree, and totals across it
-    assert [name.split()[::2] for name in levels[4:]] == [
-        ["all", "sex", "all"],
-        ["all", "all", "age"],
-    ]
-    browser.run(
-        """const select = document.querySelector('#level'); select.value = '3';
-             select.dispatchEvent(new Event('change'));"""
-    )
+    assert len(browser.texts("#level option")) == 2
+    choose(browser, "#level", "1")
     shown = len(browser.all(".flows tbody tr"))
-    assert shown > 3
     browser.one("#search").send_keys("A1")
     assert 0 < len(browser.all(".flows tbody tr")) < shown
     name, text = browser.downloaded()
     assert name == "cells.csv"
     assert {row["disease"] for row in rows_of(text)} == {"A1"}
+
+
+def test_further_axes_filter_what_is_seen_and_have_totals(browser, by_mode, tmp_path):
+    released = by_mode[0.08]
+    browser.open(write_page(released, tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list")
+    choose(browser, "#filter-2", "1.1")
+    regions = {"origin": "region", "destination": "region", "mode": "all"}
+    ferry = released.flows(levels=regions, where={"mode": "ferry"}).column("flow").to_pylist()
+    shown = [number(text) for text in browser.texts(".flows tbody td:nth-child(4)")]
+    assert shown == sorted(ferry, reverse=True)
+    assert "ferry" in browser.one(".says").text
+    assert browser.run("return location.hash").endswith("/1.1")
+    browser.open(tmp_path / "page.html", "#/0.0.1/0.0.1/totals/1.1")
+    choose(browser, "#totals-of", "2.1")
+    known = released.total_intervals("mode", "mode").to_pylist()
+    intervals = {f"{row['low']:,} to {row['high']:,}" for row in known}
+    assert set(browser.texts(".flows .interval")) == intervals
+    assert browser.complaints == []
+
+
+def test_long_sums_that_were_not_measured_have_no_error_and_a_warning(browser, by_mode, tmp_path):
+    out = write_page(by_mode[0], tmp_path / "page.html", runs=1)
+    browser.open(out, "#/0.0.2/0.0.0/list")
+    assert set(browser.texts(".flows .chip")) == {"not measured"}
+    assert "Do not use this level" in browser.one("#warns").text
+    assert "Do not use totals of origin (province)" in browser.one("#accuracy").text
+    browser.open(out, "#/0.0.1/0.0.1/list")
+    assert browser.one("#warns").text == ""
+
+
+def test_noise_is_stated_where_flows_are_listed(browser, tmp_path):
+    """40,000 trips between 300 towns: most published pairs are noise, and no list hides it."""
+    country = make_country((4, 300), 40_000)
+    made = release(country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(1))
+    browser.open(write_page(made, tmp_path / "page.html", runs=1), "#/0.0.2/0.0.2/list")
+    assert "most of its pairs are noise" in browser.one("#warns").text
+    assert re.search(r"About \d+ % of them are noise", browser.one("#seen").text)
+    assert len(browser.texts(".flows td.noise")) == 50
+    assert "mostly noise" in browser.one("#accuracy").text
+
+
+def choose(browser, selector, value):
+    browser.run(
+        """const select = document.querySelector(arguments[0]); select.value = arguments[1];
+             select.dispatchEvent(new Event('change'));""",
+        selector,
+        value,
+    )
 
 
 def test_measured_totals_are_shown_with_their_intervals(browser, made, tmp_path):

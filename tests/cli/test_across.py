@@ -26,10 +26,13 @@ def test_a_release_says_what_it_does_and_can_be_verified(released, cli):
     assert done.out.count("measured totals") == 2
 
 
-def test_without_it_nothing_is_said(country, cli, tmp_path):
+def test_without_it_the_totals_not_to_use_are_named(country, cli, tmp_path):
     given = ("release", country.flows, "--areas", country.areas, *BUDGET, "--across", "0")
-    assert "Across" not in cli(*given, "--out", tmp_path / "out").out
-    assert "cross" not in cli("plan", "--areas", country.areas, *BUDGET, "--across", "0").out
+    for said in (
+        cli(*given, "--out", tmp_path / "out").out,
+        cli("plan", "--areas", country.areas, *BUDGET, "--across", "0").out,
+    ):
+        assert "do not use totals of origin (municipality)" in said
 
 
 def test_it_is_the_default_and_said_in_words(country, cli, tmp_path):

@@ -133,6 +133,8 @@ def test_levels_lost_in_noise_are_marked_if_the_total_is_known(cli, country):
     assert any(line.startswith("municipality > municipality") for line in lines)
     assert not any(line.startswith("region > region") for line in lines)
     assert "mean flow of 8.68" in lines[-1]
+    drowned = cli("plan", "--areas", country.areas, *BUDGET, "--total", 50).out
+    assert "do not use this level: most of its pairs are noise" in drowned
 
 
 def test_errors_grow_with_the_odds_that_they_hold(planned, country):

@@ -218,3 +218,11 @@ def test_an_interrupted_release_leaves_nothing_and_says_so(tmp_path, number):
     assert process.returncode == 1
     assert "interrupted; nothing was published" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["areas.csv", "flows.csv"]
+
+
+def test_levels_that_are_mostly_noise_are_named(cli, tmp_path, country):
+    made = cli(
+        "release", country.flows, "--areas", country.areas,
+        "--epsilon", 0.05, "--delta", 1e-8, "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert "do not use the level municipality > municipality: most of its pairs" in made.out

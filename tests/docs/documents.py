@@ -35,7 +35,7 @@ _BLOCK = re.compile(
 _TITLE = re.compile(r'title="(?P<name>[^"]+)"')
 _NUMBER = re.compile(r"\d[\d,.]*(?:e[-+]?\d+)?%?")
 #: Commands that print the same every time.
-_NOISELESS = ("inftda plan", "inftda make", "inftda --version")
+_NOISELESS = ("inftda plan", "inftda make", "inftda areas", "inftda --version")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is uploaded: a wheel and a source archive, built, installed and used without the checkout."""
+"""What is uploaded: a wheel and a source archive, built and used without the checkout."""
 
 import os
 import subprocess

@@ -171,6 +171,30 @@ def test_totals_across_the_tree_are_the_same_on_both_engines(spark, publish, mon
         assert totals_of(other) == totals_of(one) != []
 
 
+@pytest.mark.parametrize("across", [0, 0.08])
+@pytest.mark.parametrize("options", UNITS[:2])
+def test_measurements_are_the_same_on_both_engines_and_change_no_flow(
+    spark, publish, monkeypatch, options, across
+):
+    offer(monkeypatch, "small-items", TopDown("small-items", item_children=64))
+    options = {
+        **BUDGET, **options, "mechanism": "small-items", "source": SeededSource(9), "across": across
+    }  # fmt: skip
+    _, without = publish(FLOWS, areas=COUNTRY.areas, **options)
+    one, alone = publish(FLOWS, areas=COUNTRY.areas, measurements=True, **options)
+    engine = SparkEngine(spark, tasks=3, driver_nodes=20)
+    other, together = publish(
+        FLOWS, areas=COUNTRY.areas, measurements=True, engine=engine, **options
+    )
+    assert together == alone == without
+    assert other.measured.is_dir()
+    assert one.measured.is_file()
+    for here, there in zip(one.measurements().tables, other.measurements().tables, strict=True):
+        assert (here.depths, here.sigma2) == (there.depths, there.sigma2)
+        np.testing.assert_array_equal(here.value, there.value)
+        np.testing.assert_array_equal(here.areas, there.areas)
+
+
 def test_a_release_with_totals_across_is_complete_and_verifies(engine, publish):
     made, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, across=0.08, **BUDGET)
     assert sum(cells.values()) == made.total == 5_000

@@ -178,3 +178,15 @@ def test_places_that_the_user_has_for_spark_are_kept_and_nobody_else_can_connect
             assert {*line.split()[1:]} <= LOOPBACK, line
     wait_until_empty(disk)
     wait_until_empty(place / "temporary")
+
+
+def test_folders_are_closed_and_links_in_their_place_are_not_followed(tmp_path):
+    from inftda.engines.spark.disk import close_folders  # noqa: PLC0415 - an optional library
+
+    ours, other = tmp_path / "blockmgr-1", tmp_path / "other"
+    for folder in (ours, other):
+        folder.mkdir(mode=0o755)
+    link = tmp_path / "blockmgr-2"
+    link.symlink_to(other)
+    close_folders([ours, link, tmp_path / "gone"])
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (ours, other)] == [0o700, 0o755]

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.optimize.reference import algorithm_2
+from slow_optimizers import algorithm_2
 
 #: exp(-TAIL^2 / 2) < 1e-31: how many standard deviations of noise are gone through.
 TAIL: Final = 12.0

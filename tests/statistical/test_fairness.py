@@ -14,10 +14,10 @@ from inftda.mechanisms.catalogue import mechanism_named
 from inftda.mechanisms.topdown import TopDown
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
-from inftda.optimize.reference import algorithm_2
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
+from slow_optimizers import algorithm_2
 
 RUNS = 400
 SIDE = 6

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError
-from inftda.hierarchy import Hierarchy, read_hierarchy
+from inftda.hierarchy import Hierarchy
 
 # Two regions, three provinces, six towns; the rows are out of order on purpose.
 COUNTRY = {
@@ -333,8 +334,8 @@ def test_a_hierarchy_is_shown_by_its_levels(country):
 
 
 def test_a_hierarchy_may_stand_where_a_table_is_read(country):
-    assert read_hierarchy(country) is country
-    assert read_hierarchy(COUNTRY) == country
+    assert read_areas(country) is country
+    assert read_areas(COUNTRY) == country
 
 
 def test_errors_are_found_in_the_largest_tables_too():

@@ -1,6 +1,5 @@
 """`inftda evaluate`: how far a release is from the truth. Confidential."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +21,10 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     out: Annotated[Path, typer.Option(help="Folder for the measures; not in a release.")],
     origin: Annotated[str, typer.Option(help="Column where trips start.")] = "origin",
     destination: Annotated[str, typer.Option(help="Column where trips end.")] = "destination",
+    origin_point: options.OriginPoint = None,
+    destination_point: options.DestinationPoint = None,
+    hour_of: options.HourOf = None,
+    weekday_of: options.WeekdayOf = None,
     count: options.Count = None,
     encoding: options.Encoding = None,
     unplaceable: options.Unplaceable = None,
@@ -44,6 +47,10 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
             options.table_at(truth, encoding),
             origin=origin,
             destination=destination,
+            origin_point=options.names(origin_point),
+            destination_point=options.names(destination_point),
+            hour_of=hour_of,
+            weekday_of=weekday_of,
             count=options.count_of(count),
             unplaceable=options.unplaceable_of(unplaceable),
             say=said.append,
@@ -87,7 +94,7 @@ def summary(comparison: "Comparison", *, counted: str) -> str:
         "** mean relative error of the 100 largest true flows",
         f"How the truth was counted: {counted}.",
     ]
-    return "\n".join([NOTICE, "", *_aligned(head, rows), *_totals(comparison), "", *notes])
+    return "\n".join([NOTICE, "", *output.aligned(head, rows), *_totals(comparison), "", *notes])
 
 
 def _totals(comparison: "Comparison") -> list[str]:
@@ -111,16 +118,4 @@ def _totals(comparison: "Comparison") -> list[str]:
         )
         for total in comparison.totals
     ]
-    return ["", *_aligned(head, rows)] if rows else []
-
-
-def _aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines of a table, its first column to the left and all others to the right."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in (head, *rows)
-    ]
+    return ["", *output.aligned(head, rows)] if rows else []

@@ -121,7 +121,7 @@ def show(path: LedgerFile, dataset: DatasetName, *, as_json: options.Json = Fals
     output.say(f"Data set:   {account.name}, since {account.created}")
     output.say(f"Protected:  {account.unit.describe()}")
     output.say(f"Budget:     {account.budget.describe()}")
-    output.say(f"Spent:      {_spent(account)}")
+    output.say(f"Spent:      {account.spent_words()}")
     for entry in account.entries:
         state = "published" if entry.published else "charged, not known to be published"
         note = f": {entry.note}" if entry.note else ""
@@ -172,7 +172,8 @@ def charge(  # noqa: PLR0913 - a cost and a unit
     delta: ExactDelta = None,
 ) -> None:
     """Charge what was released by other means, for the data set's own unit of privacy."""
-    from inftda.ledger.budget import Cost  # noqa: PLC0415 - help must be instant
+    from inftda.ledger.account import BY_HAND  # noqa: PLC0415 - help must be instant
+    from inftda.ledger.budget import Cost  # noqa: PLC0415
     from inftda.ledger.ledger import Ledger  # noqa: PLC0415
 
     cost = Cost.stated(
@@ -182,11 +183,11 @@ def charge(  # noqa: PLR0913 - a cost and a unit
     )
     ledger = Ledger(path)
     number = ledger.charge(
-        dataset, cost, ledger.account(dataset).unit, mechanism="stated by hand", note=note
+        dataset, cost, ledger.account(dataset).unit, mechanism=BY_HAND, note=note
     )
     ledger.note_published(number)
     output.say(f"Entry:      {number}, {cost.describe()}")
-    output.say(f"Spent:      {_spent(ledger.account(dataset))}")
+    output.say(f"Spent:      {ledger.account(dataset).spent_words()}")
 
 
 def _row(account: "Account") -> tuple[str, ...]:
@@ -203,22 +204,6 @@ def _row(account: "Account") -> tuple[str, ...]:
         "" if epsilon is None else rounded_up(epsilon),
         whole if budget.delta is None else f"{whole} at delta {float(budget.delta):.6g}".strip(),
     )
-
-
-def _spent(account: "Account") -> str:
-    spent, budget = account.spent, account.budget
-    releases = "1 release" if spent.releases == 1 else f"{spent.releases} releases"
-    text = f"rho = {rounded_up(spent.rho)} by {releases}"
-    if spent.epsilon:
-        text += (
-            f"; not zCDP: epsilon = {rounded_up(spent.epsilon)}, delta = {rounded_up(spent.delta)}"
-        )
-    epsilon = budget.epsilon_at_delta(spent)
-    if epsilon is not None and budget.delta is not None:
-        text += (
-            f"; all together epsilon = {rounded_up(epsilon)} at delta = {float(budget.delta):.6g}"
-        )
-    return text
 
 
 def _as_csv(accounts: "list[Account]", *, keep_formulas: bool) -> str:

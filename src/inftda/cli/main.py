@@ -14,7 +14,22 @@ from typing import Annotated
 import typer
 
 from inftda import __version__
-from inftda.cli import evaluate, ledger, output, plan, query, release, report, selftest, verify
+from inftda.cli import (
+    areas,
+    compare,
+    dossier,
+    evaluate,
+    export,
+    ledger,
+    output,
+    plan,
+    preview,
+    query,
+    release,
+    report,
+    selftest,
+    verify,
+)
 from inftda.cli.further import Commands
 from inftda.errors import InftdaError
 
@@ -43,10 +58,15 @@ app = typer.Typer(
 )
 app.command("release")(release.command)
 app.command("plan")(plan.command)
+app.command("preview")(preview.command)
 app.command("query")(query.command)
 app.command("verify")(verify.command)
 app.command("evaluate")(evaluate.command)
+app.command("compare")(compare.command)
 app.command("report")(report.command)
+app.command("export")(export.command)
+app.command("dossier")(dossier.command)
+app.add_typer(areas.app, name="areas")
 app.add_typer(ledger.app, name="ledger")
 app.command("selftest")(selftest.command)
 

@@ -15,7 +15,8 @@ _TABLE, _AREAS, _PRIVACY = "The table", "Public areas", "What is promised"
 Areas = Annotated[
     Path | None,
     typer.Option(
-        help="Areas, one row per finest area, columns coarse to fine (CSV, Parquet, Excel).",
+        help="Areas, one row per finest area, columns coarse to fine (CSV, Parquet, Excel), or "
+        "polygons (GeoJSON, GeoPackage, shapefile).",
         rich_help_panel=_AREAS,
     ),
 ]
@@ -25,6 +26,47 @@ OriginAreas = Annotated[
 DestinationAreas = Annotated[
     Path | None,
     typer.Option(help="Areas of the destinations, if different.", rich_help_panel=_AREAS),
+]
+Levels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN,COLUMN,...",
+        help="Columns of the areas that are the levels, coarse to fine; CODE=NAME also says where "
+        "their names are [default: all but name, LEVEL_name, lon, lat, wkt].",
+        rich_help_panel=_AREAS,
+    ),
+]
+OriginPoint = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LON,LAT",
+        help="Columns with the point where trips start, in degrees, instead of --origin.",
+        rich_help_panel=_TABLE,
+    ),
+]
+DestinationPoint = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LON,LAT",
+        help="Columns with the point where they end, instead of --destination.",
+        rich_help_panel=_TABLE,
+    ),
+]
+HourOf = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of time stamps: count by hour as well, in parts of the day.",
+        rich_help_panel=_TABLE,
+    ),
+]
+WeekdayOf = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of time stamps: count by weekday as well.",
+        rich_help_panel=_TABLE,
+    ),
 ]
 AxisFiles = Annotated[
     list[str] | None,
@@ -136,6 +178,8 @@ Unplaceable = Annotated[
         rich_help_panel=_TABLE,
     ),
 ]
+#: Options that are lists in a configuration file.
+_LISTS = frozenset({"order", "split", "levels", "origin_point", "destination_point"})
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
@@ -194,6 +238,40 @@ def unplaceable_of(text: str | None) -> Any:
 def names(text: str | None) -> list[str] | None:
     """From a comma-separated list to names."""
     return [name.strip() for name in text.split(",")] if text else None
+
+
+def levels_of(text: str | None) -> dict[str, str | None] | None:
+    """From the text of --levels to levels, each with the column of its names if it is given."""
+    if text is None:
+        return None
+    parts = [part.partition("=") for part in text.split(",")]
+    return {level.strip(): name.strip() or None for level, _, name in parts}
+
+
+def whole_numbers(option: str, text: str) -> list[int]:
+    """From a comma-separated list to whole numbers.
+
+    Raises:
+        InftdaError: one is not.
+    """
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise InftdaError(
+            f"{option} must be whole numbers such as 5,7,9, got {text[:40]!r}"
+        ) from None
+
+
+def numbers(option: str, text: str) -> list[float]:
+    """From a comma-separated list to numbers.
+
+    Raises:
+        InftdaError: one of them is none.
+    """
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise InftdaError(f"{option} must be numbers such as 0.5,1,2, got {text[:40]!r}") from None
 
 
 def split_of(text: str) -> Any:
@@ -261,7 +339,7 @@ def _as_argument(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         given = [f"{key}={item}" for key, item in value.items()]
         return ",".join(given) if name == "unplaceable" else given
-    if isinstance(value, list) and name in {"order", "split"}:
+    if isinstance(value, list) and name in _LISTS:
         return ",".join(str(item) for item in value)
     return value
 

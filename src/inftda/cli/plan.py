@@ -24,7 +24,10 @@ def command(  # noqa: PLR0913 - the same options as a release
     ] = None,
     origin_areas: options.OriginAreas = None,
     destination_areas: options.DestinationAreas = None,
+    levels: options.Levels = None,
     axes: options.AxisFiles = None,
+    hour_of: options.HourOf = None,
+    weekday_of: options.WeekdayOf = None,
     order: options.Order = None,
     tree: options.TreeKind = "destination",
     epsilon: options.Epsilon = None,
@@ -57,6 +60,9 @@ def command(  # noqa: PLR0913 - the same options as a release
         sizes=sizes,
         origin_areas=origin_areas,
         destination_areas=destination_areas,
+        levels=options.levels_of(levels),
+        hour_of=hour_of,
+        weekday_of=weekday_of,
         axes=options.pairs("--axis", axes),
         order=options.names(order),
         tree=tree,  # type: ignore[arg-type] # checked there
@@ -82,9 +88,14 @@ def command(  # noqa: PLR0913 - the same options as a release
         output.say(f"Careful:    {words}")
     output.say()
     output.say(_as_text(_rows(shape, plan, errors, total)))
-    if plan.across:
-        output.say(f"\n{_across(shape, plan)}")
+    if words := _across(shape, plan):
+        output.say(f"\n{words}")
     output.say(f"\nWith probability {held(beta)} no cell is further off than stated.")
+    if total is not None:
+        output.say(
+            "Levels are judged by their mean flow: trips that keep to few pairs do better. "
+            "A release judges again, by what it publishes."
+        )
 
 
 def _as_object(shape: "Tree", plan: "Plan", errors: Mapping[int, int]) -> dict[str, Any]:
@@ -108,7 +119,10 @@ def _across(shape: "Tree", plan: "Plan") -> str:
     """What is measured across the tree, or why nothing is."""
     from inftda.publication.totals import across_words  # noqa: PLC0415
 
-    words = f"Across:     {across_words(shape, plan)}"
+    words = across_words(shape, plan)
+    if not words:
+        return ""
+    words = f"Across:     {words}"
     if not plan.tables:
         return words
     widths = _half_widths(shape, plan)
@@ -130,13 +144,23 @@ def _rows(
             continue
         measured = noise.get(level.index)
         sigma = float(measured.sigma2) ** 0.5 if measured else 0.0
-        mean = None if total is None else total / level.n_nodes
-        note = "" if mean is None or mean >= sigma else f"noise exceeds the mean flow of {mean:.3g}"
+        note = "" if total is None else _lost_in_noise(total, level.n_nodes, sigma)
         if measured is None:
             note = "public" if level.index == 0 else "splits nothing, costs nothing"
         shown = f"{sigma:,.2f}" if measured else "-"
         rows.append((level.name, f"{level.n_nodes:,}", shown, f"{errors[level.index]:,}", note))
     return rows
+
+
+def _lost_in_noise(total: int, cells: int, sigma: float) -> str:
+    """What the mean flow of a level tells of it."""
+    from inftda.publication.caveats import MOSTLY_NOISE  # noqa: PLC0415 - help must be instant
+    from inftda.publication.noisiness import is_drowned  # noqa: PLC0415
+
+    if is_drowned(total, cells, sigma):
+        return f"do not use this level: {MOSTLY_NOISE}"
+    mean = total / cells
+    return "" if mean >= sigma else f"noise exceeds the mean flow of {mean:.3g}"
 
 
 def _as_text(rows: list[tuple[str, ...]]) -> str:

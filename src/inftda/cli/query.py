@@ -61,6 +61,9 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
             help="Instead: totals of these areas as measured across the tree, with intervals.",
         ),
     ] = None,
+    names: Annotated[
+        bool, typer.Option("--names", help="Show the names of areas beside their codes.")
+    ] = False,
     top: Annotated[
         int | None, typer.Option(min=1, help="Only this many flows, the largest first.")
     ] = None,
@@ -98,6 +101,7 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
                 destination=destination,
                 levels=options.pairs("--level", level),
                 where=options.lists("--where", where),
+                names=names,
             ),
             "flow",
         )

@@ -32,6 +32,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     areas: options.Areas = None,
     origin_areas: options.OriginAreas = None,
     destination_areas: options.DestinationAreas = None,
+    levels: options.Levels = None,
     axes: options.AxisFiles = None,
     order: options.Order = None,
     tree: options.TreeKind = "destination",
@@ -51,6 +52,10 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     destination: Annotated[
         str, typer.Option(help="Column where trips end.", rich_help_panel=_TABLE)
     ] = "destination",
+    origin_point: options.OriginPoint = None,
+    destination_point: options.DestinationPoint = None,
+    hour_of: options.HourOf = None,
+    weekday_of: options.WeekdayOf = None,
     count: options.Count = None,
     encoding: options.Encoding = None,
     person: Annotated[
@@ -71,6 +76,14 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             help="Where to run it: postgresql://... or sqlite:///FILE.", rich_help_panel=_TABLE
         ),
     ] = None,
+    measurements: Annotated[
+        bool,
+        typer.Option(
+            "--measurements",
+            help="Publish every noisy value as well; it costs no privacy.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False,
     mechanism: Annotated[
         str, typer.Option(help="How to release.", rich_help_panel=_RUN)
     ] = "inftda",
@@ -135,6 +148,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 force=force,
                 origin_areas=origin_areas,
                 destination_areas=destination_areas,
+                levels=options.levels_of(levels),
                 axes=options.pairs("--axis", axes),
                 order=options.names(order),
                 tree=tree,  # type: ignore[arg-type] # checked there
@@ -148,8 +162,13 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 accountant=accountant,
                 split=options.split_of(split),
                 across=across,
+                measurements=measurements,
                 origin=origin,
                 destination=destination,
+                origin_point=options.names(origin_point),
+                destination_point=options.names(destination_point),
+                hour_of=hour_of,
+                weekday_of=weekday_of,
                 count=options.count_of(count),
                 person=person,
                 unplaceable=options.unplaceable_of(unplaceable) or "error",
@@ -167,6 +186,10 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             output.say(json.dumps({"out": str(out), **made.manifest.to_dict()}))
         elif not quiet:
             output.say(summary(made, out, counted="; ".join(said)))
+
+
+#: What a release with measurements says of them.
+KEPT_WORDS = "every noisy value is in measurements.parquet, at no further cost in privacy"
 
 
 @contextmanager
@@ -229,7 +252,7 @@ def _source(seed: int | None) -> Any:
 
 def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     """What was done, in plain words; `counted` says what a row was taken for."""
-    from inftda.publication.caveats import not_shown  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import noisy_words, not_shown  # noqa: PLC0415 - as above
 
     tree = release.tree
     finest = [
@@ -251,6 +274,8 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
         *([f"Counted:    {counted}"] if counted else []),
         *([f"Note:       {words}"] if (words := not_shown(release)) else []),
         *_promise(release),
+        *([f"Measured:   {KEPT_WORDS}"] if release.measured is not None else []),
+        *(f"Careful:    {words}" for words in noisy_words(release)),
         f"Files:      {out}",
         f"Next:       inftda verify {quote(str(out))}",
     ]

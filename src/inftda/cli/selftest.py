@@ -1,15 +1,10 @@
 """`inftda selftest`: does this installation do what it says?"""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from inftda.cli import output
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from inftda.checks import Check
 
 
 def command(
@@ -18,6 +13,8 @@ def command(
 ) -> None:
     """Check samplers, optimiser and accountants of the installed build, in seconds."""
     import json  # noqa: PLC0415 - help must be instant
+
+    from inftda.selftest import self_test  # noqa: PLC0415
 
     results = list(self_test())
     if as_json:
@@ -31,16 +28,3 @@ def command(
         raise typer.Exit(1)
     if not as_json:
         output.say("All checks passed: this build draws, optimises and accounts as it says.")
-
-
-def self_test() -> "Iterator[Check]":
-    """Check samplers, optimiser and accountants with fresh random bits.
-
-    Together the statistical checks raise a false alarm less than once in a million runs.
-    """
-    from inftda.noise.selfcheck import self_check_samplers  # noqa: PLC0415 - compiled kernels
-    from inftda.optimize.selfcheck import self_check_optimizer  # noqa: PLC0415
-    from inftda.privacy.selfcheck import self_check_accounting  # noqa: PLC0415
-
-    for check in (self_check_samplers, self_check_optimizer, self_check_accounting):
-        yield from check()

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.mechanisms.across import AcrossStep, GroupedTruth
-from inftda.mechanisms.base import Mechanism, Progress, Written
+from inftda.mechanisms.base import Keeper, Mechanism, Progress, Written
 from inftda.mechanisms.prices import Map
-from inftda.mechanisms.step import LevelStep, Nodes, Work, join
+from inftda.mechanisms.step import Divided, Drawn, LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import FlowsWriter
@@ -80,7 +80,14 @@ class LocalEngine:
             np.full(n, truth.n_roots - 1, np.int64),
         )
 
-    def step(self, parents: Nodes, truth: Counts, step: LevelStep, progress: Progress) -> Nodes:
+    def step(
+        self,
+        parents: Nodes,
+        truth: Counts,
+        step: LevelStep,
+        progress: Progress,
+        keeper: Keeper | None = None,
+    ) -> Nodes:
         """Released children of released parents, items of work on all threads."""
         parents = parents.take(step.group_order(parents.areas))
         offsets = item_offsets(step, parents)
@@ -89,10 +96,16 @@ class LocalEngine:
         progress(name, 0, total)
         divide = self._items if step.across is None else self._groups
         parts = [parents.take(slice(0))]
-        for part, draws in divide(parents, offsets, truth, step):
-            done += draws
+        kept = None if keeper is None else Kept(step, keeper)
+        for part in divide(parents, offsets, truth, step, is_kept=keeper is not None):
+            done += part.n_draws
             progress(name, done, total)
-            parts.append(part)
+            parts.append(part.children)
+            if kept is not None:
+                kept.add(part.drawn)
+        if kept is not None and keeper is not None:
+            keep_totals(step, keeper)
+            kept.finish()
         return join(parts)
 
     def totals(self, truth: Counts, step: LevelStep) -> NDArray[np.int64]:
@@ -100,30 +113,47 @@ class LocalEngine:
         return AcrossStep.of(step).measure_totals(truth)
 
     def _items(
-        self, parents: Nodes, offsets: NDArray[np.int64], truth: Counts, step: LevelStep
-    ) -> Iterator[tuple[Nodes, int]]:
+        self,
+        parents: Nodes,
+        offsets: NDArray[np.int64],
+        truth: Counts,
+        step: LevelStep,
+        *,
+        is_kept: bool,
+    ) -> Iterator[Divided]:
         """Children and draws of every item, each on a thread."""
         true_children = truth.level(step.level)
         are_leaves = step.level is truth.tree.splitting_levels[-1]
 
-        def divide(item: int) -> tuple[Nodes, int]:
+        def divide(item: int) -> Divided:
             part = parents.take(slice(offsets[item], offsets[item + 1]))
-            return step.divide(item, part, true_children, are_leaves=are_leaves)
+            return step.divide(item, part, true_children, are_leaves=are_leaves, is_kept=is_kept)
 
         return self.map(divide, range(len(offsets) - 1))
 
     def _groups(
-        self, parents: Nodes, offsets: NDArray[np.int64], truth: Counts, step: LevelStep
-    ) -> Iterator[tuple[Nodes, int]]:
+        self,
+        parents: Nodes,
+        offsets: NDArray[np.int64],
+        truth: Counts,
+        step: LevelStep,
+        *,
+        is_kept: bool,
+    ) -> Iterator[Divided]:
         """Children and draws of whole groups with prices, a very large one on all threads."""
         across = AcrossStep.of(step)
         grouped = GroupedTruth.of(truth, step.level)
         are_leaves = step.level is truth.tree.splitting_levels[-1]
 
-        def divide(items: range, threads: int = 1, map_: Map = map) -> tuple[Nodes, int]:
+        def divide(items: range, threads: int = 1, map_: Map = map) -> Divided:
             parts = [(i, parents.take(slice(offsets[i], offsets[i + 1]))) for i in items]
             return across.divide_groups(
-                parts, grouped, are_leaves=are_leaves, threads=threads, map_=map_
+                parts,
+                grouped,
+                are_leaves=are_leaves,
+                threads=threads,
+                map_=map_,
+                is_kept=is_kept,
             )
 
         bundles = _bundles(offsets, parents.areas[step.level.axis])
@@ -155,6 +185,39 @@ class LocalEngine:
                 yield result
                 break
         yield from self._crew.map(work, left)
+
+
+class Kept:
+    """Noisy counts of a step on their way to whoever keeps them: one table after the other.
+
+    Those of the tree, nine tenths of all, are handed on at once, those of other tables after them.
+    The one-way table of a step is not among them, as all of it was measured before.
+    """
+
+    def __init__(self, step: LevelStep, keeper: Keeper) -> None:
+        self._step, self._keeper = step, keeper
+        self._across: dict[tuple[int, ...], list[Drawn]] = {}
+
+    def add(self, drawn: Iterable[Drawn]) -> None:
+        """Take counts of some groups."""
+        for some in drawn:
+            if some.depths == self._step.level.depths:
+                self._keeper.keep(some)
+            else:
+                self._across.setdefault(some.depths, []).append(some)
+
+    def finish(self) -> None:
+        """Hand on what waits."""
+        for measured in self._step.across.tables if self._step.across else ():
+            for some in self._across.pop(measured.table.depths, ()):
+                self._keeper.keep(some)
+
+
+def keep_totals(step: LevelStep, keeper: Keeper) -> None:
+    """Hand on the one-way table of a step, if it has one."""
+    if step.across is not None:
+        for some in AcrossStep.of(step).drawn_totals():
+            keeper.keep(some)
 
 
 def item_offsets(step: LevelStep, parents: Nodes) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ The comparison is computed from the true counts and is not private: it must be k
 truth is kept, and never beside the release.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
@@ -22,7 +22,7 @@ from inftda.notebook import card
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import Release
 from inftda.reading import TableSpec, read_leaves
-from inftda.reading.spec import may_be_empty
+from inftda.reading.spec import axes_of, may_be_empty
 from inftda.tree import DESTINATION, ORIGIN
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
@@ -106,6 +106,10 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     *,
     origin: str = ORIGIN,
     destination: str = DESTINATION,
+    origin_point: Sequence[str] | None = None,
+    destination_point: Sequence[str] | None = None,
+    hour_of: str | None = None,
+    weekday_of: str | None = None,
     count: str | None = "auto",
     unplaceable: str | Mapping[str, str] | None = None,
     say: Callable[[str], object] | None = None,
@@ -120,6 +124,10 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         flows: trips or flows, anything `inftda.publish.release` takes.
         origin: name of the column where trips start.
         destination: name of the column where they end.
+        origin_point: columns of longitude and latitude where trips start, as for a release.
+        destination_point: likewise where they end.
+        hour_of: column of time stamps, as for a release.
+        weekday_of: likewise.
         count: name of the column of counts, None for one row a trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area, as for a release; by default as the
             release says.
@@ -129,10 +137,14 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         IngestError: the table cannot be read by the areas of the release, or cannot be its
             truth because its total is not the release's.
     """
-    columns = {ORIGIN: origin, DESTINATION: destination}
-    axes = tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in release.tree.axes)
-    policy, outside = _placing(release, unplaceable)
-    only = None if outside is None else frozenset(columns.get(name, name) for name in outside)
+    axes = axes_of(
+        release.tree,
+        origin=origin,
+        destination=destination,
+        points={ORIGIN: origin_point, DESTINATION: destination_point},
+        clocks={"hour": hour_of, "weekday": weekday_of},
+    )
+    policy, only = _placing(release, unplaceable)
     promised = release.manifest.unit
     # Reading drops rows, and accepts an empty table, only for units under which a release may
     # do so. Nothing else about the unit matters here.
@@ -188,16 +200,16 @@ def _check_total(truth: Counts, release: Release, unit: PrivacyUnit) -> None:
 
 def _placing(
     release: Release, unplaceable: str | Mapping[str, str] | None
-) -> tuple[Any, frozenset[str] | None]:
+) -> tuple[Any, frozenset[int] | None]:
     """What to do with rows that cannot be placed, and by which axes; None for all of them."""
+    axes = list(enumerate(release.tree.axes))
     if isinstance(unplaceable, Mapping):
-        outside = frozenset(name for name, way in unplaceable.items() if way == "outside")
-        return "outside" if outside else "error", outside
+        only = frozenset(i for i, axis in axes if unplaceable.get(axis.name) == "outside")
+        return "outside" if only else "error", only
     policy = unplaceable or release.manifest.counted.unplaceable
     if unplaceable is not None or policy != "outside":
         return policy, None
-    axes = release.tree.axes
-    return policy, frozenset(axis.name for axis in axes if _has_outside(axis.hierarchy))
+    return policy, frozenset(i for i, axis in axes if _has_outside(axis.hierarchy))
 
 
 def _has_outside(hierarchy: Hierarchy) -> bool:

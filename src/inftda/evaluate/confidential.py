@@ -5,7 +5,7 @@ must never get into a release folder, by whatever path.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,24 +45,39 @@ def write_comparison(
     Raises:
         ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
-    folder = Path(out)
-    check_outside(folder, *([] if release is None else [release]))
-    if folder.is_symlink():  # what is confidential goes where it was sent
-        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is none")
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as problem:
-        raise ReleaseError(f"cannot make the folder {str(out)!r}: {problem.strerror}") from None
-    text = json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     writers: dict[str, Writer] = {
-        **_table_writers(LEVELS_FILE, comparison.level_table()),
-        **_table_writers(SIZES_FILE, comparison.size_table()),
-        **_table_writers(TOTALS_FILE, comparison.totals_table()),
-        SUMMARY_FILE: lambda path: path.write_text(text, encoding="utf-8"),
+        **table_writers(LEVELS_FILE, comparison.level_table()),
+        **table_writers(SIZES_FILE, comparison.size_table()),
+        **table_writers(TOTALS_FILE, comparison.totals_table()),
+        SUMMARY_FILE: json_writer(comparison.to_dict()),
     }
     if page is not None:
         writers[PAGE_FILE] = page
+    return write_confidential(writers, out, *([] if release is None else [release]))
+
+
+def write_confidential(
+    writers: Mapping[str, Writer], out: str | Path, *known: str | Path
+) -> tuple[Path, ...]:
+    """Write files to a folder of their own, readable by the owner only.
+
+    Args:
+        writers: by name of the file, what writes it to the path it is given.
+        out: folder to write to; it is made if it is not there.
+        known: folders of releases, which must not be written to.
+
+    Raises:
+        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
+    """
+    folder = Path(out)
+    make_private(folder, *known)
     return tuple(_write(folder / name, writer) for name, writer in writers.items())
+
+
+def json_writer(data: object) -> Writer:
+    """Writes data as JSON."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return lambda path: path.write_text(text, encoding="utf-8")
 
 
 def check_outside(out: Path, *known: str | Path) -> None:
@@ -83,7 +98,27 @@ def check_outside(out: Path, *known: str | Path) -> None:
         )
 
 
-def _table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
+def make_private(folder: Path, *known: str | Path) -> None:
+    """Make a folder that only its owner can look into; it may be there already.
+
+    Args:
+        folder: to make.
+        known: as for `check_outside`.
+
+    Raises:
+        ReleaseError: it is, or lies in, a release folder, is a link, or cannot be made.
+    """
+    check_outside(folder, *known)
+    if folder.is_symlink():  # what is confidential goes where it was sent
+        raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is none")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ReleaseError(f"cannot make the folder {str(folder)!r}: {problem.strerror}") from None
+
+
+def table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
+    """Write a table as CSV and as Parquet."""
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
 
     return {

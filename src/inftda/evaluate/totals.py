@@ -61,10 +61,11 @@ def measure_totals(truth: Counts, released: Counts) -> tuple[TotalMeasures, ...]
         truth: the confidential counts.
         released: the released leaves, summed up by the same tree.
     """
-    return tuple(
-        _measure(axis, depth, _totals(truth, number, depth), _totals(released, number, depth))
-        for number, axis, depth in totals_across(truth.tree)
-    )
+    measures = []
+    for number, axis, depth in totals_across(truth.tree):
+        true, made = (area_totals(counts, number, depth) for counts in (truth, released))
+        measures.append(measure_total(axis, depth, true, made))
+    return tuple(measures)
 
 
 def with_intervals(
@@ -89,7 +90,7 @@ def totals_across(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
                 yield number, axis, depth
 
 
-def _totals(counts: Counts, number: int, depth: int) -> NDArray[np.int64]:
+def area_totals(counts: Counts, number: int, depth: int) -> NDArray[np.int64]:
     """int64[areas]: sum of the counts of each area."""
     tree = counts.tree
     depths = [depth if i == number else 0 for i in range(len(tree.axes))]
@@ -99,9 +100,10 @@ def _totals(counts: Counts, number: int, depth: int) -> NDArray[np.int64]:
     return totals
 
 
-def _measure(
+def measure_total(
     axis: Axis, depth: int, true: NDArray[np.int64], released: NDArray[np.int64]
 ) -> TotalMeasures:
+    """Measures of the totals of one level of an axis, one number for each area."""
     error = released - true
     largest = np.argsort(-true, kind="stable")[: max(1, int(LARGEST * len(true)))]
     return TotalMeasures(
@@ -118,7 +120,7 @@ def _with_interval(
     one: TotalMeasures, truth: Counts, release: Release, number: int, depth: int
 ) -> TotalMeasures:
     intervals = release.total_intervals(one.axis, one.level)
-    true = _totals(truth, number, depth)
+    true = area_totals(truth, number, depth)
     low, high = (intervals.column(name).to_numpy() for name in ("low", "high"))
     inside = float(np.mean((low <= true) & (true <= high)))
     return replace(one, sigma=intervals.column("sigma")[0].as_py(), in_interval=inside)

@@ -52,13 +52,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.evaluate.bins import N_BINS, bin_of, first_of, last_above, quantile
+from inftda.evaluate.simulation import Simulation
 from inftda.evaluate.sums import MAX_CELLS, Areas, LevelSums, match_cells
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release
 from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
-    from inftda.counts import Counts
     from inftda.mechanisms.base import Progress
     from inftda.noise.entropy import RandomSource
     from inftda.tree import Tree
@@ -75,9 +76,6 @@ MIN_SIMULATED = 40
 OFTEN_LOST = 0.05
 #: How many times more often numbers of such a size vanish in a simulation; see above.
 LOSS_FACTOR = 2
-#: Errors below are counted one by one, larger ones in bins this much apart.
-EXACT_ERRORS, BIN_RATIO = 256, 1.01
-_N_BINS = EXACT_ERRORS + int(np.log(2.0**62 / EXACT_ERRORS) / np.log(BIN_RATIO)) + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +185,11 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
             "typical errors cannot be simulated from a release with negative numbers; "
             "get the release again from its publisher"
         )
-    simulation = _Simulation.of(release, areas, flow, source)
+    simulation = _simulation(release, areas, flow, source)
     chosen = _chosen_depths(release.tree, depths)
     has_tables = release.totals is not None
     factor = MEASURED_FACTOR if has_tables else ACROSS_FACTOR
-    tallies = [_Tally(release.tree, at, areas, flow, factor=factor) for at in chosen]
+    tallies = [Tally(release.tree, at, areas, flow, factor=factor) for at in chosen]
     pace = _Pace(max(runs, 1), seconds, progress)
     while pace.allows_another:
         simulated = simulation.run(pace.show)
@@ -294,54 +292,28 @@ class _Pace:
             self._progress("simulating", int(100 * share), 100)
 
 
-@dataclass(frozen=True)
-class _Simulation:
+def _simulation(
+    release: Release, areas: Areas, flow: NDArray[np.int64], source: "RandomSource | None"
+) -> Simulation:
     """The release as a truth, and all that is needed to release it again."""
+    from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
+    from inftda.noise.entropy import SecureSource  # noqa: PLC0415
 
-    release: Release
-    counts: "Counts"
-    source: "RandomSource"
-
-    @classmethod
-    def of(
-        cls,
-        release: Release,
-        areas: Areas,
-        flow: NDArray[np.int64],
-        source: "RandomSource | None",
-    ) -> "_Simulation":
-        from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
-        from inftda.noise.entropy import SecureSource  # noqa: PLC0415
-
-        counts = Counts.from_leaves(release.tree, areas, flow)
-        return cls(release, counts, source or SecureSource())
-
-    def run(self, progress: "Progress") -> tuple[Areas, NDArray[np.int64]]:
-        """One simulated release: areas and flows of its leaves."""
-        from inftda.engines.local import LocalEngine  # noqa: PLC0415 - compiled kernels
-        from inftda.mechanisms.base import Setting  # noqa: PLC0415
-        from inftda.mechanisms.catalogue import mechanism_named  # noqa: PLC0415
-        from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
-
-        setting = Setting(
-            spending=self.release.manifest.plan.spending(),
-            # The library's own sampler whatever drew the release: the same law, and fast.
-            make_sampler=DiscreteGaussian,
-            source=self.source,
-            engine=LocalEngine(),
-            progress=progress,
-        )
-        mechanism = mechanism_named(self.release.manifest.mechanism)
-        blocks = list(mechanism.run(self.counts, setting))
-        areas = tuple(
-            np.concatenate([block.areas[axis] for block in blocks])
-            for axis in range(len(self.release.tree.axes))
-        )
-        return areas, np.concatenate([block.value for block in blocks])
+    counts = Counts.from_leaves(release.tree, areas, flow)
+    manifest = release.manifest
+    return Simulation(counts, manifest.mechanism, manifest.plan, source or SecureSource())
 
 
-class _Tally:
-    """Errors of one level over all simulations, counted by size class and size of error."""
+class Tally:
+    """Errors of one level over all simulations, counted by size class and size of error.
+
+    Args:
+        tree: what is released.
+        depths: level on each axis.
+        areas: finest areas of what is taken for the truth.
+        flow: its flows.
+        factor: by how much errors are enlarged where the level is not one of the tree.
+    """
 
     def __init__(
         self,
@@ -360,11 +332,11 @@ class _Tally:
         self._truth = self._sums.of(areas, flow)
         n_classes = len(CLASS_STARTS)
         self._released = np.bincount(_class_of(self._truth.value), minlength=n_classes)
-        self._errors = np.zeros((n_classes, _N_BINS), np.int64)
+        self._errors = np.zeros((n_classes, N_BINS), np.int64)
         self._false = np.zeros(n_classes, np.int64)
         self._lost = np.zeros(n_classes, np.int64)
-        self._true_bin = _bin_of(self._truth.value)
-        self._lost_bins = np.zeros(_N_BINS, np.int64)
+        self._true_bin = bin_of(self._truth.value)
+        self._lost_bins = np.zeros(N_BINS, np.int64)
         self._runs = 0
 
     def add(self, areas: Areas, flow: NDArray[np.int64]) -> None:
@@ -372,13 +344,13 @@ class _Tally:
         simulated = self._sums.of(areas, flow)
         truth, is_lost = match_cells(simulated, self._truth)
         size = _class_of(simulated.value)
-        bins = _bin_of(np.abs(simulated.value - truth))
-        tally = np.bincount(size * _N_BINS + bins, minlength=self._errors.size)
+        bins = bin_of(np.abs(simulated.value - truth))
+        tally = np.bincount(size * N_BINS + bins, minlength=self._errors.size)
         self._errors += tally.reshape(self._errors.shape)
         n_classes = len(CLASS_STARTS)
         self._false += np.bincount(size[truth == 0], minlength=n_classes)
         self._lost += np.bincount(_class_of(self._truth.value[is_lost]), minlength=n_classes)
-        self._lost_bins += np.bincount(self._true_bin[is_lost], minlength=_N_BINS)
+        self._lost_bins += np.bincount(self._true_bin[is_lost], minlength=N_BINS)
         self._runs += 1
 
     def errors(self) -> LevelErrors:
@@ -388,7 +360,7 @@ class _Tally:
         classes = tuple(self._entry(group) for group in groups)
         everything = np.arange(len(CLASS_STARTS))
         overall = self._entry(everything)
-        n_true = self._runs * np.bincount(self._true_bin, minlength=_N_BINS)
+        n_true = self._runs * np.bincount(self._true_bin, minlength=N_BINS)
         losses = _losses(n_true, self._lost_bins)
         return LevelErrors(self.depths, self.name, self.is_rough, overall, classes, *losses)
 
@@ -402,8 +374,8 @@ class _Tally:
             high=None if is_open else CLASS_STARTS[last + 1] - 1,
             n_released=n_released,
             n_simulated=n_simulated,
-            median=math.ceil(self._factor * _quantile(bins, 0.5)),
-            p95=math.ceil(self._factor * _quantile(bins, 0.95)),
+            median=math.ceil(self._factor * quantile(bins, 0.5)),
+            p95=math.ceil(self._factor * quantile(bins, 0.95)),
             false=int(self._false[group].sum()) / max(n_simulated, 1),
             lost=int(self._lost[group].sum()) / max(n_released * self._runs, 1),
         )
@@ -413,43 +385,14 @@ def _class_of(value: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.searchsorted(np.array(CLASS_STARTS), value, side="right") - 1
 
 
-def _bin_of(error: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bin of each error: exact while small, then 1 % apart."""
-    steps = np.log(np.maximum(error, EXACT_ERRORS) / EXACT_ERRORS) / np.log(BIN_RATIO)
-    return np.where(error < EXACT_ERRORS, error, EXACT_ERRORS + np.floor(steps).astype(np.int64))
-
-
-def _quantile(bins: NDArray[np.int64], share: float) -> int:
-    """Smallest error that `share` of the counted ones do not exceed, to the end of its bin."""
-    total = int(bins.sum())
-    if total == 0:
-        return 0
-    at = int(np.searchsorted(np.cumsum(bins), share * total))
-    if at < EXACT_ERRORS:
-        return at
-    return int(np.ceil(EXACT_ERRORS * BIN_RATIO ** (at - EXACT_ERRORS + 1)))
-
-
 def _losses(n_true: NDArray[np.int64], n_lost: NDArray[np.int64]) -> tuple[int, int | None]:
-    """Largest flow that is often lost, and one from which on they rarely are; by bin.
-
-    The larger a flow, the more rarely it is lost. The curve that falls so and fits the numbers
-    best (isotonic regression) passes the share that is often where this sum is largest.
-    """
-    excess = np.cumsum(n_lost - LOSS_FACTOR * OFTEN_LOST * n_true)
-    last = int(np.argmax(excess))
-    if excess[last] <= 0:
+    """Largest flow that is often lost, and one from which on they rarely are; by bin."""
+    last = last_above(n_true, n_lost, LOSS_FACTOR * OFTEN_LOST)
+    if last < 0:
         return 0, None
     seen = np.cumsum(n_true[last + 1 :])
     enough = last + 1 + int(np.searchsorted(seen, MIN_SIMULATED))
-    return _first_of(last + 1) - 1, _first_of(enough) if enough < len(n_true) else None
-
-
-def _first_of(at: int) -> int:
-    """Smallest number of a bin."""
-    if at < EXACT_ERRORS:
-        return at
-    return int(np.ceil(EXACT_ERRORS * BIN_RATIO ** (at - EXACT_ERRORS)))
+    return first_of(last + 1) - 1, first_of(enough) if enough < len(n_true) else None
 
 
 def _joined(used: NDArray[np.intp], weight: NDArray[np.int64]) -> list[NDArray[np.intp]]:

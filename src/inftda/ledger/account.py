@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from inftda.errors import LedgerError
 from inftda.ledger.budget import Budget, Cost, Pool, Spent
+from inftda.privacy.levels import rounded_up
 from inftda.privacy.unit import PrivacyUnit
+
+#: The mechanism of entries for what was released by other means.
+BY_HAND: Final = "stated by hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,24 @@ class Account:
             return self.budget.pool_for(self.spent, cost)
         except LedgerError as problem:
             raise LedgerError(f"data set {self.name!r}: {problem}") from None
+
+    def spent_words(self) -> str:
+        """What is spent, in a line; rounded up."""
+        spent, budget = self.spent, self.budget
+        releases = "1 release" if spent.releases == 1 else f"{spent.releases} releases"
+        text = f"rho = {rounded_up(spent.rho)} by {releases}"
+        if spent.epsilon:
+            text += (
+                f"; not zCDP: epsilon = {rounded_up(spent.epsilon)}, delta = "
+                f"{rounded_up(spent.delta)}"
+            )
+        epsilon = budget.epsilon_at_delta(spent)
+        if epsilon is not None and budget.delta is not None:
+            text += (
+                f"; all together epsilon = {rounded_up(epsilon)} at delta = "
+                f"{float(budget.delta):.6g}"
+            )
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; fractions as text, epsilon spent rounded up."""

@@ -3,10 +3,12 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from inftda.errors import LedgerError, PrivacyError
 from inftda.ledger.budget import Cost
 from inftda.ledger.ledger import MAX_NOTE, Ledger
+from inftda.ledger.sources import FileMark, file_marks
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 
@@ -21,6 +23,7 @@ class Charge:
     unit: PrivacyUnit
     mechanism: str
     note: str
+    files: tuple[FileMark, ...] = ()
     number: int | None = None
 
     @classmethod
@@ -33,8 +36,11 @@ class Charge:
         is_private: bool,
         mechanism: str,
         out: str | Path | None,
+        table: Any = None,
     ) -> "Charge | None":
         """Check that a release can be paid for; nothing is charged yet.
+
+        Where the table lies is noted with the charge, if it is a file.
 
         Returns:
             None if there is no ledger.
@@ -60,7 +66,7 @@ class Charge:
             )
         where = "" if out is None else str(out)
         note = "".join(sign if sign.isprintable() else "?" for sign in where)[:MAX_NOTE]
-        charge = cls(opened, dataset, Cost.of(plan), plan.unit, mechanism, note)
+        charge = cls(opened, dataset, Cost.of(plan), plan.unit, mechanism, note, file_marks(table))
         opened.account(dataset).pool_for(charge.cost, charge.unit)
         return charge
 
@@ -73,7 +79,12 @@ class Charge:
         if self.number is not None:
             raise LedgerError("this release was charged already; a second one costs again")
         self.number = self.ledger.charge(
-            self.dataset, self.cost, self.unit, mechanism=self.mechanism, note=self.note
+            self.dataset,
+            self.cost,
+            self.unit,
+            mechanism=self.mechanism,
+            note=self.note,
+            files=self.files,
         )
 
     def note_published(self) -> None:

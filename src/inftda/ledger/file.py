@@ -19,6 +19,7 @@ from typing import Any, Final
 from inftda.errors import LedgerError, PrivacyError
 from inftda.ledger.account import Account, Entry
 from inftda.ledger.budget import Budget, Cost
+from inftda.ledger.sources import FileMark
 from inftda.privacy.levels import exact_number
 from inftda.privacy.unit import PrivacyUnit
 
@@ -66,6 +67,16 @@ CREATE TRIGGER entry_stays BEFORE DELETE ON entry
 CREATE TRIGGER entry_is_fixed
     BEFORE UPDATE OF number, dataset, charged, pool, rho, epsilon, delta, mechanism, note ON entry
     BEGIN SELECT raise(ABORT, 'what was spent stays spent'); END;
+"""
+#: Files that data sets were read from. Not part of the schema: a ledger made before has no such
+#: table, and gets it with the next charge.
+SOURCES: Final = """
+CREATE TABLE IF NOT EXISTS source (
+    entry INTEGER NOT NULL REFERENCES entry (number),
+    path BLOB NOT NULL,
+    disk TEXT NOT NULL,
+    number TEXT NOT NULL
+)
 """
 
 
@@ -223,6 +234,17 @@ def read_account(database: sqlite3.Connection, name: str) -> Account:
             f"the data set {name!r} of the ledger is not readable; it was changed by hand: get "
             "the ledger back from a copy"
         ) from None
+
+
+def read_sources(database: sqlite3.Connection) -> list[tuple[str, FileMark]]:
+    """Data set and file of everything that was charged for; a damaged row is no file."""
+    there = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'source'").fetchone()
+    if there is None:
+        return []
+    rows = database.execute(
+        "SELECT dataset, path, disk, source.number FROM source JOIN entry ON entry = entry.number"
+    )
+    return [(name, FileMark(bytes(path), disk, number)) for name, path, disk, number in rows]
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

@@ -11,7 +11,7 @@ Must never hold anything computed from the trips: no totals, no errors.
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from inftda.ledger.budget import Budget, Cost
 from inftda.ledger.file import (
     APPLICATION,
     SCHEMA,
+    SOURCES,
     VERSION,
     check_place,
     connected,
@@ -30,7 +31,9 @@ from inftda.ledger.file import (
     names_like,
     plain_name,
     read_account,
+    read_sources,
 )
+from inftda.ledger.sources import FileMark
 from inftda.privacy.unit import PrivacyUnit
 
 #: What a ledger does not know, for everybody who reads one.
@@ -127,10 +130,25 @@ class Ledger:
         with self._read() as database:
             return find_account(database, name)
 
-    def charge(
-        self, name: str, cost: Cost, unit: PrivacyUnit, *, mechanism: str, note: str = ""
+    def charge(  # noqa: PLR0913 - who pays, for what
+        self,
+        name: str,
+        cost: Cost,
+        unit: PrivacyUnit,
+        *,
+        mechanism: str,
+        note: str = "",
+        files: Iterable[FileMark] = (),
     ) -> int:
         """Take a release from the budget; two processes at once are served one by one.
+
+        Args:
+            name: of the data set.
+            cost: of the release.
+            unit: its unit of privacy.
+            mechanism: how it is made.
+            note: what the custodian says about it.
+            files: what the data set is read from, which is confidential from now on.
 
         Returns:
             The number of the entry.
@@ -151,7 +169,21 @@ class Ledger:
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [account.name, _now(), pool, *amounts, mechanism, note],
             )
-            return int(done.lastrowid or 0)
+            number = int(done.lastrowid or 0)
+            database.execute(SOURCES)
+            rows = [(number, *mark) for mark in files]
+            database.executemany("INSERT INTO source VALUES (?, ?, ?, ?)", rows)
+            return number
+
+    def dataset_of(self, files: Iterable[FileMark]) -> str | None:
+        """The data set that was read from one of these files; None if none is known."""
+        with self._read() as database:
+            known = read_sources(database)
+        wanted = list(files)
+        for name, mark in known:
+            if any(mark.holds(file) or file.holds(mark) for file in wanted):
+                return name
+        return None
 
     def note_published(self, number: int) -> None:
         """Record that the release of an entry is complete; it changes no amount."""

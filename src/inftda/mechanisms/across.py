@@ -31,6 +31,8 @@ from inftda.mechanisms.prices import (
     write_candidates_kernel,
 )
 from inftda.mechanisms.step import (
+    Divided,
+    Drawn,
     LevelStep,
     Nodes,
     _scratch,
@@ -150,7 +152,7 @@ class AcrossStep:
         number = next(n for n, known in enumerate(self.across.tables) if known.is_one_way)
         return self._noisy_sums(number, 0, int(self.step.level.child_offsets[-1]), everyone)
 
-    def divide_groups(
+    def divide_groups(  # noqa: PLR0913 - what to divide, where, and what to give back
         self,
         items: Sequence[tuple[int, Nodes]],
         truth: GroupedTruth,
@@ -158,8 +160,9 @@ class AcrossStep:
         are_leaves: bool,
         threads: int = 1,
         map_: Map = map,
-    ) -> tuple[Nodes, int]:
-        """Children of whole groups, in group order, and the number of draws for the tree.
+        is_kept: bool = False,
+    ) -> Divided:
+        """Children of whole groups, in group order.
 
         Args:
             items: number and parents of each item that the groups are cut into.
@@ -167,20 +170,54 @@ class AcrossStep:
             are_leaves: whether nothing comes after, so that no true index is needed.
             threads: how many there are to divide the groups on; the result does not depend on it.
             map_: work on these threads.
+            is_kept: whether the noisy counts are wanted.
         """
         parents = join([part for _, part in items])
         groups = Groups.of(self.step.level, parents, truth)
         chained = self._chains(len(parents.value) / len(groups.area))
         # A price that goes further down makes room for lower counts.
         depth = int(self.across.sigma * (2 if chained.is_hard else 1))
-        found = map_(lambda item: self._candidates(item[0], item[1], truth.children, depth), items)
+        kept: dict[int, NDArray[np.int64]] | None = {} if is_kept else None
+        found = map_(
+            lambda item: self._candidates(item[0], item[1], truth.children, depth, kept), items
+        )
         candidates = _join(list(found))
-        cells = self._measure(items[0][0], groups, chained)
+        drawn: list[Drawn] = []
+        if kept is not None:
+            drawn.append(self.step.drawn(parents, np.concatenate([kept[n] for n, _ in items])))
+        cells = self._measure(items[0][0], groups, chained, drawn if is_kept else None)
         balance(candidates, cells, reach=self.across.sigma, threads=threads, map_=map_)
-        return self._children(parents, candidates, truth.children, are_leaves=are_leaves)
+        children = self._children(parents, candidates, truth.children, are_leaves=are_leaves)
+        n_draws = int(candidates.size[candidates.size > 1].sum())
+        return Divided(children, n_draws, tuple(drawn))
 
-    def _candidates(self, item: int, parents: Nodes, truth: LevelCounts, depth: int) -> Candidates:
-        """Noise for the children of an item's parents; of these, what may become positive."""
+    def drawn_totals(self) -> tuple[Drawn, ...]:
+        """The one-way table as it was measured, if the step has one."""
+        level, one_way, totals = self.step.level, self.across.one_way, self.across.totals
+        if one_way is None or totals is None:
+            return ()
+        n = len(level.child_offsets) - 1
+        areas = [np.zeros(n, np.int32) for _ in level.axes]
+        areas[level.axis] = np.arange(n, dtype=np.int32)
+        return (Drawn.below(level, one_way.table.depths, tuple(areas), totals),)
+
+    def _candidates(
+        self,
+        item: int,
+        parents: Nodes,
+        truth: LevelCounts,
+        depth: int,
+        kept_draws: dict[int, NDArray[np.int64]] | None,
+    ) -> Candidates:
+        """Noise for the children of an item's parents; of these, what may become positive.
+
+        Args:
+            item: its number.
+            parents: all of them.
+            truth: true children.
+            depth: how far below the least positive count candidates go.
+            kept_draws: gets the noisy counts of the item, if they are wanted.
+        """
         n, level = len(parents.value), self.step.level
         x_offsets = np.empty(n + 1, np.int64)
         count_draws_kernel(parents.areas[level.axis], level.child_offsets, x_offsets)
@@ -191,6 +228,8 @@ class AcrossStep:
         add_truth_kernel(
             x, x_offsets, parents.true_index, truth.offsets, truth.ordinal, truth.count
         )
+        if kept_draws is not None:
+            kept_draws[item] = x.copy()
         # A copy: the optimiser overwrites what it is given, and x is needed again.
         check_status(self.step.optimize(x.copy(), x_offsets, parents.value, seeds, kept))
         sums, least, bound = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -220,8 +259,12 @@ class AcrossStep:
         item: int,
         groups: "Groups",
         chained: "Chained",
+        drawn: list[Drawn] | None,
     ) -> Cells:
-        """Noisy cells of the off-tree tables, wherever the groups have a parent."""
+        """Noisy cells of the off-tree tables, wherever the groups have a parent.
+
+        Those that are drawn here, and not before as the one-way table is, are added to `drawn`.
+        """
         row: list[NDArray[np.int64]] = []
         above: list[NDArray[np.int64]] = []
         sizes: list[NDArray[np.int64]] = []
@@ -245,6 +288,8 @@ class AcrossStep:
                 is_hard = chained.is_hard and chain is chained.chains[0]
                 trust.append(np.full(n, HARD if is_hard else self.across.tables[number].trust))
                 measured.append(self._cells_of(number, item, groups, rows, is_hard))
+                if drawn is not None and not self.across.tables[number].is_one_way:
+                    drawn.append(self._drawn(number, groups, rows, measured[-1]))
                 finer = rows
         return Cells(
             row=np.stack(row),
@@ -273,6 +318,17 @@ class AcrossStep:
         sums = TrueCells(groups.truth.children, groups.true[is_in], first[is_in])
         return self._noisy_sums(number, item, int(sizes.sum()), sums)
 
+    def _drawn(
+        self, number: int, groups: "Groups", rows: "Rows", value: NDArray[np.int64]
+    ) -> Drawn:
+        """Noisy cells of a two-way table, with their areas."""
+        level, table = self.step.level, self.across.tables[number].table
+        areas = [np.zeros(len(rows.group), np.int32) for _ in level.axes]
+        areas[level.axis] = groups.area[rows.group]
+        if table.across is not None:
+            areas[table.across] = rows.across
+        return Drawn.below(level, table.depths, tuple(areas), value)
+
     def _noisy_sums(
         self, number: int, item: int, n_cells: int, sums: "TrueCells"
     ) -> NDArray[np.int64]:
@@ -288,8 +344,8 @@ class AcrossStep:
 
     def _children(
         self, parents: Nodes, candidates: Candidates, truth: LevelCounts, *, are_leaves: bool
-    ) -> tuple[Nodes, int]:
-        """What is released, and the number of draws."""
+    ) -> Nodes:
+        """What is released."""
         offsets = np.empty_like(candidates.offsets)
         keep_positive_kernel(candidates, offsets)
         n = int(offsets[-1])
@@ -302,8 +358,7 @@ class AcrossStep:
             find_true_kernel(
                 parents.true_index, offsets, column, truth.offsets, truth.ordinal, true_index
             )
-        n_draws = int(candidates.size[candidates.size > 1].sum())
-        return Nodes(areas, candidates.value[:n].copy(), true_index), n_draws
+        return Nodes(areas, candidates.value[:n].copy(), true_index)
 
 
 @dataclass(frozen=True, repr=False)
@@ -339,11 +394,13 @@ class Rows:
 
     Attributes:
         group: int64[rows].
+        across: int32[rows], the area across; 0 in a one-way table.
         of_parents: int64[parents], the row that holds each.
         of_true: int64[true parents], likewise; -1 if none does.
     """
 
     group: NDArray[np.int64]
+    across: NDArray[np.int32]
     of_parents: NDArray[np.int64]
     of_true: NDArray[np.int64]
 
@@ -393,7 +450,9 @@ class Groups:
         """Rows of a table that hold a parent."""
         axis = table.across
         if axis is None:
-            return Rows(np.arange(len(self.area)), self.of_parents, self.of_true)
+            n_groups = len(self.area)
+            nowhere = np.zeros(n_groups, np.int32)
+            return Rows(np.arange(n_groups), nowhere, self.of_parents, self.of_true)
         hierarchy = self.level.axes[axis].hierarchy
         across = hierarchy.ancestor(self.level.depths[axis], table.depths[axis]).astype(np.int64)
         n = hierarchy.n_areas(table.depths[axis])
@@ -403,7 +462,7 @@ class Groups:
         found = np.flatnonzero(row_of == 0)
         row_of[found] = np.arange(len(found))
         of_true = row_of[self.of_true * n + across[self.truth.areas[axis][self.true]]]
-        return Rows(found // n, row_of[code], of_true)
+        return Rows(found // n, (found % n).astype(np.int32), row_of[code], of_true)
 
     def totals(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of a one-way table that belong to children of the groups."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from inftda.bars import no_progress as no_progress  # noqa: PLC0414 - others look for it here
 from inftda.lattice import Table
 from inftda.mechanisms.description import Description
-from inftda.mechanisms.step import LevelStep
+from inftda.mechanisms.step import Drawn, LevelStep
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
 from inftda.privacy.spending import Key, ReleasePlan
@@ -51,6 +51,19 @@ class Written(NamedTuple):
     n_flows: int
 
 
+class Keeper(Protocol):
+    """Takes every noisy count that is drawn, to be published with the release."""
+
+    def keep_total(self, value: int) -> None:
+        """Take the noisy total."""
+
+    def keep(self, drawn: Drawn) -> None:
+        """Take the next counts of a table, in group order."""
+
+    def keep_file(self, file: bytes) -> None:
+        """Take counts that are in a file already."""
+
+
 class Engine(Protocol[AnyTruth, AnyNodes]):
     """Where a release is carried out: it reads the table, divides level by level, writes."""
 
@@ -77,9 +90,22 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
         """The root with its released count, which every level step starts from."""
 
     def step(
-        self, parents: AnyNodes, truth: AnyTruth, step: LevelStep, progress: Progress
+        self,
+        parents: AnyNodes,
+        truth: AnyTruth,
+        step: LevelStep,
+        progress: Progress,
+        keeper: Keeper | None = None,
     ) -> AnyNodes:
-        """Released children of released parents: the level step, for all of them."""
+        """Released children of released parents: the level step, for all of them.
+
+        Args:
+            parents: all of them.
+            truth: the confidential counts.
+            step: the step.
+            progress: told about finished work.
+            keeper: gets all noisy counts of the step, also of its tables off the tree.
+        """
 
     def totals(self, truth: AnyTruth, step: LevelStep) -> NDArray[np.int64]:
         """The one-way table that is measured at a step, noisy: every area that it has."""
@@ -137,6 +163,7 @@ class Setting(Generic[AnyTruth, AnyNodes]):
         engine: where the work is carried out.
         progress: told about finished work.
         totals: filled with the one-way tables that were measured off the tree.
+        keeper: gets every noisy count; None if they are not published.
     """
 
     spending: Account
@@ -145,6 +172,7 @@ class Setting(Generic[AnyTruth, AnyNodes]):
     engine: Engine[AnyTruth, AnyNodes]
     progress: Progress = no_progress
     totals: list[MeasuredTotals] = field(default_factory=list)
+    keeper: Keeper | None = None
 
 
 class Mechanism(Protocol):

@@ -12,7 +12,7 @@ equal children on any number of threads and on every engine.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -77,6 +77,73 @@ def join(parts: list[Nodes]) -> Nodes:
     )
 
 
+class Drawn(NamedTuple):
+    """Noisy counts of a table as they were drawn, before anything was made of them.
+
+    They come in rows: the children of one area on the refined axis, with one area on each
+    other axis.
+
+    Attributes:
+        depths: level of each axis's hierarchy that the counts are at, 0 where it is summed up.
+        refined: the axis whose areas the counts of a row differ in.
+        areas: int32[rows] for each axis, on the refined one the first child.
+        sizes: int64[rows], how many counts each has.
+        value: int64, row by row.
+    """
+
+    depths: tuple[int, ...]
+    refined: int
+    areas: tuple[NDArray[np.int32], ...]
+    sizes: NDArray[np.int64]
+    value: NDArray[np.int64]
+
+    @classmethod
+    def below(
+        cls,
+        level: TreeLevel,
+        depths: tuple[int, ...],
+        areas: tuple[NDArray[np.int32], ...],
+        value: NDArray[np.int64],
+    ) -> "Drawn":
+        """Counts of all children that some rows have at a level of the tree.
+
+        Args:
+            level: the level.
+            depths: see above.
+            areas: int32[rows] for each axis, on the refined one at the level above.
+            value: int64, row by row; there is none for an only child unless it was drawn.
+        """
+        offsets, refined = level.child_offsets, areas[level.axis]
+        sizes = (offsets[refined + 1] - offsets[refined]).astype(np.int64)
+        if sizes.sum() != len(value):
+            is_drawn = sizes > 1
+            areas, sizes = tuple(numbers[is_drawn] for numbers in areas), sizes[is_drawn]
+        first = offsets[areas[level.axis]]
+        placed = (*areas[: level.axis], first, *areas[level.axis + 1 :])
+        return cls(depths, level.axis, placed, sizes, value)
+
+    def cells(self) -> tuple[NDArray[np.int32], ...]:
+        """int32[counts] for each axis: the areas of every single count."""
+        repeated = [np.repeat(numbers, self.sizes) for numbers in self.areas]
+        start = np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
+        repeated[self.refined] += (np.arange(len(self.value)) - start).astype(np.int32)
+        return tuple(repeated)
+
+
+class Divided(NamedTuple):
+    """What has become of the parents of some items.
+
+    Attributes:
+        children: released children, in group order.
+        n_draws: noisy counts on the tree that they were made from.
+        drawn: these, and those of tables off the tree but the one-way table; none unless asked for.
+    """
+
+    children: Nodes
+    n_draws: int
+    drawn: tuple[Drawn, ...] = ()
+
+
 class Work(NamedTuple):
     """Children that stretches of group order have, to cut items from.
 
@@ -130,10 +197,7 @@ class LevelStep:
 
     def group_order(self, areas: tuple[NDArray[np.int32], ...]) -> NDArray[np.int64]:
         """int64: which parent stands at each position of group order."""
-        order = np.arange(len(areas[0]))
-        for axis in reversed(self.sort_axes):
-            order = sort_by_area(order, areas[axis], n_areas_above(self.level, axis))
-        return order
+        return group_order(self.level, areas, np.arange(len(areas[0])))
 
     def n_children(self, area: NDArray[np.int32]) -> NDArray[np.int64]:
         """int64: children of areas on the refined axis."""
@@ -162,15 +226,22 @@ class LevelStep:
         return key[_cut(children, np.searchsorted(key, np.sort(walls)), self.item_children)]
 
     def divide(
-        self, item: int, parents: Nodes, truth: LevelCounts, *, are_leaves: bool
-    ) -> tuple[Nodes, int]:
-        """Children of the parents of one item, in group order, and the number of draws.
+        self,
+        item: int,
+        parents: Nodes,
+        truth: LevelCounts,
+        *,
+        are_leaves: bool,
+        is_kept: bool = False,
+    ) -> Divided:
+        """Children of the parents of one item, in group order.
 
         Args:
             item: its number.
             parents: all of them, in group order.
             truth: true children; the parents' `true_index` is into its `offsets`.
             are_leaves: whether nothing comes after, so that no true index is needed.
+            is_kept: whether the noisy counts are wanted.
         """
         axis, child_offsets = self.level.axis, self.level.child_offsets
         offsets = np.empty(len(parents.value) + 1, np.int64)
@@ -182,6 +253,8 @@ class LevelStep:
         true_children = (truth.offsets, truth.ordinal, truth.count)
         add_truth_kernel(scratch.x, offsets, parents.true_index, *true_children)
         survivors = scratch.survivors
+        # A copy: the optimiser overwrites what it is given.
+        drawn = (self.drawn(parents, scratch.x.copy()),) if is_kept else ()
         check_status(self.optimize(scratch.x, offsets, parents.value, scratch.seeds, survivors))
         n = int(survivors.offsets[-1])
         areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
@@ -194,13 +267,36 @@ class LevelStep:
                 parents.true_index, survivors.offsets, survivors.index, *true_children[:2],
                 true_index,
             )  # fmt: skip
-        return Nodes(areas, survivors.value[:n].copy(), true_index), len(scratch.x)
+        children = Nodes(areas, survivors.value[:n].copy(), true_index)
+        return Divided(children, len(scratch.x), drawn)
+
+    def drawn(self, parents: Nodes, value: NDArray[np.int64]) -> Drawn:
+        """Noisy counts of all children of some parents, in their order."""
+        return Drawn.below(self.level, self.level.depths, parents.areas, value)
 
 
 def sort_axes(level: TreeLevel) -> tuple[int, ...]:
     """Axes in the order that group order goes by: the refined one, then the longest first."""
     others = [axis for axis in range(len(level.axes)) if axis != level.axis]
     return (level.axis, *sorted(others, key=lambda axis: -n_areas_above(level, axis)))
+
+
+def group_order(
+    level: TreeLevel, parents: Sequence[NDArray[np.int32]], order: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """An order of parents of a level, sorted into group order, stably."""
+    for axis in reversed(sort_axes(level)):
+        order = sort_by_area(order, parents[axis], n_areas_above(level, axis))
+    return order
+
+
+def differ(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
+    """Whether each node differs from the one before it; the first one does."""
+    found = np.zeros(len(areas[0]), bool)
+    found[:1] = True
+    for numbers in areas:
+        found[1:] |= numbers[1:] != numbers[:-1]
+    return found
 
 
 def n_areas_above(level: TreeLevel, axis: int) -> int:

@@ -62,7 +62,7 @@ class TopDown:
         tables = planned_tables(truth.tree, setting)
         for level in truth.tree.splitting_levels:
             step = with_totals(self.step_to(level, setting, tables), truth, setting)
-            nodes = setting.engine.step(nodes, truth, step, setting.progress)
+            nodes = setting.engine.step(nodes, truth, step, setting.progress, setting.keeper)
         setting.spending.finish()
         yield nodes
 
@@ -128,4 +128,7 @@ def release_total(total: int, setting: Setting[AnyTruth, AnyNodes]) -> int:
     noise = np.empty(1, np.int64)
     sampler = setting.make_sampler(setting.spending.charge(0).sigma2)
     sampler.fill(noise, setting.source.stream(0, 0))
-    return max(total + int(noise[0]), 0)
+    noisy = total + int(noise[0])
+    if setting.keeper is not None:
+        setting.keeper.keep_total(noisy)
+    return max(noisy, 0)

@@ -16,7 +16,7 @@ Given integers x_1..x_b and a total c:
    gap, one further element by the remainder. The paper leaves open which; all choices are
    equally likely, because a choice by position would favour areas by their code.
 
-Proof: docs/proofs/intopt.md. Slow twins: reference.py.
+Proof: docs/proofs/intopt.md. Slow twin: reference.py.
 
 Privacy:
     Post-processing of noisy values: needs no budget. It must never be given true counts.

@@ -18,12 +18,30 @@ LARGE_EPSILON: Final = 20
 FAR_BELOW: Final = 0.1
 #: At which epsilon is judged if only rho is promised.
 _USUAL_DELTA: Final = 1e-6
+#: Said of a level of which most published numbers are noise.
+MOSTLY_NOISE: Final = "most of its pairs are noise"
 
 
 def not_shown(release: "Release") -> str:
     """What is not in the table or elsewhere than one would look; empty if all of it is there."""
     manifest = release.manifest
     return "; ".join(manifest.counted.words(manifest.unit, release.tree))
+
+
+def noisy_words(release: "Release") -> list[str]:
+    """Which levels not to use, since what they have is mostly noise.
+
+    Raises:
+        ReleaseError: the flows cannot be read.
+    """
+    from inftda.publication.noisiness import mostly_noise  # noqa: PLC0415 - it reads the release
+
+    return [f"{do_not_use(level.name)}: {MOSTLY_NOISE}" for level in mostly_noise(release)]
+
+
+def do_not_use(level: str) -> str:
+    """The words for one level."""
+    return f"do not use the level {level}"
 
 
 def careful_words(plan: "ReleasePlan", *, total: int | None = None) -> list[str]:

@@ -2,10 +2,11 @@
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,13 @@ from inftda.publication.digest import digest
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
-    TOTALS_FILE,
+    OPTIONAL_FILES,
     areas_names,
+    places_name,
     strangers,
 )
-from inftda.publication.manifest import Manifest
+from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.places_file import save_places
 from inftda.publication.query import FLOW
 from inftda.scratch import abandoned, keep, private_folder, remove, sync
 from inftda.tables import as_arrow
@@ -38,10 +41,18 @@ _INSIDE = "release"
 #: What an old release is called once another is in its place: what is cleared away, perhaps in
 #: part, has this name, so what still has the other one is whole, whether it can be read or not.
 _REMOVED = "removed"
+#: Complains about a folder (where it is, what it is called) that must not be replaced.
+Check = Callable[[Path, Path], None]
 
 
-def check_writable(out: Path, *, force: bool) -> None:
+def check_writable(out: Path, *, force: bool, check: Check | None = None) -> None:
     """Complain about the output folder before any work is done.
+
+    Args:
+        out: the folder to write.
+        force: replace it if it is there.
+        check: complains about a folder that must not be replaced; by default about all but
+            releases.
 
     Raises:
         ReleaseError: it exists and `force` is not given, it holds more than a release, or it
@@ -59,7 +70,7 @@ def check_writable(out: Path, *, force: bool) -> None:
             f"{str(out)!r} exists already; choose another folder or say --force to replace it"
         )
     if out.exists():
-        _check_replaceable(out, name=out)
+        _check_replaceable(out, out, check)
     parent = out.absolute().parent
     if not parent.is_dir():
         raise ReleaseError(f"there is no folder {str(parent)!r} to write into; make it first")
@@ -67,17 +78,22 @@ def check_writable(out: Path, *, force: bool) -> None:
         raise ReleaseError(f"the folder {str(parent)!r} may not be written to; choose another")
 
 
-def _check_replaceable(folder: Path, *, name: Path) -> None:
-    """Complain unless a folder is empty, or a release with nothing else in it.
+def _check_replaceable(folder: Path, name: Path, check: Check | None) -> None:
+    """Complain unless a folder is empty, or has nothing in it but what we write.
 
     Args:
         folder: where it is.
         name: what it is called in messages.
+        check: whether it may be replaced if it is not empty.
     """
     if not folder.is_dir():
-        raise ReleaseError(f"{str(name)!r} is a file and not a release; it is not replaced")
-    if not any(folder.iterdir()):
-        return
+        raise ReleaseError(f"{str(name)!r} is a file and not a folder of ours; it is not replaced")
+    if any(folder.iterdir()):
+        (check or _check_release)(folder, name)
+
+
+def _check_release(folder: Path, name: Path) -> None:
+    """Complain unless a folder is a release with nothing else in it."""
     if not (folder / MANIFEST_FILE).exists():
         raise ReleaseError(
             f"{str(name)!r} is not a release: it has no {MANIFEST_FILE}; it is not replaced, "
@@ -115,12 +131,13 @@ def release_around(path: Path, *known: str | Path) -> Path | None:
 
 
 @contextmanager
-def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
+def writing(out: Path, *, force: bool = False, check: Check | None = None) -> Iterator[Path]:
     """A private folder to fill, which becomes `out` all at once when the block ends well.
 
-    Whatever interrupts the block, `out` is either as it was before or complete.
+    Whatever interrupts the block, `out` is either as it was before or complete. What `force` may
+    replace, `check` says; see `check_writable`.
     """
-    check_writable(out, force=force)
+    check_writable(out, force=force, check=check)
     out = out.absolute()
     with ExitStack() as stack:
         try:
@@ -139,17 +156,17 @@ def writing(out: Path, *, force: bool = False) -> Iterator[Path]:
                 sync(file)
         sync(partial)
         # Drawing takes time: what somebody else has put there meanwhile is not ours to replace.
-        check_writable(out, force=force)
-        _put_in_place(partial, out, force=force)
+        check_writable(out, force=force, check=check)
+        _put_in_place(partial, out, force=force, check=check)
 
 
-def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
+def _put_in_place(partial: Path, out: Path, *, force: bool, check: Check | None) -> None:
     if out.exists() and force:
         # What waits there from before was brought back or cleared away with more care.
         with private_folder(
             out.parent, _waiting(out), is_clearing=False, keeps_on_error=True
         ) as waiting:
-            _replace(partial, out, waiting / _INSIDE)
+            _replace(partial, out, waiting / _INSIDE, check)
             (waiting / _INSIDE).rename(waiting / _REMOVED)
     else:
         try:
@@ -161,12 +178,12 @@ def _put_in_place(partial: Path, out: Path, *, force: bool) -> None:
     sync(out.parent)
 
 
-def _replace(partial: Path, out: Path, old: Path) -> None:
+def _replace(partial: Path, out: Path, old: Path, check: Check | None) -> None:
     """Put a release in the place of another, which is moved to where nobody else gets at it."""
     new = identity(partial)
     try:
         out.rename(old)
-        _check_replaceable(old, name=out)
+        _check_replaceable(old, out, check)
         partial.rename(out)
     except BaseException:  # an interruption, too, must not take the old release away
         if identity(out) == new:
@@ -235,13 +252,28 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     files = areas_files(tree)
     for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
         (folder / file).write_bytes(areas_text(hierarchy))
-    totals = folder / TOTALS_FILE
+    for axis in tree.axes:
+        places = folder / places_name(files[axis.name])
+        # Of axes with the same areas the first that knows more of them says it.
+        if not axis.hierarchy.places.is_empty and not places.exists():
+            save_places(places, axis.hierarchy)
+    further: dict[str, Any] = {
+        field: digest(folder / name) if (folder / name).exists() else ""
+        for name, field in OPTIONAL_FILES.items()
+    }
     manifest = replace(
         manifest,
+        axes=tuple(_with_places(axis, folder) for axis in manifest.axes),
         flows_sha256=digest(folder / FLOWS_FILE),
-        totals_sha256=digest(totals) if totals.exists() else "",
+        **further,
     )
     (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
+
+
+def _with_places(axis: AxisEntry, folder: Path) -> AxisEntry:
+    """The entry of an axis, with the digest of what else is said of its areas, if anything is."""
+    places = folder / places_name(axis.file)
+    return replace(axis, places_sha256=digest(places) if places.exists() else "")
 
 
 class FlowsWriter:
@@ -292,7 +324,7 @@ class FlowsWriter:
         ]
         flow = np.concatenate([flow for _, flow in self._waiting])
         columns = [
-            _in_use(numbers[:ROW_GROUP], codes)
+            in_use(numbers[:ROW_GROUP], codes)
             for numbers, codes in zip(areas, self._finest, strict=True)
         ]
         columns.append(as_arrow(flow[:ROW_GROUP]))
@@ -303,7 +335,7 @@ class FlowsWriter:
         self._n_waiting = len(rest)
 
 
-def _in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:
+def in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:
     """Codes by number, with a dictionary of only those that occur: it is written each time."""
     used = np.zeros(len(codes), bool)
     used[numbers] = True

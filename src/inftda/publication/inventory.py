@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 FLOWS_FILE: Final = "flows.parquet"
 MANIFEST_FILE: Final = "manifest.json"
 TOTALS_FILE: Final = "totals.parquet"
+MEASUREMENTS_FILE: Final = "measurements.parquet"
 #: Files that not every release has, and the field of the manifest that has their digest.
-OPTIONAL_FILES: Final = {TOTALS_FILE: "totals_sha256"}
+OPTIONAL_FILES: Final = {
+    TOTALS_FILE: "totals_sha256",
+    MEASUREMENTS_FILE: "measurements_sha256",
+}
+#: Tables that may be folders of parts, as many machines write them.
+IN_PARTS: Final = (FLOWS_FILE, MEASUREMENTS_FILE)
 
 
 def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
@@ -28,13 +34,27 @@ def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"areas-{number}.csv" for number in range(1, len(fingerprints) + 1))
 
 
+def places_name(areas_file: str) -> str:
+    """File with names, locations and outlines of the areas that a file lists, if there is one.
+
+    >>> places_name("areas.csv"), places_name("areas-2.csv")
+    ('places.parquet', 'places-2.parquet')
+    """
+    return areas_file.removesuffix(".csv").replace("areas", "places", 1) + ".parquet"
+
+
 def own_files(manifest: "Manifest") -> frozenset[str]:
-    """Names of all files of a release; `flows.parquet` may be a folder of parts.
+    """Names of all files of a release; some may be folders of parts.
 
     A manifest that names any other file for its areas does not make it one of these.
     """
     areas = areas_names([axis.fingerprint for axis in manifest.axes])
     further = {name for name, digest in OPTIONAL_FILES.items() if getattr(manifest, digest)}
+    further |= {
+        places_name(file)
+        for file, axis in zip(areas, manifest.axes, strict=True)
+        if axis.places_sha256
+    }
     return frozenset({MANIFEST_FILE, FLOWS_FILE, *areas, *further})
 
 
@@ -43,7 +63,7 @@ def strangers(folder: Path, manifest: "Manifest") -> list[str]:
     own = own_files(manifest)
     found = []
     for path in sorted(folder.iterdir()):
-        if path.name == FLOWS_FILE and _is_real_folder(path):
+        if path.name in own.intersection(IN_PARTS) and _is_real_folder(path):
             found += _not_parts(path)
         elif path.name not in own or not is_plain(path):
             found.append(path)
@@ -70,7 +90,8 @@ def check_plain(folder: Path, names: Iterable[str]) -> None:
     """
     for name in names:
         path = folder / name
-        parts = sorted(path.iterdir()) if name == FLOWS_FILE and _is_real_folder(path) else [path]
+        is_in_parts = name in IN_PARTS and _is_real_folder(path)
+        parts = sorted(path.iterdir()) if is_in_parts else [path]
         for part in parts:
             if (part.exists() or part.is_symlink()) and not is_plain(part):
                 shown = part.relative_to(folder).as_posix()

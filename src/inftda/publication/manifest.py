@@ -32,12 +32,23 @@ SOFTWARE = frozenset({"python", "inftda", *_LIBRARIES})
 
 @dataclass(frozen=True)
 class AxisEntry:
-    """One axis: its name, the levels of its hierarchy, and the file that lists its areas."""
+    """One axis: its name, the levels of its hierarchy, and the file that lists its areas.
+
+    Attributes:
+        places_sha256: digest of the file with names, locations and outlines of the areas; empty
+            if there is none.
+    """
 
     name: str
     levels: tuple[str, ...]
     file: str
     fingerprint: str
+    places_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in `manifest.json`."""
+        found = {**asdict(self), "levels": list(self.levels)}
+        return {key: value for key, value in found.items() if key != "places_sha256" or value}
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,7 @@ class Manifest:
         n_flows: number of rows.
         flows_sha256: digest of the flows as they were written; empty while they are in memory only.
         totals_sha256: likewise of the totals that were measured across; empty if none were.
+        measurements_sha256: likewise of all noisy values; empty if they are not published.
         counted: what of the table was counted.
         software: versions of what made it.
     """
@@ -78,6 +90,7 @@ class Manifest:
     n_flows: int
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
     totals_sha256: str = field(default="", compare=False)
+    measurements_sha256: str = field(default="", compare=False)
     counted: Counting = field(default_factory=Counting)
     software: Mapping[str, str] = field(default_factory=lambda: software_versions())  # noqa: PLW0108 - defined below
 
@@ -125,15 +138,7 @@ class Manifest:
             "options": dict(self.options),
             "guarantee": dict(self.guarantee),
             "tree": {
-                "axes": [
-                    {
-                        "name": axis.name,
-                        "levels": list(axis.levels),
-                        "file": axis.file,
-                        "fingerprint": axis.fingerprint,
-                    }
-                    for axis in self.axes
-                ],
+                "axes": [axis.to_dict() for axis in self.axes],
                 "order": list(self.order),
             },
             "counted": asdict(self.counted),
@@ -141,6 +146,11 @@ class Manifest:
             "n_flows": self.n_flows,
             "flows_sha256": self.flows_sha256,
             **({"totals_sha256": self.totals_sha256} if self.totals_sha256 else {}),
+            **(
+                {"measurements_sha256": self.measurements_sha256}
+                if self.measurements_sha256
+                else {}
+            ),
             "software": dict(self.software),
         }
 
@@ -160,8 +170,13 @@ class Manifest:
                 f"the manifest is not of format {FORMAT!r}; "
                 "it was edited, damaged, or written by another version of inftda"
             )
-        tree = decode(_TreeEntry, data.get("tree"), what="the manifest's tree", error=ReleaseError)
-        whole = {"totals_sha256": "", **data, "axes": [], "order": []}
+        tree = decode(
+            _TreeEntry,
+            _with_places(data.get("tree")),
+            what="the manifest's tree",
+            error=ReleaseError,
+        )
+        whole = {"totals_sha256": "", "measurements_sha256": "", **data, "axes": [], "order": []}
         read = decode(cls, whole, what="the manifest", error=ReleaseError)
         manifest = replace(read, axes=tree.axes, order=tree.order)
         check_same(data, manifest.to_dict())
@@ -224,6 +239,18 @@ def check_same(found: Any, expected: Any, at: str = "") -> None:
             f"the manifest states {str(found)[:60]!r} as {at!r}, where {str(expected)[:60]!r} "
             "follows from the rest of it; it was edited"
         )
+
+
+def _with_places(tree: Any) -> Any:
+    """Axes whose areas have no names, locations or outlines say nothing of them."""
+    if not isinstance(tree, dict) or not isinstance(tree.get("axes"), list):
+        return tree
+    return tree | {
+        "axes": [
+            {"places_sha256": "", **axis} if isinstance(axis, dict) else axis
+            for axis in tree["axes"]
+        ]
+    }
 
 
 def _below(at: str, key: str) -> str:

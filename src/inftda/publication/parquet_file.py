@@ -41,7 +41,11 @@ _NUMBER: Final = 12
 #: of a column chunk besides its smallest and largest text, which it has up to four times.
 _PAGES, _FOOTER, _FOOTER_CHUNK = 1 << 12, 2048, 512
 _CODEC: Final = "ZSTD"
-_NUMBERS: Final = {pa.int64(): "64-bit integers", pa.float64(): "64-bit decimal numbers"}
+_KINDS: Final = {
+    pa.int64(): "64-bit integers",
+    pa.float64(): "64-bit decimal numbers",
+    pa.binary(): "binary",
+}
 _AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
 
 
@@ -52,8 +56,9 @@ class Shape:
     Attributes:
         name: what it is called in messages.
         fields: columns, in order; text may be dictionary-encoded.
-        code_bytes: bytes of all different texts of each column, 0 for numbers.
-        longest: bytes of the longest text of each column.
+        code_bytes: bytes of all different texts of each column, 0 for numbers; of a column of
+            anything else (binary) the bytes of all of it, at most.
+        longest: bytes of the longest text of each column, 0 for all others.
         group_rows: rows of every row group but the last; None if they may be any.
     """
 
@@ -76,7 +81,7 @@ class Shape:
         """Bytes of a column of that many rows: numbers, or every text written out and listed."""
         longest = self.longest[column]
         if not longest:
-            return _NUMBER * n_rows + _PAGES
+            return _NUMBER * n_rows + self.code_bytes[column] + _PAGES
         return (longest + 9) * n_rows + self.code_bytes[column] + 8 * longest + _PAGES
 
 
@@ -128,7 +133,7 @@ def _check_columns(found: pa.Schema, shape: Shape) -> None:
         is_text = expected.type == pa.string()
         is_listed = is_text and pa.types.is_dictionary(field.type)
         if (field.type.value_type if is_listed else field.type) != expected.type:
-            words = "text" if is_text else _NUMBERS[expected.type]
+            words = "text" if is_text else _KINDS[expected.type]
             raise shape.fail(f"cannot be read as a release: {field.name} must be {words}")
 
 

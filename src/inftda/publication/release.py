@@ -1,7 +1,8 @@
 """The published table and what is promised about it: open, save, sum up.
 
 A release is a folder with `flows.parquet` (one column per axis, and `flow`), the areas it
-refers to, `manifest.json`, and `totals.parquet` if totals were measured across the tree. It
+refers to, `manifest.json`, `totals.parquet` if totals were measured across the tree, and
+`measurements.parquet` if all noisy values behind the flows are published. It
 holds what was released and public parameters, nothing else computed from the truth, and
 nothing here ever sees the truth.
 """
@@ -25,10 +26,15 @@ from inftda.publication.folder import areas_files, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
+    MEASUREMENTS_FILE,
     OPTIONAL_FILES,
     check_plain,
+    places_name,
 )
 from inftda.publication.manifest import Manifest
+from inftda.publication.measurements import Measurements, read_measurements
+from inftda.publication.names import with_names
+from inftda.publication.places_file import read_places
 from inftda.publication.query import FLOW, sum_flows
 from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
@@ -43,12 +49,15 @@ class Release:
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file or folder that holds them.
         totals: totals of areas as they were measured across the tree; None if none were.
+        measured: all noisy values, or the Parquet file or folder that holds them; None if they
+            are not published.
     """
 
     manifest: Manifest
     tree: Tree
     table: pa.Table | Path
     totals: pa.Table | None = None
+    measured: pa.Table | Path | None = None
 
     def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
         self,
@@ -59,6 +68,7 @@ class Release:
         destination: str | Sequence[str] | None = None,
         levels: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        names: bool = False,
         as_: TableFormat = "arrow",
     ) -> Any:
         """Flows between areas of any levels: the sums of the finest flows.
@@ -73,11 +83,12 @@ class Release:
             destination: likewise for where flows go to.
             levels: axis name to level name, for tables with other axes.
             where: axis name to area or areas, likewise.
+            names: whether to add the names of areas: a column `origin_name` after `origin`.
             as_: "arrow", "pandas" or "polars".
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
-                ambiguous.
+                ambiguous; or names are asked for, and the release has none.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         chosen = _together("level", level_of_end, levels)
@@ -85,7 +96,8 @@ class Release:
         for name in {*chosen, *filters}:
             self.axis(name)
         shown = {axis.name: self._finest(axis.name) for axis in self.tree.axes} | chosen
-        return converted(sum_flows(self.table, self.tree, shown, filters), as_)
+        found = sum_flows(self.table, self.tree, shown, filters)
+        return converted(with_names(found, self.tree, shown) if names else found, as_)
 
     def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
         """Totals of all areas of a level that was measured across the tree, and how good they are.
@@ -119,6 +131,20 @@ class Release:
         released[number] = summed.column(FLOW).to_numpy()
         table = intervals(found.hierarchy.codes(depth), pa.array(released), measured, sigma)
         return converted(table, as_)
+
+    def measurements(self) -> Measurements:
+        """Every noisy value that was drawn for the release, table by table.
+
+        Raises:
+            ReleaseError: they are not published with this release, or cannot be read.
+        """
+        if self.measured is None:
+            raise ReleaseError(
+                "this release has no measurements; its publisher can release with measurements, "
+                "which costs no privacy"
+            )
+        manifest = self.manifest
+        return read_measurements(self.measured, self.tree, manifest.plan, n_flows=manifest.n_flows)
 
     @property
     def total(self) -> int:
@@ -158,12 +184,9 @@ class Release:
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
         with writing(Path(out), force=force) as folder:
-            if isinstance(self.table, pa.Table):
-                pq.write_table(self.table, folder / FLOWS_FILE, compression="zstd")
-            elif self.table.is_dir():
-                shutil.copytree(self.table, folder / FLOWS_FILE)
-            else:
-                shutil.copyfile(self.table, folder / FLOWS_FILE)
+            _save(self.table, folder / FLOWS_FILE)
+            if self.measured is not None:
+                _save(self.measured, folder / MEASUREMENTS_FILE)
             if self.totals is not None:
                 save_totals(folder, self.totals)
             write_public_files(folder, self.tree, self.manifest)
@@ -184,6 +207,16 @@ class Release:
     def _finest(self, name: str) -> str:
         hierarchy = self.axis(name).hierarchy
         return hierarchy.level_name(hierarchy.depth)
+
+
+def _save(table: pa.Table | Path, path: Path) -> None:
+    """Write a table of the release, which is in memory, a file or a folder of parts."""
+    if isinstance(table, pa.Table):
+        pq.write_table(table, path, compression="zstd")
+    elif table.is_dir():
+        shutil.copytree(table, path)
+    else:
+        shutil.copyfile(table, path)
 
 
 def open_release(path: str | Path) -> Release:
@@ -208,7 +241,10 @@ def open_release(path: str | Path) -> Release:
                 "which no release has; it was edited"
             )
     check_plain(folder, {axis.file for axis in manifest.axes})
+    check_plain(folder, {places_name(axis.file) for axis in manifest.axes})
     read = {name: _read_areas(folder / name) for name in {axis.file for axis in manifest.axes}}
+    for file in {axis.file for axis in manifest.axes if axis.places_sha256}:
+        read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
     for axis in manifest.axes:
         hierarchy = read[axis.file]
         if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
@@ -225,7 +261,8 @@ def open_release(path: str | Path) -> Release:
             "was edited"
         )
     totals = read_totals(folder, tree) if manifest.totals_sha256 else None
-    return Release(manifest, tree, folder / FLOWS_FILE, totals)
+    measured = folder / MEASUREMENTS_FILE if manifest.measurements_sha256 else None
+    return Release(manifest, tree, folder / FLOWS_FILE, totals, measured)
 
 
 def _read_areas(file: Path) -> Hierarchy:

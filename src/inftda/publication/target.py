@@ -1,11 +1,11 @@
-"""The file a command is asked to write: checked before any work is done."""
+"""The file or folder a command is asked to write: checked before any work is done."""
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.publication.folder import release_around
+from inftda.publication.folder import Check, check_writable, release_around
 
 #: Longest name that file systems take, in bytes.
 _MAX_NAME = 255
@@ -24,12 +24,7 @@ def check_target(out: Path, *, force: bool = False, reads: Iterable[Path | None]
         InftdaError: it cannot be written, is being read, or is there and `force` is not given.
     """
     _check_place(out)
-    folder = release_around(out)
-    if folder is not None:
-        raise ReleaseError(
-            f"{str(out)!r} lies in the release folder {str(folder)!r}, which stays as it was "
-            "published; write it elsewhere"
-        )
+    _check_outside(out)
     if not out.exists():
         return
     if any(path is not None and path.exists() and out.samefile(path) for path in reads):
@@ -39,6 +34,31 @@ def check_target(out: Path, *, force: bool = False, reads: Iterable[Path | None]
     if not force:
         raise InftdaError(
             f"{str(out)!r} exists already; choose another file or say --force to replace it"
+        )
+
+
+def check_folder(out: Path, *, force: bool, check: Check) -> None:
+    """Complain about a folder that cannot, or must not, be written; it is no release itself.
+
+    Args:
+        out: the folder to write.
+        force: replace it if it is there.
+        check: complains about a folder that must not be replaced.
+
+    Raises:
+        ReleaseError: it lies in a release or cannot be written, or is there and must not be
+            replaced.
+    """
+    _check_outside(out)
+    check_writable(out, force=force, check=check)
+
+
+def _check_outside(out: Path) -> None:
+    folder = release_around(out)
+    if folder is not None:
+        raise ReleaseError(
+            f"{str(out)!r} lies in the release folder {str(folder)!r}, which stays as it was "
+            "published; write it elsewhere"
         )
 
 

@@ -20,10 +20,10 @@ from inftda.privacy.spending import ReleasePlan
 from inftda.publication.inventory import TOTALS_FILE
 from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
 from inftda.tables import as_arrow, repeated
-from inftda.tree import Axis, Tree
+from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from inftda.mechanisms.base import MeasuredTotals
 
@@ -38,6 +38,8 @@ SCHEMA: Final = pa.schema(
 )
 #: 95 % of all draws are within this many sigma.
 _SIGMAS: Final = 1.96
+#: Sums of no more noisy numbers than this are nearly as good as one.
+_FEW: Final = 20
 _AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
 
 
@@ -164,10 +166,43 @@ def intervals(areas: pa.Array, released: pa.Array, measured: pa.Array, sigma: fl
     )
 
 
+def sums_up_many(tree: Tree, depths: "Sequence[int]") -> bool:
+    """Whether a number at these levels is the sum of many that the tree has noise on.
+
+    The coarsest level of the tree that is as fine on every axis has the numbers that add up to it.
+    """
+    for level in tree.levels:
+        if all(fine >= at for fine, at in zip(level.depths, depths, strict=True)):
+            return level.n_nodes > _FEW * TreeLevel(0, None, tree.axes, tuple(depths)).n_nodes
+    return False
+
+
+def unmeasured_totals(tree: Tree, plan: ReleasePlan) -> dict[str, list[str]]:
+    """Totals across the tree that nothing tells how good they are: axis to names of levels.
+
+    None where they were measured, where noise is too little to matter, and for mechanisms that
+    do not go down the tree. Totals that sum up a few numbers of the tree are not among them.
+    """
+    noise = {level.index: level.sigma2 for level in plan.levels}
+    if plan.tables or any(level.index not in noise for level in tree.splitting_levels):
+        return {}
+    if min(sigma2 or 0 for sigma2 in noise.values()) < 1:
+        return {}
+    found: dict[str, list[str]] = {}
+    for table in off_tree_tables(tree):
+        if table.across is None and sums_up_many(tree, table.depths):
+            axis = table.level.axes[table.level.axis]
+            level = axis.hierarchy.level_name(table.depths[table.level.axis])
+            found.setdefault(axis.name, []).append(level)
+    return found
+
+
 def across_words(tree: Tree, plan: ReleasePlan) -> str:
-    """What is measured across the tree, or why nothing is; nothing if it was not asked for."""
-    if not plan.across or plan.rho is None:
+    """What is measured across the tree, or why nothing is and which totals not to use."""
+    if plan.rho is None:
         return ""
+    if not plan.across:
+        return _unmeasured_words(unmeasured_totals(tree, plan))
     if not plan.tables:
         has_any = bool(off_tree_tables(tree))
         why = "noise scales below 1 leave" if has_any else "a tree of one axis has"
@@ -181,6 +216,16 @@ def across_words(tree: Tree, plan: ReleasePlan) -> str:
     return (
         f"{100 * share / float(plan.rho):.2g} % of the budget measures totals of areas across the "
         f"tree, each measured to within (95 %): {known}; sums of flows come near these"
+    )
+
+
+def _unmeasured_words(totals: dict[str, list[str]]) -> str:
+    if not totals:
+        return ""
+    known = " and ".join(f"{axis} ({', '.join(levels)})" for axis, levels in totals.items())
+    return (
+        f"nothing is measured across the tree: do not use totals of {known}, where errors add "
+        "up; --across measures them"
     )
 
 

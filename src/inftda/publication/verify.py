@@ -15,8 +15,16 @@ from inftda.mechanisms.catalogue import options_of
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.digest import digest
 from inftda.publication.folder import ROW_GROUP, areas_files, areas_text
-from inftda.publication.inventory import FLOWS_FILE, MANIFEST_FILE, TOTALS_FILE, strangers
+from inftda.publication.inventory import (
+    FLOWS_FILE,
+    MANIFEST_FILE,
+    MEASUREMENTS_FILE,
+    TOTALS_FILE,
+    places_name,
+    strangers,
+)
 from inftda.publication.manifest import SOFTWARE, Manifest, check_same
+from inftda.publication.measurements import measured_tables, read_measurements
 from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release, open_release
@@ -44,6 +52,7 @@ def verify(path: str | Path) -> Iterator[str]:
     release = open_release(folder)
     _check_areas(release, folder)
     yield "areas are the ones the manifest states"
+    yield from _check_places(release, folder)
     yield _check_inventory(release, folder)
     yield _check_guarantee(release)
     _check_statements(release)
@@ -51,6 +60,7 @@ def verify(path: str | Path) -> Iterator[str]:
     yield from _check_flows(release)
     yield _check_digest(release)
     yield from _check_totals(release, folder)
+    yield from _check_measurements(release)
 
 
 def _check_areas(release: Release, folder: Path) -> None:
@@ -61,6 +71,25 @@ def _check_areas(release: Release, folder: Path) -> None:
             raise ReleaseError(
                 f"{files[axis.name]} is not written as inftda writes areas; it was edited: {_AGAIN}"
             )
+
+
+def _check_places(release: Release, folder: Path) -> Iterator[str]:
+    """What the files may hold was checked when they were read; they are those of the manifest."""
+    entries = {axis.file: axis.places_sha256 for axis in release.manifest.axes}
+    stated = {file: sha256 for file, sha256 in entries.items() if sha256}
+    for axis in release.manifest.axes:
+        if axis.places_sha256 != entries[axis.file]:
+            raise ReleaseError(
+                f"the manifest states two digests of {places_name(axis.file)}; it was edited"
+            )
+    for file, sha256 in stated.items():
+        if digest(folder / places_name(file)) != sha256:
+            raise ReleaseError(
+                f"{places_name(file)} is not what the manifest was written for; it was damaged or "
+                f"changed: {_AGAIN}"
+            )
+    if stated:
+        yield "names, locations and outlines are to the bit the ones the manifest states"
 
 
 def _check_inventory(release: Release, folder: Path) -> str:
@@ -234,6 +263,35 @@ def _check_digest(release: Release) -> str:
             "changed: get the release again from its publisher"
         )
     return "flows are to the bit the ones the manifest states"
+
+
+def _check_measurements(release: Release) -> Iterator[str]:
+    """Noisy values, if they are published, are all that were drawn, and the flows follow."""
+    manifest, path = release.manifest, release.measured
+    if not isinstance(path, Path):
+        return
+    if not manifest.description.is_top_down:
+        raise ReleaseError(
+            f"the release has {MEASUREMENTS_FILE}, but {manifest.mechanism} has none to publish; "
+            "these numbers were not accounted for"
+        )
+    from inftda.publication import replay  # noqa: PLC0415 - compiled kernels
+
+    plan, tree = manifest.plan, release.tree
+    measured = read_measurements(path, tree, plan, n_flows=manifest.n_flows, is_strict=True)
+    planned = measured_tables(tree, plan)
+    leaves = replay.read_leaves(_files(release.table), tree)
+    objective = manifest.options.get("objective")
+    yield from replay.check_follows(leaves, measured, planned, objective=objective)
+    replay.check_total(manifest.total, measured)
+    if release.totals is not None:
+        replay.check_totals(release.totals.column("measured").to_numpy(), measured, planned)
+    if digest(path) != manifest.measurements_sha256:
+        raise ReleaseError(
+            f"{path.name} is not what the manifest was written for; it was damaged or changed: "
+            "get the release again from its publisher"
+        )
+    yield "measurements are to the bit the ones the manifest states"
 
 
 def _check_totals(release: Release, folder: Path) -> Iterator[str]:

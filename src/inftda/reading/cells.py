@@ -9,6 +9,7 @@ any other cell is a flaw of its own row only.
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
 from types import NoneType
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from inftda.reading.sources import Purpose
 
 #: Doubles hold whole numbers up to here without loss.
 EXACT_DOUBLE: Final = 2.0**53
@@ -41,14 +44,15 @@ class Cells:
     flaw: NDArray[np.int8] | None = None
 
 
-def codes(cells: Sequence[object]) -> Cells:
-    """Area codes or persons from untyped cells."""
-    return _typed(cells) or _each(cells, _code)
+def convert(cells: Sequence[object], purpose: Purpose) -> Cells:
+    """Untyped cells: text as in a CSV file, and what else may stand for it.
 
-
-def counts(cells: Sequence[object]) -> Cells:
-    """Counts from untyped cells: numbers, or text as in a CSV file."""
-    return _typed(cells) or _each(cells, _count)
+    Args:
+        cells: the cells.
+        purpose: area codes and persons are text or whole numbers; counts and degrees may be any
+            numbers, time stamps may be dates and times of Python.
+    """
+    return _typed(cells) or _each(cells, _CONVERTERS[purpose])
 
 
 def codes_from_floats(numbers: NDArray[np.float64]) -> Cells:
@@ -117,6 +121,26 @@ def _count(cell: object) -> str | Flaw | None:
     if number >= 2**63:  # checked before a large exponent is written out as a million digits
         return Flaw.TOO_LARGE
     return _digits(int(number)) if number == int(number) else Flaw.FRACTIONAL
+
+
+def _degrees(cell: object) -> str | Flaw | None:
+    """Any number, as text that is read as the same one."""
+    if not isinstance(cell, float | np.floating | Decimal):
+        return Flaw.KIND
+    return str(cell) if isinstance(cell, Decimal) else repr(float(cell))
+
+
+def _time(cell: object) -> str | Flaw | None:
+    """A time of Python as it is written; what is counted is what the clock shows there."""
+    return cell.isoformat() if isinstance(cell, dt.date) else Flaw.KIND
+
+
+_CONVERTERS: Final[dict[Purpose, Callable[[object], str | Flaw | None]]] = {
+    "codes": _code,
+    "counts": _count,
+    "degrees": _degrees,
+    "times": _time,
+}
 
 
 def _digits(number: int) -> str | Flaw:

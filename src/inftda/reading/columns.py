@@ -11,14 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from inftda.areas.clock import WEEKDAYS, ClockPart
 from inftda.errors import IngestError
 from inftda.reading.flaws import Flaw
+from inftda.reading.workspace import quote
 
 MAX_INT64: Final = 2**63 - 1
 _SMALL: Final = frozenset({
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER",
 })  # fmt: skip
 _LARGE: Final = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
+_STAMPS: Final = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
+#: Time stamps as text: 2026-05-17, T08:30, and what may follow.
+_DATE, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[T ][0-9]{2}:[0-9]{2}"
+_REST: Final = r"(:[0-9]{2}([.,][0-9]*)?)?\s*(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)?"
 _FLOATS: Final = frozenset({"FLOAT", "DOUBLE"})
 #: A column of nothing but missing values has this type, with its quotes.
 _NOTHING: Final = '"NULL"'
@@ -70,6 +76,54 @@ def area_text(column: Column, label: str) -> str:
     if column.type == "VARCHAR":
         return column.sql  # no cast: DuckDB keeps the dictionary of a Parquet column
     return f"CAST({column.sql} AS VARCHAR)"
+
+
+def degrees_value(column: Column, label: str) -> str:
+    """SQL for a coordinate; NULL if it is missing or no number.
+
+    Raises:
+        IngestError: the column cannot hold coordinates.
+    """
+    if column.type in _FLOATS or column.is_whole:
+        return f"CAST({column.sql} AS DOUBLE)"
+    if column.is_text or column.type == _NOTHING or column.type in {NUMERIC, "UUID"}:
+        return f"TRY_CAST({column.sql} AS DOUBLE)"
+    if column.type.startswith("DECIMAL"):
+        # As text: the number of decimals of a column must not decide how a cell is rounded.
+        return f"TRY_CAST(CAST({column.sql} AS VARCHAR) AS DOUBLE)"
+    raise IngestError(
+        f"column {column.name!r} of {label} holds {column.type} values; coordinates are numbers, "
+        "in degrees"
+    )
+
+
+def clock_code(column: Column, part: ClockPart, label: str) -> str:
+    """SQL for the hour or weekday of a time stamp, as `inftda.areas.clock` has it.
+
+    It is what the clock shows where the stamp was written: a time zone after it changes nothing.
+
+    Raises:
+        IngestError: the column cannot hold time stamps, or not as they were written.
+    """
+    is_date = column.type == "DATE"
+    if column.is_text or column.type == _NOTHING:
+        pattern = _DATE + ("" if part == "weekday" else _TIME)
+        rest = f"({_TIME}{_REST})?" if part == "weekday" else _REST
+        found = rf"regexp_extract({column.sql}, '^\s*({pattern}){rest}\s*$', 1)"
+        stamp = f"TRY_CAST({found} AS TIMESTAMP)"
+    elif column.type in _STAMPS or (is_date and part == "weekday"):
+        stamp = f"CAST({column.sql} AS TIMESTAMP)"
+    else:
+        hint = ", which depend on where they are read" if "ZONE" in column.type else ""
+        raise IngestError(
+            f"column {column.name!r} of {label} holds {column.type} values{hint}; for --{part}-of "
+            "give time stamps without time zone, as the clock showed them there, or text such as "
+            "2026-05-17 08:30:00"
+        )
+    if part == "hour":
+        return f"lpad(CAST(hour({stamp}) AS VARCHAR), 2, '0')"
+    days = ", ".join(quote(day) for day in WEEKDAYS)
+    return f"list_extract([{days}], isodow({stamp}))"
 
 
 def person_group(column: Column, label: str) -> str:

@@ -29,7 +29,7 @@ def locate(uses: Sequence[Use], names: Sequence[str], file: str, other: str) -> 
         IngestError: the file lacks one of them, or has two of that name.
     """
     return [
-        Use(_position(use.name, names, file, other), use.name, use.alias, use.is_count)
+        Use(_position(use.name, names, file, other), use.name, use.alias, use.purpose)
         for use in uses
     ]
 

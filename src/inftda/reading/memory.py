@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from inftda.reading.workspace import Workspace
 
 _LABEL: Final = "the table"
+#: What columns should hold, for messages.
+_GIVE: Final = {
+    "codes": "text or whole numbers",
+    "counts": "text or whole numbers",
+    "degrees": "numbers",
+    "times": "time stamps",
+}
 #: Types that DuckDB knows, and text of PostgreSQL.
 _KNOWN_EXTENSIONS: Final = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8", "arrow.opaque"})
 
@@ -123,7 +130,7 @@ def _convert(
 
 def _unfit(use: Use, label: str) -> str:
     return (
-        f"column {use.name!r} of {label} cannot be read; give text or whole numbers, as many in "
+        f"column {use.name!r} of {label} cannot be read; give {_GIVE[use.purpose]}, as many in "
         "each column"
     )
 
@@ -170,11 +177,11 @@ def column_cells(column: Any, use: Use) -> Cells:
 
 
 def _untyped(column: Sequence[object], use: Use) -> Cells:
-    return cells.counts(column) if use.is_count else cells.codes(column)
+    return cells.convert(column, use.purpose)
 
 
 def _numpy_cells(column: Any, use: Use) -> Cells:
-    if column.dtype.kind == "f" and not use.is_count:
+    if column.dtype.kind == "f" and use.purpose == "codes":
         return cells.codes_from_floats(column.astype(np.float64))
     if column.dtype.kind in "OU":
         return _untyped(column.tolist(), use)
@@ -201,7 +208,7 @@ def _pandas_cells(column: Any, use: Use) -> Cells:
         return _untyped(column.tolist(), use)
     # Of pandas' and numpy's own types only: a float of Arrow was declared as such.
     is_float = str(dtype) in {"float16", "float32", "float64", "Float32", "Float64"}
-    if is_float and not use.is_count:
+    if is_float and use.purpose == "codes":
         return cells.codes_from_floats(column.to_numpy(np.float64, na_value=np.nan))
     return Cells(pa.array(column, from_pandas=True))
 

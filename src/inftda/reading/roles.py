@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from inftda.errors import IngestError
 from inftda.reading.sources import Input, Use
-from inftda.reading.spec import AUTO, TableSpec
+from inftda.reading.spec import AUTO, AxisColumns, Clock, Point, TableSpec, columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from inftda.reading.sources import Purpose
 
 COUNT: Final = "count"
 #: The letters of other names that counts go by: such a column is not passed over in silence.
@@ -19,6 +19,7 @@ LIKE_COUNTS: Final = frozenset({
     "total", "tripcount", "trips", "value", "weight",
 })  # fmt: skip
 _ENDS: Final = "--origin, --destination (origin=, destination= in Python)"
+_POINTS: Final = "--origin-point, --destination-point (origin_point=, destination_point= in Python)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +27,20 @@ class Roles:
     """The columns in use.
 
     Attributes:
-        areas: one for each axis.
+        areas: those of each axis.
         count: the number of trips in a row; None if every row is one trip.
         person: what identifies persons, if anything.
     """
 
-    areas: tuple[Use, ...]
+    areas: tuple[tuple[Use, ...], ...]
     count: Use | None
     person: Use | None
 
     @property
     def uses(self) -> list[Use]:
         """All of them."""
-        return [use for use in (*self.areas, self.count, self.person) if use is not None]
+        axes = [use for axis in self.areas for use in axis]
+        return [use for use in (*axes, self.count, self.person) if use is not None]
 
     @property
     def count_name(self) -> str | None:
@@ -61,16 +63,23 @@ def choose_roles(table: Input, spec: TableSpec) -> Roles:
     _check_header(table, spec)
     count = _count_column(table, spec)
     _check_roles(table, spec, count)
-    areas = tuple(
-        Use(
-            table.position(name, role="area codes", option=f"say which columns they are: {_ENDS}."),
-            name,
-            f"raw_{i}",
-            is_count=False,
-        )
-        for i, name in enumerate(spec.names)
-    )
+    areas = tuple(_axis_uses(table, axis, i) for i, (axis, _) in enumerate(spec.axes))
     return Roles(areas, _find(table, count, "count"), _find(table, spec.person, "person"))
+
+
+def _axis_uses(table: Input, axis: AxisColumns, number: int) -> tuple[Use, ...]:
+    """The columns of one axis."""
+    purpose: Purpose = "codes"
+    role, option = "area codes", f"say which columns they are: {_ENDS}."
+    if isinstance(axis, Point):
+        purpose, role, option = "degrees", "points", f"say which columns they are: {_POINTS}."
+    elif isinstance(axis, Clock):
+        purpose, role = "times", "time stamps"
+        option = f"say which column it is: --{axis.part}-of ({axis.part}_of= in Python)."
+    return tuple(
+        Use(table.position(name, role=role, option=option), name, f"raw_{number}{mark}", purpose)
+        for name, mark in zip(columns_of(axis), ("", "_lat"), strict=False)
+    )
 
 
 def _find(table: Input, name: str | None, role: str) -> Use | None:
@@ -78,7 +87,7 @@ def _find(table: Input, name: str | None, role: str) -> Use | None:
         return None
     option = f"say which column it is: --{role} ({role}= in Python)."
     position = table.position(name, role=f"{role}s", option=option)
-    return Use(position, name, f"raw_{role}", is_count=role == "count")
+    return Use(position, name, f"raw_{role}", "counts" if role == "count" else "codes")
 
 
 def _check_header(table: Input, spec: TableSpec) -> None:
@@ -120,8 +129,12 @@ def _count_column(table: Input, spec: TableSpec) -> str | None:
 
 def _check_roles(table: Input, spec: TableSpec, count: str | None) -> None:
     taken: dict[str, str] = {}
-    roles: Sequence[tuple[str | None, str]] = [
-        *((name, "axis") for name in spec.names),
+    # Hour and weekday may come from one column of time stamps.
+    clocks = dict.fromkeys(axis.column for axis, _ in spec.axes if isinstance(axis, Clock))
+    others = [axis for axis, _ in spec.axes if not isinstance(axis, Clock)]
+    roles: list[tuple[str | None, str]] = [
+        *((name, "axis") for axis in others for name in columns_of(axis)),
+        *((name, "time") for name in clocks),
         (count, "count"),
         (spec.person, "person"),
     ]

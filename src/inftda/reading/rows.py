@@ -22,16 +22,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from inftda.areas.points import placer_of
 from inftda.errors import IngestError
 from inftda.leaves import MAX_TOTAL
-from inftda.reading.columns import Column, area_text, count_value, person_group
+from inftda.places import Places
+from inftda.reading.columns import (
+    Column,
+    area_text,
+    clock_code,
+    count_value,
+    degrees_value,
+    person_group,
+)
 from inftda.reading.flaws import Flaw
 from inftda.reading.sources import RAW_FLAW, Input, Relation, Use
+from inftda.reading.spec import Clock, Point, columns_of
 from inftda.tables import as_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from inftda.areas.points import Placer
     from inftda.hierarchy import Hierarchy
     from inftda.reading.roles import Roles
     from inftda.reading.spec import TableSpec
@@ -48,13 +59,16 @@ class Axis:
     """One axis in SQL.
 
     Attributes:
-        name: its column, as it is written.
-        hierarchy: where its codes come from.
+        name: its column, as it is written, or columns.
+        hierarchy: where its codes come from, without names and outlines.
         text: SQL for the code in a row of the input.
         code: name of the column with the code.
         number: name of the column with the number of the area.
         lookup: name of the table that turns the one into the other.
         fallback: number of the area for codes that are not in the hierarchy, or None.
+        missing: what is wrong with a row without a code.
+        placer: finds the areas of points; None if there are codes. A point's code is the number
+            of its area.
     """
 
     name: str
@@ -64,6 +78,8 @@ class Axis:
     number: str
     lookup: str
     fallback: int | None
+    missing: str
+    placer: Placer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +112,7 @@ class Rows:
         relation = table.select(roles.uses)
         types = _types(table, relation, workspace)
         axes = _make_axes(roles.areas, types, spec, table.label)
+        _register_placers(axes, workspace)
         selected = [f"{axis.text} AS {axis.code}" for axis in axes]
         n, flaw = "1", "0"
         if roles.count is not None:
@@ -138,9 +155,10 @@ class Rows:
         return [axis.number for axis in self.axes]
 
     def register_lookups(self, workspace: Workspace) -> None:
-        """Make the codes of all areas known to a workspace."""
-        for name, hierarchy in {axis.lookup: axis.hierarchy for axis in self.axes}.items():
-            workspace.register(name, area_lookup(hierarchy))
+        """Make the codes of all areas known to a workspace, and what finds those of points."""
+        for axis in {axis.lookup: axis for axis in self.axes}.values():
+            workspace.register(axis.lookup, area_lookup(axis))
+        _register_placers(self.axes, workspace)
 
     def placed(self) -> str:
         """SQL for rows with area numbers, `person` if there is one, and `n`.
@@ -180,7 +198,8 @@ class Rows:
     def lost(self) -> str:
         """SQL for unknown codes: number of the axis and code, the first few of each axis."""
         parts = [
-            f"(SELECT {i} AS axis, code FROM (SELECT DISTINCT {axis.code} AS code "
+            f"(SELECT {i} AS axis, CAST(code AS VARCHAR) AS code "
+            f"FROM (SELECT DISTINCT {axis.code} AS code "
             f"FROM ({self._looked_up()}) WHERE {axis.number} IS NULL) "
             f"ORDER BY code NULLS FIRST LIMIT {_MOST_CODES})"
             for i, axis in enumerate(self.axes)
@@ -201,9 +220,9 @@ class Rows:
             if unknown:
                 shown = ", ".join(repr(code[:SHOWN_CHARACTERS]) for code in unknown[:SHOWN_CODES])
                 more = ", ..." if len(unknown) > SHOWN_CODES else ""
-                said.append(f"unknown {axis.name} {shown}{more}{_zeros_hint(axis, unknown)}")
+                said.append(f"unknown {axis.name} {shown}{more}{_hint(axis, unknown)}")
             if len(unknown) < len(codes):
-                said.append(f"missing {axis.name}")
+                said.append(axis.missing)
         return "; ".join(said)
 
     def _looked_up(self) -> str:
@@ -228,12 +247,25 @@ def merged(rows: str, areas: Sequence[str]) -> str:
     return f"SELECT {leaf}, {total} AS n FROM ({rows}) GROUP BY {leaf}"
 
 
-def area_lookup(hierarchy: Hierarchy) -> pa.Table:
+def area_lookup(axis: Axis) -> pa.Table:
     """`code` and `number` of every finest area."""
-    codes = hierarchy.codes(hierarchy.depth)
+    codes = axis.hierarchy.codes(axis.hierarchy.depth)
+    numbers = as_arrow(np.arange(len(codes), dtype=np.int32))
     return pa.Table.from_arrays(
-        [codes, as_arrow(np.arange(len(codes), dtype=np.int32))], names=["code", "number"]
+        [codes if axis.placer is None else numbers, numbers], names=["code", "number"]
     )
+
+
+def _register_placers(axes: Sequence[Axis], workspace: Workspace) -> None:
+    """Make a function of SQL known that finds the areas of points."""
+    for axis in axes:
+        if axis.placer is not None:
+            workspace.register_function(_placing(axis.lookup), axis.placer.place)
+
+
+def _placing(lookup: str) -> str:
+    """What such a function is called."""
+    return f"place_{lookup}"
 
 
 def _types(table: Input, relation: Relation, workspace: Workspace) -> Mapping[str, str]:
@@ -249,23 +281,42 @@ def _column(use: Use, types: Mapping[str, str]) -> Column:
 
 
 def _make_axes(
-    uses: Sequence[Use], types: Mapping[str, str], spec: TableSpec, label: str
+    uses: Sequence[Sequence[Use]], types: Mapping[str, str], spec: TableSpec, label: str
 ) -> tuple[Axis, ...]:
-    lookups: dict[int, str] = {}
+    lookups: dict[tuple[int, bool], str] = {}
+    placers: dict[str, Placer] = {}
     made = []
-    for i, (use, (name, hierarchy)) in enumerate(zip(uses, spec.axes, strict=True)):
+    for i, (of_axis, (axis, hierarchy)) in enumerate(zip(uses, spec.axes, strict=True)):
         # Origin and destination often share one.
-        lookup = lookups.setdefault(id(hierarchy), f"lookup_{i}")
-        is_outside = spec.has_outside(name)
+        lookup = lookups.setdefault((id(hierarchy), isinstance(axis, Point)), f"lookup_{i}")
+        is_outside = spec.has_outside(i)
+        columns = [_column(use, types) for use in of_axis]
+        name = ", ".join(columns_of(axis))
+        missing = f"missing {name}"
+        if isinstance(axis, Point):
+            if lookup not in placers:
+                placers[lookup] = placer_of(hierarchy)
+            degrees = ", ".join(degrees_value(column, label) for column in columns)
+            text = f"nullif({_placing(lookup)}({degrees}), -1)"
+            missing = (
+                f"no area at the point ({name}), in degrees, longitude first: are they swapped?"
+            )
+        elif isinstance(axis, Clock):
+            text = clock_code(columns[0], axis.part, label)
+            missing = f"no time stamp such as 2026-05-17 08:30:00 in {name}"
+        else:
+            text = area_text(columns[0], label)
         made.append(
             Axis(
                 name=name,
-                hierarchy=hierarchy,
-                text=area_text(_column(use, types), label),
+                hierarchy=replace(hierarchy, places=Places.none()),
+                text=text,
                 code=f"code_{i}",
                 number=f"area_{i}",
                 lookup=lookup,
                 fallback=_find_outside(name, hierarchy, spec.outside) if is_outside else None,
+                missing=missing,
+                placer=placers.get(lookup),
             )
         )
     return tuple(made)
@@ -286,10 +337,29 @@ def _find_outside(name: str, hierarchy: Hierarchy, outside: str) -> int:
     return number
 
 
+def _hint(axis: Axis, unknown: Sequence[str]) -> str:
+    """What may be wrong with the areas, or with the codes: what often is."""
+    hierarchy = axis.hierarchy
+    shown = pa.array(unknown[:SHOWN_CODES], pa.string())
+    for level in range(hierarchy.depth - 1, 0, -1):
+        is_coarser = pc.is_in(shown, value_set=hierarchy.codes(level))
+        if pc.any(is_coarser).as_py():
+            code = shown.filter(is_coarser)[0].as_py()
+            return (
+                f" ({code!r} is of level {hierarchy.level_name(level)!r}, and the finest level of "
+                f"the areas is {hierarchy.level_name(hierarchy.depth)!r}: is that one a column of "
+                "names? Say which columns are levels: --levels, or levels= in Python)"
+            )
+    return _zeros_hint(axis, unknown)
+
+
 def _zeros_hint(axis: Axis, unknown: Sequence[str]) -> str:
-    """Whether unknown codes are known ones that have lost their leading zeros."""
+    """Whether unknown codes are known ones but for leading zeros, lost here or there."""
     codes = axis.hierarchy.codes(axis.hierarchy.depth)
     for code in unknown[:SHOWN_CODES]:
+        if code.startswith("0") and pc.index(codes, code.lstrip("0")).as_py() >= 0:
+            known = code.lstrip("0")
+            return f" (did the areas lose their leading zeros? {code!r} is {known!r} there)"
         is_longer = pc.and_(pc.ends_with(codes, code), pc.greater(pc.utf8_length(codes), len(code)))
         for known in codes.filter(is_longer).to_pylist():
             if known == code.zfill(len(known)):

@@ -26,6 +26,9 @@ T = TypeVar("T")
 #: the Arrow stream interface.
 Source = Any
 
+#: What a column is for: the codes of areas or persons, counts, degrees of a point, time stamps.
+Purpose = Literal["codes", "counts", "degrees", "times"]
+
 #: Column of a relation with the `Flaw` of each row that was found on the way, 0 if none.
 RAW_FLAW: Final = "raw_flaw"
 #: Name of what is registered in the workspace.
@@ -40,13 +43,13 @@ class Use:
         position: in the table.
         name: as it is written.
         alias: what it is called in the relation.
-        is_count: whether it holds counts; codes or persons otherwise.
+        purpose: what it holds.
     """
 
     position: int
     name: str
     alias: str
-    is_count: bool
+    purpose: Purpose
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """What the columns of the confidential table mean, and how its rows are treated."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from inftda.areas.clock import ClockPart
 from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import DESTINATION, ORIGIN, Tree
 
 Unplaceable = Literal["error", "outside", "drop"]
 
@@ -14,13 +16,34 @@ Unplaceable = Literal["error", "outside", "drop"]
 AUTO: Final = "auto"
 
 
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Two columns with the degrees of a point, which is placed into one of the areas."""
+
+    lon: str
+    lat: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A column of time stamps, and what of them is counted by."""
+
+    column: str
+    part: ClockPart
+
+
+#: The columns that an axis is read from: area codes, points, or time stamps.
+AxisColumns = str | Point | Clock
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableSpec:
     """What to read from a table of trips or flows.
 
     Attributes:
-        axes: the column of each axis and the hierarchy its codes come from. Codes are compared
-            as text; whole numbers are written out, so codes with leading zeros must be text.
+        axes: the column (or columns) of each axis and the hierarchy its codes come from. Codes
+            are compared as text; whole numbers are written out, so codes with leading zeros must
+            be text.
         count: the column with the number of trips in a row; None if every row is one
             trip; "auto" takes the column `count` if there is one, and refuses a table with
             another column that looks like counts.
@@ -29,7 +52,7 @@ class TableSpec:
         unit: who is protected; needed for `person` and for dropping rows.
         unplaceable: what to do with rows whose code is missing or not in the hierarchy:
             "error", "outside" (they go to the area `outside` of that axis), or "drop".
-        only: the columns for which "outside" holds, others being an error; all if None.
+        only: numbers of the axes for which "outside" holds, others being an error; all if None.
         outside: code of that area; see `Hierarchy.with_outside`.
 
     Raises:
@@ -39,15 +62,16 @@ class TableSpec:
     Privacy:
         Under `substitute` the number of trips is public, and dropping rows would change it,
         so "drop" is refused. Distinct trips may coincide "outside", so without a person
-        column that says which to keep, a unit of several distinct trips is refused there.
+        column that says which to keep, a unit of several distinct trips is refused there, and
+        for the same reason with points and time stamps.
     """
 
-    axes: tuple[tuple[str, Hierarchy], ...]
+    axes: tuple[tuple[AxisColumns, Hierarchy], ...]
     count: str | None = AUTO
     person: str | None = None
     unit: PrivacyUnit | None = None
     unplaceable: Unplaceable = "error"
-    only: frozenset[str] | None = None
+    only: frozenset[int] | None = None
     outside: str = OUTSIDE
 
     def __post_init__(self) -> None:
@@ -80,20 +104,26 @@ class TableSpec:
                 "the places in the areas table, or give the person column, so that no one's trip "
                 "is kept twice"
             )
+        if self._rounds_trips and self.unit is not None and self.unit.distinct:
+            raise PrivacyError(
+                "different points and times become the same trip between areas and hours, but the "
+                "privacy unit says that nobody makes the same trip twice; leave out distinct, or "
+                "give the person column, so that no one's trip is kept twice"
+            )
 
     @property
     def names(self) -> list[str]:
-        """The columns of the axes."""
-        return [name for name, _ in self.axes]
+        """The columns of the axes, each once."""
+        return list(dict.fromkeys(name for axis, _ in self.axes for name in columns_of(axis)))
 
     @property
     def is_dropping(self) -> bool:
         """Whether rows that cannot be placed are left out."""
         return self.unplaceable == "drop"
 
-    def has_outside(self, column: str) -> bool:
-        """Whether rows that cannot be placed by this column have an area of their own."""
-        is_meant = self.only is None or column in self.only
+    def has_outside(self, axis: int) -> bool:
+        """Whether rows that cannot be placed by this axis have an area of their own."""
+        is_meant = self.only is None or axis in self.only
         return self.unplaceable == "outside" and is_meant
 
     @property
@@ -105,6 +135,59 @@ class TableSpec:
     def _merges_trips(self) -> bool:
         has_several = self.unit is not None and self.unit.trips > 1
         return self.unplaceable == "outside" and self.person is None and has_several
+
+    @property
+    def _rounds_trips(self) -> bool:
+        has_several = self.unit is not None and self.unit.trips > 1
+        is_rounding = any(not isinstance(axis, str) for axis, _ in self.axes)
+        return is_rounding and self.person is None and has_several
+
+
+def columns_of(axis: AxisColumns) -> tuple[str, ...]:
+    """Names of the columns that an axis is read from."""
+    if isinstance(axis, Point):
+        return axis.lon, axis.lat
+    return (axis.column,) if isinstance(axis, Clock) else (axis,)
+
+
+def axes_of(
+    tree: Tree,
+    *,
+    origin: str,
+    destination: str,
+    points: Mapping[str, Sequence[str] | None],
+    clocks: Mapping[str, str | None],
+) -> tuple[tuple[AxisColumns, Hierarchy], ...]:
+    """What each axis of a tree is read from.
+
+    Args:
+        tree: the tree.
+        origin: column of the origins; others are called as their axes are.
+        destination: column of the destinations.
+        points: for the ends that are points, the columns of longitudes and latitudes.
+        clocks: part of the clock to the column of its time stamps.
+
+    Raises:
+        IngestError: points are not two columns, or an end is given both ways.
+    """
+    columns: dict[str, AxisColumns] = {ORIGIN: origin, DESTINATION: destination}
+    for end, pair in points.items():
+        if pair is None:
+            continue
+        if isinstance(pair, str) or len(pair) != 2:
+            raise IngestError(
+                f"the {end} point must be two columns, longitude and latitude, got {pair!r}"
+            )
+        if columns[end] != end:
+            raise IngestError(
+                f"the {end} is given twice, as column {columns[end]!r} and as a point; leave out "
+                "one of them"
+            )
+        columns[end] = Point(*pair)
+    for part, column in clocks.items():
+        if column is not None:
+            columns[part] = Clock(column, part)  # type: ignore[arg-type] # one of the parts
+    return tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in tree.axes)
 
 
 def may_be_empty(unit: PrivacyUnit | None) -> bool:

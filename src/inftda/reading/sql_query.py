@@ -162,7 +162,7 @@ def _sqlite_batches(
         arrays = []
         for use in uses:
             column = columns[use.position]
-            found = cells.counts(column) if use.is_count else cells.codes(column)
+            found = cells.convert(column, use.purpose)
             arrays.append(found.values.cast(pa.string()))
             if found.flaw is not None:
                 flaw = np.where(flaw > 0, flaw, found.flaw)

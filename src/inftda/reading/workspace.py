@@ -15,15 +15,19 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import IngestError
 from inftda.scratch import private_folder
+from inftda.tables import as_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
+
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -59,6 +63,7 @@ class Workspace:
         self._settings = {"memory_limit": memory_limit, "threads": threads}
         self._spill_parent = spill_directory
         self._stack = ExitStack()
+        self._functions: set[str] = set()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -116,6 +121,25 @@ class Workspace:
     def register(self, name: str, table: Any) -> None:
         """Make an Arrow table or reader known to SQL by this name."""
         self._connection.register(name, table)
+
+    def register_function(
+        self,
+        name: str,
+        function: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int32]],
+    ) -> None:
+        """Make a function of two columns of numbers known to SQL, once."""
+        if name in self._functions:
+            return
+
+        def on_vectors(first: pa.Array, second: pa.Array) -> pa.Array:
+            columns = (np.asarray(vector, np.float64) for vector in (first, second))
+            return as_arrow(function(*columns))
+
+        # Its types came late to DuckDB, and are too narrow.
+        self._connection.create_function(  # type: ignore[call-overload]
+            name, on_vectors, ["DOUBLE", "DOUBLE"], "INTEGER", type="arrow"
+        )
+        self._functions.add(name)
 
     def knows(self, kind: pa.DataType) -> bool:
         """Whether DuckDB knows this type of Arrow."""

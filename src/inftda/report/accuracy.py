@@ -7,21 +7,28 @@ sees the truth.
 # ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from inftda.errors import InftdaError
+from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluate.bounds import error_bounds
 from inftda.evaluate.typical import (
     OFTEN_LOST,
     LevelErrors,
     TypicalError,
     TypicalErrors,
+    typical_errors,
 )
 from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
+from inftda.publication.totals import unmeasured_totals
+from inftda.report.layout import Layout
 from inftda.report.markup import Html, join, table, tag, text
 from inftda.tree import TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.mechanisms.base import Progress
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA = 0.05
@@ -37,9 +44,14 @@ _UNKNOWN = (
     "guaranteed nor typical errors are known. The small print says how much noise was added."
 )
 _ACROSS = (
-    " In the explorer one can also look at sums across these levels, such as all trips from one "
-    "area. Their errors are harder to estimate by simulation; they are stated {factor} "
+    " In the explorer one can also look at sums across these levels, such as {example}. "
+    "Their errors are harder to estimate by simulation; they are stated {factor} "
     "simulated, and marked as a rough guess.{measured}"
+)
+_UNMEASURED = (
+    " In the explorer one can also look at sums across these levels, such as {example}. "
+    "They were not measured, and no interval is stated for them: errors add up in one "
+    "direction, large areas come out too small and small ones too large."
 )
 _MEASURED = (
     " Totals of areas were measured by themselves, so that their intervals are as good as stated."
@@ -53,11 +65,14 @@ class LevelRow:
     level: TreeLevel
     typical: LevelErrors | None
     guaranteed: int | None
+    is_noise: bool = False
 
 
-def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
-    """Guaranteed and typical error, level by level."""
-    rows = level_rows(release, errors)
+def accuracy_section(
+    release: Release, errors: TypicalErrors | None, noise: Collection[TreeLevel] = ()
+) -> Html:
+    """Guaranteed and typical error, level by level, and what not to use."""
+    rows = level_rows(release, errors, noise)
     lead = _ZOOM if release.manifest.description.is_top_down else ""
     lead += "Every coarser number is the exact sum of the finer ones. "
     parts = [tag("h2", "How good the numbers are", id="accuracy-title")]
@@ -66,8 +81,9 @@ def accuracy_section(release: Release, errors: TypicalErrors | None) -> Html:
         parts += [
             tag("p", f"{lead}Errors are in {unit}, upwards or downwards.", class_="lead"),
             *_counted(release),
+            *_warnings(release, rows),
             _key(),
-            _errors_table(rows),
+            _errors_table(rows, is_od=release.tree.is_od),
             *_reading(rows, errors, _sums_across(release), is_od=release.tree.is_od),
             *_by_size(rows, errors, is_od=release.tree.is_od),
         ]
@@ -90,7 +106,29 @@ def _counted(release: Release) -> list[Html]:
     ]
 
 
-def level_rows(release: Release, errors: TypicalErrors | None) -> list[LevelRow]:
+def _warnings(release: Release, rows: Sequence[LevelRow]) -> list[Html]:
+    """Levels and totals not to use, before any error is read."""
+    cells = _cell_word(is_od=release.tree.is_od)
+    found = [
+        tag(
+            "p",
+            tag("strong", "Do not use this level: ", arrowed(row.level.name), "."),
+            f" Most of its {cells}s are noise: their true number is nothing, or next to it.",
+            class_="warning",
+        )
+        for row in rows
+        if row.is_noise
+    ]
+    for axis, levels in unmeasured_totals(release.tree, release.manifest.plan).items():
+        words = f"Do not use totals of {axis} ({', '.join(levels)})."
+        why = " They are sums across the tree and were not measured; their errors add up."
+        found.append(tag("p", tag("strong", words), why, class_="warning"))
+    return found
+
+
+def level_rows(
+    release: Release, errors: TypicalErrors | None, noise: Collection[TreeLevel] = ()
+) -> list[LevelRow]:
     """The levels that were measured, coarse to fine, with what is known of their errors."""
     plan = release.manifest.plan
     bounds = guaranteed(release)
@@ -98,7 +136,12 @@ def level_rows(release: Release, errors: TypicalErrors | None) -> list[LevelRow]
     if not plan.unit.root_is_public:
         shown.add(0)
     return [
-        LevelRow(level, errors.at(level.depths) if errors else None, bounds.get(level.index))
+        LevelRow(
+            level,
+            errors.at(level.depths) if errors else None,
+            bounds.get(level.index),
+            level in noise,
+        )
         for level in release.tree.levels
         if level.index in shown
     ]
@@ -115,6 +158,28 @@ def guaranteed(release: Release) -> dict[int, int]:
         return {}
     is_shared = proven == "shared"
     return {bound.index: bound.max_error if is_shared else bound.theorem4 for bound in bounds}
+
+
+def stated_errors(
+    release: Release,
+    *,
+    runs: int,
+    seconds: float,
+    depths: Sequence[tuple[int, ...]] | None = None,
+    progress: "Progress | None" = None,
+) -> TypicalErrors | None:
+    """Typical errors, none larger than what is guaranteed; see `typical_errors`.
+
+    Returns:
+        None for releases that cannot be used as the truth of a simulation.
+    """
+    try:
+        errors = typical_errors(
+            release, runs=runs, seconds=seconds, depths=depths, progress=progress
+        )
+    except ReleaseError:
+        return None
+    return within_guarantee(release, errors)
 
 
 def within_guarantee(release: Release, errors: TypicalErrors) -> TypicalErrors:
@@ -167,14 +232,15 @@ def _key() -> Html:
     return tag("ul", *items, class_="key")
 
 
-def _errors_table(rows: Sequence[LevelRow]) -> Html:
+def _errors_table(rows: Sequence[LevelRow], *, is_od: bool) -> Html:
     largest = max(
         [row.guaranteed or 0 for row in rows]
         + [row.typical.overall.p95 for row in rows if row.typical]
         + [10]
     )
     scale = _Scale(largest)
-    names = ("Level", "Published", "Half within", "95 % within", "Guaranteed")
+    noise = f"Noise {_cell_word(is_od=is_od)}s"
+    names = ("Level", "Published", noise, "Half within", "95 % within", "Guaranteed")
     head = tag(
         "tr",
         *(
@@ -192,15 +258,20 @@ def _cells(row: LevelRow, names: Sequence[str], scale: "_Scale") -> list[Html]:
     overall = row.typical.overall if row.typical else None
     figures = [
         f"{overall.n_released:,}" if overall else "–",
+        _share(overall.false) if overall else "–",
         f"±{overall.median:,}" if overall else "–",
         f"±{overall.p95:,}" if overall else "–",
         f"±{row.guaranteed:,}" if row.guaranteed is not None else "–",
     ]
     return [
-        tag("th", arrowed(row.level.name), scope="row", class_="text"),
+        tag("th", arrowed(row.level.name), *_mark(row), scope="row", class_="text"),
         *(tag("td", v, data_name=name) for v, name in zip(figures, names[1:], strict=True)),
         tag("td", scale.plot(overall, row.guaranteed), class_="plot"),
     ]
+
+
+def _mark(row: LevelRow) -> list[Html]:
+    return [tag("span", "mostly noise", class_="mark")] if row.is_noise else []
 
 
 class _Scale:
@@ -247,10 +318,15 @@ class _Scale:
 
 def _sums_across(release: Release) -> str:
     """What is said of sums across the tree."""
-    if not release.tree.is_od:
+    is_trips = Layout.of(release.tree).has_trips
+    example = "all trips from one area" if is_trips else "totals of one axis"
+    if unmeasured_totals(release.tree, release.manifest.plan):
+        return _UNMEASURED.format(example=example)
+    if len(release.tree.axes) == 1:
         return ""
     is_measured = release.totals is not None
     return _ACROSS.format(
+        example=example,
         factor="a third larger than" if is_measured else "twice as large as",
         measured=_MEASURED if is_measured else "",
     )
@@ -286,14 +362,22 @@ def _reading(
             "it costs no privacy. In the classes below, 95 % of the published numbers of that "
             "size err by no more, including those whose true number is zero.",
         ),
+        tag(
+            "p",
+            tag("strong", f"Noise {cell}s"),
+            " are published although their true number is nothing, or next to it. Their share "
+            "is simulated in the same way, and rough: nobody can tell a zero from a one by noisy "
+            f"numbers. On 16 tables with known truth it lay between the share of {cell}s that "
+            "are zero and of those below half of the noise, at 9 of 10 levels to within 5 points.",
+        ),
         tag("p", *_zeros(rows, cell)),
         tag(
             "p",
             "Compared with the truth on three test data sets, the stated 95 % held for 94 % of the "
             "numbers or more, level by level and size by size. The median is too optimistic "
             "for numbers about as large as the noise at the finest levels (about a third of "
-            f"them, not half, are that good), the share of false {cell}s is rough, and the "
-            "size up to which numbers often vanish was off by about a sixth at most.",
+            "them, not half, are that good), and the size up to which numbers often vanish was "
+            "off by about a sixth at most.",
             across,
             class_="note",
         ),
@@ -342,7 +426,7 @@ def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
         "Half within",
         "95 % within",
         "Of its size",
-        f"False {cell}s (rough)",
+        f"Noise {cell}s (rough)",
         "Lost if true",
     )
     for row in reversed(rows):
@@ -354,9 +438,9 @@ def _by_size(rows: Sequence[LevelRow], errors: TypicalErrors | None, *, is_od: b
     parts.append(
         tag(
             "p",
-            "“Of its size”: the 95 % error relative to the smallest number of the class. “False "
-            f"{cell}s”: share of published numbers whose true number is zero. “Lost if "
-            "true”: share of true numbers of this size that are published as zero, stated "
+            "“Of its size”: the 95 % error relative to the smallest number of the class. “Noise "
+            f"{cell}s”: share of published numbers whose true number is nothing or next to it. "
+            "“Lost if true”: share of true numbers of this size that are published as zero, stated "
             "rather too high.",
             class_="note more",
         )

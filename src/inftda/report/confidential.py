@@ -92,11 +92,7 @@ def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to sh
     heading = title or "Release against truth"
     page = render(
         {
-            "kind": "confidential",
-            "title": text(f"CONFIDENTIAL – {heading}"),
-            "robots": '<meta name="robots" content="noindex, nofollow, noarchive">',
-            "banner": _banner("banner"),
-            "banner_again": _banner("banner last"),
+            **confidential_parts(heading),
             "masthead": join(
                 [
                     tag("p", "Confidential comparison with the true counts", class_="kicker"),
@@ -116,6 +112,17 @@ def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to sh
         }
     )
     return write_file(Path(out), page, mode=0o600)
+
+
+def confidential_parts(heading: str) -> dict[str, str]:
+    """The parts of any page that mark it: title, banners, and a word to search engines."""
+    return {
+        "kind": "confidential",
+        "title": text(f"CONFIDENTIAL – {heading}"),
+        "robots": '<meta name="robots" content="noindex, nofollow, noarchive">',
+        "banner": _banner("banner"),
+        "banner_again": _banner("banner last"),
+    }
 
 
 def _banner(kind: str) -> Html:

@@ -1,11 +1,12 @@
 """What the explorer of a page holds: areas, flows, typical errors, locations.
 
-A table with two axes is embedded whole and summed up in the browser. If that would make the
-page too heavy, the finest level is left out (the page says so) until it fits. Tables with one
-axis or more than two get their largest cells, level by level.
+A table with two axes or more is embedded whole and summed up in the browser: two axes are laid
+out, further ones filter what is seen. If that would make the page too heavy, the finest level is
+left out (the page says so) until it fits. Tables with one axis get their largest cells, level by
+level, and so do those with too many axes to number their cells.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -19,15 +20,16 @@ from inftda.evaluate.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
 from inftda.lattice import coarsest_equal, tables_on_tree
 from inftda.publication.release import Release
-from inftda.publication.totals import half_width, totals_at
+from inftda.publication.totals import half_width, sums_up_many, totals_at, unmeasured_totals
 from inftda.report.labels import Labels
+from inftda.report.layout import LAID_OUT, Layout
 from inftda.report.packing import Pack, varints, zigzag
 from inftda.report.shapes import Shapes
 from inftda.tree import Axis, Tree, TreeLevel
 
 #: Characters of packed data in a page, at most; with all else it stays below 15 MB.
 MAX_LETTERS = 13_000_000
-#: Cells of a table with one axis or more than two: all up to here, else the largest of a level.
+#: Cells of a table that is shown level by level: all up to here, else the largest of a level.
 MAX_PLAIN_CELLS, LARGEST_CELLS = 60_000, 2_000
 
 
@@ -83,22 +85,33 @@ class Quality:
         typical: errors by level and size; None if they cannot be simulated.
         measured: totals that were measured across the tree: level on each axis to how far a
             measured total is off at most (95 %), and the totals of all areas.
+        noise: levels on each axis of which most published numbers are noise.
+        is_unmeasured: whether nothing tells how good long sums across the tree are.
     """
 
     typical: TypicalErrors | None = None
     measured: Mapping[tuple[int, ...], tuple[int, list[int]]] = field(default_factory=dict)
+    noise: tuple[tuple[int, ...], ...] = ()
+    is_unmeasured: bool = False
 
     @classmethod
-    def of(cls, release: Release, typical: TypicalErrors | None) -> "Quality":
-        """What a release tells beside the simulation."""
+    def of(
+        cls,
+        release: Release,
+        typical: TypicalErrors | None,
+        noisy: Collection[TreeLevel] = (),
+    ) -> "Quality":
+        """What a release tells beside the simulation, and which of its levels are noise."""
+        noise = tuple(level.depths for level in noisy)
         if release.totals is None:
-            return cls(typical)
+            is_unmeasured = bool(unmeasured_totals(release.tree, release.manifest.plan))
+            return cls(typical, noise=noise, is_unmeasured=is_unmeasured)
         measured = {}
         for number, axis, depth in totals_across(release.tree):
             depths = tuple(depth if i == number else 0 for i in range(len(release.tree.axes)))
             values, sigma = totals_at(release.totals, axis, depth)
             measured[depths] = half_width(sigma), values.to_pylist()
-        return cls(typical, measured)
+        return cls(typical, measured, noise)
 
 
 def pack_contents(
@@ -106,15 +119,15 @@ def pack_contents(
 ) -> Contents:
     """Pack what the explorer needs, at the finest level that fits."""
     finest = tuple(axis.hierarchy.depth for axis in table.tree.axes)
-    if len(finest) != 2:
-        return Contents(_plain(table, labels, quality), finest)
-    depths: tuple[int, ...] = finest
-    while True:
-        packed = _explorer(table, labels, shapes, quality, depths)
+    depths: tuple[int, ...] | None = finest if len(finest) >= LAID_OUT else None
+    while depths is not None:
         coarser = _coarser(depths)
-        if len(packed) <= MAX_LETTERS or coarser is None:
-            return Contents(packed, depths)
+        if TreeLevel(0, None, table.tree.axes, depths).n_nodes <= MAX_CELLS:
+            packed = _explorer(table, labels, shapes, quality, depths)
+            if len(packed) <= MAX_LETTERS or coarser is None:
+                return Contents(packed, depths)
         depths = coarser
+    return Contents(_plain(table, labels, quality), finest)
 
 
 def _coarser(depths: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -132,16 +145,17 @@ def _explorer(
     quality: Quality,
     depths: tuple[int, ...],
 ) -> str:
-    pack = Pack(_header(table, labels, quality, depths))
+    layout = Layout.of(table.tree)
+    pack = Pack(_header(table, layout, labels, quality, depths))
     areas, value, truth = table.cells(depths)
-    n_rows = table.tree.axes[0].hierarchy.n_areas(depths[0])
-    pack.add_flows(n_rows, areas[0], areas[1], value, truth)
+    n_rows = layout.axes[0].hierarchy.n_areas(layout.arranged(depths)[0])
+    pack.add_flows(n_rows, layout.arranged(areas), value, truth)
     if labels.places:
-        _add_places(pack, table.tree, labels, depths)
+        _add_places(pack, layout, labels, depths)
     if shapes is not None and shapes.level <= depths[shapes.axis]:
         numbers = shapes.numbers()
         pack.header["shapes"] = {
-            "axis": shapes.axis,
+            "axis": layout.place(shapes.axis),
             "level": shapes.level,
             "areas": shapes.areas,
             "n": len(numbers),
@@ -153,7 +167,8 @@ def _explorer(
 
 def _plain(table: Table, labels: Labels, quality: Quality) -> str:
     depths = tuple(axis.hierarchy.depth for axis in table.tree.axes)
-    header = _header(table, labels, quality, depths)
+    layout = Layout(table.tree, tuple(range(len(depths))))
+    header = _header(table, layout, labels, quality, depths)
     levels = [level for level in table.tree.levels[1:] if level.n_nodes <= MAX_CELLS]
     # Totals of every axis, which are asked for first, also where the tree does not have them.
     for number, _, depth in totals_across(table.tree):
@@ -182,38 +197,41 @@ def _plain(table: Table, labels: Labels, quality: Quality) -> str:
 
 
 def _header(
-    table: Table, labels: Labels, quality: Quality, depths: tuple[int, ...]
+    table: Table, layout: Layout, labels: Labels, quality: Quality, depths: tuple[int, ...]
 ) -> dict[str, Any]:
-    axes, errors = table.tree.axes, quality.typical
-    is_shared = len(axes) == 2 and axes[0].hierarchy == axes[1].hierarchy
+    errors, is_shared = quality.typical, layout.is_shared
+    across = dict.fromkeys(_across(table.tree, depths))
+    unknown = [at for at in across if quality.is_unmeasured and sums_up_many(table.tree, at)]
     return {
         "confidential": table.truth is not None,
         "formulas": table.keeps_formulas,
         "shared": is_shared,
-        "words": _words(table.tree),
+        "words": _words(layout),
         "axes": [
             # Both ends of a trip usually have the same areas; they are in the page once.
             {
-                **_titles(table.tree, axis),
+                **_titles(layout, axis),
                 "levels": None
-                if is_shared and number > 0
+                if is_shared and place == 1
                 else _levels(axis.hierarchy, number, labels, depths[number]),
             }
-            for number, axis in enumerate(axes)
+            for place, (number, axis) in enumerate(zip(layout.order, layout.axes, strict=True))
         ],
-        "errors": None if errors is None else _errors(errors, depths),
+        "errors": None if errors is None else _errors(errors, layout, unknown, depths),
         "totals": {
-            _key(at): [half, values]
+            layout.key(at): [half, values]
             for at, (half, values) in quality.measured.items()
             if _is_within(at, depths)
         },
-        "across": [_key(at) for at in _across(table.tree, depths)],
+        "across": [layout.key(at) for at in across],
+        "unmeasured": [layout.key(at) for at in unknown],
+        "noise": [layout.key(at) for at in quality.noise if _is_within(at, depths)],
     }
 
 
-def _words(tree: Tree) -> dict[str, str]:
+def _words(layout: Layout) -> dict[str, str]:
     """How the explorer speaks of this kind of table."""
-    if tree.is_od:
+    if layout.has_trips:
         return {
             "row": "From",
             "column": "To",
@@ -221,8 +239,10 @@ def _words(tree: Tree) -> dict[str, str]:
             "to": "to",
             "unit": "Trips",
             "units": " trips",
+            "cells": "pairs",
         }
-    first, second = (tree.axes[i].name if i < len(tree.axes) else "" for i in range(2))
+    names = [axis.name for axis in layout.axes]
+    first, second = (names[i] if i < len(names) else "" for i in range(LAID_OUT))
     return {
         "row": first,
         "column": second,
@@ -230,15 +250,17 @@ def _words(tree: Tree) -> dict[str, str]:
         "to": f"· {second}:",
         "unit": "Count",
         "units": "",
+        "cells": "cells",
     }
 
 
-def _titles(tree: Tree, axis: Axis) -> dict[str, str]:
+def _titles(layout: Layout, axis: Axis) -> dict[str, str]:
     ends = {
         "origin": ("From (origin)", "All origins"),
         "destination": ("To (destination)", "All destinations"),
     }
-    title, whole = ends[axis.name] if tree.is_od else (axis.name, "All")
+    is_end = layout.has_trips and axis.name in ends
+    title, whole = ends[axis.name] if is_end else (axis.name, "All")
     return {"name": axis.name, "title": title, "whole": whole}
 
 
@@ -255,14 +277,23 @@ def _levels(hierarchy: Hierarchy, number: int, labels: Labels, depth: int) -> li
     ]
 
 
-def _errors(errors: TypicalErrors, depths: tuple[int, ...]) -> dict[str, list[list[float]]]:
-    """Level to its size classes: smallest number, median, 95 % point, share of false ones."""
+def _errors(
+    errors: TypicalErrors,
+    layout: Layout,
+    unknown: Collection[tuple[int, ...]],
+    depths: tuple[int, ...],
+) -> dict[str, list[list[float]]]:
+    """Level to its size classes: smallest number, median, 95 % point, share of false ones.
+
+    Those of unknown ones are left out, sums across the tree where nothing was measured: there
+    simulated errors hold for as few as three in five of the largest numbers.
+    """
     return {
-        _key(level.depths): [
+        layout.key(level.depths): [
             [entry.low, entry.median, entry.p95, round(entry.false, 3)] for entry in level.classes
         ]
         for level in errors.levels
-        if _is_within(level.depths, depths)
+        if _is_within(level.depths, depths) and level.depths not in unknown
     }
 
 
@@ -279,23 +310,22 @@ def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:
     return all(at <= finest for at, finest in zip(depths, most, strict=True))
 
 
-def _key(depths: Sequence[int]) -> str:
-    return ",".join(map(str, depths))
-
-
-def _add_places(pack: Pack, tree: Tree, labels: Labels, depths: tuple[int, ...]) -> None:
+def _add_places(pack: Pack, layout: Layout, labels: Labels, depths: tuple[int, ...]) -> None:
     """Locations of the finest areas the page holds: the mean over the areas in them."""
-    pack.header["places"] = [None, None]
-    for number, (lon, lat) in labels.places.items():
-        hierarchy = tree.axes[number].hierarchy
+    pack.header["places"] = [None] * LAID_OUT
+    for place, number in enumerate(layout.order[:LAID_OUT]):
+        if number not in labels.places:
+            continue
+        lon, lat = labels.places[number]
+        hierarchy = layout.tree.axes[number].hierarchy
         above = hierarchy.ancestor(hierarchy.depth, depths[number])
         known = ~np.isnan(lon)
         n = hierarchy.n_areas(depths[number])
         weight = np.bincount(above[known], minlength=n)
         with np.errstate(invalid="ignore"):
             means = [np.bincount(above[known], at[known], n) / weight for at in (lon, lat)]
-        pack.header["places"][number] = f"places{number}"
-        pack.add(f"places{number}", np.concatenate(means).astype("<f4").tobytes())
+        pack.header["places"][place] = f"places{place}"
+        pack.add(f"places{place}", np.concatenate(means).astype("<f4").tobytes())
 
 
 def _at(cells: Cells, number: NDArray[np.int64]) -> NDArray[np.int64]:

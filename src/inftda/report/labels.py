@@ -82,6 +82,19 @@ class Labels:
                 f"a column named after one of the levels ({levels}) with their codes"
             )
 
+    def add_known(self, tree: Tree) -> None:
+        """Names and locations that the release itself has, where no file gave others."""
+        for number, axis in enumerate(tree.axes):
+            hierarchy, known = axis.hierarchy, axis.hierarchy.places
+            for level_name, names in known.names.items():
+                level = hierarchy.level_of(level_name)
+                codes = pa.chunked_array([hierarchy.codes(level)])
+                self._name(tree, number, level, codes, pa.chunked_array([names]))
+            if known.lon is not None and known.lat is not None:
+                area = np.where(np.isnan(known.lon), -1, np.arange(len(known.lon)))
+                at = known.lon.astype(np.float32), known.lat.astype(np.float32)
+                self.place_areas(hierarchy, number, hierarchy.depth, area, at)
+
     def _name(
         self, tree: Tree, axis: int, level: int, codes: pa.ChunkedArray, names: pa.ChunkedArray
     ) -> int:

@@ -8,6 +8,7 @@ about a megabyte. The browser's own decompressor reads it; see assets/1-tools.js
 import base64
 import gzip
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,27 +56,28 @@ class Pack:
     def add_flows(
         self,
         n_rows: int,
-        row: NDArray[np.int64],
-        column: NDArray[np.int64],
+        areas: Sequence[NDArray[np.int64]],
         value: NDArray[np.int64],
         truth: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add a table of flows; pairs must be different, in any order.
+        """Add a table of flows; cells must be different, in any order.
 
         Args:
             n_rows: number of areas on the first axis.
-            row: area number on the first axis.
-            column: area number on the second.
+            areas: area numbers on each axis: rows, columns, and further ones to filter by.
             value: the flow.
             truth: the true flow, on confidential pages only.
         """
-        order = np.lexsort((column, row))
-        row, column, value = row[order], column[order], value[order]
+        order = np.lexsort(tuple(reversed(areas)))
+        row, column, *further = (area[order] for area in areas)
+        value = value[order]
         gap = column.astype(np.int64).copy()
         follows = np.flatnonzero(row[1:] == row[:-1]) + 1
-        gap[follows] = column[follows] - column[follows - 1] - 1
+        gap[follows] = column[follows] - column[follows - 1]
         is_signed = bool(len(value)) and bool(value.min() < 0)
         self.header["flows"] = {"n": len(value), "signed": is_signed}
+        for number, area in enumerate(further):
+            self.add(f"further{number}", varints(area))
         self.add("rows", varints(np.bincount(row, minlength=n_rows)))
         self.add("gaps", varints(gap))
         self.add("values", varints(zigzag(value) if is_signed else value))

@@ -6,26 +6,32 @@ It shows the release, its manifest, and what follows from them; it never sees th
 # ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inftda import __version__
-from inftda.errors import ReleaseError
-from inftda.evaluate.typical import TypicalErrors, released_leaves, typical_errors
+from inftda.evaluate.typical import released_leaves
 from inftda.publication.caveats import not_shown
+from inftda.publication.noisiness import mostly_noise
 from inftda.publication.release import Release
 from inftda.publication.target import check_target
-from inftda.report.accuracy import accuracy_section, within_guarantee
+from inftda.report.accuracy import accuracy_section, stated_errors
 from inftda.report.contents import Contents, Quality, Table, pack_contents
 from inftda.report.labels import Labels
+from inftda.report.layout import LAID_OUT, Layout
 from inftda.report.markup import Html, asset, fill, join, policy, script, tag, text
 from inftda.report.promise import promise_section
-from inftda.report.shapes import Shapes, read_shapes
+from inftda.report.shapes import Shapes, known_shapes, read_shapes
 from inftda.report.technical import technical_section
 from inftda.scratch import whole_file
 
 if TYPE_CHECKING:
     from inftda.mechanisms.base import Progress
+    from inftda.tree import Tree
+
+#: Up to this many combinations of levels have typical errors; of more only those of the tree.
+MAX_LEVELS = 150
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Files:
     geojson: Path | None = None
 
     def read(self, release: Release) -> tuple[Labels, Shapes | None]:
-        """Names and locations, and outlines.
+        """Names and locations, and outlines; what the release has itself fills the gaps.
 
         Raises:
             InftdaError: a file cannot be read or does not fit the release.
@@ -56,7 +62,8 @@ class Files:
         shapes = None
         if self.geojson is not None:
             shapes = read_shapes(release.tree, self.geojson, labels)
-        return labels, shapes
+        labels.add_known(release.tree)
+        return labels, shapes or known_shapes(release.tree, labels)
 
 
 def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
@@ -98,11 +105,14 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     files = files or Files()
     check_target(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
     labels, shapes = files.read(release)
-    errors = _typical(release, runs, seconds, progress)
+    errors = stated_errors(
+        release, runs=runs, seconds=seconds, depths=_depths(release.tree), progress=progress
+    )
     if progress is not None:
         progress("packing", 100, 100)
     table = Table(release.tree, *released_leaves(release), keeps_formulas=keep_formulas)
-    contents = pack_contents(table, labels, shapes, Quality.of(release, errors))
+    noise = mostly_noise(release)
+    contents = pack_contents(table, labels, shapes, Quality.of(release, errors, noise))
     heading = title or _default_title(release)
     page = render(
         {
@@ -122,7 +132,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
             "contents": links(
                 promise="Promise", accuracy="Accuracy", explore="Explore", technical="Small print"
             ),
-            "sections": join([promise_section(release), accuracy_section(release, errors)]),
+            "sections": join([promise_section(release), accuracy_section(release, errors, noise)]),
             "explore_title": "Explore the numbers",
             "explore_lead": explore_lead(
                 release,
@@ -172,11 +182,14 @@ def _counted(release: Release) -> list[Html]:
 def explore_lead(release: Release, contents: Contents, *, shade: str) -> str:
     """How to use the explorer, what a faint shade means, and what the page does not hold."""
     words = "Choose a level and look for a code or name; what you see can be downloaded."
-    if len(release.tree.axes) == 2:
+    if len(release.tree.axes) >= LAID_OUT:
         words = (
             "Click a number to zoom into both ends, a heading to zoom into one. "
             f"The fainter the shade, {shade}."
         )
+    if len(release.tree.axes) > LAID_OUT:
+        names = " and ".join(axis.name for axis in Layout.of(release.tree).axes[LAID_OUT:])
+        words += f" What is shown can be filtered by {names}."
     finest = tuple(axis.hierarchy.depth for axis in release.tree.axes)
     if contents.depths != finest:
         held = " and ".join(
@@ -214,15 +227,10 @@ def write_file(out: Path, page: str, *, mode: int | None = None) -> Path:
     return out
 
 
-def _typical(
-    release: Release, runs: int, seconds: float, progress: "Progress | None"
-) -> TypicalErrors | None:
-    """Typical errors, or None for releases that cannot be used as the truth of a simulation."""
-    try:
-        errors = typical_errors(release, runs=runs, seconds=seconds, progress=progress)
-    except ReleaseError:
-        return None
-    return within_guarantee(release, errors)
+def _depths(tree: "Tree") -> list[tuple[int, ...]] | None:
+    """Levels of each axis that can be looked at; None for those that are simulated anyway."""
+    every = list(product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes)))
+    return every if len(every) <= MAX_LEVELS else None
 
 
 def _default_title(release: Release) -> str:

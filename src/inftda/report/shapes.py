@@ -1,4 +1,4 @@
-"""Outlines of areas from a GeoJSON file, coarse enough for a page.
+"""Outlines of areas, from the release or from a GeoJSON file, coarse enough for a page.
 
 Coordinates are rounded to a grid that no screen shows finer, and points that fall together
 are dropped; a file of tens of megabytes becomes a few hundred kilobytes. Which property
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.areas.wkb import rings as rings_of
 from inftda.errors import InftdaError
 from inftda.report.labels import Labels
 from inftda.tree import Tree
@@ -73,6 +74,27 @@ def read_shapes(tree: Tree, path: Path, labels: Labels) -> Shapes:
     _check_degrees(path, rings)
     _locate(tree, labels, axis, level, rings)
     return _on_grid(axis, level, rings)
+
+
+def known_shapes(tree: Tree, labels: Labels) -> Shapes | None:
+    """Outlines that the release itself has, of the first axis that has any.
+
+    Areas without a location get the centre of their outline.
+    """
+    for number, axis in enumerate(tree.axes):
+        outlines = axis.hierarchy.places.outlines
+        if outlines is None:
+            continue
+        found = [
+            (area, ring)
+            for area, outline in enumerate(outlines.to_pylist())
+            if outline is not None
+            for ring in rings_of(outline)
+        ]
+        if found:
+            _locate(tree, labels, number, axis.hierarchy.depth, found)
+            return _on_grid(number, axis.hierarchy.depth, found)
+    return None
 
 
 def _features(path: Path) -> list[Mapping[str, Any]]:

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from inftda.errors import ReleaseError
+from inftda.evaluate import bins as bins_of_sizes
 from inftda.evaluate import typical
 from inftda.evaluate.sums import LevelSums, match_cells
 from inftda.evaluate.typical import CLASS_STARTS, released_leaves, typical_errors
@@ -181,9 +182,9 @@ def test_sizes_that_often_vanish_end_about_where_they_truly_do(errors, made, cou
 
 
 def by_bin(numbers):
-    bins = np.zeros(typical._N_BINS, np.int64)
+    bins = np.zeros(bins_of_sizes.N_BINS, np.int64)
     for size, number in numbers.items():
-        bins[typical._bin_of(np.array([size]))[0]] += number
+        bins[bins_of_sizes.bin_of(np.array([size]))[0]] += number
     return bins
 
 
@@ -276,10 +277,10 @@ def test_tables_of_more_axes_are_looked_at_level_by_level():
 @pytest.mark.parametrize("largest", [200, 10**4, 10**12])
 def test_quantiles_are_exact_while_small_and_one_percent_off_at_most(share, largest):
     values = np.random.default_rng(1).integers(0, largest, 5000)
-    bins = np.bincount(typical._bin_of(values), minlength=typical._N_BINS)
+    bins = np.bincount(bins_of_sizes.bin_of(values), minlength=bins_of_sizes.N_BINS)
     exact = int(np.sort(values)[int(np.ceil(share * 5000)) - 1])
-    found = typical._quantile(bins, share)
-    if exact < typical.EXACT_ERRORS:
+    found = bins_of_sizes.quantile(bins, share)
+    if exact < bins_of_sizes.EXACT_ERRORS:
         assert found == exact
     else:
         assert exact <= found <= 1.011 * exact + 1

@@ -12,7 +12,8 @@ from tiny_experiment import results_of, tiny_spec, write_country
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluate.comparison import NOTICE
-from inftda.lab.experiments.confidential import make_private, marked, write_private
+from inftda.evaluate.confidential import make_private
+from inftda.lab.experiments.confidential import marked, write_private
 from inftda.lab.experiments.figures import draw_figures, draw_zoom_in
 from inftda.lab.experiments.runner import SCHEMA, cells, load_counts, run_cell, run_experiment
 from inftda.lab.experiments.spec import DataSet
@@ -239,6 +240,14 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path, pu
     write_private(tmp_path / "summary.md", lambda partial: partial.write_text("figures"))
     assert not (tmp_path / "summary.md").is_symlink()
     assert sorted(published.folder.rglob("*")) == published.files
+
+
+def test_a_link_in_the_place_of_the_folder_is_not_followed(place, tmp_path):
+    (tmp_path / "public").mkdir()
+    (tmp_path / "out").symlink_to("public")
+    with pytest.raises(ReleaseError, match="is a link"):
+        run_experiment(tiny_spec(place), tmp_path / "out")
+    assert not any((tmp_path / "public").iterdir())
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path):

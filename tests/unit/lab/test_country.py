@@ -5,13 +5,8 @@ import pytest
 
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.lab.generators.country import (
-    LEVEL_NAMES,
-    SURROUNDINGS,
-    apportion,
-    make_country,
-    nested_areas,
-)
+from inftda.lab.generators.country import LEVEL_NAMES, make_country, nested_areas
+from inftda.preview.surroundings import SURROUNDINGS, apportion
 
 AREAS = Hierarchy.read(
     {

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.stats import chisquare
 
 from inftda.lab.baselines.euclidean import euclidean_segment
-from inftda.optimize.reference import exhaustive
 from inftda.optimize.selection import OK
 from optimize_vectors import words
 from optimizers import OPTIMIZERS
+from slow_optimizers import exhaustive
 
 P_FALSE_ALARM = 1e-7
 

@@ -9,8 +9,8 @@ import pytest
 from inftda.errors import MissingExtraError, OptimizeError
 from inftda.lab.baselines import solvers
 from inftda.lab.baselines.solvers import solve_l2, solve_linf
-from inftda.optimize.reference import chebyshev_optimum, euclidean_optimum
 from optimize_vectors import chebyshev, sparse_vectors, squared
+from slow_optimizers import chebyshev_optimum, euclidean_optimum
 
 needs_cvxpy = pytest.mark.skipif(
     importlib.util.find_spec("cvxpy") is None, reason="needs the extra 'experiments'"

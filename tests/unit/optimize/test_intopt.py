@@ -9,10 +9,11 @@ from scipy.stats import chi2_contingency, chisquare
 
 from inftda.errors import OptimizeError
 from inftda.optimize.intopt import find_positive, intopt, intopt_into
-from inftda.optimize.reference import algorithm_2, shares
+from inftda.optimize.reference import shares
 from inftda.optimize.selection import OK
 from optimize_vectors import sparse_vectors, words
 from optimizers import OPTIMIZERS
+from slow_optimizers import algorithm_2
 
 P_FALSE_ALARM = 1e-7
 

@@ -7,10 +7,10 @@ from inftda.errors import OptimizeError
 from inftda.lab.baselines import euclidean, linf
 from inftda.noise.entropy import SeededSource
 from inftda.optimize import intopt, selection
-from inftda.optimize.reference import chebyshev_optimum
 from inftda.optimize.selection import EMPTY, LIMIT, NEGATIVE, OK, TOO_LARGE
 from optimize_vectors import chebyshev, sparse_vectors, vectors
 from optimizers import OPTIMIZERS, SHAPES, SMALL_SHAPES, is_exhaustively_right
+from slow_optimizers import chebyshev_optimum
 
 each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
 

@@ -2,15 +2,9 @@
 
 import pytest
 
-from inftda.optimize.reference import (
-    algorithm_2,
-    algorithm_3,
-    chebyshev_optimum,
-    euclidean_optimum,
-    exhaustive,
-    shares,
-)
+from inftda.optimize.reference import algorithm_3, shares
 from optimize_vectors import chebyshev, squared, vectors
+from slow_optimizers import algorithm_2, chebyshev_optimum, euclidean_optimum, exhaustive
 
 
 def test_the_papers_example_has_two_optimal_solutions():

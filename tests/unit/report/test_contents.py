@@ -1,12 +1,15 @@
 import numpy as np
 import pyarrow as pa
 
-from inftda.evaluate.typical import released_leaves
+from inftda.evaluate.typical import released_leaves, typical_errors
+from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 from inftda.report import contents
 from inftda.report.contents import Quality, Table, pack_contents
 from inftda.report.labels import Labels
+from inftda.report.layout import Layout
+from inftda.tree import build_tree
 
 
 def table_of(release, truth=None):
@@ -18,9 +21,9 @@ def flows_of(header, sections, numbers):
     rows, gaps = numbers(sections["rows"]), numbers(sections["gaps"])
     values, found, at = numbers(sections["values"]), {}, 0
     for row, count in enumerate(rows):
-        column = -1
+        column = 0
         for _ in range(count):
-            column += gaps[at] + 1
+            column += gaps[at]
             found[row, column] = values[at]
             at += 1
     assert len(found) == header["flows"]["n"]
@@ -78,23 +81,41 @@ def test_truth_stands_beside_the_release_also_where_only_one_is(od, unpacked, nu
     assert sum(released.values()) == od.total
 
 
-def test_other_tables_get_their_cells_level_by_level(three_axes, unpacked):
-    header, _ = unpacked(pack_contents(table_of(three_axes), Labels(), None, Quality()).packed)
+def test_a_table_with_one_axis_gets_its_cells_level_by_level(one_axis, unpacked):
+    header, _ = unpacked(pack_contents(table_of(one_axis), Labels(), None, Quality()).packed)
     assert "flows" not in header
-    *_, finest = (level for level in header["levels"] if len(level["axes"]) == 3)
-    assert finest["n"] == len(finest["rows"]) == three_axes.manifest.n_flows
+    assert header["levels"][-1]["n"] == one_axis.manifest.n_flows
     for level in header["levels"]:
-        assert sum(row[len(level["axes"])] for row in level["rows"]) == three_axes.total
+        assert sum(row[1] for row in level["rows"]) == one_axis.total
 
 
-def test_only_the_largest_cells_of_a_large_table_are_kept(three_axes, unpacked, monkeypatch):
-    monkeypatch.setattr(contents, "MAX_PLAIN_CELLS", 5)
+def test_only_the_largest_cells_of_a_large_table_are_kept(one_axis, unpacked, monkeypatch):
+    monkeypatch.setattr(contents, "MAX_PLAIN_CELLS", 4)
     monkeypatch.setattr(contents, "LARGEST_CELLS", 2)
-    header, _ = unpacked(pack_contents(table_of(three_axes), Labels(), None, Quality()).packed)
-    *_, finest = (level for level in header["levels"] if len(level["axes"]) == 3)
-    values = sorted(three_axes.flows().column("flow").to_pylist())[::-1]
+    header, _ = unpacked(pack_contents(table_of(one_axis), Labels(), None, Quality()).packed)
+    values = sorted(one_axis.flows().column("flow").to_pylist())[::-1]
+    finest = header["levels"][-1]
     assert [row[-1] for row in finest["rows"]] == values[:2]
     assert finest["n"] == len(values)
+
+
+def test_further_axes_are_there_to_filter_by(three_axes, unpacked, numbers):
+    header, sections = unpacked(
+        pack_contents(table_of(three_axes), Labels(), None, Quality()).packed
+    )
+    codes = [axis["levels"][-1]["codes"] for axis in header["axes"]]
+    rows, gaps = numbers(sections["rows"]), numbers(sections["gaps"])
+    further, values, found, at = numbers(sections["further0"]), numbers(sections["values"]), {}, 0
+    for row, count in enumerate(rows):
+        column = 0
+        for _ in range(count):
+            column += gaps[at]
+            found[codes[0][row], codes[1][column], codes[2][further[at]]] = values[at]
+            at += 1
+    assert found == {
+        (row["disease"], row["sex"], row["age"]): row["flow"]
+        for row in three_axes.flows().to_pylist()
+    }
 
 
 def test_totals_of_every_axis_are_there_and_measured_ones_with_their_intervals(unpacked):
@@ -111,10 +132,38 @@ def test_totals_of_every_axis_are_there_and_measured_ones_with_their_intervals(u
     )  # fmt: skip
     quality = Quality.of(made, None)
     header, _ = unpacked(pack_contents(table_of(made), Labels(), None, quality).packed)
-    by_depths = {tuple(level["depths"]): level for level in header["levels"]}
-    assert {(1, 0, 0), (0, 1, 0), (0, 0, 1)} <= set(by_depths)
     assert set(header["totals"]) == {"0,1,0", "0,0,1"} < set(header["across"])
+    assert header["unmeasured"] == []
     half, measured = header["totals"]["0,0,1"]
     known = made.total_intervals("mode", "mode")
     assert measured == known.column("measured").to_pylist()
     assert [m + half for m in measured] == known.column("high").to_pylist()
+
+
+def test_origin_and_destination_are_laid_out_wherever_they_stand():
+    area, mode = {"area": ["a", "b"]}, {"mode": ["car", "ferry"]}
+    tree = build_tree(axes={"mode": mode, "destination": area, "origin": area})
+    layout = Layout.of(tree)
+    assert [axis.name for axis in layout.axes] == ["origin", "destination", "mode"]
+    assert layout.has_trips
+    assert layout.is_shared
+    assert layout.key((1, 2, 3)) == "3,2,1"
+    assert layout.place(0) == 2
+
+
+def test_long_sums_across_have_no_error_where_nothing_was_measured(unpacked):
+    country = make_country((3, 30), 20_000)
+    made = release(
+        country.flows(), country.areas, epsilon=1, delta=1e-6, across=0, source=SeededSource(1)
+    )
+    quality = Quality.of(made, typical_errors(made, runs=1))
+    header, _ = unpacked(pack_contents(table_of(made), Labels(), None, quality).packed)
+    assert header["unmeasured"] == ["2,0"]
+    assert "2,0" not in header["errors"]
+    assert {"2,2", "1,0"} < set(header["errors"])
+
+
+def test_levels_that_are_mostly_noise_are_marked(od, unpacked):
+    quality = Quality.of(od, None, [od.tree.levels[-1]])
+    header, _ = unpacked(pack_contents(table_of(od), Labels(), None, quality).packed)
+    assert header["noise"] == ["3,3"]

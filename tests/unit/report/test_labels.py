@@ -1,10 +1,15 @@
+import struct
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
+from inftda.places import Places
 from inftda.report.labels import Labels
-from inftda.tree import Tree
+from inftda.report.shapes import known_shapes
+from inftda.tree import Tree, build_tree
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
 TREE = Tree.destination_first(AREAS)
@@ -74,3 +79,30 @@ def test_places_of_a_coarse_level_are_those_of_all_in_it(file):
 def test_a_centroids_file_that_does_not_fit_is_refused(file, content, message):
     with pytest.raises(InftdaError, match=message):
         Labels().add_centroids(TREE, file(content))
+
+
+def test_what_the_release_knows_fills_the_gaps_of_the_files(tmp_path):
+    """Names, locations and outlines that travel with the areas need no file."""
+    square = struct.pack("<BIII10d", 1, 3, 1, 5, 0, 0, 2, 0, 2, 2, 0, 2, 0, 0)
+    places = Places(
+        names={"town": pa.array(["Aix", "Bex", None])},
+        lon=np.array([5.0, np.nan, 7.0]),
+        lat=np.array([44.0, np.nan, 46.0]),
+        outlines=pa.array([None, square, None], pa.binary()),
+    )
+    areas = Hierarchy.read({"land": ["x", "x", "y"], "town": ["a", "b", "c"]}).with_places(places)
+    tree = build_tree(areas)
+    (tmp_path / "n.csv").write_text("level,code,name\ntown,a,Other\n")
+    labels = Labels()
+    labels.add_names(tree, tmp_path / "n.csv")
+    labels.add_known(tree)
+    shapes = known_shapes(tree, labels)
+    assert labels.names[0, 2] == ["Other", "Bex", None]
+    assert labels.names[1, 2] == ["Other", "Bex", None]
+    assert shapes is not None
+    assert (shapes.axis, shapes.level, shapes.areas) == (0, 2, [1])
+    for axis in (0, 1):
+        lon, lat = labels.places[axis]
+        assert lon.tolist() == [5, 1, 7]
+        assert lat.tolist() == [44, 1, 46]
+    assert known_shapes(build_tree(Hierarchy.read({"town": ["a"]})), labels) is None

@@ -97,7 +97,7 @@ def test_tables_without_trips_get_a_page_too(page, unpacked, request, name):
     text = page(request.getfixturevalue(name))
     parsed(text)
     header, _ = unpacked(text)
-    assert header["levels"]
+    assert header["words"]["unit"] == "Count"
     assert " trips" not in " ".join(data for _, data in parsed(text).texts if "=>" not in data)
 
 
@@ -105,7 +105,7 @@ def test_tables_without_trips_have_cells_and_no_pairs_or_areas(page, three_axes)
     words = " ".join(data for _, data in parsed(page(three_axes)).texts if "=>" not in data)
     assert "cells of 3 disease \N{MULTIPLICATION SIGN} 2 sex \N{MULTIPLICATION SIGN} 2 age" in words
     assert "A cell that is missing from the table" in words
-    assert "False cells" in words
+    assert "Noise cells" in words
     assert not re.search(r"\bpairs?\b", words)
 
 
@@ -188,7 +188,7 @@ def test_nothing_on_the_page_is_beyond_what_is_guaranteed(page, od, unpacked, mo
         ]
         return replace(found, levels=tuple(levels))
 
-    monkeypatch.setattr("inftda.report.page.typical_errors", exaggerated)
+    monkeypatch.setattr("inftda.report.accuracy.typical_errors", exaggerated)
     text = page(od)
     header, _ = unpacked(text)
     bounds = guaranteed(od)

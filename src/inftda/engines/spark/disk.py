@@ -7,13 +7,14 @@ Python workers and their cache of compiled kernels would inherit, is left alone.
 """
 
 import atexit
+import os
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from inftda.scratch import private_folder
+from inftda.scratch import open_folder, private_folder
 
 #: Folders with this prefix that no process holds are removed, so it must be nobody else's.
 PREFIX: Final = "inftda-spark-"
@@ -52,6 +53,10 @@ def block_folders(places: Iterable[str]) -> set[Path]:
 def close_folders(folders: Iterable[Path]) -> None:
     """Lock other users out of folders."""
     for folder in folders:
-        # Others, too, may have just started Spark here, or stopped it.
-        with suppress(PermissionError, FileNotFoundError):
-            folder.chmod(0o700)
+        # Others, too, may have just started Spark here, or stopped it, or put a link there.
+        with suppress(PermissionError, FileNotFoundError, NotADirectoryError):
+            descriptor = open_folder(folder)
+            try:
+                os.fchmod(descriptor, 0o700)
+            finally:
+                os.close(descriptor)

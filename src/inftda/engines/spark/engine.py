@@ -14,13 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import IntegerType, LongType, StructType
 
-from inftda.engines.local import LocalEngine
-from inftda.engines.spark import tasks
-from inftda.engines.spark.flows import FILES, make_files, read_back, write_files
+from inftda.engines.local import LocalEngine, keep_totals
+from inftda.engines.spark import measurements, tasks
+from inftda.engines.spark.flows import FILES, make_files, one_by_one, read_back, write_files
 from inftda.engines.spark.keys import KeyedSource
 from inftda.engines.spark.packing import (
     CELLS,
     FOR_CELLS,
+    PACKED,
     TASK,
     Batches,
     Made,
@@ -35,7 +36,7 @@ from inftda.engines.spark.session import PARTITIONS, carry_out, opened, sent, se
 from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.across import AcrossStep, TrueCells
-from inftda.mechanisms.base import Mechanism, Progress, Written
+from inftda.mechanisms.base import Keeper, Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import RandomSource
 from inftda.privacy.spending import ReleasePlan
@@ -171,17 +172,24 @@ class RunningSpark:
         return self._local.root(truth.trunk, value)
 
     def step(
-        self, parents: SparkNodes, truth: SparkTruth, step: LevelStep, progress: Progress
+        self,
+        parents: SparkNodes,
+        truth: SparkTruth,
+        step: LevelStep,
+        progress: Progress,
+        keeper: Keeper | None = None,
     ) -> SparkNodes:
         """Released children of released parents: here if there are few, else on executors."""
         step = replace(step, source=_repeatable(step.source))
         if isinstance(parents, Nodes) and step.level.index <= truth.trunk_end.index:
-            return self._local.step(parents, truth.trunk, step, progress)
+            return self._local.step(parents, truth.trunk, step, progress, keeper)
+        if keeper is not None:
+            keep_totals(step, keeper)
         if isinstance(parents, Nodes) and not len(parents.value):
             return parents
         scattered = self._scatter(parents) if isinstance(parents, Nodes) else parents
         progress(step.level.name, 0, 1)
-        children = self._divide(scattered.frame, truth, step)
+        children = self._divide(scattered.frame, truth, step, keeper)
         progress(step.level.name, 1, 1)
         return replace(scattered, frame=children)
 
@@ -215,7 +223,9 @@ class RunningSpark:
             )
         return written
 
-    def _divide(self, parents: DataFrame, truth: SparkTruth, step: LevelStep) -> DataFrame:
+    def _divide(
+        self, parents: DataFrame, truth: SparkTruth, step: LevelStep, keeper: Keeper | None
+    ) -> DataFrame:
         """One shuffle: parents and true children to the task of their item of work."""
         item_keys = self._item_keys(parents, step)
         division = tasks.Division.of(step, item_keys, self.tasks)
@@ -230,13 +240,21 @@ class RunningSpark:
         def divide(batches: Batches) -> Made:
             return pack(tasks.divide(shared.value[0], unpack(batches)))
 
+        def divide_and_keep(batches: Batches) -> Made:
+            return measurements.divide_and_keep(shared.value[0], unpack(batches))
+
         routed = addressed_cells(TASK)
         cells = parents.mapInArrow(send_parents, routed).unionByName(
             truth.leaves.frame.mapInArrow(send_truth, routed)
         )
         cells = cells.repartitionById(division.n_tasks, F.col(TASK))
-        children = cells.mapInArrow(divide, CELLS)
-        return self._keep(children)
+        if keeper is None:
+            return self._keep(cells.mapInArrow(divide, CELLS))
+        kept = self._keep(cells.mapInArrow(divide_and_keep, measurements.KINDS))
+        is_file = F.col(measurements.IS_FILE)
+        for file in one_by_one(kept.where(is_file).select(PACKED)):
+            keeper.keep_file(file)
+        return kept.where(~is_file).select(PACKED)
 
     def _keep(self, nodes: DataFrame) -> DataFrame:
         """Nodes computed now, and kept by the executors until the release is made."""

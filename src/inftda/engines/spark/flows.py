@@ -59,13 +59,17 @@ def write_files(files: DataFrame, folder: Path) -> None:
     kept = files.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         carry_out(kept.count)
-        cells = carry_out(kept.toLocalIterator)
-        number = 0
-        while (row := carry_out(lambda: next(cells, None))) is not None:
-            (folder / part_name(number)).write_bytes(row[0])
-            number += 1
+        for number, file in enumerate(one_by_one(kept)):
+            (folder / part_name(number)).write_bytes(file)
     finally:
         kept.unpersist()
+
+
+def one_by_one(files: DataFrame) -> Iterator[bytes]:
+    """Files that executors keep, in the order of their tasks."""
+    cells = carry_out(files.toLocalIterator)
+    while (row := carry_out(lambda: next(cells, None))) is not None:
+        yield row[0]
 
 
 def read_back(folder: Path, tree: Tree) -> Written:

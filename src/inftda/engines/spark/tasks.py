@@ -20,10 +20,12 @@ from pyspark import TaskContext
 
 from inftda import __version__
 from inftda.counts import LevelCounts
+from inftda.engines.local import Kept
 from inftda.engines.spark.packing import TASK, Batches, Made
 from inftda.errors import ReleaseError
 from inftda.mechanisms.across import AcrossStep, GroupedTruth
-from inftda.mechanisms.step import LevelStep, Nodes
+from inftda.mechanisms.base import Keeper
+from inftda.mechanisms.step import Divided, LevelStep, Nodes, differ
 from inftda.threads import map_in_order
 from inftda.tree import TreeLevel
 
@@ -204,12 +206,13 @@ def _routed(
     return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
 
 
-def divide(division: Division, batches: Batches) -> Made:
+def divide(division: Division, batches: Batches, keeper: Keeper | None = None) -> Made:
     """Released children of the parents of one task.
 
     Args:
         division: the level step.
         batches: what `send_parents` and `send_truth` give for this task, in any order.
+        keeper: gets the noisy counts.
     """
     division.check_version()
     held = [_columns(batch) for batch in batches]
@@ -232,30 +235,38 @@ def divide(division: Division, batches: Batches) -> Made:
         (int(items[low]), nodes.take(slice(low, high)))
         for low, high in pairwise([*starts, len(items)])
     ]
+    is_kept = keeper is not None
     if step.across is None:
-        made = divide_items(step, parts, truth)
+        made = divide_items(step, parts, truth, is_kept=is_kept)
     else:
-        made = divide_bundles(division, parts, group_truth(step, truth, true_parents))
-    for released in made:
+        grouped = group_truth(step, truth, true_parents)
+        made = divide_bundles(division, parts, grouped, is_kept=is_kept)
+    kept = None if keeper is None else Kept(step, keeper)
+    for part in made:
+        if kept is not None:
+            kept.add(part.drawn)
+        released = part.children
         columns = [*map(pa.array, released.areas), pa.array(released.value)]
         names = [*(f"area_{i}" for i in range(len(released.areas))), COUNT]
         yield pa.RecordBatch.from_arrays(columns, names=names)
+    if kept is not None:
+        kept.finish()
 
 
 def divide_items(
-    step: LevelStep, parts: Sequence[tuple[int, Nodes]], truth: LevelCounts
-) -> Iterator[Nodes]:
+    step: LevelStep, parts: Sequence[tuple[int, Nodes]], truth: LevelCounts, *, is_kept: bool
+) -> Iterator[Divided]:
     """Children of each item."""
 
-    def divide_item(part: tuple[int, Nodes]) -> Nodes:
-        return step.divide(*part, truth, are_leaves=True)[0]
+    def divide_item(part: tuple[int, Nodes]) -> Divided:
+        return step.divide(*part, truth, are_leaves=True, is_kept=is_kept)
 
     return map_in_order(divide_item, parts, _threads())
 
 
 def divide_bundles(
-    division: Division, parts: Sequence[tuple[int, Nodes]], truth: GroupedTruth
-) -> Iterator[Nodes]:
+    division: Division, parts: Sequence[tuple[int, Nodes]], truth: GroupedTruth, *, is_kept: bool
+) -> Iterator[Divided]:
     """Children of each bundle, with prices."""
     across, threads = AcrossStep.of(division.step), _threads()
     bundle = np.searchsorted(division.bundles, [item for item, _ in parts], side="right")
@@ -266,8 +277,13 @@ def divide_bundles(
 
     for low, high in pairwise([*starts, len(parts)]):
         yield across.divide_groups(
-            parts[low:high], truth, are_leaves=True, threads=threads, map_=divide_on_all
-        )[0]
+            parts[low:high],
+            truth,
+            are_leaves=True,
+            threads=threads,
+            map_=divide_on_all,
+            is_kept=is_kept,
+        )
 
 
 def group_truth(step: LevelStep, children: LevelCounts, parents: Areas) -> GroupedTruth:
@@ -293,8 +309,8 @@ def true_children(
     order = np.argsort(refined, kind="stable")
     order = order[division.step.group_order(tuple(numbers[order] for numbers in parents))]
     parents, refined, n = tuple(numbers[order] for numbers in parents), refined[order], n[order]
-    is_new_parent = _differs(parents)
-    first = np.flatnonzero(is_new_parent | _differs((refined,)))
+    is_new_parent = differ(parents)
+    first = np.flatnonzero(is_new_parent | differ((refined,)))
     is_first_of_parent = is_new_parent[first]
     ordinal = refined[first] - level.child_offsets[parents[level.axis][first]]
     count = np.add.reduceat(n, first) if len(first) else n
@@ -308,20 +324,11 @@ def find_nodes(step: LevelStep, nodes: Areas, among: Areas) -> NDArray[np.int64]
     n = len(nodes[0])
     both = tuple(np.concatenate(pair) for pair in zip(nodes, among, strict=True))
     order = step.group_order(both)  # stable: a node comes right before its equal
-    is_equal = ~_differs(tuple(numbers[order] for numbers in both))
+    is_equal = ~differ(tuple(numbers[order] for numbers in both))
     found = np.full(n, -1, np.int64)
     second = np.flatnonzero(is_equal)
     found[order[second - 1]] = order[second] - n
     return found
-
-
-def _differs(areas: Areas) -> NDArray[np.bool_]:
-    """Whether each node differs from the one before it; the first one does."""
-    differs = np.zeros(len(areas[0]), bool)
-    differs[:1] = True
-    for numbers in areas:
-        differs[1:] |= numbers[1:] != numbers[:-1]
-    return differs
 
 
 def tally(axes: tuple[int, ...], among: NDArray[np.int64] | None, batches: Batches) -> Made:

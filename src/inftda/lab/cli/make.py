@@ -115,30 +115,11 @@ def _numbers(sizes: str) -> list[int]:
 
 def _read_margins(path: Path, areas: Any) -> tuple[Any, Any]:
     """Residents and jobs of every finest area, in the order of the areas."""
-    import numpy as np  # noqa: PLC0415 - help must be instant
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.compute as pc  # noqa: PLC0415
+    from inftda.preview.public_totals import read_area_numbers  # noqa: PLC0415 - instant help
 
-    from inftda.tables import read_strings  # noqa: PLC0415
-
-    finest = areas.level_name(areas.depth)
-    columns = [finest, "residents", "jobs"]
-    table = read_strings(path, what="margins table", error=InftdaError, columns=columns)
-    index = pc.index_in(areas.codes(areas.depth), value_set=table.column(finest).combine_chunks())
-    if index.null_count or table.num_rows != len(index):
-        raise InftdaError(
-            f"the margins table must have one row for each of the {len(index):,} areas of level "
-            f"{finest!r}, and no other"
-        )
-    margins = []
-    for name in columns[1:]:
-        column = table.column(name).combine_chunks().take(index)
-        try:
-            whole = not pc.any(pc.match_substring(column, ".")).as_py()
-            margins.append(np.asarray(column.cast(pa.int64() if whole else pa.float64())))
-        except pa.ArrowInvalid:
-            raise InftdaError(f"column {name!r} of the margins table must be numbers") from None
-    return margins[0], margins[1]
+    names = ("residents", "jobs")
+    found = read_area_numbers(path, areas, names, what="margins table")
+    return found[names[0]], found[names[1]]
 
 
 def check_folder(out: Path) -> None:

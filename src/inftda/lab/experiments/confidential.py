@@ -10,23 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inftda.errors import InftdaError
 from inftda.evaluate.comparison import NOTICE
 from inftda.evaluate.confidential import check_outside
 from inftda.scratch import whole_file
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can look into; it may be there already.
-
-    Raises:
-        InftdaError: it is, or lies in, a release folder, or cannot be made.
-    """
-    check_outside(folder)
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InftdaError(f"cannot make the folder {str(folder)!r}: {problem.strerror}") from None
 
 
 def write_private(path: Path, writer: Callable[[Path], object]) -> None:

@@ -21,9 +21,10 @@ from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.evaluate.comparison import NOTICE
+from inftda.evaluate.confidential import make_private
 from inftda.evaluate.metrics import measure
 from inftda.evaluate.totals import measure_totals
-from inftda.lab.experiments.confidential import make_private, marked, write_private
+from inftda.lab.experiments.confidential import marked, write_private
 from inftda.lab.experiments.reproduction import published_run
 from inftda.lab.experiments.spec import DataSet, Spec
 from inftda.lab.generators.synthetic import make_synthetic

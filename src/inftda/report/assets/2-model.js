@@ -95,6 +95,9 @@ class Model {
   constructor(header, section) {
     this.header = header;
     this.axes = header.axes.map((entry) => new Axis(entry, header.axes[0].levels));
+    this.noise = new Set(header.noise);
+    this.across = new Set(header.across);
+    this.unmeasured = new Set(header.unmeasured);
     this.isConfidential = Boolean(header.confidential);
     if (header.flows) this.readFlows(header.flows, section);
     if (header.places) this.readPlaces(header.places, section);
@@ -108,11 +111,45 @@ class Model {
     this.column = readNumbers(section('gaps'), n, new Int32Array(n));
     for (let row = 0; row < rows.length; row += 1) {
       for (let i = this.rowStart[row] + 1; i < this.rowStart[row + 1]; i += 1) {
-        this.column[i] += this.column[i - 1] + 1;
+        this.column[i] += this.column[i - 1];
       }
     }
     this.value = (signed ? readSigned : readNumbers)(section('values'), n);
     if (this.isConfidential) this.truth = readNumbers(section('truth'), n);
+    this.further = this.axes.slice(2).map((_, i) => readNumbers(section('further' + i), n, new Int32Array(n)));
+  }
+
+  /* Which flows a filter on further axes keeps: null if all, else 1 for each that is kept. */
+  kept(filters) {
+    const used = filters.map((focus, i) => ({ focus, i })).filter(({ focus }) => focus.level > 0);
+    if (!used.length) return null;
+    const key = JSON.stringify(filters);
+    if (this.keptKey === key) return this.keptNow;
+    const kept = new Uint8Array(this.value.length).fill(1);
+    for (const { focus, i } of used) {
+      const [first, last] = this.axes[i + 2].inside(focus, this.axes[i + 2].depth);
+      const leaf = this.further[i];
+      for (let at = 0; at < kept.length; at += 1) if (leaf[at] < first || leaf[at] >= last) kept[at] = 0;
+    }
+    this.keptKey = key;
+    this.keptNow = kept;
+    return kept;
+  }
+
+  /* Totals of all areas of one level of an axis, and the true ones on the confidential page. */
+  totals(number, level) {
+    const axis = this.axes[number];
+    const above = axis.above[level];
+    const value = new Float64Array(axis.size(level));
+    const truth = this.truth ? new Float64Array(axis.size(level)) : null;
+    for (let row = 0; row + 1 < this.rowStart.length; row += 1) {
+      for (let i = this.rowStart[row]; i < this.rowStart[row + 1]; i += 1) {
+        const leaf = number === 0 ? row : number === 1 ? this.column[i] : this.further[number - 2][i];
+        value[above[leaf]] += this.value[i];
+        if (truth) truth[above[leaf]] += this.truth[i];
+      }
+    }
+    return { value, truth };
   }
 
   readPlaces(places, section) {
@@ -139,6 +176,7 @@ class Model {
       row: new Int32Array(room), column: new Int32Array(room), value: new Float64Array(room),
       truth: this.truth ? new Float64Array(room) : null, n: 0,
     };
+    const kept = this.kept(view.further);
     const width = lastColumn - firstColumn;
     const sum = new Float64Array(width);
     const trueSum = new Float64Array(width);
@@ -148,7 +186,7 @@ class Model {
       let n = 0;
       for (let i = this.rowStart[span[row]]; i < this.rowStart[span[row + 1]]; i += 1) {
         const leaf = this.column[i];
-        if (leaf < low || leaf >= high) continue;
+        if (leaf < low || leaf >= high || (kept && !kept[i])) continue;
         const at = above[leaf] - firstColumn;
         if (!isSeen[at]) { isSeen[at] = 1; seen[n++] = at; }
         sum[at] += this.value[i];
@@ -167,7 +205,7 @@ class Model {
     return out;
   }
 
-  /* How far off a number is: 95 % are no further; null if unknown. Areas are its row and column. */
+  /* How far off a number is: 95 % are no further; null if unknown. Areas are one for each axis. */
   error(levels, value, areas) {
     const totals = this.header.totals[levels.join()];
     if (totals) {
@@ -188,17 +226,29 @@ class Model {
     return { median: found[1], p95: found[2], isFalse: found[3] };
   }
 
+  /* Part of the numbers of this size that are noise, as simulated; null if unknown. */
+  noiseShare(levels, value) {
+    const key = levels.join();
+    if (this.header.totals[key]) return null;
+    return this.typical(levels, value)?.isFalse ?? null;
+  }
+
   /* 1 (trust it) to 5 (do not): the 95 % error relative to the number. */
   grade(levels, value, areas) {
+    if (this.isUnmeasured(levels)) return GRADES.length;
     const error = this.error(levels, value, areas);
     if (!error) return null;
     return gradeOf(value === 0 ? Infinity : error.p95 / Math.abs(value));
   }
 
   /* Is a number at these levels a sum across those at which noise was added? */
-  isAcross(levels) {
-    return this.header.across.includes(levels.join());
-  }
+  isAcross(levels) { return this.across.has(levels.join()); }
+
+  /* A long sum of this kind that was not measured, so that nothing tells how far off it is. */
+  isUnmeasured(levels) { return this.unmeasured.has(levels.join()); }
+
+  /* A level of which most published numbers are noise. */
+  isNoise(levels) { return this.noise.has(levels.join()); }
 }
 
 const GRADES = [

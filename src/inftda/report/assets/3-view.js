@@ -1,7 +1,7 @@
 /* What is looked at: an area on each axis, the level it is shown by, and how. In the address. */
 
 class View {
-  constructor(model, { row, column, rowLevel, columnLevel, mode }) {
+  constructor(model, { row, column, rowLevel, columnLevel, mode, further }) {
     const [rows, columns] = model.axes;
     this.model = model;
     this.row = row ?? { level: 0, index: 0 };
@@ -9,17 +9,21 @@ class View {
     this.rowLevel = rowLevel ?? rows.nextLevel(this.row);
     this.columnLevel = columnLevel ?? columns.nextLevel(this.column);
     this.mode = mode ?? 'matrix';
+    this.further = further ?? model.axes.slice(2).map(() => ({ level: 0, index: 0 }));
   }
 
   /* The same view but for some changes; a new focus brings its own level to show. */
   with(changes) {
-    const kept = { row: this.row, column: this.column, mode: this.mode };
+    const kept = { row: this.row, column: this.column, mode: this.mode, further: this.further };
     if (!('row' in changes)) kept.rowLevel = this.rowLevel;
     if (!('column' in changes)) kept.columnLevel = this.columnLevel;
     return new View(this.model, { ...kept, ...changes });
   }
 
-  get levels() { return [this.rowLevel, this.columnLevel]; }
+  get levels() { return [this.rowLevel, this.columnLevel, ...this.further.map(({ level }) => level)]; }
+
+  /* Areas of a pair on every axis: its own, and those that further axes are filtered by. */
+  areas(row, column) { return [row, column, ...this.further.map(({ index }) => index)]; }
 
   get isWhole() { return this.row.level === 0 && this.column.level === 0; }
 
@@ -43,18 +47,24 @@ class View {
 
   get address() {
     const end = (focus, level) => [focus.level, focus.index, level].join('.');
-    return '#/' + [end(this.row, this.rowLevel), end(this.column, this.columnLevel), this.mode].join('/');
+    const filters = this.further.some(({ level }) => level) ? this.further : [];
+    return '#/' + [end(this.row, this.rowLevel), end(this.column, this.columnLevel), this.mode,
+      ...filters.map(({ level, index }) => [level, index].join('.'))].join('/');
   }
 
   static at(model, address, modes) {
-    const match = /^#\/(\d+)\.(\d+)\.(\d+)\/(\d+)\.(\d+)\.(\d+)\/(\w+)$/.exec(address);
+    const match = /^#\/(\d+)\.(\d+)\.(\d+)\/(\d+)\.(\d+)\.(\d+)\/(\w+)((?:\/\d+\.\d+)*)$/.exec(address);
     if (!match) return null;
     const [a, b, c, d, e, f] = match.slice(1, 7).map(Number);
     const fits = (axis, level, index, shown) =>
       level <= axis.depth && index < axis.size(level) && shown >= level && shown <= axis.depth;
     if (!fits(model.axes[0], a, b, c) || !fits(model.axes[1], d, e, f)) return null;
     if (!modes.includes(match[7])) return null;
+    const filters = match[8].split('/').slice(1).map((text) => text.split('.').map(Number));
+    const isFilter = ([level, index], i) => level <= model.axes[i + 2].depth && index < model.axes[i + 2].size(level);
+    if (filters.length && (filters.length !== model.axes.length - 2 || !filters.every(isFilter))) return null;
     return new View(model, {
+      further: filters.length ? filters.map(([level, index]) => ({ level, index })) : undefined,
       row: { level: a, index: b }, column: { level: d, index: e }, rowLevel: c, columnLevel: f,
       mode: match[7],
     });

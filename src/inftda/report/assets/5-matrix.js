@@ -103,7 +103,7 @@ class Matrix {
       return h('td', { class: 'rest', ...at }, value ? short(value) : '·');
     }
     if (value === 0 && !truth) return h('td', { class: 'none', ...at }, '·');
-    const areas = [this.rows[r].index, this.columns[c].index];
+    const areas = this.view.areas(this.rows[r].area, this.columns[c].area);
     const grade = this.explorer.shade(this.view, value, truth, this.largest, areas);
     return h('td', { class: grade ? 'r' + grade : null, ...at }, short(value));
   }

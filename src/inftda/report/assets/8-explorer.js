@@ -4,8 +4,8 @@ class Explorer {
   constructor(model, root) {
     this.model = model;
     this.root = root;
-    this.modes = { matrix: new Matrix(this), list: new List(this) };
-    this.titles = { matrix: 'Matrix', list: 'Largest', map: 'Map' };
+    this.modes = { matrix: new Matrix(this), list: new List(this), totals: new Totals(this) };
+    this.titles = { matrix: 'Matrix', list: 'Largest', totals: 'Totals', map: 'Map' };
     if (model.places) this.modes.map = new Chart(this);
     this.shading = model.isConfidential ? 'error' : 'reliability';
     if (!model.isConfidential && !model.header.errors) this.shading = 'size';
@@ -18,7 +18,7 @@ class Explorer {
   }
 
   build() {
-    this.ends = [new End(this, 0), new End(this, 1)];
+    this.ends = this.model.axes.map((_, number) => (number < 2 ? new End(this, number) : new Filter(this, number)));
     this.tabs = Object.keys(this.modes).map((mode) => h('button', {
       type: 'button', role: 'tab', id: 'tab-' + mode, 'aria-controls': 'seen', 'data-mode': mode,
       onclick: () => this.go({ mode }), onkeydown: (event) => this.tabKey(event),
@@ -26,13 +26,14 @@ class Explorer {
     this.up = h('button', { class: 'action', type: 'button', id: 'zoom-out', onclick: () => this.goOut() }, '↑ Zoom out');
     this.save = h('button', { class: 'action', type: 'button', id: 'download', onclick: () => this.csv() }, 'Download CSV');
     this.says = h('p', { class: 'says', role: 'status', 'aria-live': 'polite' });
+    this.warns = h('div', { id: 'warns' });
     this.seen = h('div', { id: 'seen', role: 'tabpanel' });
     this.legend = h('ul', { class: 'legend', 'aria-label': 'What the shades mean' });
     const bar = h('div', { class: 'bar' },
       h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How to show it' }, this.tabs),
       this.up, this.choices(), h('span', { class: 'push' }), this.save);
     this.root.replaceChildren(h('div', { class: 'ends' }, this.ends.map(({ node }) => node)), bar,
-      this.says, this.seen, this.legend,
+      this.warns, this.says, this.seen, this.legend,
       h('p', { class: 'note more' }, 'Keys: Tab to the matrix, arrows to move, Enter to zoom in, Escape to zoom out. The address of this page remembers what you look at.'));
     this.root.addEventListener('keydown', (event) => {
       if (event.key === 'Escape' && !this.view.isWhole) { this.goOut({ focus: true }); event.preventDefault(); }
@@ -110,11 +111,13 @@ class Explorer {
       tab.setAttribute('tabindex', isOn ? '0' : '-1');
     });
     this.up.disabled = view.isWhole;
-    const canBeWithin = view.mode !== 'matrix' && view.rowLevel === view.columnLevel;
+    const canBeWithin = ['list', 'map'].includes(view.mode) && view.rowLevel === view.columnLevel;
     this.between.classList.toggle('hidden', !canBeWithin);
     this.leavesOutWithin = canBeWithin && this.isBetween && this.model.header.shared;
     this.seen.setAttribute('aria-labelledby', 'tab-' + view.mode);
     const mode = this.modes[view.mode];
+    const warning = view.mode === 'totals' ? null : warningOf(this.model, view.levels);
+    this.warns.replaceChildren(...(warning ? [warning] : []));
     this.seen.replaceChildren(mode.node);
     mode.show(view, this.flows);
     this.sayWhole();
@@ -172,7 +175,10 @@ class Explorer {
     const label = (number, { level, index }) =>
       index < 0 ? 'other areas' : model.axes[number].label(level, index);
     const { words } = model.header;
-    const parts = [`${words.from} `, h('strong', {}, label(0, row)), ` ${words.to} `, h('strong', {}, label(1, column)), ': '];
+    const filters = this.view.further.map((focus, i) => ({ focus, axis: model.axes[i + 2] }))
+      .filter(({ focus }) => focus.level > 0)
+      .map(({ focus, axis }) => [', ', h('strong', {}, axis.label(focus.level, focus.index))]);
+    const parts = [`${words.from} `, h('strong', {}, label(0, row)), ` ${words.to} `, h('strong', {}, label(1, column)), ...filters.flat(), ': '];
     if (model.isConfidential) {
       parts.push(h('strong', {}, whole(value)), ' released, ', h('strong', {}, whole(truth)), ` true (${value >= truth ? '+' : ''}${whole(value - truth)}).`);
     } else {
@@ -183,15 +189,17 @@ class Explorer {
 
   worth(row, column, value) {
     if (row.index < 0 || column.index < 0) return 'A sum of several areas.';
-    const levels = [row.level, column.level];
+    const { further } = this.view;
+    const levels = [row.level, column.level, ...further.map(({ level }) => level)];
+    if (this.model.isUnmeasured(levels)) return 'Do not use it: a sum across the levels at which noise was added, which was not measured.';
     if (value === 0) return 'Nothing was published here; the true number may be small and not zero.';
-    const error = this.model.error(levels, value, [row.index, column.index]);
+    const error = this.model.error(levels, value, this.view.areas(row.index, column.index));
     if (!error) return '';
     if (error.low !== undefined) {
       return `Measured by itself: the true number lies between ${whole(error.low)} and ${whole(error.high)} (95 %).`;
     }
-    if (error.p95 === 0 && levels.join() === '0,0') return 'The overall total is exact.';
-    const chance = error.isFalse >= 0.05 ? ' Some numbers of this size are zero in truth.' : '';
+    if (error.p95 === 0 && levels.every((level) => level === 0)) return 'The overall total is exact.';
+    const chance = error.isFalse >= 0.01 ? ` About ${percent(error.isFalse)} of numbers of this size are noise.` : '';
     const size = `±${whole(error.p95)} (${percent(error.p95 / Math.abs(value))})`;
     if (this.model.isAcross(levels)) {
       return `Rough guess of its error: ${size}; this is a sum across the levels at which noise was added.`;
@@ -202,6 +210,7 @@ class Explorer {
   /* Everything in view, not only the rows on the screen. */
   csv() {
     const { model, view, flows } = this;
+    if (view.mode === 'totals') { this.modes.totals.csv(); return; }
     const [rows, columns] = model.axes;
     const named = [rows, columns].map((axis, number) => Boolean(axis.levels[view.levels[number]].names));
     const head = [];
@@ -220,7 +229,7 @@ class Explorer {
       });
       cells.push(flows.value[i]);
       if (model.isConfidential) cells.push(flows.truth[i], 'CONFIDENTIAL');
-      else cells.push(model.error(view.levels, flows.value[i], [flows.row[i], flows.column[i]])?.p95 ?? '');
+      else cells.push(model.error(view.levels, flows.value[i], view.areas(flows.row[i], flows.column[i]))?.p95 ?? '');
       lines.push(csvRow(cells));
     }
     const prefix = model.isConfidential ? 'CONFIDENTIAL-' : '';

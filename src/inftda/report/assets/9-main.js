@@ -1,4 +1,4 @@
-/* Tables with one axis or more than two get a plain table for each level; then: start. */
+/* Tables with one axis get a plain table for each level; then: start. */
 
 class Plain {
   constructor(model, root) {
@@ -45,32 +45,27 @@ class Plain {
 
   show() {
     const { axes, depths, n } = this.level;
-    const { header, isConfidential } = this.model;
+    const { model } = this;
+    const { header, isConfidential } = model;
     const found = this.rows;
-    const largest = Math.max(1, ...found.slice(0, this.limit).map((row) => Math.abs(row[axes.length])));
-    const head = [...axes.map((axis) => h('th', { scope: 'col', class: 'text' }, this.model.axes[axis].title)),
-      h('th', { scope: 'col' }, isConfidential ? 'Released' : header.words.unit),
-      h('th', { scope: 'col' }, isConfidential ? 'True' : 'Error (95\u00a0%)'),
-      h('th', { scope: 'col', class: 'wide' }, h('span', { class: 'unseen' }, 'Bar'))];
-    const body = found.slice(0, this.limit).map((row) => {
+    const largest = found.slice(0, this.limit).reduce((most, row) => Math.max(most, Math.abs(row[axes.length])), 1);
+    const head = [...axes.map((axis) => headCell(model.axes[axis].title, 'text')),
+      headCell(isConfidential ? 'Released' : header.words.unit),
+      isConfidential ? headCell('True') : [headCell('Error (95\u00a0%)'), headCell('Noise', 'noise')],
+      unseenHead('Bar', 'wide')];
+    const rows = found.map((row) => () => {
       const value = row[axes.length];
-      const areas = this.areas(row);
-      const error = this.model.error(depths, value, areas);
-      const last = isConfidential ? whole(row[axes.length + 1])
-        : error ? h('span', { class: 'chip r' + this.model.grade(depths, value, areas) }, '±' + whole(error.p95)) : 'unknown';
       return h('tr', {}, axes.map((axis, i) => h('td', { class: 'text' }, this.label(axis, row[i]))),
-        h('td', {}, whole(value)), h('td', {}, last),
-        h('td', { class: 'wide' }, s('svg', { 'aria-hidden': 'true' },
-          s('rect', { width: (100 * Math.abs(value) / largest).toFixed(2) + '%', height: '100%', rx: 2 }))));
+        h('td', {}, whole(value)),
+        isConfidential ? h('td', {}, whole(row[axes.length + 1]))
+          : [h('td', {}, worthChip(model, depths, value, this.areas(row))), noiseCell(model, depths, value)],
+        barCell(value, largest));
     });
-    const left = found.length - body.length;
     const kept = this.level.rows.length < n ? ` This page holds the largest ${whole(this.level.rows.length)} of ${whole(n)}; the release has all.` : '';
     this.table.replaceChildren(...[
+      warningOf(model, depths),
       h('p', { class: 'note' }, `${whole(found.length)} cells.${kept}`),
-      h('div', { class: 'scroll' }, h('table', { class: 'flows' }, h('thead', {}, h('tr', {}, head)), h('tbody', {}, body))),
-      left > 0 ? h('button', { class: 'action more', type: 'button', onclick: () => { this.limit += 2 * PAGE_ROWS; this.show(); } },
-        `Show ${whole(Math.min(left, 2 * PAGE_ROWS))} more of ${whole(left)}`) : null,
-    ].filter(Boolean));
+    ].filter(Boolean), ...pagedTable(head, rows, this.limit, () => { this.limit += 2 * PAGE_ROWS; this.show(); }));
   }
 
   csv() {

@@ -1,0 +1,57 @@
+"""Ready public hierarchies of the clock: hours in parts of the day, days in the week.
+
+Their codes sort as time goes by.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from inftda.errors import TreeError
+from inftda.hierarchy import Hierarchy
+from inftda.places import Places
+
+#: What can be counted by besides areas; the axis is called so.
+ClockPart = Literal["hour", "weekday"]
+WEEKDAYS: Final = ("1-Mon", "2-Tue", "3-Wed", "4-Thu", "5-Fri", "6-Sat", "7-Sun")
+_PARTS: Final = {"00-05": "night", "06-11": "morning", "12-17": "afternoon", "18-23": "evening"}
+_HOURS_OF_PART, _WORKDAYS = 6, 5
+
+
+def clock_hierarchy(part: ClockPart) -> Hierarchy:
+    """Part of day > hour, or kind of day > weekday.
+
+    >>> clock_hierarchy("hour")
+    Hierarchy(4 part_of_day, 24 hour)
+    >>> clock_hierarchy("weekday").codes(1).to_pylist()
+    ['Mon-Fri', 'Sat-Sun']
+    """
+    if part == "weekday":
+        kinds = ["Mon-Fri" if day < _WORKDAYS else "Sat-Sun" for day in range(len(WEEKDAYS))]
+        return Hierarchy.read({"kind_of_day": kinds, "weekday": list(WEEKDAYS)})
+    parts = [code for code in _PARTS for _ in range(_HOURS_OF_PART)]
+    hours = Hierarchy.read({"part_of_day": parts, "hour": [f"{hour:02d}" for hour in range(24)]})
+    return hours.with_places(Places(names={"part_of_day": pa.array(list(_PARTS.values()))}))
+
+
+def with_clocks(
+    axes: Mapping[str, Any] | None, *, hour_of: str | None, weekday_of: str | None
+) -> dict[str, Any]:
+    """Further axes, and those of the clock that there are columns for.
+
+    Raises:
+        TreeError: there is another axis of that name.
+    """
+    found = dict(axes or {})
+    parts: dict[ClockPart, str | None] = {"hour": hour_of, "weekday": weekday_of}
+    for part, column in parts.items():
+        if column is None:
+            continue
+        if part in found:
+            raise TreeError(
+                f"the axis {part!r} is given twice, by its hierarchy and by --{part}-of "
+                f"({part}_of= in Python); leave out one of them"
+            )
+        found[part] = clock_hierarchy(part)
+    return found

@@ -1,0 +1,168 @@
+"""Polygons of areas, checked: whole, in degrees, not on top of each other.
+
+Arrays of shapely's geometries, None where there is none.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from inftda.areas.optional import library
+from inftda.errors import HierarchyError
+from inftda.places import MAX_LAT, MAX_LON
+
+Geometries = NDArray[Any]
+
+_POLYGON, _MULTIPOLYGON = 3, 6
+#: Part of an area that another may overlap: generalised borders differ by a few hundredths.
+_OVERLAP: Final = 0.1
+#: Coordinate systems that are degrees already.
+_DEGREES: Final = frozenset({"EPSG:4326", "OGC:CRS84"})
+
+
+def shapely() -> Any:
+    """The library that knows geometry."""
+    return library("shapely", needed_for="polygons")
+
+
+def from_wkt(texts: Sequence[str | None]) -> Geometries:
+    """Polygons that are written as text.
+
+    Raises:
+        HierarchyError: one is not.
+    """
+    plain = [None if text is None or not text.strip() else text for text in texts]
+    found: Geometries = shapely().from_wkt(plain, on_invalid="ignore")
+    for row, (text, geometry) in enumerate(zip(plain, found, strict=True), start=1):
+        if text is not None and geometry is None:
+            raise HierarchyError(
+                f"row {row} of the areas table has no polygon in its column of outlines; write it "
+                "as POLYGON((lon lat, ...)), or leave it blank"
+            )
+    return found
+
+
+def in_degrees(geometries: Geometries, crs: str | None, label: str) -> Geometries:
+    """Geometries in longitude and latitude.
+
+    Args:
+        geometries: in any coordinate system.
+        crs: that system, as "EPSG:3035" or its definition.
+        label: what they come from.
+
+    Raises:
+        HierarchyError: the system is not known, or what comes out is not degrees.
+        MissingExtraError: they need converting, and the library for it is not installed.
+    """
+    if crs is None:
+        raise HierarchyError(
+            f"{label} does not say in which coordinate system it is; save it with one, best in "
+            "degrees (EPSG:4326)"
+        )
+    if crs.upper() not in _DEGREES:
+        geometries = _converted(geometries, crs, label)
+    bounds = shapely().bounds(geometries)
+    known = bounds[~np.isnan(bounds).any(axis=1)]
+    if len(known) and not (np.abs(known) <= (MAX_LON, MAX_LAT, MAX_LON, MAX_LAT)).all():
+        raise HierarchyError(
+            f"{label} is not in degrees, longitude first: its coordinates go beyond {MAX_LAT:g} "
+            "degrees of latitude. Are longitude and latitude swapped, or is it in metres and does "
+            "not say so?"
+        )
+    return geometries
+
+
+def _converted(geometries: Geometries, crs: str, label: str) -> Geometries:
+    pyproj = library("pyproj", needed_for="coordinate systems other than degrees")
+    try:
+        system = pyproj.CRS.from_user_input(crs)
+        transformer = pyproj.Transformer.from_crs(system, "EPSG:4326", always_xy=True)
+    except pyproj.exceptions.ProjError:
+        raise HierarchyError(
+            f"{label} is in a coordinate system that is not known ({crs[:60]!r}); save it in "
+            "degrees (EPSG:4326)"
+        ) from None
+    return shapely().transform(  # type: ignore[no-any-return] # untyped library
+        geometries, transformer.transform, interleaved=False
+    )
+
+
+def checked(geometries: Geometries, names: Sequence[str], label: str) -> Geometries:
+    """Polygons of two dimensions that are whole; None where there is none.
+
+    Args:
+        geometries: any.
+        names: what to call each of them in messages.
+        label: what they come from.
+
+    Raises:
+        HierarchyError: one is no polygon, or is broken.
+    """
+    library_ = shapely()
+    found = library_.force_2d(geometries)
+    found[library_.is_missing(found) | library_.is_empty(found)] = None
+    kinds = library_.get_type_id(found)
+    for number in np.flatnonzero(~np.isin(kinds, (-1, _POLYGON, _MULTIPOLYGON)))[:1]:
+        raise HierarchyError(
+            f"{label} has a {found[number].geom_type} for {names[number]!r}; areas are polygons"
+        )
+    # A missing one is not valid, either.
+    for number in np.flatnonzero((kinds >= 0) & ~library_.is_valid(found))[:1]:
+        reason = library_.is_valid_reason(found[number])
+        raise HierarchyError(
+            f"the polygon of {names[number]!r} in {label} is broken ({reason}); repair it (in "
+            "QGIS: Fix geometries)"
+        )
+    return found  # type: ignore[no-any-return] # untyped library
+
+
+def united(geometries: Geometries, group: NDArray[np.intp], n_groups: int) -> Geometries:
+    """One geometry for each group: all its polygons together."""
+    found = np.full(n_groups, None, object)
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(n_groups + 1))
+    for number in range(n_groups):
+        members = geometries[order[starts[number] : starts[number + 1]]]
+        members = members[~shapely().is_missing(members)]
+        if len(members):
+            found[number] = members[0] if len(members) == 1 else shapely().union_all(members)
+    return found
+
+
+def check_apart(geometries: Geometries, names: Sequence[str], label: str) -> None:
+    """Refuse polygons that overlap by more than borders that were drawn twice.
+
+    Raises:
+        HierarchyError: two of them do.
+    """
+    library_ = shapely()
+    is_known = ~library_.is_missing(geometries)
+    known = geometries[is_known]
+    if len(known) < 2 or library_.coverage_is_valid(known):
+        return
+    first, second = library_.STRtree(known).query(known, predicate="intersects")
+    is_pair = first < second
+    first, second = first[is_pair], second[is_pair]
+    common = library_.area(library_.intersection(known[first], known[second]))
+    smaller = np.minimum(library_.area(known[first]), library_.area(known[second]))
+    for pair in np.flatnonzero(common > _OVERLAP * smaller)[:1]:
+        own = np.flatnonzero(is_known)
+        one, other = names[own[first[pair]]], names[own[second[pair]]]
+        raise HierarchyError(
+            f"the polygons of {one!r} and {other!r} in {label} overlap; a point must lie in one "
+            "area, so cut one of them back"
+        )
+
+
+def as_outlines(geometries: Geometries) -> pa.BinaryArray:
+    """As they are kept: see `wkb`."""
+    return pa.array(shapely().to_wkb(geometries, byte_order=1), pa.binary())
+
+
+def inner_points(geometries: Geometries) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Longitude and latitude of a point inside of each, NaN where there is none."""
+    points = shapely().point_on_surface(geometries)
+    return shapely().get_x(points), shapely().get_y(points)

@@ -1,0 +1,270 @@
+"""Areas as people have them: files and tables of codes, with names, locations and outlines.
+
+Columns of codes are the levels, from coarse to fine. Of the others, `name` (of the finest areas),
+`LEVEL_name`, `lon`, `lat` and `wkt` go along as `Places`; the rest are of no concern here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from inftda.areas import geometry
+from inftda.areas.layers import Layer, is_layer, read_layer
+from inftda.errors import HierarchyError
+from inftda.hierarchy import Hierarchy
+from inftda.places import MAX_LAT, MAX_LON, MAX_NAME, Places, tidy
+from inftda.tables import as_strings, read_table
+
+#: The levels from coarse to fine; as a mapping, with the column of the names of each.
+Levels = Sequence[str] | Mapping[str, str | None]
+
+_LON: Final = ("lon", "longitude", "lng", "long")
+_LAT: Final = ("lat", "latitude")
+_OUTLINE: Final = ("wkt", "geometry")
+_NAME, _NAME_OF = "name", "_name"
+_WHAT: Final = "areas table"
+_SAY: Final = "--levels (levels= in Python)"
+
+
+def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
+    """A hierarchy, with what else is known of its areas.
+
+    Args:
+        source: a hierarchy, which is given back; a CSV or Parquet file or any table that speaks
+            Arrow, one row per finest area; or polygons: GeoJSON, GeoPackage, shapefile, or a
+            geopandas frame, of which several may be one area.
+        levels: the columns of codes from coarse to fine; `{level: column of names}` says where
+            names are. By default all columns but those that have a meaning of their own.
+
+    Raises:
+        HierarchyError: there is no such column, the levels do not nest, or a polygon, location or
+            coordinate system is not what it should be.
+        MissingExtraError: polygons need an optional library.
+
+    Example:
+        >>> read_areas({"region": ["N", "N"], "town": ["1", "2"], "name": ["Aa", "Bo"]})
+        Hierarchy(1 region, 2 town)
+    """
+    if isinstance(source, Hierarchy):
+        return source
+    if is_layer(source):
+        return _from_layer(read_layer(source), levels)
+    return _from_table(source, levels)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Which column is which.
+
+    Attributes:
+        levels: the columns of codes.
+        names: level to the column of its names.
+        lon: column of longitudes, if there is one.
+        lat: column of latitudes.
+        outline: column of polygons as text.
+    """
+
+    levels: tuple[str, ...]
+    names: Mapping[str, str]
+    lon: str | None
+    lat: str | None
+    outline: str | None
+
+    @property
+    def texts(self) -> list[str]:
+        """All columns but those of locations."""
+        outline = [] if self.outline is None else [self.outline]
+        return list(dict.fromkeys([*self.levels, *self.names.values(), *outline]))
+
+
+def _from_table(source: Any, levels: Levels | None) -> Hierarchy:
+    table = read_table(source, what=_WHAT, error=HierarchyError)
+    columns = _choose(table.column_names, levels)
+    texts = as_strings(table, what=_WHAT, error=HierarchyError, columns=columns.texts)
+    hierarchy = _nested(texts.select(columns.levels), is_chosen=levels is not None)
+    finest = texts.column(columns.levels[-1])
+    row = pc.index_in(hierarchy.codes(hierarchy.depth), value_set=finest.combine_chunks())
+    lon, lat = _locations(table, columns, row)
+    outlines = None
+    if columns.outline is not None:
+        found = geometry.from_wkt(texts.column(columns.outline).to_pylist())
+        if not geometry.shapely().is_missing(found).all():
+            codes = finest.to_pylist()
+            found = geometry.in_degrees(found, "EPSG:4326", f"the {_WHAT}")
+            found = geometry.checked(found, codes, f"the {_WHAT}")[np.asarray(row)]
+            geometry.check_apart(found, finest.take(row).to_pylist(), f"the {_WHAT}")
+            outlines = geometry.as_outlines(found)
+            if lon is None:
+                lon, lat = geometry.inner_points(found)
+    return hierarchy.with_places(Places(_names(texts, columns, hierarchy), lon, lat, outlines))
+
+
+def _from_layer(layer: Layer, levels: Levels | None) -> Hierarchy:
+    columns = _choose(layer.table.column_names, levels)
+    if levels is None and len(columns.levels) != 1:
+        raise HierarchyError(
+            f"say which columns of {layer.label} are the levels, from coarse to fine: {_SAY}. It "
+            f"has {', '.join(layer.table.column_names) or 'none'}"
+        )
+    texts = as_strings(layer.table, what=layer.label, error=HierarchyError, columns=columns.texts)
+    finest = texts.column(columns.levels[-1]).combine_chunks()
+    every = texts.select(columns.levels).group_by(list(columns.levels)).aggregate([])
+    hierarchy = _nested(every.select(columns.levels), is_chosen=True)
+    codes = hierarchy.codes(hierarchy.depth)
+    parts = geometry.checked(layer.geometries, finest.to_pylist(), layer.label)
+    group = np.asarray(pc.index_in(finest, value_set=codes)).astype(np.intp)
+    whole = geometry.united(parts, group, len(codes))
+    if geometry.shapely().is_missing(whole).all():
+        raise HierarchyError(f"{layer.label} has no polygon in it; areas are polygons")
+    geometry.check_apart(whole, codes.to_pylist(), layer.label)
+    lon, lat = _locations(layer.table, columns, pc.index_in(codes, value_set=finest))
+    if lon is None:
+        lon, lat = geometry.inner_points(whole)
+    names = _names(texts, columns, hierarchy)
+    return hierarchy.with_places(Places(names, lon, lat, geometry.as_outlines(whole)))
+
+
+def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:
+    """Find the columns that have a meaning.
+
+    Raises:
+        HierarchyError: one that was asked for is not there.
+    """
+    asked = dict(levels) if isinstance(levels, Mapping) else dict.fromkeys(levels or ())
+    for column in [*asked, *filter(None, asked.values())]:
+        if column not in present:
+            raise HierarchyError(
+                f"the {_WHAT} has no column {column!r} ({_SAY}); it has {', '.join(present)}"
+            )
+    free = [column for column in present if column not in asked]
+    lon, lat, outline = (_first(free, wanted) for wanted in (_LON, _LAT, _OUTLINE))
+    if lon is None or lat is None:
+        lon = lat = None
+    chosen = tuple(asked)
+    if levels is None:
+        special = {lon, lat, outline, _first(free, (_NAME,))}
+        special |= {name for name in free if name.removesuffix(_NAME_OF) in {*free} - {name}}
+        # A table of nothing else is a table of codes, whatever they are called.
+        chosen = tuple(name for name in present if name not in special) or tuple(present)
+        free = [name for name in free if name not in chosen]
+    names = {level: column for level, column in asked.items() if column is not None}
+    for level in chosen:
+        if level not in names and f"{level}{_NAME_OF}" in free:
+            names[level] = f"{level}{_NAME_OF}"
+    name = _first(free, (_NAME,))
+    if chosen and chosen[-1] not in names and name is not None:
+        names[chosen[-1]] = name
+    given = [lon, lat, outline]
+    lon, lat, outline = (column if column in free else None for column in given)
+    return _Columns(chosen, names, lon, lat, outline)
+
+
+def _first(columns: Sequence[str], wanted: Sequence[str]) -> str | None:
+    return next((column for column in columns if column.lower() in wanted), None)
+
+
+def _nested(table: pa.Table, *, is_chosen: bool) -> Hierarchy:
+    """The hierarchy of some columns.
+
+    Args:
+        table: the columns.
+        is_chosen: whether the user said that these are the levels.
+
+    Raises:
+        HierarchyError: the levels do not nest.
+    """
+    try:
+        return Hierarchy.read(table)
+    except HierarchyError as problem:
+        raise HierarchyError(f"{problem}{_hint(table, is_chosen=is_chosen)}") from None
+
+
+def _hint(table: pa.Table, *, is_chosen: bool) -> str:
+    """What people often get wrong, for columns that do not nest."""
+    names = table.column_names
+    sizes = [pc.count_distinct(table.column(name)).as_py() for name in names]
+    if sizes != sorted(sizes) and sizes[::-1] == sorted(sizes):
+        listed = ", ".join(f"{size:,} {name}" for size, name in zip(sizes, names, strict=True))
+        return (
+            f". Or do the levels go from fine to coarse ({listed})? Give them from coarse to "
+            f"fine: {_SAY} {','.join(names[::-1])}"
+        )
+    if not is_chosen and table.num_rows in sizes[:-1]:
+        last = sizes.index(table.num_rows)
+        return (
+            f". Or is {', '.join(names[last + 1 :])} no level? {names[last]!r} tells all areas "
+            f"apart: say which columns are levels, {_SAY} {','.join(names[: last + 1])}"
+        )
+    return ""
+
+
+def _names(texts: pa.Table, columns: _Columns, hierarchy: Hierarchy) -> dict[str, pa.StringArray]:
+    """Names of the areas of each level that has any: the first that is not blank."""
+    found = {}
+    for number, level in enumerate(hierarchy.level_names, start=1):
+        column = columns.names.get(level)
+        if column is None:
+            continue
+        names = tidy(texts.column(column).combine_chunks())
+        if (pc.max(pc.binary_length(names)).as_py() or 0) > MAX_NAME:
+            raise HierarchyError(
+                f"a name in column {column!r} of the {_WHAT} is longer than {MAX_NAME:,} bytes; "
+                "shorten it"
+            )
+        is_known = names.is_valid()
+        codes = texts.column(level).combine_chunks().filter(is_known)
+        first = pc.index_in(hierarchy.codes(number), value_set=codes)
+        named = names.filter(is_known).take(first)
+        if named.null_count < len(named):
+            found[level] = named
+    return found
+
+
+def _locations(
+    table: pa.Table, columns: _Columns, row: pa.Array
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Longitudes and latitudes of the finest areas, by the row that each stands in."""
+    if columns.lon is None or columns.lat is None:
+        return None, None
+    lon, lat = (
+        _degrees(table, column, most)[np.asarray(row)]
+        for column, most in ((columns.lon, MAX_LON), (columns.lat, MAX_LAT))
+    )
+    is_known = ~(np.isnan(lon) | np.isnan(lat))
+    if not is_known.any():
+        return None, None
+    return np.where(is_known, lon, np.nan), np.where(is_known, lat, np.nan)
+
+
+def _degrees(table: pa.Table, column: str, most: float) -> NDArray[np.float64]:
+    """A column of degrees; blank cells are not-a-number.
+
+    Raises:
+        HierarchyError: a cell is no number, or beyond `most`.
+    """
+    values = table.column(column)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        blank = pc.equal(pc.utf8_trim_whitespace(values), "")
+        texts = pc.if_else(blank, pa.scalar(None, values.type), pc.utf8_trim_whitespace(values))
+    else:
+        texts = values
+    try:
+        degrees = np.array(
+            pc.cast(texts, pa.float64()).combine_chunks().to_numpy(zero_copy_only=False)
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise HierarchyError(
+            f"column {column!r} of the {_WHAT} must be degrees, such as 12.5; correct it, or give "
+            "the column another name if it is something else"
+        ) from None
+    for number in np.flatnonzero(~np.isnan(degrees) & ~(np.abs(degrees) <= most))[:1]:
+        raise HierarchyError(
+            f"column {column!r} of the {_WHAT} must be degrees between -{most:g} and {most:g}, got "
+            f"{degrees[number]:g} in row {number + 1}; are lon and lat swapped, or in metres?"
+        )
+    return degrees

@@ -1,0 +1,243 @@
+"""`inftda preview`: what a release would be like, tried out on something public."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inftda.cli import options, output
+from inftda.cli.meter import Meter
+from inftda.errors import InftdaError
+
+if TYPE_CHECKING:
+    from inftda.preview.trial import Preview, SettingPreview
+
+_STAND_IN = "What stands in"
+
+
+def command(  # noqa: PLR0913 - what stands in, and the options of a release
+    *,
+    areas: options.Areas = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PUBLIC_FLOWS",
+            help="A public table of flows: older, coarser, or of somewhere else.",
+            rich_help_panel=_STAND_IN,
+        ),
+    ] = None,
+    like_level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Level of its areas, if it is coarser: it is spread over finer ones.",
+            rich_help_panel=_STAND_IN,
+        ),
+    ] = None,
+    totals: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PUBLIC_TOTALS",
+            help="Trips out of and in to each finest area (columns named after that level, out, "
+            "in, perhaps within): flows are made up from them.",
+            rich_help_panel=_STAND_IN,
+        ),
+    ] = None,
+    centroids: Annotated[
+        Path | None,
+        typer.Option(
+            help="Locations of areas: made-up flows fall off with distance.",
+            rich_help_panel=_STAND_IN,
+        ),
+    ] = None,
+    decay: Annotated[
+        float | None,
+        typer.Option(
+            metavar="KM",
+            help="Distance over which they fall to a third [default: a law of commuting].",
+            rich_help_panel=_STAND_IN,
+        ),
+    ] = None,
+    origin: Annotated[
+        str, typer.Option(help="Column where trips start.", rich_help_panel=_STAND_IN)
+    ] = "origin",
+    destination: Annotated[
+        str, typer.Option(help="Column where trips end.", rich_help_panel=_STAND_IN)
+    ] = "destination",
+    count: options.Count = None,
+    encoding: options.Encoding = None,
+    unplaceable: Annotated[
+        str,
+        typer.Option(
+            metavar="error|outside|drop",
+            help="Rows of the public table with an unknown or missing area.",
+            rich_help_panel=_STAND_IN,
+        ),
+    ] = "error",
+    seed: Annotated[int, typer.Option(help="Of made-up flows.", rich_help_panel=_STAND_IN)] = 1,
+    origin_areas: options.OriginAreas = None,
+    destination_areas: options.DestinationAreas = None,
+    axes: options.AxisFiles = None,
+    order: options.Order = None,
+    tree: options.TreeKind = "destination",
+    epsilon: Annotated[
+        str,
+        typer.Option(metavar="NUMBER,NUMBER,...", help="Strengths to try; go with --delta."),
+    ] = "0.5,1,2",
+    delta: options.Delta = None,
+    neighbours: Annotated[
+        str,
+        typer.Option(
+            metavar="substitute|add-remove", help="What one person may change; or both, by comma."
+        ),
+    ] = "substitute",
+    trips: Annotated[
+        str, typer.Option(metavar="NUMBER,...", help="The most trips of one person.")
+    ] = "1",
+    exactly: options.Exactly = None,
+    distinct: options.Distinct = False,
+    accountant: options.Accountant = "auto",
+    split: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="uniform|geometric:R|W,W,...",
+            help="How the budget is split over levels; may be given several times.",
+        ),
+    ] = None,
+    across: options.Across = None,
+    runs: Annotated[int, typer.Option(help="Simulated releases of each setting.")] = 5,
+    within: Annotated[
+        float, typer.Option(help="Part of itself by which a usable number may be off.")
+    ] = 0.3,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="INFTDA_LEDGER",
+            help="Its data sets are confidential, and refused.",
+        ),
+    ] = None,
+    even_if_confidential: Annotated[
+        bool,
+        typer.Option(
+            "--even-if-confidential",
+            help="Take one all the same; what comes out is confidential.",
+        ),
+    ] = False,
+    html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a page.")] = None,
+    force: output.Force = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Try settings out on something public. Spends nothing, reads nothing confidential."""
+    from inftda.preview.trial import preview  # noqa: PLC0415 - help must be instant
+
+    output.check_out(html, force=force, reads=None if like is None else Path(like))
+    with Meter("releases", shown=not (quiet or as_json)) as progress:
+        tried = preview(
+            areas,
+            like=None if like is None else options.table_at(like, encoding),
+            like_level=like_level,
+            totals=totals,
+            centroids=centroids,
+            decay=decay,
+            epsilon=options.numbers("--epsilon", epsilon),
+            delta=delta,
+            neighbours=options.names(neighbours) or [],
+            trips=[_whole(number) for number in options.numbers("--trips", trips)],
+            exactly=exactly,
+            distinct=distinct,
+            split=[options.split_of(one) for one in split or ["uniform"]],
+            across=across,
+            accountant=accountant,
+            origin_areas=origin_areas,
+            destination_areas=destination_areas,
+            axes=options.pairs("--axis", axes),
+            order=options.names(order),
+            tree=tree,  # type: ignore[arg-type] # checked there
+            origin=origin,
+            destination=destination,
+            count=options.count_of(count),
+            unplaceable=unplaceable,  # type: ignore[arg-type] # checked there
+            runs=runs,
+            tolerance=within,
+            ledger=ledger,
+            even_if_confidential=even_if_confidential,
+            seed=seed,
+            progress=progress,
+        )
+    if html is not None:
+        from inftda.preview.page import write_preview_page  # noqa: PLC0415 - only for a page
+
+        write_preview_page(tried, html, force=force)
+    if as_json:
+        output.say(output.as_json(tried.to_dict()))
+    elif not quiet:
+        output.say(as_text(tried))
+        if html is not None:
+            output.say(f"\nPage:       {html}")
+
+
+def _whole(number: float) -> Any:
+    if number != int(number):
+        raise InftdaError(f"--trips must be whole numbers, got {number:g}")
+    return int(number)
+
+
+def as_text(preview: "Preview") -> str:
+    """Everything that a committee looks at first."""
+    from inftda.evaluate.comparison import NOTICE  # noqa: PLC0415 - help must be instant
+    from inftda.preview.words import what_is_usable  # noqa: PLC0415
+
+    marked = [NOTICE, ""] if preview.is_confidential else []
+    lines = [
+        *marked,
+        f"Stand-in:   {preview.stand_in}; {preview.n_trips:,} trips, {preview.n_flows:,} flows",
+        f"Simulated:  {preview.runs} releases of each setting; nothing is spent",
+    ]
+    for one in preview.settings:
+        lines += ["", *_setting(one, preview.tolerance)]
+    lines += [
+        "",
+        "guaranteed: no number will be further off, whatever the table, with probability 95%",
+        "95% within: of the published numbers",
+        "false: published, but zero in truth; lost: true, but not published",
+        what_is_usable(),
+        "All but what is guaranteed is true of the stand-in only.",
+    ]
+    return "\n".join(lines)
+
+
+def _setting(one: "SettingPreview", tolerance: float) -> list[str]:
+    from inftda.preview.words import usable_from, verdict  # noqa: PLC0415 - help must be instant
+
+    head = ("level", "guaranteed", "95% within", "common part", "false", "lost", "usable from")
+    rows = [
+        (
+            level.name,
+            f"{level.guaranteed:,}",
+            f"{level.typical.overall.p95:,}",
+            f"{level.common_part:.4f}",
+            f"{level.false_share:.1%}",
+            f"{level.lost_share:.1%}",
+            usable_from(level),
+        )
+        for level in one.levels
+    ]
+    sums = [
+        (
+            f"{total.axis} {total.level}",
+            f"{total.n_areas:,}",
+            f"{total.p95:,}",
+            f"{total.mean_error:,.1f}",
+        )
+        for total in one.totals
+    ]
+    return [
+        f"Setting:    {one.setting.describe()}",
+        f"Guarantee:  {one.promise}",
+        f"In words:   {verdict(one, tolerance)}",
+        "",
+        *output.aligned(head, rows),
+        "",
+        *output.aligned(("totals of", "areas", "95% within", "mean error"), sums),
+    ]

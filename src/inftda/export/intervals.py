@@ -1,0 +1,134 @@
+"""How far off exported numbers may be, and in which sense.
+
+A release that was measured in a way that gives intervals brings them. For others, errors are
+simulated from the release: 95 % of published numbers of a size err by no more, which is an
+estimate (`inftda.evaluate.typical`) and said to be one.
+"""
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from inftda.errors import ReleaseError
+from inftda.evaluate.typical import LevelErrors, TypicalErrors
+from inftda.export.levels import Level
+from inftda.export.source import Source
+from inftda.publication.release import Release
+from inftda.report.accuracy import BETA, guaranteed, stated_errors
+from inftda.tables import as_arrow, as_numpy
+
+if TYPE_CHECKING:
+    from inftda.mechanisms.base import Progress
+
+LOW, HIGH = "low", "high"
+#: What intervals are, in words for those who read the export.
+TYPICAL: Final = (
+    "typical: the number less and plus the error that 95 % of published numbers of its size "
+    "do not exceed, simulated from the release ({runs} runs); an estimate, not a guarantee"
+)
+ROUGH: Final = "; at this level sums run across the tree, so that they are a rough guess"
+MEASURED: Final = (
+    "95 %: computed from what was measured with known noise, for each number by itself"
+)
+ESTIMATED: Final = "as the estimate states them; its manifest says how they are made"
+NONE: Final = "none are stated"
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Where the intervals of an export come from.
+
+    Attributes:
+        source: what is exported.
+        errors: typical errors, if the source is a release that has no intervals itself.
+        is_wanted: whether numbers get intervals at all.
+        brings_its_own: whether the source is asked for them.
+    """
+
+    source: Source
+    errors: TypicalErrors | None = None
+    is_wanted: bool = True
+    brings_its_own: bool = False
+
+    @classmethod
+    def of(  # noqa: PLR0913 - how long may be simulated, and who is told
+        cls,
+        source: Source,
+        levels: tuple[Level, ...],
+        *,
+        wanted: bool,
+        runs: int,
+        seconds: float,
+        progress: "Progress | None" = None,
+    ) -> "Intervals":
+        """Simulate what has to be simulated, for these levels."""
+        if wanted and _brings_its_own(source, levels[0]):
+            return cls(source, brings_its_own=True)
+        if not (wanted and isinstance(source, Release)):
+            return cls(source, is_wanted=wanted)
+        depths = [level.depths for level in levels]
+        errors = stated_errors(source, runs=runs, seconds=seconds, depths=depths, progress=progress)
+        return cls(source, errors, is_wanted=errors is not None)
+
+    def flows(self, level: Level) -> pa.Table:
+        """Numbers of one level, with `low` and `high` where they are known."""
+        source: Any = self.source
+        if self.brings_its_own:
+            return source.flows(levels=level.shown, intervals=True)
+        table = source.flows(levels=level.shown)
+        if not self.is_wanted:
+            known = [name for name in table.column_names if name not in {LOW, HIGH}]
+            return table.select(known)
+        errors = self.errors.at(level.depths) if self.errors else None
+        if errors is None:
+            return table
+        flow = as_numpy(table.column("flow").combine_chunks())
+        half = _half_widths(errors, flow)
+        table = table.append_column(LOW, as_arrow(np.maximum(flow - half, 0)))
+        return table.append_column(HIGH, as_arrow(flow + half))
+
+    def words(self, level: Level) -> str:
+        """What the intervals of a level are."""
+        if not self.is_wanted:
+            return NONE
+        if not isinstance(self.source, Release):
+            return ESTIMATED
+        if self.brings_its_own:
+            return MEASURED
+        errors = self.errors.at(level.depths) if self.errors else None
+        if self.errors is None or errors is None:
+            return NONE
+        return TYPICAL.format(runs=self.errors.runs) + (ROUGH if errors.is_rough else "")
+
+    def guaranteed(self, level: Level) -> dict[str, Any] | None:
+        """The error that no number of the level exceeds, where one is proven."""
+        if not isinstance(self.source, Release):
+            return None
+        bounds = guaranteed(self.source)
+        for tree_level in self.source.tree.levels:
+            if tree_level.depths == level.depths and tree_level.index in bounds:
+                return {"error": bounds[tree_level.index], "probability": 1 - BETA}
+        return None
+
+
+def _brings_its_own(source: Any, level: Level) -> bool:
+    """Whether a source can be asked for intervals, and has what they are computed from."""
+    if "intervals" not in inspect.signature(source.flows).parameters:
+        return False
+    try:
+        table = source.flows(levels=level.shown, intervals=True)
+    except ReleaseError:
+        return False
+    return {LOW, HIGH} <= {*table.column_names}
+
+
+def _half_widths(errors: LevelErrors, flow: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The error that 95 % of numbers as large as each do not exceed."""
+    classes = errors.classes or (errors.overall,)
+    starts = np.array([entry.low for entry in classes], np.int64)
+    widths = np.array([entry.p95 for entry in classes], np.int64)
+    return np.asarray(widths[np.maximum(np.searchsorted(starts, flow, side="right") - 1, 0)])

@@ -1,0 +1,1 @@
+"""What a release would be like, tried out on something public before anything is spent."""

@@ -1,0 +1,477 @@
+"""Every noisy value that was drawn for a release, as it is published in `measurements.parquet`.
+
+The release follows from these and from nothing else, so publishing them costs no privacy
+(docs/proofs/measurements.md). They are all there, never a selection: a reader who sees only
+some of them would be misled by which.
+
+A row is one count of one table of the lattice: the name of the table, an area on every axis
+("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
+come in the order in which they were drawn (in parts that many machines wrote, in stretches), and
+the counts of a table in group order: by the parent of the refined area, then by the other areas,
+the longest axis first, then by the area.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby, pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.errors import InftdaError, ReleaseError
+from inftda.mechanisms.description import Description
+from inftda.privacy.spending import ReleasePlan
+from inftda.publication.folder import ROW_GROUP, in_use
+from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
+from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
+from inftda.tables import as_arrow, repeated
+from inftda.tree import Axis, Tree, TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.mechanisms.step import Drawn
+
+#: Columns besides those of the axes.
+TABLE, MEASURED = "table", "measured"
+_CODE: Final = pa.dictionary(pa.int32(), pa.string())
+#: Depths of a table, areas of some of its values on each axis, and the values.
+_Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
+    """One table of the lattice as it was measured: every value that was drawn.
+
+    Attributes:
+        depths: level of each axis's hierarchy, 0 where the axis is summed up.
+        sigma2: variance parameter of its discrete Gaussian noise.
+        areas: int32[values] for each axis, number of the area at that level.
+        value: int64[values], noisy, in group order.
+    """
+
+    depths: tuple[int, ...]
+    sigma2: Fraction
+    areas: tuple[NDArray[np.int32], ...]
+    value: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """All that was measured for a release.
+
+    Attributes:
+        tables: the noised total if there is one, then for each level of the tree its table and
+            after it those off the tree that were measured with it.
+        levels: number of the level that each table is of; None for those off the tree.
+    """
+
+    tables: tuple[MeasuredTable, ...]
+    levels: tuple[int | None, ...]
+
+    def level(self, index: int) -> MeasuredTable:
+        """The table of a level of the tree.
+
+        Raises:
+            ReleaseError: it was not measured: it splits nothing, or its total is public.
+        """
+        if index not in self.levels:
+            raise ReleaseError(f"level {index} of the tree was not measured")
+        return self.tables[self.levels.index(index)]
+
+    @property
+    def n_values(self) -> int:
+        """Number of all values."""
+        return sum(len(table.value) for table in self.tables)
+
+
+class PlannedTable(NamedTuple):
+    """A table that a plan measures.
+
+    Attributes:
+        name: in the file and in the manifest.
+        depths: see `MeasuredTable`.
+        sigma2: likewise.
+        level: of the tree, whose table it is or whose step it belongs to.
+        is_on_tree: which of these.
+    """
+
+    name: str
+    depths: tuple[int, ...]
+    sigma2: Fraction
+    level: TreeLevel
+    is_on_tree: bool
+
+
+def measured_tables(tree: Tree, plan: ReleasePlan) -> tuple[PlannedTable, ...]:
+    """All that a plan measures, in the order of `Measurements.tables`."""
+    found = []
+    for planned in plan.levels:
+        level = tree.levels[planned.index]
+        on_tree = [(planned.name, level.depths, planned.sigma2, level, True)]
+        across = [
+            (table.name, table.depths, table.sigma2, level, False)
+            for table in plan.tables
+            if table.index == planned.index
+        ]
+        for name, depths, sigma2, at, is_on_tree in on_tree + across:
+            if sigma2 is not None:
+                found.append(PlannedTable(name, depths, sigma2, at, is_on_tree))
+    return tuple(found)
+
+
+def check_publishable(
+    description: Description, mechanism: str, tree: Tree, plan: ReleasePlan
+) -> None:
+    """Complain about what has no measurements of its own, or no room in their file.
+
+    Args:
+        description: of the mechanism.
+        mechanism: its name.
+        tree: the public tree.
+        plan: what is measured.
+
+    Raises:
+        InftdaError: the mechanism has no level steps, an axis has the name of another column, or
+            two tables have the same name.
+    """
+    if not description.is_top_down:
+        raise InftdaError(
+            f"{mechanism} makes its flows of noisy leaves alone and has no measurements to publish "
+            "beside them; leave out measurements"
+        )
+    for axis in tree.axes:
+        if axis.name.casefold() in {TABLE, MEASURED}:
+            raise InftdaError(
+                f"an axis must not be called {axis.name!r} where measurements are published: it is "
+                "a column of their file; give the axis another name, or leave out measurements"
+            )
+    names = [table.name for table in measured_tables(tree, plan)]
+    for name in names:
+        if names.count(name) > 1:
+            raise InftdaError(
+                f"two tables would be called {name!r} in the file of measurements; give the levels "
+                "of the areas other names, or leave out measurements"
+            )
+
+
+class MeasurementsFile:
+    """Writes noisy values to a Parquet file, in the order they come.
+
+    Args:
+        path: the file, or where to write it to.
+        axes: of the tree.
+    """
+
+    def __init__(self, path: Path | pa.NativeFile, axes: tuple[Axis, ...]) -> None:
+        self.n_values = 0
+        self._axes = axes
+        self._schema = _schema(axes)
+        self._writer = pq.ParquetWriter(path, self._schema, **_written(self._schema))
+        self._waiting: list[_Block] = []
+        self._n_waiting = 0
+
+    def write(
+        self,
+        depths: tuple[int, ...],
+        areas: tuple[NDArray[np.int32], ...],
+        value: NDArray[np.int64],
+    ) -> None:
+        """Add values of one table; written once enough have come."""
+        self.n_values += len(value)
+        self._n_waiting += len(value)
+        self._waiting.append((depths, areas, value))
+        while self._n_waiting >= ROW_GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what waits and end the file."""
+        if self._n_waiting or not self.n_values:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        """Write a row group.
+
+        Privacy:
+            Of a fixed number of rows, each table in it in one piece, so that the file follows
+            from its rows alone.
+        """
+        batches, rest, left = [], [], ROW_GROUP
+        for depths, blocks in groupby(self._waiting, itemgetter(0)):
+            _, parts, values = zip(*blocks, strict=True)
+            value = np.concatenate(values)
+            areas = [np.concatenate(numbers) for numbers in zip(*parts, strict=True)]
+            if left and len(value):
+                batches.append(self._batch(depths, [one[:left] for one in areas], value[:left]))
+            if len(value) > left:
+                rest.append((depths, tuple(one[left:] for one in areas), value[left:]))
+            left = max(left - len(value), 0)
+        group = pa.Table.from_batches(batches, schema=self._schema).unify_dictionaries()
+        self._writer.write_table(group, row_group_size=ROW_GROUP)
+        self._waiting, self._n_waiting = rest, sum(len(value) for _, _, value in rest)
+
+    def _batch(
+        self, depths: tuple[int, ...], areas: list[NDArray[np.int32]], value: NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """Rows of one table."""
+        name = repeated(TreeLevel(0, None, self._axes, depths).name, 1)
+        nowhere = as_arrow(np.zeros(len(value), np.int32))
+        columns = [pa.DictionaryArray.from_arrays(nowhere, name)]
+        for axis, depth, numbers in zip(self._axes, depths, areas, strict=True):
+            columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
+        return pa.record_batch([*columns, as_arrow(value)], schema=self._schema)
+
+
+class MeasurementsWriter:
+    """Keeps every noisy value of a release: in a file, or in a folder if it comes in files.
+
+    Args:
+        path: what to make.
+        tree: the public tree.
+    """
+
+    def __init__(self, path: Path, tree: Tree) -> None:
+        self._path, self._axes = path, tree.axes
+        self._file: MeasurementsFile | None = None
+        self._n_files = 0
+
+    def keep_total(self, value: int) -> None:
+        """Take the noisy total."""
+        areas = tuple(np.zeros(1, np.int32) for _ in self._axes)
+        self._opened().write((0,) * len(areas), areas, np.array([value], np.int64))
+
+    def keep(self, drawn: "Drawn") -> None:
+        """Take the next counts of a table, in group order."""
+        self._opened().write(drawn.depths, drawn.cells(), drawn.value)
+
+    def keep_file(self, file: bytes) -> None:
+        """Take counts that are in a file already."""
+        self._end_file()
+        self._next_path().write_bytes(file)
+
+    def close(self) -> None:
+        """End the last file."""
+        if not self._n_files:
+            self._opened()
+        self._end_file()
+
+    def _opened(self) -> MeasurementsFile:
+        if self._file is None:
+            self._file = MeasurementsFile(self._next_path(), self._axes)
+        return self._file
+
+    def _end_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _next_path(self) -> Path:
+        """The file itself is the first; with the second they are parts in a folder."""
+        number = self._n_files
+        self._n_files += 1
+        if number == 0:
+            return self._path
+        if number == 1:
+            alone = self._path.rename(self._path.with_suffix(".first"))
+            self._path.mkdir(mode=0o700)
+            alone.rename(self._path / part_name(0))
+        return self._path / part_name(number)
+
+
+def read_measurements(
+    source: pa.Table | Path, tree: Tree, plan: ReleasePlan, *, n_flows: int, is_strict: bool = False
+) -> Measurements:
+    """All that was measured, from its file, folder of files, or table in memory.
+
+    Args:
+        source: of the values.
+        tree: of the release.
+        plan: of the release.
+        n_flows: rows of the release, so that a file with far too many values is not read.
+        is_strict: whether to refuse whatever else may be in a file, too.
+
+    Raises:
+        ReleaseError: it cannot be read, or names tables or areas that the release has not.
+    """
+    tables = measured_tables(tree, plan)
+    shape = shape_of(tree, tables, is_alone=isinstance(source, Path) and source.is_file())
+    most = sum(_most_values(table, n_flows) for table in tables)
+    found: list[list[_Stretch]] = [[] for _ in tables]
+    for rows in _groups(source, shape, most=most, is_strict=is_strict):
+        for stretch in split(rows, tree, tables, shape):
+            found[stretch.table].append(stretch)
+    return Measurements(
+        tuple(
+            MeasuredTable(table.depths, table.sigma2, *_joined(tree, parts))
+            for table, parts in zip(tables, found, strict=True)
+        ),
+        tuple(table.level.index if table.is_on_tree else None for table in tables),
+    )
+
+
+def _most_values(table: PlannedTable, n_flows: int) -> int:
+    """Values that a table can have: as many as it has cells, or as the rows of parents have."""
+    level = TreeLevel(table.level.index, table.level.step, table.level.axes, table.depths)
+    if level.step is None or sum(depth > 0 for depth in table.depths) == 1:
+        return level.n_nodes
+    return min(level.n_nodes, n_flows * level.max_children)
+
+
+class _Stretch(NamedTuple):
+    """Values of one table, as they stand in the file."""
+
+    table: int
+    areas: tuple[NDArray[np.int32], ...]
+    value: NDArray[np.int64]
+
+
+def _joined(
+    tree: Tree, parts: list[_Stretch]
+) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
+    """Areas and values of several parts; these are given up."""
+    areas = tuple(
+        np.concatenate([np.zeros(0, np.int32), *(part.areas[axis] for part in parts)])
+        for axis in range(len(tree.axes))
+    )
+    value = np.concatenate([np.zeros(0, np.int64), *(part.value for part in parts)])
+    parts.clear()
+    return areas, value
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file or files of measurements.
+
+    Raises:
+        ReleaseError: there is none.
+    """
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    if not files or not path.exists():
+        raise ReleaseError(
+            f"the release has no {MEASUREMENTS_FILE}, which its manifest states; get it again from "
+            "its publisher"
+        )
+    return files
+
+
+def shape_of(tree: Tree, tables: Iterable[PlannedTable], *, is_alone: bool) -> Shape:
+    """What a file of measurements must hold.
+
+    Args:
+        tree: of the release.
+        tables: that are measured.
+        is_alone: whether it is one file and not a part of several.
+    """
+    texts = _listed(tree, tables)
+    sizes = [*map(text_size, texts), (0, 0)]
+    fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree.axes)]
+    of_all, longest = zip(*sizes, strict=True)
+    group_rows = ROW_GROUP if is_alone else None
+    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest, group_rows)
+
+
+def _listed(tree: Tree, tables: Iterable[PlannedTable]) -> list[pa.StringArray]:
+    """What the columns of text may hold: names of tables, codes of all levels."""
+    found = [_texts(table.name for table in tables)]
+    for axis in tree.axes:
+        depths = range(axis.hierarchy.depth + 1)
+        found.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
+    return found
+
+
+def split(
+    rows: pa.Table, tree: Tree, tables: tuple[PlannedTable, ...], shape: Shape
+) -> Iterator[_Stretch]:
+    """Some rows of a file, by table.
+
+    Raises:
+        ReleaseError: a table or an area is not known.
+    """
+    names = _texts(table.name for table in tables)
+    number = numbers_of(*encoded(rows.column(TABLE)), names)
+    if (number < 0).any() or any(map(lists_others, rows.columns, _listed(tree, tables))):
+        raise shape.fail("names tables or areas that the release does not have")
+    columns = [encoded(rows.column(axis.name)) for axis in tree.axes]
+    value = rows.column(MEASURED).to_numpy()
+    starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
+    for low, high in pairwise([*starts, len(number)]):
+        table = int(number[low])
+        areas = tuple(
+            numbers_of(indices[low:high], codes, axis.hierarchy.codes(depth))
+            for (indices, codes), axis, depth in zip(
+                columns, tree.axes, tables[table].depths, strict=True
+            )
+        )
+        if any((numbers < 0).any() for numbers in areas):
+            raise shape.fail("names tables or areas that the release does not have")
+        yield _Stretch(table, areas, value[low:high])
+
+
+def _groups(
+    source: pa.Table | Path, shape: Shape, *, most: int, is_strict: bool
+) -> Iterator[pa.Table]:
+    """Rows, some at a time; of files one row group at a time."""
+    if isinstance(source, pa.Table):
+        yield from (pa.Table.from_batches([batch]) for batch in source.to_batches())
+        return
+    n_rows = 0
+    for path in files_of(source):
+        with opened(path, shape) as file:
+            n_rows += file.metadata.num_rows
+            if n_rows > most:
+                raise shape.fail(f"has {n_rows:,} rows or more, which no such release can have")
+            yield from row_groups(file, shape) if is_strict else _plain_groups(file, shape)
+
+
+def _plain_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
+    for number in range(file.num_row_groups):
+        rows = file.read_row_group(number)
+        if any(column.null_count for column in rows.columns):
+            raise shape.fail("has rows without a number or an area")
+        yield rows
+
+
+def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]:
+    """Index of each text, and the texts."""
+    texts = column.combine_chunks()
+    if isinstance(texts, pa.ChunkedArray):  # of no chunks at all
+        texts = pa.array([], _CODE)
+    return texts.indices.to_numpy(), texts.dictionary
+
+
+def numbers_of(
+    indices: NDArray[np.int32], texts: pa.StringArray, known: pa.StringArray
+) -> NDArray[np.int32]:
+    """int32: number of each text among known ones, -1 where it is not."""
+    number_of = pc.fill_null(pc.index_in(texts, value_set=known), -1).to_numpy()
+    found: NDArray[np.int32] = number_of.astype(np.int32, copy=False)[indices]
+    return found
+
+
+def _schema(axes: tuple[Axis, ...]) -> pa.Schema:
+    texts = [TABLE, *(axis.name for axis in axes)]
+    fields = [pa.field(name, _CODE, nullable=False) for name in texts]
+    return pa.schema([*fields, pa.field(MEASURED, pa.int64(), nullable=False)])
+
+
+def _written(schema: pa.Schema) -> dict[str, Any]:
+    """How files are written: differences of noisy values take less than half of their room."""
+    return {
+        "compression": "zstd",
+        "use_dictionary": schema.names[:-1],
+        "column_encoding": {MEASURED: "DELTA_BINARY_PACKED"},
+    }
+
+
+def _plain(kind: Any) -> Any:
+    return pa.string() if pa.types.is_dictionary(kind) else kind
+
+
+def _texts(names: Iterable[str]) -> pa.StringArray:
+    """As `pyarrow.array` would have it, which imports pandas."""
+    return pa.concat_arrays([repeated(name, 1) for name in names])

@@ -1,0 +1,298 @@
+"""The released table, followed from its measurements as far as anybody can follow it.
+
+Which values were drawn depends on what was released before: on the tree all children of every
+released parent (but no only child), off the tree all cells of every row that holds one, and
+all areas of a one-way table. So a file of measurements is complete, and has no more than it
+should, exactly if it has these and each once. What was made of them is known as well: the total,
+the measured totals, and the children of each parent, which the optimiser makes of their noisy
+counts. Random bits decide between equal counts only. Where tables off the tree steer how parents
+are divided, what can be followed is which children could be released at all.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.errors import ReleaseError
+from inftda.lattice import SHORT
+from inftda.mechanisms.prices import count_candidates_kernel
+from inftda.mechanisms.step import Drawn, differ, group_order, sort_by_area
+from inftda.optimize.segments import Survivors, optimize_intopt
+from inftda.publication.inventory import MEASUREMENTS_FILE, TOTALS_FILE
+from inftda.publication.measurements import Measurements, PlannedTable, encoded, numbers_of
+from inftda.publication.query import FLOW
+from inftda.tree import Tree, TreeLevel
+
+Areas = tuple[NDArray[np.int32], ...]
+#: What the option `objective` of a mechanism says if its optimiser is the one of this package.
+INTOPT: Final = "intopt"
+_AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Released leaves.
+
+    Attributes:
+        areas: int32, finest areas on each axis.
+        flow: int64, above 0.
+    """
+
+    areas: Areas
+    flow: NDArray[np.int64]
+
+
+def read_leaves(files: Iterable[Path], tree: Tree) -> Leaves:
+    """Released leaves from files that were checked."""
+    names = [axis.name for axis in tree.axes]
+    areas: list[list[NDArray[np.int32]]] = [[np.zeros(0, np.int32)] for _ in names]
+    flow = [np.zeros(0, np.int64)]
+    for path in files:
+        with pq.ParquetFile(path, read_dictionary=names) as file:
+            for number in range(file.num_row_groups):
+                rows = file.read_row_group(number)
+                for axis, found in zip(tree.axes, areas, strict=True):
+                    codes = axis.hierarchy.codes(axis.hierarchy.depth)
+                    found.append(numbers_of(*encoded(rows.column(axis.name)), codes))
+                flow.append(rows.column(FLOW).to_numpy())
+    return Leaves(tuple(map(np.concatenate, areas)), np.concatenate(flow))
+
+
+def check_follows(
+    leaves: Leaves,
+    measurements: Measurements,
+    planned: Sequence[PlannedTable],
+    *,
+    objective: object,
+) -> Iterator[str]:
+    """Check that all was drawn for the released flows that must have been, and what follows.
+
+    Args:
+        leaves: the flows.
+        measurements: of the same release.
+        planned: tables that its plan measures.
+        objective: option of its mechanism that names the optimiser.
+
+    Yields:
+        What was found right.
+
+    Raises:
+        ReleaseError: a value is missing or too many, or flows do not follow from the values.
+    """
+    n_divided = n_steered = 0
+    for level in [known.level for known in planned if known.is_on_tree]:
+        here = [known for known in planned if known.level is level]
+        step = None if level.step is None else _Step.of(leaves, level)
+        for known in here:
+            table = measurements.tables[planned.index(known)]
+            _check_areas(table.areas, _root(level) if step is None else step.drawn(known), known)
+        if step is not None and objective == INTOPT:
+            x, is_steered = measurements.level(level.index).value, len(here) > 1
+            n_divided += not is_steered
+            n_steered += is_steered
+            if not (step.is_among_candidates(x, _depth(here)) if is_steered else step.is_intopt(x)):
+                raise ReleaseError(
+                    f"the released flows do not follow from {MEASUREMENTS_FILE} at the level "
+                    f"{level.name!r}; one of both was edited or damaged: get the release again "
+                    "from its publisher"
+                )
+    yield "measurements are all values that were drawn for these flows, and no others"
+    if n_divided:
+        yield f"flows follow from the measurements at {_levels(n_divided)}, parent by parent"
+    if n_steered:
+        yield f"no flow is one that the measurements rule out, at {_levels(n_steered)}"
+
+
+def check_total(total: int, measurements: Measurements) -> None:
+    """Compare the sum of the flows with the noisy total, if that was measured.
+
+    Raises:
+        ReleaseError: it is another one.
+    """
+    if 0 in measurements.levels and total != max(int(measurements.level(0).value[0]), 0):
+        raise ReleaseError(
+            f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {_AGAIN}"
+        )
+
+
+def check_totals(
+    totals: NDArray[np.int64], measurements: Measurements, planned: Sequence[PlannedTable]
+) -> None:
+    """Compare measured totals, which have a file of their own, with the one-way tables.
+
+    Raises:
+        ReleaseError: they differ.
+    """
+    pairs = zip(measurements.tables, planned, strict=True)
+    one_way = [table.value for table, known in pairs if _is_one_way(known)]
+    if not np.array_equal(totals, np.concatenate([totals[:0], *one_way])):
+        raise ReleaseError(
+            f"{TOTALS_FILE} and {MEASUREMENTS_FILE} state different totals; {_AGAIN}"
+        )
+
+
+def _check_areas(found: Areas, expected: Areas, known: PlannedTable) -> None:
+    if not all(map(np.array_equal, found, expected)):
+        raise ReleaseError(
+            f"{MEASUREMENTS_FILE} must list every value of the table {known.name!r} that was drawn "
+            f"for the released flows, once and in order, and no other; {_AGAIN}"
+        )
+
+
+def _levels(n: int) -> str:
+    return "one level" if n == 1 else f"{n} levels"
+
+
+def _root(level: TreeLevel) -> Areas:
+    return tuple(np.zeros(1, np.int32) for _ in level.axes)
+
+
+def _is_one_way(known: PlannedTable) -> bool:
+    return not known.is_on_tree and sum(depth > 0 for depth in known.depths) == 1
+
+
+def _depth(tables: Sequence[PlannedTable]) -> int:
+    """How far below the least count that survives without prices others may survive.
+
+    Twice as far where the totals of a short axis may have been agreed with.
+    """
+    on_tree, *across = tables
+    refined = on_tree.level.axes[on_tree.level.axis].hierarchy
+    may_agree = any(map(_is_one_way, across)) and refined.n_areas(refined.depth) <= SHORT
+    return int(math.sqrt(on_tree.sigma2) * (2 if may_agree else 1))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The step to a level, as far as it can be seen from the leaves.
+
+    Attributes:
+        level: the level.
+        parents: int32[parents] for each axis, in group order.
+        total: int64[parents], released counts.
+        offsets: int64[parents + 1], slices of the noisy counts of their children; an empty one
+            for an only child.
+        parent: int64[children], the parent of each released child that was drawn.
+        place: int64[children], which noisy count it has.
+        value: int64[children], its released count.
+    """
+
+    level: TreeLevel
+    parents: Areas
+    total: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    place: NDArray[np.int64]
+    value: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, leaves: Leaves, level: TreeLevel) -> "_Step":
+        """Leaves summed up to the children and parents of a level."""
+        refined, depth = level.axes[level.axis].hierarchy, level.depths[level.axis]
+        child = refined.ancestor(refined.depth, depth)[leaves.areas[level.axis]]
+        above = [
+            axis.hierarchy.ancestor(axis.hierarchy.depth, depth - (number == level.axis))[finest]
+            for number, (axis, depth, finest) in enumerate(
+                zip(level.axes, level.depths, leaves.areas, strict=True)
+            )
+        ]
+        order = sort_by_area(np.arange(len(child)), child, refined.n_areas(depth))
+        order = group_order(level, above, order)
+        above, child, flow = [area[order] for area in above], child[order], leaves.flow[order]
+        is_parent = differ(above)
+        is_child = is_parent | differ([child])
+        parents = tuple(area[is_parent] for area in above)
+        first_child = level.child_offsets[parents[level.axis]]
+        sizes = np.diff(level.child_offsets)[parents[level.axis]].astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(np.where(sizes > 1, sizes, 0))])
+        parent = (np.cumsum(is_parent) - 1)[is_child]
+        place = offsets[parent] + child[is_child] - first_child[parent]
+        value, is_drawn = _sums(flow, is_child), sizes[parent] > 1
+        return cls(
+            level,
+            parents,
+            _sums(flow, is_parent),
+            offsets,
+            parent[is_drawn],
+            place[is_drawn],
+            value[is_drawn],
+        )
+
+    def drawn(self, known: PlannedTable) -> Areas:
+        """Areas of all values of a table that must have been drawn, in order."""
+        rows = self.parents if known.is_on_tree else self._rows(known)
+        sizes = np.diff(self.level.child_offsets)[rows[self.level.axis]]
+        n = int(sizes[sizes > known.is_on_tree].sum())  # off the tree only children are drawn, too
+        return Drawn.below(self.level, known.depths, rows, np.zeros(n, np.int64)).cells()
+
+    def _rows(self, known: PlannedTable) -> Areas:
+        """Rows of a table off the tree: all of a one-way table, else those that hold a parent."""
+        level = self.level
+        others = [axis for axis, depth in enumerate(known.depths) if depth and axis != level.axis]
+        if not others:
+            n = len(level.child_offsets) - 1
+            rows = [np.zeros(n, np.int32) for _ in level.axes]
+            rows[level.axis] = np.arange(n, dtype=np.int32)
+            return tuple(rows)
+        (axis,) = others
+        hierarchy, depth = level.axes[axis].hierarchy, known.depths[axis]
+        across = hierarchy.ancestor(level.depths[axis], depth)[self.parents[axis]]
+        n = hierarchy.n_areas(depth)
+        found = np.unique(self.parents[level.axis].astype(np.int64) * n + across)
+        rows = [np.zeros(len(found), np.int32) for _ in level.axes]
+        rows[level.axis], rows[axis] = (found // n).astype(np.int32), (found % n).astype(np.int32)
+        return tuple(rows)
+
+    def is_intopt(self, x: NDArray[np.int64]) -> bool:
+        """Whether released counts are what the optimiser makes of noisy ones.
+
+        Of children with equal noisy counts any may have the larger released count.
+        """
+        again = self._optimized(x)
+        if again is None:
+            return False
+        n = int(again.offsets[-1])
+        parent = np.repeat(np.arange(len(self.total)), np.diff(again.offsets))
+        is_drawn = np.diff(self.offsets)[parent] > 0
+        parent = parent[is_drawn]
+        place = self.offsets[parent] + again.index[:n][is_drawn]
+        expected = _in_order(parent, x[place], again.value[:n][is_drawn])
+        found = _in_order(self.parent, x[self.place], self.value)
+        return all(map(np.array_equal, found, expected))
+
+    def is_among_candidates(self, x: NDArray[np.int64], depth: int) -> bool:
+        """Whether all released children have noisy counts that are high enough for that."""
+        again = self._optimized(x)
+        if again is None:
+            return False
+        sums, least, bound = (np.empty_like(self.total) for _ in range(3))
+        count_candidates_kernel(
+            x, self.offsets, again.index, again.offsets, depth, sums, least, bound,
+            np.empty_like(self.offsets),
+        )  # fmt: skip
+        return bool((x[self.place] >= bound[self.parent]).all())
+
+    def _optimized(self, x: NDArray[np.int64]) -> Survivors | None:
+        """What the optimiser makes of noisy counts; None if they are such that it cannot."""
+        n_parents = len(self.total)
+        survivors = Survivors.of(len(x) + n_parents).for_vectors(n_parents)
+        seeds = np.zeros(n_parents, np.uint64)
+        status = optimize_intopt(x.copy(), self.offsets, self.total, seeds, survivors)
+        return None if status else survivors
+
+
+def _sums(flow: NDArray[np.int64], is_first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Sums of stretches of flows."""
+    return np.add.reduceat(flow, np.flatnonzero(is_first)) if len(flow) else flow
+
+
+def _in_order(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Rows of some columns, sorted."""
+    order = np.lexsort(columns[::-1])
+    return [column[order] for column in columns]

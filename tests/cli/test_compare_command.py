@@ -1,0 +1,75 @@
+"""`inftda compare` as it is typed."""
+
+import json
+import stat
+
+import pytest
+
+METHODS = "suppress:10,round:5,cell-key,stability-histogram,inftda"
+
+
+@pytest.fixture
+def typed(country, cli, tmp_path):
+    def call(*arguments):
+        return cli(
+            "compare", country.flows, "--areas", country.areas, "--methods", METHODS,
+            "--epsilon", "1,5", "--delta", 1e-6, "--out", tmp_path / "figures", *arguments,
+        )  # fmt: skip
+
+    return call
+
+
+def test_everything_is_marked_and_for_its_owner_only(typed, tmp_path):
+    done = typed("--html")
+    assert done.code == 0, done.err
+    assert done.out.startswith("CONFIDENTIAL")
+    for name in ("suppress:10", "round:5", "cell-key:3", "stability-histogram, epsilon 5"):
+        assert name in done.out
+    assert "has to say so" in done.out
+    files = sorted((tmp_path / "figures").iterdir())
+    assert [path.name for path in files] == [
+        f"CONFIDENTIAL-methods.{ending}" for ending in ("csv", "html", "json", "parquet")
+    ]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    page = files[1].read_text()
+    assert page.count("CONFIDENTIAL: this page") == 2
+    assert "<script" not in page
+    data = json.loads(files[2].read_text())
+    assert data["confidential"] is True
+    assert [one["attack"] is None for one in data["methods"]] == [False] * 3 + [True] * 4
+
+
+def test_json_goes_to_standard_output_alone(typed):
+    done = typed("--json")
+    assert json.loads(done.out)["methods"][0]["method"] == "suppress:10"
+    assert done.err == ""
+
+
+def test_quiet_says_nothing(typed):
+    done = typed("--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_nothing_gets_into_a_release(cli, country, released):
+    before = sorted(released.rglob("*"))
+    done = cli(
+        "compare", country.flows, "--areas", country.areas, "--delta", 1e-6,
+        "--out", released / "figures",
+    )  # fmt: skip
+    assert done.code == 2
+    assert "confidential" in done.err
+    assert sorted(released.rglob("*")) == before
+
+
+def test_wrong_methods_and_tables_are_told_before_anything_is_written(cli, country, tmp_path):
+    for arguments, words in (
+        (["--methods", "magic"], "no method 'magic'"),
+        (["--methods", "suppress:0"], "from 2 to"),
+        (["--epsilon", "1"], "delta"),
+    ):
+        done = cli(
+            "compare", country.flows, "--areas", country.areas, "--out", tmp_path / "x", *arguments
+        )
+        assert done.code == 2
+        assert words in done.err
+        assert not (tmp_path / "x").exists()

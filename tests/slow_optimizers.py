@@ -1,0 +1,89 @@
+"""Slow, obvious optimisers in Python integers of any size, which the fast ones are compared with.
+
+`algorithm_2` keeps the line structure of the paper's algorithm (section 4.2), numbered in the
+margin.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def algorithm_2(x: Sequence[int], c: int, *, is_descending: bool = False) -> list[int]:
+    """IntOpt as in the paper's Algorithm 2; equal values keep their order."""
+    x = [int(value) for value in x]
+    d = len(x)
+    z = [max(-((sum(x) - c) // d), -x[i]) for i in range(d)]  # 1
+    t = max(abs(z_i) for z_i in z)  # 2
+    indices = sorted(range(d), key=lambda i: x[i], reverse=is_descending)  # 3
+    j = 0  # 4
+    while sum(z) > c - sum(x):  # 5
+        delta = sum(z) - c + sum(x)  # 6
+        i = indices[j]
+        z[i] = max(z[i] - delta, -x[i], -t)  # 7
+        j = (j + 1) % len(indices)  # 8
+        if j == 0:  # 9
+            t = t + 1  # 10
+    return [x[i] + z[i] for i in range(d)]  # 13
+
+
+def chebyshev_optimum(x: Sequence[int], c: int) -> int:
+    """Least Chebyshev distance from x of non-negative integers with the sum c.
+
+    Distance alpha is enough if no element needs more to reach 0, all floors together do
+    not exceed c and all ceilings together reach it; each holds from some alpha on.
+    """
+    values = [int(value) for value in x]
+    low, high = -1, sum(abs(value) for value in values) + c
+    while high - low > 1:
+        alpha = (low + high) // 2
+        is_enough = (
+            min(values) + alpha >= 0
+            and sum(max(0, value - alpha) for value in values) <= c
+            and sum(value + alpha for value in values) >= c
+        )
+        low, high = (low, alpha) if is_enough else (alpha, high)
+    return high
+
+
+def euclidean_optimum(x: Sequence[int], c: int) -> int:
+    """Least squared Euclidean distance from x of non-negative integers with the sum c.
+
+    The cost of one more unit grows with every unit an element has, so giving each unit
+    where it costs least is optimal.
+    """
+    values = [int(value) for value in x]
+    y = [0] * len(values)
+    for _ in range(c):
+        cheapest = min(range(len(y)), key=lambda i: y[i] - values[i])
+        y[cheapest] += 1
+    return sum((y_i - value) ** 2 for y_i, value in zip(y, values, strict=True))
+
+
+def exhaustive(
+    x: Sequence[int], c: int, *, is_euclidean: bool = False
+) -> tuple[int, list[tuple[int, ...]]]:
+    """Least (squared Euclidean or Chebyshev) distance and every vector that attains it."""
+    candidates = _candidates(len(x), c)
+    away = np.abs(candidates - np.array(x, dtype=np.int64))
+    distances = (away**2).sum(axis=1) if is_euclidean else away.max(axis=1)
+    least = distances.min()
+    best = candidates[distances == least]
+    return int(least), [tuple(map(int, row)) for row in best]
+
+
+@lru_cache(maxsize=256)
+def _candidates(size: int, total: int) -> NDArray[np.int64]:
+    return np.array(list(_compositions(size, total)), dtype=np.int64)
+
+
+def _compositions(size: int, total: int) -> Iterator[tuple[int, ...]]:
+    """All non-negative integer vectors of the given size and sum."""
+    if size == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for others in _compositions(size - 1, total - first):
+            yield (first, *others)

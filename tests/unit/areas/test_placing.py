@@ -1,0 +1,176 @@
+"""Points in polygons: what shapely says inside, and exactly one area on every border."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inftda.areas.placing import Polygons
+
+
+def polygons(*shapes):
+    return Polygons.of(
+        pa.array(shapely.to_wkb(np.array(shapes, object), byte_order=1), pa.binary())
+    )
+
+
+def place(prepared, *points):
+    lon, lat = np.array(points, float).T
+    return prepared.place(lon, lat).tolist()
+
+
+def brute(shapes, lon, lat):
+    """The first area that each point is inside of, by another library; -1 for none."""
+    points = shapely.points(lon, lat)
+    found = np.full(len(points), -1)
+    for number in range(len(shapes) - 1, -1, -1):
+        if shapes[number] is not None:
+            found[shapely.contains(shapes[number], points)] = number
+    return found
+
+
+def near_border(shapes, lon, lat):
+    edges = shapely.union_all([shape.boundary for shape in shapes if shape is not None])
+    return shapely.distance(edges, shapely.points(lon, lat)) < 1e-9
+
+
+SQUARES = [shapely.box(x, y, x + 1, y + 1) for x in range(3) for y in range(3)]
+TWO = shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(2, 0, 3, 1)])
+RING = shapely.Polygon([(0, 0), (4, 0), (4, 4), (0, 4)], [[(1, 1), (3, 1), (3, 3), (1, 3)]])
+BLOB = shapely.Point(10, 50).buffer(3, quad_segs=40)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        SQUARES,
+        [TWO, shapely.box(1, 0, 2, 1)],
+        [RING, shapely.box(1, 1, 3, 3)],
+        [None, BLOB, BLOB.buffer(1).difference(BLOB), None],
+        [shapely.Polygon([(0, 0), (9, 1), (0.1, 1.1)])],
+        [shapely.box(-180, -90, 0, 90), shapely.box(0, -90, 180, 90)],
+    ],
+    ids=["squares", "two parts", "hole filled", "curved", "sliver", "globe"],
+)
+def test_points_are_placed_as_another_library_does(shapes):
+    known = [shape for shape in shapes if shape is not None]
+    west, south, east, north = shapely.total_bounds(known)
+    rng = np.random.default_rng(1)
+    lon = rng.uniform(max(west - 0.5, -180), min(east + 0.5, 180), 4000)
+    lat = rng.uniform(max(south - 0.5, -90), min(north + 0.5, 90), 4000)
+    expected = brute(shapes, lon, lat)
+    assert polygons(*shapes).place(lon, lat).tolist() == expected.tolist()
+
+
+def test_a_point_on_a_border_is_in_exactly_one_area():
+    prepared = polygons(*SQUARES)
+    corners = [(x, y) for x in np.arange(0, 3.5, 0.5) for y in np.arange(0, 3.5, 0.5)]
+    found = place(prepared, *corners)
+    assert min(found) >= 0, "the outer border belongs to an area, too"
+    for (x, y), area in zip(corners, found, strict=True):
+        assert shapely.intersects(SQUARES[area], shapely.Point(x, y))
+    assert found == place(prepared, *corners)
+    inside = [area for (x, y), area in zip(corners, found, strict=True) if x % 1 and y % 1]
+    assert inside == list(range(9))
+
+
+def test_where_an_area_stands_does_not_decide_who_has_a_common_border():
+    """Only half of the points on a common border would be placed, or all of them twice."""
+    left, right = (
+        shapely.Polygon([(0, 0), (1, 0.3), (0.2, 2)]),
+        shapely.Polygon([(1, 0.3), (2, 2), (0.2, 2)]),
+    )
+    t = np.linspace(0.01, 0.99, 500)
+    lon, lat = 1 + t * (0.2 - 1), 0.3 + t * (2 - 0.3)
+    alone = [polygons(left), polygons(right)]
+    together = polygons(left, right).place(lon, lat)
+    assert together.min() >= 0
+    # Those that lie a hair to one side are in one area only, whichever is asked first.
+    turned = 1 - polygons(right, left).place(lon, lat)
+    is_sure = [prepared.place(lon, lat) >= 0 for prepared in alone]
+    only_one = is_sure[0] != is_sure[1]
+    assert (together == turned)[only_one].all()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    points=st.lists(
+        st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=3, max_size=9, unique=True
+    ),
+    at=st.lists(st.tuples(st.integers(0, 80), st.integers(0, 80)), min_size=1, max_size=20),
+)
+def test_a_cut_area_loses_no_point(points, at):
+    """Points on the cut, on corners and elsewhere: in one of the two parts if in the whole."""
+    whole = shapely.convex_hull(shapely.MultiPoint(points))
+    if whole.geom_type != "Polygon":
+        return
+    x = (whole.bounds[0] + whole.bounds[2]) / 2
+    left = shapely.intersection(whole, shapely.box(-1, -1, x, 50))
+    right = shapely.intersection(whole, shapely.box(x, -1, 50, 50))
+    lon, lat = np.array(at, float).T / 2
+    is_whole = polygons(whole).place(lon, lat) >= 0
+    is_part = polygons(left, right).place(lon, lat) >= 0
+    is_clear = ~near_border([whole], lon, lat)
+    assert (is_whole == is_part)[is_clear].all()
+
+
+def test_poles_and_the_antimeridian_are_places_like_others():
+    cap = shapely.box(-180, 80, 180, 90)
+    fiji = shapely.MultiPolygon(
+        [shapely.box(177, -20, 180, -15), shapely.box(-180, -20, -178, -15)]
+    )
+    beyond = shapely.box(170, 0, 190, 10)
+    prepared = polygons(cap, fiji, beyond)
+    assert place(prepared, (0, 90), (180, 90), (-180, 85), (17, 80)) == [0, 0, 0, 0]
+    assert place(prepared, (179.9, -17), (-179, -17), (180, -17), (-180, -17)) == [1, 1, 1, 1]
+    assert place(prepared, (175, 5), (-175, 5), (185, 5), (180, 5), (-180, 5)) == [2] * 5
+    assert place(prepared, (160, 5), (-160, 5), (0, 0)) == [-1, -1, -1]
+
+
+def test_what_is_no_point_is_in_no_area():
+    prepared = polygons(shapely.box(-180, -90, 180, 90))
+    strange = [(np.nan, 0), (0, np.nan), (np.inf, 0), (0, -np.inf), (0, 91), (361, 0), (1e300, 1)]
+    assert place(prepared, *strange) == [-1] * len(strange)
+    assert place(prepared, (0, 0), (-0.0, -0.0)) == [0, 0]
+
+
+def test_of_areas_that_overlap_one_has_the_point():
+    large, small = shapely.box(0, 0, 10, 10), shapely.box(4, 4, 6, 6)
+    for shapes in ((large, small), (small, large)):
+        prepared = polygons(*shapes)
+        rng = np.random.default_rng(2)
+        lon, lat = rng.uniform(0, 10, (2, 3000))
+        assert prepared.place(lon, lat).min() >= 0
+        assert (prepared.place(lon, lat) == prepared.place(lon.copy(), lat.copy())).all()
+
+
+def test_no_points_are_no_areas():
+    assert polygons(BLOB).place(np.empty(0), np.empty(0)).tolist() == []
+
+
+@pytest.mark.slow
+def test_a_million_points_among_curved_areas_with_holes_and_islands():
+    """Cells around random centres, one of them with a hole that another fills, across 180 degrees."""
+    rng = np.random.default_rng(3)
+    centres = shapely.MultiPoint(rng.uniform((150, -89), (210, 89), (300, 2)))
+    frame = shapely.box(150, -90, 210, 90)
+    cells = [
+        shapely.segmentize(shapely.intersection(cell, frame), 0.5)
+        for cell in shapely.voronoi_polygons(centres, extend_to=frame).geoms
+    ]
+    island = shapely.Point(cells[0].representative_point()).buffer(0.05)
+    shapes = [cells[0].difference(island), *cells[1:], island]
+    prepared = polygons(*shapes)
+    lon, lat = rng.uniform((150, -90), (210, 90), (1_000_000, 2)).T
+    found = prepared.place(np.where(lon > 180, lon - 360, lon), lat)
+    assert found.min() >= 0, "they cover all of it"
+    sample = slice(0, 50_000)
+    tree = shapely.STRtree(shapes)
+    point, area = tree.query(shapely.points(lon[sample], lat[sample]), predicate="within")
+    assert (found[sample][point] == area).mean() > 0.9999
+    assert len(point) > 49_000
+    # Corners of the areas themselves, which up to three areas share.
+    corners = shapely.get_coordinates(shapes)
+    assert prepared.place(*corners.T).min() >= 0

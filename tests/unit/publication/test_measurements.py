@@ -1,0 +1,289 @@
+"""Every noisy value that was drawn, beside the flows: written, read back, and followed."""
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import inftda
+from inftda.errors import InftdaError, ReleaseError
+from inftda.hierarchy import Hierarchy
+from inftda.lab.generators.country import make_country
+from inftda.mechanisms.step import Drawn
+from inftda.noise.entropy import SeededSource
+from inftda.publication import replay
+from inftda.publication.folder import ROW_GROUP
+from inftda.publication.measurements import MeasurementsFile, MeasurementsWriter, measured_tables
+from inftda.tree import Tree
+
+#: Only children at both levels of both ends, and a level that splits nothing.
+AREAS = {
+    "part": ["N", "N", "N", "S", "T", "T"],
+    "same": ["N", "N", "N", "S", "T", "T"],
+    "region": ["n1", "n1", "n2", "s1", "t1", "t2"],
+    "town": ["1", "2", "3", "4", "5", "6"],
+}
+BUDGET = {"rho": 0.05}
+UNITS = [
+    {},
+    {"neighbours": "add-remove"},
+    {"trips": 2, "distinct": True, "tree": "origin", "split": "geometric:1.3"},
+]
+
+
+def trips(n=600, seed=1):
+    random = np.random.default_rng(seed)
+    ends = [random.choice(AREAS["town"], n, p=[0.4, 0.2, 0.1, 0.1, 0.1, 0.1]) for _ in range(2)]
+    return pa.table({"origin": ends[0], "destination": ends[1]})
+
+
+def released(**options):
+    return inftda.release(trips(), AREAS, **{**BUDGET, "source": SeededSource(5), **options})
+
+
+def drawn_one_by_one(made, table):
+    """Areas of all values of a table that must have been drawn, slowly, from the flows alone."""
+    axes = made.tree.axes
+    up = [
+        [axis.hierarchy.ancestor(axis.hierarchy.depth, depth) for depth in range(6) if depth <= 4]
+        for axis in axes
+    ]
+    codes = [axis.hierarchy.codes(4).to_pylist() for axis in axes]
+    flows = made.flows().to_pylist()
+    leaves = [tuple(codes[a].index(row[axis.name]) for a, axis in enumerate(axes)) for row in flows]
+    level, depths = table.level, table.depths
+    if level.step is None:
+        return {(0, 0)}
+    refined, other = level.axis, 1 - level.axis
+    found = set()
+    for leaf in leaves:
+        above = up[refined][depths[refined] - 1][leaf[refined]]
+        low, high = level.child_offsets[above : above + 2].tolist()
+        if table.is_on_tree and high - low == 1:
+            continue
+        across = int(up[other][depths[other]][leaf[other]])
+        for child in range(low, high):
+            found.add((child, across) if refined == 0 else (across, child))
+    if not table.is_on_tree and depths[other] == 0:  # also below areas that nobody is released in
+        n = axes[refined].hierarchy.n_areas(depths[refined])
+        found = {(area, 0) if refined == 0 else (0, area) for area in range(n)}
+    return found
+
+
+@pytest.mark.parametrize("across", [0, 0.3])
+@pytest.mark.parametrize("options", UNITS)
+def test_they_are_all_that_was_drawn_and_the_flows_stay_as_they_are(options, across):
+    made = released(measurements=True, across=across, **options)
+    assert made.table.equals(released(across=across, **options).table)
+    measured, plan = made.measurements(), made.manifest.plan
+    planned = measured_tables(made.tree, plan)
+    assert len(measured.tables) == len(planned) == len(plan.levels) + len(plan.tables)
+    for found, known in zip(measured.tables, planned, strict=True):
+        assert (found.depths, found.sigma2) == (known.depths, known.sigma2)
+        cells = list(zip(*(areas.tolist() for areas in found.areas), strict=True))
+        assert len(cells) == len(set(cells)) == len(found.value)
+        assert set(cells) == drawn_one_by_one(made, known)
+
+
+@pytest.mark.parametrize("options", UNITS)
+def test_with_next_to_no_noise_they_are_the_true_counts(options):
+    made = released(measurements=True, rho=3000, **options)
+    table, hierarchy = trips(), made.tree.axes[0].hierarchy
+    towns = [hierarchy.find(4, table[name].to_pylist()) for name in ("origin", "destination")]
+    for found in made.measurements().tables:
+        truth = np.zeros([hierarchy.n_areas(depth) for depth in found.depths], np.int64)
+        up = [hierarchy.ancestor(4, depth) for depth in found.depths]
+        np.add.at(truth, (up[0][towns[0]], up[1][towns[1]]), 1)
+        np.testing.assert_array_equal(found.value, truth[found.areas])
+
+
+def test_totals_that_are_published_anyway_are_the_same_draws():
+    made = released(measurements=True, across=0.3)
+    one_way = [
+        found.value
+        for found, level in zip(made.measurements().tables, made.measurements().levels, strict=True)
+        if level is None and sum(depth > 0 for depth in found.depths) == 1
+    ]
+    assert made.totals["measured"].to_pylist() == np.concatenate(one_way).tolist()
+
+
+def test_the_table_of_a_level_is_found_by_its_number():
+    measured = released(measurements=True, neighbours="add-remove").measurements()
+    assert measured.level(0).depths == (0, 0)
+    assert len(measured.level(0).value) == 1
+    assert measured.level(1).depths == (0, 1)
+    with pytest.raises(ReleaseError, match="level 3 of the tree was not measured"):
+        measured.level(3)
+    assert measured.n_values == sum(len(table.value) for table in measured.tables)
+
+
+def test_people_read_the_file_by_names_and_codes(tmp_path):
+    made = released(measurements=True, across=0.3, out=tmp_path / "out")
+    table = pq.read_table(tmp_path / "out" / "measurements.parquet").to_pandas()
+    assert list(table.columns) == ["table", "origin", "destination", "measured"]
+    first = table[table["table"] == "all > part"]
+    assert first["origin"].tolist() == ["all"] * 3
+    assert first["destination"].tolist() == ["N", "S", "T"]
+    stated = made.manifest.guarantee["levels"] + made.manifest.guarantee["tables"]
+    assert set(table["table"]) == {known["name"] for known in stated}
+
+
+@pytest.mark.parametrize("across", [0, 0.3])
+def test_a_release_in_memory_keeps_them_and_can_be_saved(tmp_path, across):
+    made = released(measurements=True, across=across)
+    saved = made.save(tmp_path / "saved")
+    for here, there in zip(made.measurements().tables, saved.measurements().tables, strict=True):
+        np.testing.assert_array_equal(here.value, there.value)
+        np.testing.assert_array_equal(here.areas, there.areas)
+    again = saved.save(tmp_path / "again")
+    assert again.manifest.measurements_sha256 == saved.manifest.measurements_sha256 != ""
+
+
+def test_a_release_without_them_says_so_and_how_to_get_them(tmp_path):
+    made = released(out=tmp_path / "out")
+    assert not (tmp_path / "out" / "measurements.parquet").exists()
+    assert made.measured is None
+    with pytest.raises(ReleaseError, match="has no measurements; its publisher can release with"):
+        made.measurements()
+
+
+def test_a_release_whose_measurements_are_lost_says_so(tmp_path):
+    released(measurements=True, out=tmp_path / "out")
+    (tmp_path / "out" / "measurements.parquet").unlink()
+    with pytest.raises(ReleaseError, match=r"no measurements\.parquet, which its manifest states"):
+        inftda.open_release(tmp_path / "out").measurements()
+
+
+@pytest.mark.parametrize("mechanism", ["vanilla-gauss", "stability-histogram"])
+def test_mechanisms_without_levels_have_none(tmp_path, mechanism):
+    with pytest.raises(InftdaError, match=f"{mechanism} makes its flows of noisy leaves alone"):
+        inftda.release(
+            trips(), AREAS, epsilon=1, delta=1e-6, mechanism=mechanism, measurements=True,
+            out=tmp_path / "out",
+        )  # fmt: skip
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_axis_must_not_have_the_name_of_another_column(tmp_path):
+    table = {"Measured": ["a", "b"], "count": [3, 4]}
+    options = {"axes": {"Measured": {"letter": ["a", "b"]}}, "rho": 1}
+    inftda.release(table, **options)
+    with pytest.raises(InftdaError, match="'Measured' where measurements are published"):
+        inftda.release(table, **options, measurements=True, out=tmp_path / "out")
+
+
+def test_two_tables_must_not_have_the_same_name():
+    ends = {
+        "origin_areas": {"a": ["1", "1", "2", "2"], "a > b": ["1", "2", "3", "4"]},
+        "destination_areas": {"c": ["1", "1", "2", "2"], "b > c": ["1", "2", "3", "4"]},
+    }
+    table = {"origin": ["1"], "destination": ["2"]}
+    with pytest.raises(InftdaError, match="two tables would be called 'a > b > c'"):
+        inftda.release(table, **ends, rho=1, measurements=True)
+
+
+def test_the_file_does_not_show_in_which_blocks_it_was_made(tmp_path):
+    tree = Tree.destination_first(Hierarchy.read({"town": [f"{i:04d}" for i in range(1500)]}))
+    cells = np.arange(ROW_GROUP + 5000)
+    areas = tuple(part.astype(np.int32) for part in np.divmod(cells, 1500))
+    contents = []
+    for number, cuts in enumerate(([], [7, 400_000], [1_000_001, 1_000_002, 1_048_000])):
+        file = MeasurementsFile(tmp_path / f"{number}.parquet", tree.axes)
+        file.write((0, 1), (areas[0][:9] * 0, areas[1][:9]), cells[:9])
+        for start, end in pairwise([0, *cuts, len(cells)]):
+            file.write((1, 1), tuple(axis[start:end] for axis in areas), cells[start:end])
+        file.close()
+        contents.append((tmp_path / f"{number}.parquet").read_bytes())
+    assert contents[0] == contents[1] == contents[2]
+    metadata = pq.read_metadata(tmp_path / "0.parquet")
+    assert [metadata.row_group(i).num_rows for i in range(2)] == [ROW_GROUP, 5009]
+
+
+def test_files_that_others_made_become_parts_of_a_folder(tmp_path):
+    tree = Tree.destination_first(Hierarchy.read({"town": ["1", "2"]}))
+    writer = MeasurementsWriter(tmp_path / "measurements.parquet", tree)
+    writer.keep_total(7)
+    assert not (tmp_path / "measurements.parquet").is_dir()
+    sink = pa.BufferOutputStream()
+    other = MeasurementsFile(sink, tree.axes)
+    one = np.zeros(2, np.int32)
+    other.write((0, 1), (one, np.arange(2, dtype=np.int32)), np.array([5, -1]))
+    other.close()
+    writer.keep_file(sink.getvalue().to_pybytes())
+    first, sizes = np.zeros(1, np.int32), np.array([2])
+    writer.keep(Drawn((1, 1), 0, (first, first), sizes, np.array([3, 4])))
+    writer.close()
+    names = sorted(path.name for path in (tmp_path / "measurements.parquet").iterdir())
+    assert names == [f"part-0000{number}.parquet" for number in range(3)]
+    table = pq.read_table(tmp_path / "measurements.parquet")
+    assert table["measured"].to_pylist() == [7, 5, -1, 3, 4]
+    assert table["table"].to_pylist() == ["all > all"] + ["all > town"] * 2 + ["town > town"] * 2
+
+
+# --- What follows from them ---
+
+
+COUNTRY = make_country((3, 6, 24), 5_000, seed=3)
+
+
+def followed(made, **changes):
+    """What is found right, with some values changed: table number to function."""
+    measured, planned = made.measurements(), measured_tables(made.tree, made.manifest.plan)
+    for number, change in changes.get("values", {}).items():
+        change(measured.tables[number].value)
+    table = made.table.sort_by("flow")  # in whatever order they come
+    columns = [
+        pc.index_in(table[a.name].cast(pa.string()), a.hierarchy.codes(3)) for a in made.tree.axes
+    ]
+    leaves = replay.Leaves(
+        tuple(column.to_numpy().astype(np.int32) for column in columns), table["flow"].to_numpy()
+    )
+    return list(replay.check_follows(leaves, measured, planned, objective="intopt"))
+
+
+def country(**options):
+    return inftda.release(
+        COUNTRY.flows(),
+        COUNTRY.areas,
+        **BUDGET,
+        measurements=True,
+        source=SeededSource(8),
+        **options,
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"neighbours": "add-remove"}, {"tree": "origin"}])
+def test_without_tables_off_the_tree_every_flow_follows(options):
+    said = followed(country(across=0, **options))
+    assert said[1] == "flows follow from the measurements at 6 levels, parent by parent"
+    assert len(said) == 2
+
+
+def test_with_tables_off_the_tree_it_follows_which_flows_there_may_be():
+    said = followed(country(across=0.08))
+    assert "flows follow from the measurements at one level, parent by parent" in said
+    assert "no flow is one that the measurements rule out, at 5 levels" in said
+
+
+@pytest.mark.parametrize("level", range(6))
+def test_flows_that_do_not_follow_are_found(level):
+    def far_off(value):
+        value[int(np.argmax(value))] += 3000
+
+    with pytest.raises(ReleaseError, match="do not follow from"):
+        followed(country(across=0), values={level: far_off})
+
+
+def test_flows_that_cannot_be_are_found_with_tables_off_the_tree():
+    def far_too_low(value):
+        value[int(np.argmax(value))] -= 100_000
+
+    made = country(across=0.08)
+    last = len(made.measurements().tables) - 1
+    on_tree = [n for n in range(last) if made.measurements().levels[n] is not None]
+    for number in on_tree:
+        with pytest.raises(ReleaseError, match="do not follow from"):
+            followed(made, values={number: far_too_low})
