@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from inftda.compare.comparing import compare as compare
     from inftda.dossier.api import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
+    from inftda.estimate.estimating import Estimate as Estimate
+    from inftda.estimate.estimating import estimate as estimate
+    from inftda.estimate.estimating import open_estimate as open_estimate
     from inftda.export.api import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
@@ -52,6 +55,7 @@ _HOMES = {
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",
     "DiscreteLaplace": "inftda.noise.discrete_laplace",
+    "Estimate": "inftda.estimate.estimating",
     "Hierarchy": "inftda.hierarchy",
     "InftdaError": "inftda.errors",
     "PrivacyUnit": "inftda.privacy.unit",
@@ -62,12 +66,14 @@ _HOMES = {
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
     "dossier": "inftda.dossier.api",
+    "estimate": "inftda.estimate.estimating",
     "evaluate": "inftda.words",
     "export": "inftda.export.api",
     "grid_areas": "inftda.areas.grid",
     "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
+    "open_estimate": "inftda.estimate.estimating",
     "open_release": "inftda.publication.release",
     "plan": "inftda.words",
     "query": "inftda.words",

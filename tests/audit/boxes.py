@@ -11,7 +11,7 @@ Four boxes, from quick to literal:
 - `Commands`: `inftda release` writes a folder, again and again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,8 +32,10 @@ from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
+from inftda.mechanisms.step import Drawn
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource, SeededSource
+from inftda.publication.measurements import PlannedTable, measured_tables
 
 TOP_DOWN: Final = ("inftda", "inftda-descending", "tda-l2", "tda-linf")
 MECHANISMS: Final = (*TOP_DOWN, "vanilla-gauss", "stability-histogram")
@@ -152,7 +154,13 @@ class Copies(_Box):
 
 @dataclass(frozen=True)
 class Runs(_Box):
-    """The mechanism on the same counts, again and again: flows, and totals if there are any."""
+    """The mechanism on the same counts, again and again: flows, and totals if there are any.
+
+    Attributes:
+        is_kept: whether all noisy values are published, too.
+    """
+
+    is_kept: bool = False
 
     def draw(self, n: int, batch: int) -> Sample:
         """One run of the mechanism for each release."""
@@ -162,17 +170,23 @@ class Runs(_Box):
         for side, counts in enumerate(self._counts):
             cells = np.zeros((n, *self.sides[0].shape))
             totals: list[NDArray[np.int64]] = []
+            kept = [_Kept() if self.is_kept else None for _ in range(n)]
             for number in range(n):
                 setting = Setting(
                     spending=plan.spending(),
                     make_sampler=DiscreteGaussian,
                     source=self.randomness(batch, side, number),
                     engine=LocalEngine(1),
+                    keeper=kept[number],
                 )
                 for flows in mechanism.run(counts, setting):
                     cells[number][flows.areas] = flows.value
                 totals.append(_side_by_side(measured.value for measured in setting.totals))
-            sides.append(np.column_stack([cells.reshape(n, -1), np.stack(totals)]))
+            seen = [cells.reshape(n, -1), np.stack(totals)]
+            if self.is_kept:
+                planned = measured_tables(self._tree, plan)
+                seen.append(np.stack([one.seen(planned) for one in kept if one is not None]))
+            sides.append(np.column_stack(seen))
         return _sample(sides[0], sides[1], plan)
 
     @cached_property
@@ -299,7 +313,7 @@ def _as_arguments(option: str, value: Any) -> list[Any]:
 
 
 def _seen(release: inftda.Release, pair: Pair) -> Features:
-    """All that a release shows: flows, totals, sum and number of flows, areas it lists."""
+    """All that a release shows: flows, totals, measurements, sum and number of flows, areas."""
     flows = np.zeros(pair.left.shape)
     table: Any = release.table
     places = (
@@ -309,8 +323,54 @@ def _seen(release: inftda.Release, pair: Pair) -> Features:
     flows[places] = table["flow"].to_numpy()
     areas = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in release.tree.axes]
     totals = [] if release.totals is None else release.totals["measured"].to_pylist()
+    if release.measured is not None:
+        planned = measured_tables(release.tree, release.manifest.plan)
+        tables = zip(planned, release.measurements().tables, strict=True)
+        totals += [*every_value((known, [(got.areas, got.value)]) for known, got in tables)]
     numbers = [*flows.ravel(), *totals, release.total, release.manifest.n_flows, *areas]
     return np.array(numbers, np.float64)
+
+
+class _Kept:
+    """Remembers all noisy values of a release."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[int, ...], list[Block]] = {}
+
+    def keep_total(self, value: int) -> None:
+        """Take the noisy total."""
+        nowhere = np.zeros(1, np.int32)
+        self._values[0, 0] = [((nowhere, nowhere), np.array([value]))]
+
+    def keep(self, drawn: Drawn) -> None:
+        """Take values of a table."""
+        self._values.setdefault(drawn.depths, []).append((drawn.cells(), drawn.value))
+
+    def keep_file(self, file: bytes) -> None:
+        """Never: everything happens here."""
+        raise NotImplementedError
+
+    def seen(self, planned: Sequence[PlannedTable]) -> Features:
+        """All of them."""
+        return every_value([(known, self._values.get(known.depths, [])) for known in planned])
+
+
+#: Areas of some values of a table, and the values.
+Block = tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]
+
+
+def every_value(tables: Iterable[tuple[PlannedTable, Iterable[Block]]]) -> Features:
+    """Every cell of every table that is measured: its value, and whether it has one."""
+    seen: list[Features] = []
+    for known, blocks in tables:
+        axes = zip(known.level.axes, known.depths, strict=True)
+        value = np.zeros([axis.hierarchy.n_areas(depth) for axis, depth in axes])
+        is_drawn = np.zeros_like(value)
+        for areas, values in blocks:
+            value[areas] = values
+            is_drawn[areas] = 1
+        seen += [value.ravel(), is_drawn.ravel()]
+    return np.concatenate(seen)
 
 
 def _side_by_side(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:

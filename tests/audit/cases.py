@@ -188,6 +188,19 @@ PLANTED_ACROSS: Final = (
     ),
 )  # fmt: skip
 
+#: Noisy values that are published are not what flows were made of, or not all of it.
+_MEASURED: Final = PAIRS["moved to an empty cell"]
+PLANTED_MEASURED: Final = tuple(
+    Planted(
+        name, plant,
+        lambda randomness: Runs(_MEASURED, "inftda", ONE, randomness, is_kept=True), 400,
+    )
+    for name, plant in (
+        ("measurements without noise", faults.measurements_without_noise),
+        ("measurements of cells that are not empty", faults.measurements_of_true_cells),
+    )
+)  # fmt: skip
+
 #: Up to a minute each.
 PLANTED_SLOW: Final = (
     *(

@@ -220,6 +220,51 @@ def totals_drawn_twice() -> Iterator[None]:
 
 
 @contextmanager
+def measurements_without_noise() -> Iterator[None]:
+    """Flows are made of noisy counts; what is published as measured is the truth."""
+    right = step.LevelStep.divide
+
+    def wrong(self: step.LevelStep, *asked: Any, **how: Any) -> step.Divided:
+        bare = right(replace(self, sampler=Nothing()), *asked, **how)  # type: ignore[arg-type] # a sampler that only fills
+        return right(self, *asked, **how)._replace(drawn=bare.drawn)
+
+    with patch.object(step.LevelStep, "divide", wrong):
+        yield
+
+
+@contextmanager
+def measurements_of_true_cells() -> Iterator[None]:
+    """Noisy values are published only of cells that somebody travels in."""
+    right = step.LevelStep.divide
+
+    def wrong(self: step.LevelStep, *asked: Any, **how: Any) -> step.Divided:
+        bare = right(replace(self, sampler=Nothing()), *asked, **how)  # type: ignore[arg-type] # likewise
+        made = right(self, *asked, **how)
+        (truth,), (drawn,) = bare.drawn, made.drawn
+        is_there = truth.value > 0
+        areas = tuple(numbers[is_there] for numbers in drawn.cells())
+        one = np.ones(int(is_there.sum()), np.int64)
+        some = step.Drawn(drawn.depths, drawn.refined, areas, one, drawn.value[is_there])
+        return made._replace(drawn=(some,))
+
+    with patch.object(step.LevelStep, "divide", wrong):
+        yield
+
+
+@contextmanager
+def measurements_drawn_twice() -> Iterator[None]:
+    """What is published as measured was drawn once more, with fresh noise."""
+    right = step.LevelStep.divide
+
+    def wrong(self: step.LevelStep, item: int, *asked: Any, **how: Any) -> step.Divided:
+        again = right(self, item + 10**6, *asked, **how)
+        return right(self, item, *asked, **how)._replace(drawn=again.drawn)
+
+    with patch.object(step.LevelStep, "divide", wrong):
+        yield
+
+
+@contextmanager
 def threshold(factor: float) -> Iterator[None]:
     """The stability histogram drops too little."""
     right = stability.needed

@@ -4,6 +4,8 @@ Random bits are the same every time, so these tests give the same answer every t
 choice of those bits a sound build would fail one of them with odds below 1e-7.
 """
 
+from fractions import Fraction
+
 import pytest
 
 import inftda
@@ -75,6 +77,13 @@ def test_releases_made_one_by_one_keep_their_claim(name):
     check(audit(Runs(PAIRS[name], "inftda", ONE), 1_000))
 
 
+@pytest.mark.parametrize("name", ["both ends moved", "one trip added"])
+@pytest.mark.parametrize("across", [0, Fraction(1, 2)])
+def test_releases_with_all_their_measurements_keep_their_claim(name, across):
+    budget = ONE | {"across": across}
+    check(audit(Runs(PAIRS[name], "inftda", budget, is_kept=True), 500))
+
+
 def test_copies_in_one_release_are_independent_of_one_another():
     sample = Copies(PAIRS["both ends moved"], "inftda", ONE).draw(30_000, 0)
     for side in (sample.left, sample.right):
@@ -100,7 +109,8 @@ def test_every_claim_there_is_holds(claim):
 
 @pytest.mark.slow
 def test_the_public_function_and_the_command_line_called_one_by_one_keep_their_claim():
-    check(audit(Calls(PAIRS["one trip added"], "inftda", WEAK), 100))
+    measured = {"measurements": True}  # all that a release can show
+    check(audit(Calls(PAIRS["one trip added"], "inftda", WEAK, more=measured), 100))
     check(audit(Commands(PAIRS["one trip added"], "inftda", WEAK), 100))
 
 

@@ -5,17 +5,27 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import inftda
 from audit import faults
 from audit.boxes import Copies, Runs, seeded
-from audit.cases import ACROSS, ONE, PLANTED, PLANTED_ACROSS, PLANTED_SLOW, SMALL
+from audit.cases import (
+    ACROSS,
+    ONE,
+    PLANTED,
+    PLANTED_ACROSS,
+    PLANTED_MEASURED,
+    PLANTED_SLOW,
+    SMALL,
+)
 from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import PAIRS, SHORT_ORIGINS
-from inftda.errors import BudgetError
+from inftda.errors import BudgetError, ReleaseError
 from inftda.noise.selfcheck import self_check_samplers
 from inftda.privacy import plan
 from inftda.privacy.levels import levels_at
 from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.verify import verify
 from inftda.publish import build_tree
 
 
@@ -26,8 +36,10 @@ def test_a_planted_fault_is_caught(planted):
     assert finding.is_caught, finding
 
 
-@pytest.mark.parametrize("planted", PLANTED_ACROSS, ids=lambda planted: planted.name)
-def test_a_fault_in_totals_across_is_caught_and_nothing_else(planted):
+@pytest.mark.parametrize(
+    "planted", [*PLANTED_ACROSS, *PLANTED_MEASURED], ids=lambda planted: planted.name
+)
+def test_a_fault_in_what_is_measured_is_caught_and_nothing_else(planted):
     assert not audit(planted.box(seeded), planted.n).is_caught
     with planted.plant():
         finding = audit(planted.box(seeded), planted.n)
@@ -54,6 +66,19 @@ def off_by(seen):
     flows, measured = seen[:, : SHORT_ORIGINS.n_cells], seen[:, SHORT_ORIGINS.n_cells :]
     error = flows.reshape(-1, *shape).sum(axis=2) - measured
     return np.mean(error**2) / np.mean((measured - SHORT_ORIGINS.left.sum(axis=1)) ** 2)
+
+
+def test_measurements_that_are_drawn_twice_are_caught_as_the_flows_do_not_follow(tmp_path):
+    """Twice the budget is hard to see in epsilon; but then the flows are those of other noise."""
+    table = PAIRS["both ends moved"].table(PAIRS["both ends moved"].left)
+    areas = PAIRS["both ends moved"].origins
+    options = {"across": 0, "measurements": True, **ONE}
+    inftda.release(table, areas, out=tmp_path / "sound", **options)
+    list(verify(tmp_path / "sound"))
+    with faults.measurements_drawn_twice():
+        inftda.release(table, areas, out=tmp_path / "faulty", **options)
+    with pytest.raises(ReleaseError, match="flows do not follow from"):
+        list(verify(tmp_path / "faulty"))
 
 
 @pytest.mark.slow

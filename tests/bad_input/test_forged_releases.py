@@ -840,11 +840,11 @@ def test_numbers_of_the_same_kind_are_told_by_their_digest_alone(slips, what):
 # --- Flows in parts, as Spark writes them ---
 
 
-def in_parts(then=lambda _: None):
+def in_parts(then=lambda _: None, name="flows.parquet"):
     def apply(folder):
-        table = pq.read_table(folder / "flows.parquet")
-        (folder / "flows.parquet").unlink()
-        (parts := folder / "flows.parquet").mkdir()
+        table = pq.read_table(folder / name)
+        (folder / name).unlink()
+        (parts := folder / name).mkdir()
         for number in range(2):
             half = table.slice(2 * number, 2 if number == 0 else None)
             pq.write_table(half, parts / f"part-{number:05d}.parquet", compression="zstd")
@@ -876,13 +876,19 @@ PARTS = {
 }
 
 
-def test_flows_in_parts_verify(slips):
-    assert slips(in_parts())
+@pytest.mark.parametrize("name", ["flows.parquet", "measurements.parquet"])
+def test_tables_in_parts_verify(slips, name):
+    assert slips(in_parts(name=name))
 
 
+@pytest.mark.parametrize("name", ["flows.parquet", "measurements.parquet"])
 @pytest.mark.parametrize("what", PARTS)
-def test_nothing_can_be_put_among_the_parts(slips, what):
-    assert not slips(in_parts(PARTS[what]))
+def test_nothing_can_be_put_among_the_parts(slips, what, name):
+    assert not slips(in_parts(PARTS[what], name))
+
+
+def test_no_other_table_is_in_parts(slips):
+    assert not slips(in_parts(name="totals.parquet"))
 
 
 # --- Names, locations and outlines, which are the publisher's word, but nothing else ---

@@ -1,5 +1,7 @@
 """The pages in a real browser, opened from disk: mouse, keyboard, phone, light and dark."""
 
+# ruff: noqa: RUF001 - dashes as people write them
+
 import csv
 import io
 import json
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 from chromium import skip_without_browser
 
+from inftda import estimate
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
@@ -427,7 +430,7 @@ def test_further_axes_filter_what_is_seen_and_have_totals(browser, by_mode, tmp_
     browser.open(tmp_path / "page.html", "#/0.0.1/0.0.1/totals/1.1")
     choose(browser, "#totals-of", "2.1")
     known = released.total_intervals("mode", "mode").to_pylist()
-    intervals = {f"{row['low']:,} to {row['high']:,}" for row in known}
+    intervals = {f"{row['low']:,}–{row['high']:,}" for row in known}
     assert set(browser.texts(".flows .interval")) == intervals
     assert browser.complaints == []
 
@@ -451,6 +454,35 @@ def test_noise_is_stated_where_flows_are_listed(browser, tmp_path):
     assert re.search(r"About \d+ % of them are noise", browser.one("#seen").text)
     assert len(browser.texts(".flows td.noise")) == 50
     assert "mostly noise" in browser.one("#accuracy").text
+
+
+def test_one_can_switch_between_published_and_estimated(browser, tmp_path):
+    country = make_country((3, 24), 40_000)
+    budget = {"epsilon": 1, "delta": 1e-6, "source": SeededSource(1)}
+    released = release(country.flows(), country.areas, **budget, measurements=True)
+    made = estimate(released)
+    out = write_page(released, tmp_path / "page.html", runs=1, estimate=made)
+    assert "Take the estimated ones" in out.read_text(encoding="utf-8")
+    browser.open(out, "#/0.0.2/0.0.2/list")
+    for table, flows, name in (
+        ("published", released.flows(intervals=True), "flow"),
+        ("estimated", made.flows(), "estimate"),
+    ):
+        choose(browser, "#table", table)
+        largest = max(flows.to_pylist(), key=lambda row, name=name: row[name])
+        assert browser.texts(".flows tbody td:nth-child(4)")[0] == f"{largest[name]:,}"
+        assert browser.texts(".flows .chip")[0] == f"{largest['low']:,}–{largest['high']:,}"
+        _, text = browser.downloaded()
+        assert set(rows_of(text)[0]) >= {name, "low", "high"}
+    assert "no list of flows that exist" in browser.one("#seen").text
+    # Coarser estimates have the intervals of what was published there.
+    browser.run("location.hash = '#/0.0.1/0.0.1/list'")
+    browser.wait(lambda: len(browser.all(".flows tbody tr")) == 9)
+    known = released.flows("region", "region", intervals=True).to_pylist()
+    assert set(browser.texts(".flows .chip")) == {
+        f"{row['low']:,}–{row['high']:,}" for row in known
+    }
+    assert browser.complaints == []
 
 
 def choose(browser, selector, value):

@@ -12,6 +12,7 @@ from documents import ROOT, environment
 
 import inftda
 from inftda.cli.main import app
+from inftda.publication.places_file import SCHEMA
 
 pytest.importorskip("material", reason="the site needs mkdocs-material")
 pytest.importorskip("mkdocstrings", reason="the site needs mkdocstrings")
@@ -97,18 +98,24 @@ def test_every_public_name_is_in_the_reference():
 def manifest(tmp_path_factory):
     out = tmp_path_factory.mktemp("manifest") / "release"
     flows = {"origin": ["1", "2"], "destination": ["2", "2"], "count": [40, 50]}
-    inftda.release(flows, {"town": ["1", "2"]}, epsilon=1, delta=1e-6, across=0.08, out=out)
-    columns = pq.read_schema(out / "totals.parquet").names
-    return json.loads((out / "manifest.json").read_text()) | {"columns of totals": columns}
+    asked = {"epsilon": 1, "delta": 1e-6, "across": 0.08, "measurements": True}
+    inftda.release(flows, {"town": ["1", "2"]}, **asked, out=out)
+    columns = [
+        *pq.read_schema(out / "totals.parquet").names,
+        *{*pq.read_schema(out / "measurements.parquet").names} - {"origin", "destination"},
+    ]
+    return json.loads((out / "manifest.json").read_text()) | {"further columns": columns}
 
 
 def test_every_field_of_the_manifest_is_in_the_reference(manifest):
     page = (ROOT / "docs/reference/manifest.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
-    columns = manifest.pop("columns of totals")
+    columns = manifest.pop("further columns")
     guarantee, tree = manifest["guarantee"], manifest["tree"]
     expected = {*manifest, *guarantee, *guarantee["levels"][0], *tree}
     expected |= {*guarantee["tables"][0], *manifest["counted"], *columns}
+    # Locations stand in one row.
+    expected |= {*SCHEMA.names} - {"lon", "lat"}
     assert expected <= rows
     assert rows - expected == set()
     for key in tree["axes"][0]:

@@ -171,8 +171,9 @@ def test_totals_across_the_tree_are_the_same_on_both_engines(spark, publish, mon
         assert totals_of(other) == totals_of(one) != []
 
 
-@pytest.mark.parametrize("across", [0, 0.08])
-@pytest.mark.parametrize("options", UNITS[:2])
+@pytest.mark.parametrize(
+    ("across", "options"), [(0, {}), (0.08, {"neighbours": "add-remove", "trips": 3})]
+)
 def test_measurements_are_the_same_on_both_engines_and_change_no_flow(
     spark, publish, monkeypatch, options, across
 ):

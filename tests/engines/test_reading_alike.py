@@ -9,11 +9,15 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
 from spark_leaves import collect
 
+from inftda.areas.cells import h3_areas
+from inftda.areas.clock import clock_hierarchy
+from inftda.areas.reader import read_areas
 from inftda.engines.spark.reading import read_leaves as read_on_spark
 from inftda.engines.spark.session import settings
 from inftda.errors import InftdaError
@@ -21,6 +25,7 @@ from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec, read_leaves
+from inftda.reading.spec import Clock, Point
 
 TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "03"]})
 AXES = (("origin", TOWNS), ("destination", TOWNS))
@@ -261,3 +266,45 @@ def test_no_message_quotes_a_count_or_a_person(spark):
     _, (_, message) = read_both(spark, table, person="person", unit=NOISED)
     for secret in ("Jane", "12345678901", "987"):
         assert secret not in message
+
+
+CITY = shapely.box(12.4, 41.8, 12.6, 42.0)
+QUARTERS = read_areas(
+    {
+        "quarter": list("abcd"),
+        "wkt": [
+            shapely.box(x, y, x + 0.1, y + 0.1).wkt for x in (12.4, 12.5) for y in (41.8, 41.9)
+        ],
+    }
+)
+
+
+CELLS = read_areas(h3_areas(CITY, [6, 8]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "areas"), [("csv", CELLS), ("parquet", QUARTERS), ("frame", CELLS)]
+)
+def test_points_and_times_are_placed_alike(spark, tmp_path, kind, areas):
+    rng = np.random.default_rng(1)
+    lon, lat = rng.uniform((12.39, 41.79), (12.61, 42.01), (500, 2)).round(2).T
+    stamps = [f"2026-05-{1 + i % 28:02d} {i % 24:02d}:30:00" for i in range(500)]
+    table = pa.table({"x": lon, "y": lat, "at": stamps, "who": [str(i % 90) for i in range(500)]})
+    source = {"frame": table, "csv": tmp_path / "trips.csv", "parquet": tmp_path / "trips.parquet"}
+    pa_csv.write_csv(table, source["csv"])
+    pq.write_table(table, source["parquet"])
+    axes = (
+        (Point("x", "y"), areas),
+        (Clock("at", "hour"), clock_hierarchy("hour")),
+        (Clock("at", "weekday"), clock_hierarchy("weekday")),
+    )
+    for options in ({}, {"person": "who"}):
+        unit = PrivacyUnit("add-remove", 2)
+        local, cluster = read_both(
+            spark, source[kind], axes=axes, unit=unit, unplaceable="drop", **options
+        )
+        assert local == cluster
+        assert sum(local.values()) > 100
+    local, cluster = read_both(spark, source[kind], axes=axes)
+    assert local == cluster
+    assert "no area at the point (x, y)" in local[1]

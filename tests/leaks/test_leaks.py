@@ -106,6 +106,7 @@ def watched(request, tmp_path_factory):
             "release", "trips.csv", "--areas", "areas.csv", "--person", "person",
             "--neighbours", "add-remove", "--epsilon", "0.5", "--delta", "1e-8", "--out", "out",
             "--mechanism", request.param, "--ledger", "ledger.db", "--dataset", "census",
+            *(["--measurements"] if request.param == "inftda" else []),
         ],
         work, environment,
     )  # fmt: skip
@@ -198,14 +199,15 @@ def test_the_number_of_persons_is_nowhere_in_words(watched):
 
 def test_only_what_belongs_to_a_release_is_in_its_folder(watched):
     names = [path.name for path in released_files(watched.work / "out")]
-    assert names == ["areas.csv", "flows.parquet", "manifest.json", *totals_of(watched)]
+    assert names == sorted(["areas.csv", "flows.parquet", "manifest.json", *noisy_of(watched)])
     assert {path.name for path in watched.work.iterdir()} == {*watched.given, "out"}
 
 
-def totals_of(watched):
-    """The file of totals, for mechanisms that measure any."""
+def noisy_of(watched):
+    """The files of totals and of all noisy values, for mechanisms that have any."""
     manifest = json.loads((watched.work / "out" / "manifest.json").read_text())
-    return ["totals.parquet"] if manifest["mechanism"] == "inftda" else []
+    names = ["totals.parquet", "measurements.parquet"]
+    return names if manifest["mechanism"] == "inftda" else []
 
 
 def test_nothing_is_left_in_the_temporary_directory_or_at_home(watched):
@@ -233,7 +235,7 @@ def test_the_manifest_says_what_was_planned_and_nothing_else(watched):
     assert set(manifest) == {
         "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
         "counted", "flows_sha256", "software",
-    } | {name.replace(".parquet", "_sha256") for name in totals_of(watched)}  # fmt: skip
+    } | {name.replace(".parquet", "_sha256") for name in noisy_of(watched)}  # fmt: skip
     assert set(manifest["counted"]) == {"bounded", "unplaceable"}
     flows = pq.read_table(watched.work / "out" / "flows.parquet")
     assert manifest["total"] == sum(flows["flow"].to_pylist())
@@ -268,7 +270,7 @@ def test_no_true_count_of_any_level_is_written_or_printed(
 def test_no_true_total_is_written_or_printed_with_totals_across(place, capfd, caplog, neighbours):
     """Sums of rows, columns and groups are true numbers, too."""
     caplog.set_level(logging.DEBUG)
-    options = ("--neighbours", neighbours, "--across", "0.08")
+    options = ("--neighbours", neighbours, "--across", "0.08", "--measurements")
     common = ("release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE, *options)
     for out, how in (("out", ()), ("more", ("--json",))):
         assert run([*common, "--out", out, *how]) == 0, capfd.readouterr().err
@@ -278,7 +280,7 @@ def test_no_true_total_is_written_or_printed_with_totals_across(place, capfd, ca
     printed = capfd.readouterr()
     true = canaries.true_numbers(is_total_public=neighbours == "substitute")
     files = released_files(place / "out")
-    assert "totals.parquet" in {path.name for path in files}
+    assert {"totals.parquet", "measurements.parquet"} <= {path.name for path in files}
     seen = {"screen": (printed.out + printed.err + caplog.text).encode()}
     seen |= {str(path): canaries.unpacked(path) for path in (*files, place / "page.html")}
     found = {name: canaries.found_in(text, true) for name, text in seen.items()}
@@ -322,10 +324,13 @@ def test_the_order_of_the_input_leaves_no_trace(place):
     lines = canaries.flows_csv().splitlines(keepends=True)
     (place / "other.csv").write_text("".join([lines[0], *reversed(lines[1:])]))
     made = [
-        release(name, "areas.csv", epsilon=1, delta=1e-8, out=out, source=SeededSource(1))
+        release(
+            name, "areas.csv", epsilon=1, delta=1e-8, out=out, source=SeededSource(1),
+            measurements=True,
+        )
         for name, out in (("flows.csv", "a"), ("other.csv", "b"))
-    ]
-    first, second = (path.table.read_bytes() for path in made)
+    ]  # fmt: skip
+    first, second = ((one.table.read_bytes(), one.measured.read_bytes()) for one in made)
     assert first == second
 
 

@@ -3,7 +3,8 @@
 Two facts make it exact. What is measured costs what is accounted for: over all neighbours of a
 tiny table every off-tree table changes by its sensitivity at most, and by that much for some. And
 the release is a function of what is measured: put in the noisy counts of another table, and what
-comes out is its release to the bit, so that nothing else of the truth has a way out.
+comes out is its release to the bit, all measurements included, so that nothing else of the truth
+has a way out.
 """
 
 import itertools
@@ -137,14 +138,28 @@ class Measured:
             yield
 
 
+class Kept:
+    """All that is published as measured."""
+
+    def __init__(self):
+        self.drawn = []
+
+    def keep(self, drawn):
+        self.drawn.append(drawn)
+
+
 def release(counts, plan, seed):
-    setting = Setting(plan.spending(), DiscreteGaussian, SeededSource(seed), LocalEngine(1))
+    kept = Kept()
+    setting = Setting(
+        plan.spending(), DiscreteGaussian, SeededSource(seed), LocalEngine(1), keeper=kept
+    )
     (leaves,) = INFTDA.run(counts, setting)
-    return [*leaves.areas, leaves.value, *(totals.value for totals in setting.totals)]
+    measured = [part for drawn in kept.drawn for part in (*drawn.cells(), drawn.value)]
+    return [*leaves.areas, leaves.value, *(totals.value for totals in setting.totals), *measured]
 
 
 @settings(max_examples=40, deadline=None)
-@given(data=st.data(), share=st.sampled_from([0.08, 0.5]), seed=st.integers(0, 2**32))
+@given(data=st.data(), share=st.sampled_from([0, 0.08, 0.5]), seed=st.integers(0, 2**32))
 def test_the_release_is_a_function_of_what_is_measured(data, share, seed):
     tree = data.draw(random_trees())
     truth, other = data.draw(random_counts(tree)), data.draw(random_counts(tree))
@@ -158,6 +173,24 @@ def test_the_release_is_a_function_of_what_is_measured(data, share, seed):
         found = release(other, plan, seed)
     for one, another in zip(found, expected, strict=True):
         assert one.tolist() == another.tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), share=st.sampled_from([0, 0.5]), seed=st.integers(0, 2**32))
+def test_what_is_published_as_measured_is_every_draw_and_each_once(data, share, seed):
+    tree = data.draw(random_trees())
+    truth, kept, measured = data.draw(random_counts(tree)), Kept(), Measured()
+    plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=share)
+    source, engine = SeededSource(seed), LocalEngine(1)
+    setting = Setting(plan.spending(), DiscreteGaussian, source, engine, keeper=kept)
+    with measured.recorded():
+        list(INFTDA.run(truth, setting))
+    drawn = sorted(itertools.chain.from_iterable(some.tolist() for some in measured.counts))
+    assert sorted(itertools.chain.from_iterable(d.value.tolist() for d in kept.drawn)) == drawn
+    cells = [
+        (drawn.depths, *cell) for drawn in kept.drawn for cell in zip(*drawn.cells(), strict=True)
+    ]
+    assert len(cells) == len({*cells}) == len(drawn)
 
 
 def test_a_release_that_looks_at_the_truth_is_seen():

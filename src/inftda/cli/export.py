@@ -35,6 +35,10 @@ def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
             "lon, lat."
         ),
     ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(help="Names of areas, likewise: columns level, code, name."),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="What it is called.")] = None,
     licence: Annotated[
         str | None, typer.Option(metavar="NAME", help="Licence, for example CC-BY-4.0.")
@@ -63,6 +67,7 @@ def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
             out=out,
             levels=level,
             centroids=centroids,
+            names=names,
             title=title,
             licence=licence,
             intervals=intervals,

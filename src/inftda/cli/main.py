@@ -18,6 +18,7 @@ from inftda.cli import (
     areas,
     compare,
     dossier,
+    estimate,
     evaluate,
     export,
     ledger,
@@ -61,6 +62,7 @@ app.command("plan")(plan.command)
 app.command("preview")(preview.command)
 app.command("query")(query.command)
 app.command("verify")(verify.command)
+app.command("estimate")(estimate.command)
 app.command("evaluate")(evaluate.command)
 app.command("compare")(compare.command)
 app.command("report")(report.command)

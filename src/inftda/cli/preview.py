@@ -192,7 +192,7 @@ def as_text(preview: "Preview") -> str:
     lines = [
         *marked,
         f"Stand-in:   {preview.stand_in}; {preview.n_trips:,} trips, {preview.n_flows:,} flows",
-        f"Simulated:  {preview.runs} releases of each setting; nothing is spent",
+        f"Simulated:  each setting {preview.runs} times; nothing is spent",
     ]
     for one in preview.settings:
         lines += ["", *_setting(one, preview.tolerance)]

@@ -61,6 +61,17 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
             help="Instead: totals of these areas as measured across the tree, with intervals.",
         ),
     ] = None,
+    intervals: Annotated[
+        bool,
+        typer.Option(
+            "--intervals",
+            help="Add low and high: the true number is between them 95 times in 100.",
+        ),
+    ] = False,
+    without_model: Annotated[
+        bool,
+        typer.Option("--without-model", help="Intervals by the noise alone: wider, no model."),
+    ] = False,
     names: Annotated[
         bool, typer.Option("--names", help="Show the names of areas beside their codes.")
     ] = False,
@@ -86,6 +97,8 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
     if kind is Format.PARQUET and out is None:
         raise InftdaError("parquet cannot be printed; give a file with --out")
     output.check_out(out, force=force)
+    if without_model and not intervals:
+        raise InftdaError("--without-model is for intervals; say --intervals, too")
     release = open_release(folder)
     if totals is not None:
         if any([origin_level, destination_level, origin, destination, level, where]):
@@ -101,6 +114,7 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
                 destination=destination,
                 levels=options.pairs("--level", level),
                 where=options.lists("--where", where),
+                intervals=intervals and ("noise" if without_model else "model"),
                 names=names,
             ),
             "flow",
@@ -148,7 +162,9 @@ def as_text(flows: Any) -> str:
     return "".join("  ".join(row).rstrip() + "\n" for row in zip(*columns, strict=True))
 
 
-def _cell(value: str | float) -> str:
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return "unknown"
     if isinstance(value, str):
         return output.printable(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

@@ -24,6 +24,13 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     geojson: Annotated[
         Path | None, typer.Option(help="Outlines of areas, for a map, in degrees.")
     ] = None,
+    estimate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Estimates made from this release (inftda estimate), to switch to.",
+        ),
+    ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Simulations for typical errors, at most.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time for these simulations.")] = 20.0,
     force: output.Force = False,
@@ -36,6 +43,11 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     from inftda.report.page import Files, write_page  # noqa: PLC0415
 
     release = open_release(folder)
+    estimated = None
+    if estimate is not None:
+        from inftda.estimate.estimating import open_estimate  # noqa: PLC0415 - as above
+
+        estimated = open_estimate(estimate)
     files = Files(names, centroids, geojson)
     with Meter("%", shown=not quiet) as progress:
         write_page(
@@ -47,6 +59,7 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
             seconds=seconds,
             force=force,
             keep_formulas=keep_formulas,
+            estimate=estimated,
             progress=progress,
         )
     if quiet:

@@ -6,7 +6,12 @@ from typing import Any, Final
 
 from inftda.publication.caveats import not_shown
 from inftda.publication.digest import digest
-from inftda.publication.inventory import FLOWS_FILE, MANIFEST_FILE, TOTALS_FILE
+from inftda.publication.inventory import (
+    FLOWS_FILE,
+    MANIFEST_FILE,
+    MEASUREMENTS_FILE,
+    TOTALS_FILE,
+)
 from inftda.publication.release import Release
 
 _CONTEXT: Final = {
@@ -27,6 +32,7 @@ _FORMATS: Final = {
 _TITLES: Final = {
     FLOWS_FILE: "Published numbers between the finest areas",
     TOTALS_FILE: "Totals of areas as they were measured",
+    MEASUREMENTS_FILE: "All that was measured, with its noise",
     MANIFEST_FILE: "What is guaranteed, and how it was made",
 }
 

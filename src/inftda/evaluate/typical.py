@@ -206,8 +206,18 @@ def released_leaves(release: Release) -> tuple[Areas, NDArray[np.int64]]:
         ReleaseError: the table cannot be read, or a code is not one of the release's areas.
     """
     table = _flow_table(release)
+    flow = table.column(FLOW).to_numpy().astype(np.int64, copy=False)
+    return leaf_areas(table, release.tree), flow
+
+
+def leaf_areas(table: pa.Table, tree: "Tree") -> Areas:
+    """Numbers of the finest areas on each axis, of every row of a table of leaves.
+
+    Raises:
+        ReleaseError: a code is not one of the tree's areas.
+    """
     areas = []
-    for axis in release.tree.axes:
+    for axis in tree.axes:
         codes = axis.hierarchy.codes(axis.hierarchy.depth)
         found = _numbers(table.column(axis.name), codes)
         if found is None:
@@ -216,8 +226,7 @@ def released_leaves(release: Release) -> tuple[Areas, NDArray[np.int64]]:
                 "areas; check it with `inftda verify`"
             )
         areas.append(found)
-    flow = table.column(FLOW).to_numpy().astype(np.int64, copy=False)
-    return tuple(areas), flow
+    return tuple(areas)
 
 
 def _flow_table(release: Release) -> pa.Table:

@@ -45,6 +45,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     out: str | Path,
     levels: Sequence[str] | None = None,
     centroids: str | Path | None = None,
+    names: str | Path | None = None,
     title: str | None = None,
     licence: str | None = None,
     intervals: bool = True,
@@ -65,6 +66,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         levels: names of levels to write; all by default.
         centroids: locations of areas (a column named after a level, lon, lat), for maps; by
             default those that the release brings.
+        names: names of areas (columns level, code, name), likewise.
         title: what it is called.
         licence: licence of the numbers, for example "CC-BY-4.0".
         intervals: whether each number gets an interval where one can be told.
@@ -99,7 +101,8 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
             "export it as csv"
         )
     chosen = chosen_levels(opened.tree, levels, pairs_only=to != "csv")
-    points = Points.of(opened.tree, None if centroids is None else Path(centroids))
+    files = [None if file is None else Path(file) for file in (centroids, names)]
+    points = Points.of(opened.tree, *files)
     shown = Intervals.of(
         opened, chosen, wanted=intervals, runs=runs, seconds=seconds, progress=progress
     )

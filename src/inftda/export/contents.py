@@ -117,8 +117,12 @@ class Contents:
                     f"{advice}"
                 )
 
-    def facts(self, level: Level) -> dict[str, Any]:
+    def words(self, numbers: Numbers) -> str:
+        """What the intervals of a level are."""
+        return self.intervals.words(numbers.level, numbers.table)
+
+    def facts(self, numbers: Numbers) -> dict[str, Any]:
         """What is known of the errors of a level, for machines."""
-        known: dict[str, Any] = {"intervals": self.intervals.words(level)}
-        bound = self.intervals.guaranteed(level)
+        known: dict[str, Any] = {"intervals": self.words(numbers)}
+        bound = self.intervals.guaranteed(numbers.level)
         return {**known, "guaranteed": bound} if bound else known

@@ -45,7 +45,7 @@ def write_csv(contents: Contents, folder: Path) -> list[Resource]:
                 profile="tabular-data-resource",
                 encoding="utf-8",
                 schema=schema if contents.keep_formulas else _disarmed(schema),
-                **contents.facts(numbers.level),
+                **contents.facts(numbers),
             )
         )
     return written + _write_totals(contents, folder) + write_areas(contents, folder)
@@ -143,7 +143,7 @@ def _schema(contents: Contents, numbers: Numbers) -> dict[str, Any]:
                     "type": "integer",
                     "unit": unit,
                     "description": _meaning(contents, numbers, name),
-                    "constraints": {"required": True},
+                    "constraints": {"required": not numbers.table.column(name).null_count},
                 }
             )
         else:
@@ -162,7 +162,7 @@ def _schema(contents: Contents, numbers: Numbers) -> dict[str, Any]:
 def _meaning(contents: Contents, numbers: Numbers, name: str) -> str:
     if name in {LOW, HIGH}:
         end = "Lower" if name == LOW else "Upper"
-        return f"{end} end of an interval; {contents.intervals.words(numbers.level)}"
+        return f"{end} end of an interval; {contents.words(numbers)}"
     known = "Estimated" if name == "estimate" else "Published"
     return f"{known} number; a cell that is not listed is 0 here, and not known to be empty"
 

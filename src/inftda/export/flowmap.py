@@ -6,6 +6,7 @@ regions of the release, not clusters that a program has made up.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def write_flowmap(contents: Contents, folder: Path) -> list[Resource]:
     settings = {
         "title": contents.title,
         "description": contents.description,
-        **contents.facts(numbers.level),
+        **contents.facts(numbers),
         "viewState": locations.view_state(),
         "clusterLevels": locations.clusters(),
         "locations": listed.to_pylist(),
@@ -56,7 +57,7 @@ def write_flowmap(contents: Contents, folder: Path) -> list[Resource]:
     before = json.dumps(settings, ensure_ascii=False)[:-1] + ', "flows": ['
     write_rows(folder / "flowmap.json", before, _as_json(flows), "\n]}\n")
     level = numbers.level.name
-    facts = contents.facts(numbers.level)
+    facts = contents.facts(numbers)
     return [
         file_of("locations.csv", "csv", f"Places of level {level}: id, name, lat, lon"),
         file_of("flows.csv", "csv", f"Flows of level {level}: origin, dest, count", **facts),
@@ -110,7 +111,7 @@ class _Locations:
             trees = [self._contents.tree.axes[axis].hierarchy for _, axis in self._ends]
             most = max(tree.n_areas(depth) for tree, depth in zip(trees, depths, strict=True))
             # Whole numbers, and each level has one of its own.
-            zoom = max(zoom + 1, int(self._view.zoom_for(most)))
+            zoom = max(zoom + 1, math.ceil(self._view.zoom_for(most)))
             nodes = [
                 node
                 for (prefix, axis), depth in zip(self._ends, depths, strict=True)

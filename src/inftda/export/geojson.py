@@ -22,7 +22,7 @@ def write_geojson(contents: Contents, folder: Path) -> list[Resource]:
             "type": "FeatureCollection",
             "name": f"{contents.title}: {numbers.level.name}",
             "description": contents.description,
-            **contents.facts(numbers.level),
+            **contents.facts(numbers),
         }
         file = f"flows-{numbers.level.file}.geojson"
         before = json.dumps(about, ensure_ascii=False)[:-1] + ', "features": ['
@@ -32,7 +32,7 @@ def write_geojson(contents: Contents, folder: Path) -> list[Resource]:
                 file,
                 "geojson",
                 f"Desire lines at level {numbers.level.name}",
-                **contents.facts(numbers.level),
+                **contents.facts(numbers),
                 **lines.facts,
             )
         )

@@ -78,7 +78,7 @@ def write_geopackage(contents: Contents, folder: Path) -> list[Resource]:
             left_out = _write_lines(database, contents, numbers)
             _write_areas(database, contents, numbers)
             database.execute("COMMIT")
-            facts[numbers.level.name] = {**contents.facts(numbers.level), **left_out}
+            facts[numbers.level.name] = {**contents.facts(numbers), **left_out}
     return [file_of(FILE, "gpkg", "Desire lines and places of areas by level", levels=facts)]
 
 
@@ -136,7 +136,7 @@ class _Layer:
     def __init__(self, name: str, kind: str, contents: Contents, numbers: Numbers) -> None:
         self._name, self._kind = name, kind
         self._numbers = set(numbers.measures)
-        said = contents.intervals.words(numbers.level)
+        said = contents.words(numbers)
         self._description = f"{contents.description} Intervals (low to high): {said}."
 
     def write(

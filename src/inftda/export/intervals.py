@@ -5,7 +5,6 @@ simulated from the release: 95 % of published numbers of a size err by no more, 
 estimate (`inftda.evaluate.typical`) and said to be one.
 """
 
-import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.errors import ReleaseError
 from inftda.evaluate.typical import LevelErrors, TypicalErrors
 from inftda.export.levels import Level
 from inftda.export.source import Source
@@ -32,9 +30,10 @@ TYPICAL: Final = (
 )
 ROUGH: Final = "; at this level sums run across the tree, so that they are a rough guess"
 MEASURED: Final = (
-    "95 %: computed from what was measured with known noise, for each number by itself"
+    "95 %, for each number by itself: from what was measured, with known noise, narrowed by the "
+    "model that estimates are made with"
 )
-ESTIMATED: Final = "as the estimate states them; its manifest says how they are made"
+ESTIMATED: Final = "95 %, for each number by itself: by the model of the estimate, not guaranteed"
 NONE: Final = "none are stated"
 
 
@@ -46,13 +45,13 @@ class Intervals:
         source: what is exported.
         errors: typical errors, if the source is a release that has no intervals itself.
         is_wanted: whether numbers get intervals at all.
-        brings_its_own: whether the source is asked for them.
+        measured: intervals from what was measured, if the source is a release that has them.
     """
 
     source: Source
     errors: TypicalErrors | None = None
     is_wanted: bool = True
-    brings_its_own: bool = False
+    measured: Any = None
 
     @classmethod
     def of(  # noqa: PLR0913 - how long may be simulated, and who is told
@@ -66,20 +65,19 @@ class Intervals:
         progress: "Progress | None" = None,
     ) -> "Intervals":
         """Simulate what has to be simulated, for these levels."""
-        if wanted and _brings_its_own(source, levels[0]):
-            return cls(source, brings_its_own=True)
         if not (wanted and isinstance(source, Release)):
             return cls(source, is_wanted=wanted)
+        if (measured := _measured(source)) is not None:
+            return cls(source, measured=measured)
         depths = [level.depths for level in levels]
         errors = stated_errors(source, runs=runs, seconds=seconds, depths=depths, progress=progress)
         return cls(source, errors, is_wanted=errors is not None)
 
     def flows(self, level: Level) -> pa.Table:
         """Numbers of one level, with `low` and `high` where they are known."""
-        source: Any = self.source
-        if self.brings_its_own:
-            return source.flows(levels=level.shown, intervals=True)
-        table = source.flows(levels=level.shown)
+        table = self.source.flows(levels=level.shown)
+        if self.measured is not None:
+            return self.measured.beside(table, level.shown, {})
         if not self.is_wanted:
             known = [name for name in table.column_names if name not in {LOW, HIGH}]
             return table.select(known)
@@ -91,13 +89,13 @@ class Intervals:
         table = table.append_column(LOW, as_arrow(np.maximum(flow - half, 0)))
         return table.append_column(HIGH, as_arrow(flow + half))
 
-    def words(self, level: Level) -> str:
-        """What the intervals of a level are."""
-        if not self.is_wanted:
+    def words(self, level: Level, table: pa.Table) -> str:
+        """What the intervals of a level are, in the table that `flows` gave."""
+        if LOW not in table.column_names:
             return NONE
         if not isinstance(self.source, Release):
             return ESTIMATED
-        if self.brings_its_own:
+        if self.measured is not None:
             return MEASURED
         errors = self.errors.at(level.depths) if self.errors else None
         if self.errors is None or errors is None:
@@ -115,15 +113,10 @@ class Intervals:
         return None
 
 
-def _brings_its_own(source: Any, level: Level) -> bool:
-    """Whether a source can be asked for intervals, and has what they are computed from."""
-    if "intervals" not in inspect.signature(source.flows).parameters:
-        return False
-    try:
-        table = source.flows(levels=level.shown, intervals=True)
-    except ReleaseError:
-        return False
-    return {LOW, HIGH} <= {*table.column_names}
+def _measured(release: Any) -> Any:
+    """Intervals from what was measured, made once for all levels; None if there are none."""
+    make = getattr(release, "intervals", None)
+    return None if make is None or release.measured is None else make()
 
 
 def _half_widths(errors: LevelErrors, flow: NDArray[np.int64]) -> NDArray[np.int64]:

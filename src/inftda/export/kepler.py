@@ -50,7 +50,7 @@ def write_kepler(contents: Contents, folder: Path) -> list[Resource]:
         datasets.append(_dataset(contents, numbers, lines))
         layers.append(_layer(numbers))
         sizes.append(len(lines.areas[0]))
-        facts[numbers.level.name] = {**contents.facts(numbers.level), **lines.facts}
+        facts[numbers.level.name] = {**contents.facts(numbers), **lines.facts}
         places = [np.concatenate([lines.start[side], lines.end[side]]) for side in (0, 1)]
     _show_one(layers, sizes)
     about = {
@@ -86,7 +86,7 @@ def _dataset(contents: Contents, numbers: Numbers, lines: Lines) -> str:
     rows = joined(*parts, "]")
     about = {
         "id": _id(numbers),
-        "label": f"{numbers.level.name} ({contents.intervals.words(numbers.level)})",
+        "label": f"{numbers.level.name} ({contents.words(numbers)})",
         "color": _FROM,
         "fields": [
             {"name": name, "type": kind, "format": "", "analyzerType": _ANALYZED[kind]}

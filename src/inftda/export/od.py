@@ -36,7 +36,7 @@ def write_od(contents: Contents, folder: Path) -> list[Resource]:
             write_table(folder / file, table, contents)
         form = "wide" if contents.wide else "long"
         title = f"Flows at level {numbers.level.name}, {form}"
-        written.append(file_of(file, "csv", title, **contents.facts(numbers.level)))
+        written.append(file_of(file, "csv", title, **contents.facts(numbers)))
         if contents.shares_areas and contents.points.has(contents.ends):
             written.append(_zones(contents, numbers, folder))
     return written + write_areas(contents, folder)

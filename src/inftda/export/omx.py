@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.errors import MissingExtraError
@@ -42,7 +43,7 @@ def write_omx(contents: Contents, folder: Path) -> list[Resource]:
         with openmatrix.open_file(str(folder / file), "w") as matrices:
             _fill(matrices, contents, numbers)
         title = f"Matrix at level {numbers.level.name}"
-        written.append(file_of(file, "omx", title, **contents.facts(numbers.level)))
+        written.append(file_of(file, "omx", title, **contents.facts(numbers)))
         written += _zones(contents, numbers, folder)
     return written
 
@@ -55,9 +56,10 @@ def _fill(matrices: Any, contents: Contents, numbers: Numbers) -> None:
     shape = tuple(of.n_areas(depth) for of, depth in zip(hierarchies, depths, strict=True))
     order = np.argsort(origin, kind="stable")
     origin, destination = origin[order], destination[order]
-    about = {"description": contents.description, **contents.facts(numbers.level)}
+    about = {"description": contents.description, **contents.facts(numbers)}
     for name in numbers.measures:
-        value = numbers.table.column(name).to_numpy()[order]
+        # There is no null in a matrix: -1 where no interval is known.
+        value = pc.fill_null(numbers.table.column(name), -1).to_numpy()[order]
         _write_matrix(matrices, name, shape, (origin, destination, value), about)
     codes = [of.codes(depth).to_pylist() for of, depth in zip(hierarchies, depths, strict=True)]
     if contents.shares_areas:

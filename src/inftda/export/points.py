@@ -35,13 +35,15 @@ class Points:
     outlines: dict[int, pa.BinaryArray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tree: Tree, centroids: Path | None) -> "Points":
-        """What is known of the areas; a file comes before what the release brings.
+    def of(cls, tree: Tree, centroids: Path | None, names_file: Path | None) -> "Points":
+        """What is known of the areas; files come before what the release brings.
 
         Raises:
-            InftdaError: the file cannot be read or does not fit the release.
+            InftdaError: a file cannot be read or does not fit the release.
         """
         labels = Labels()
+        if names_file is not None:
+            labels.add_names(tree, names_file)
         if centroids is not None:
             labels.add_centroids(tree, centroids)
         names: dict[tuple[int, int], Sequence[str | None]] = dict(labels.names)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,18 +36,18 @@ def degrees(values: NDArray[np.float64]) -> pa.Array:
 def joined(*parts: object) -> pa.StringArray:
     """Columns and constant texts side by side, row by row.
 
-    >>> joined("<", pa.array([1, 2]), ">").to_pylist()
-    ['<1>', '<2>']
+    >>> joined("[", pa.array([1, None]), "]").to_pylist()
+    ['[1]', '[null]']
     """
     columns = [
-        pa.scalar(part, _TEXT) if isinstance(part, str) else _whole(part).cast(_TEXT)
-        for part in parts
+        pa.scalar(part, _TEXT) if isinstance(part, str) else _as_texts(part) for part in parts
     ]
     return pc.binary_join_element_wise(*columns, pa.scalar("", _TEXT))
 
 
-def _whole(column: object) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def _as_texts(column: object) -> pa.Array:
+    whole: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return pc.fill_null(whole.cast(_TEXT), "null")
 
 
 def write_rows(path: Path, before: str, rows: pa.StringArray, after: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Pixels of the whole world at zoom 0, of a map on a screen, and between neighbouring areas.
-_WORLD, _SCREEN, _APART = 512, 700, 40
+_WORLD, _SCREEN, _APART = 512, 700, 60
 _FARTHEST, _NEAREST = 0.0, 18.0
 
 

@@ -259,7 +259,7 @@ class AcrossStep:
         item: int,
         groups: "Groups",
         chained: "Chained",
-        drawn: list[Drawn] | None,
+        drawn: list[Drawn] | None = None,
     ) -> Cells:
         """Noisy cells of the off-tree tables, wherever the groups have a parent.
 

@@ -25,6 +25,9 @@ _EARTH_KM: Final = 6371.0
 _REACH: Final = 30.0
 #: Rounds of fitting, and the part of all trips that may still be in the wrong place.
 MAX_ROUNDS, CLOSE_ENOUGH = 40, 0.002
+#: Kilometres from the centre of the earth (float64[n, 3]), length of a trip that stays (float64[n],
+#: infinite if none may), decay, and how far is looked at.
+Model = tuple[NDArray[np.float64], NDArray[np.float64], float, float]
 #: Pairs beyond this number take minutes for each round.
 MAX_AREAS: Final = 40_000
 
@@ -70,17 +73,18 @@ def gravity_flows(  # noqa: PLR0913 - what a model is made of
     decay = decay or law_of_commuting(nearest)
     # A trip that stays is taken to be half as long as one to the next area.
     own = nearest / 2 if is_home_free else np.full(n, np.inf)
+    model = (place, own, decay, _REACH * decay)
     row, sums = np.empty((2, n))
     start, pull = np.zeros(n), into.astype(np.float64)
     for done in range(MAX_ROUNDS):
         sums[:] = 0
-        balance_kernel(place, own, decay, _REACH * decay, out, pull, start, row, sums)
+        balance_kernel(model, out, pull, start, row, sums)
         if np.abs(sums - into).sum() <= CLOSE_ENOUGH * max(int(out.sum()), 1):
             break
         np.divide(pull * into, sums, out=pull, where=sums > 0)
         if progress is not None:
             progress("fitting", done + 1, MAX_ROUNDS)
-    return _rounded(place, own, decay, out, pull, row, random), decay
+    return _rounded(model, out, pull, row, random), decay
 
 
 def law_of_commuting(nearest: NDArray[np.float64]) -> float:
@@ -89,10 +93,8 @@ def law_of_commuting(nearest: NDArray[np.float64]) -> float:
     return float(1 / (0.3 * size**-0.18))
 
 
-def _rounded(  # noqa: PLR0913, PLR0917 - private
-    place: NDArray[np.float64],
-    own: NDArray[np.float64],
-    decay: float,
+def _rounded(
+    model: Model,
     out: NDArray[np.int64],
     pull: NDArray[np.float64],
     row: NDArray[np.float64],
@@ -103,9 +105,7 @@ def _rounded(  # noqa: PLR0913, PLR0917 - private
     origin, destination = np.empty((2, room), np.int32)
     count = np.empty(room, np.int64)
     offset = random.random(len(out))
-    found = round_kernel(
-        place, own, decay, _REACH * decay, out, pull, row, offset, origin, destination, count
-    )
+    found = round_kernel(model, out, pull, row, offset, origin, destination, count)
     return Flows(origin[:found].copy(), destination[:found].copy(), count[:found].copy())
 
 
@@ -135,16 +135,14 @@ def nearest_kernel(place: NDArray[np.float64], nearest: NDArray[np.float64]) -> 
 
 
 @kernel
-def _fill_row(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
-    place: NDArray[np.float64],
-    own: NDArray[np.float64],
-    decay: float,
-    reach: float,
+def _fill_row(
+    model: Model,
     pull: NDArray[np.float64],
     i: int,
     row: NDArray[np.float64],
 ) -> float:
     """Weights of all destinations of one origin; their sum."""
+    place, own, decay, reach = model
     total = 0.0
     for j in range(row.size):
         distance = own[i] if i == j else _distance(place, i, j)
@@ -156,32 +154,26 @@ def _fill_row(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
 
 
 @kernel
-def _row_of(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
-    place: NDArray[np.float64],
-    own: NDArray[np.float64],
-    decay: float,
-    reach: float,
+def _row_of(
+    model: Model,
     pull: NDArray[np.float64],
     i: int,
     row: NDArray[np.float64],
 ) -> float:
     """As above; where nothing attracts within reach, everything does alike."""
-    total = _fill_row(place, own, decay, reach, pull, i, row)
+    total = _fill_row(model, pull, i, row)
     if total > 0:
         return total
     total = 0.0
     for j in range(row.size):
-        row[j] = 0.0 if i == j and np.isinf(own[i]) else pull[j]
+        row[j] = 0.0 if i == j and np.isinf(model[1][i]) else pull[j]
         total += row[j]
     return total
 
 
 @kernel
 def balance_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
-    place: NDArray[np.float64],
-    own: NDArray[np.float64],
-    decay: float,
-    reach: float,
+    model: Model,
     out: NDArray[np.int64],
     pull: NDArray[np.float64],
     start: NDArray[np.float64],
@@ -191,10 +183,7 @@ def balance_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     """One round of fitting: origins made right, destinations summed up.
 
     Args:
-        place: float64[n, 3], in kilometres.
-        own: float64[n], length of a trip that stays; infinite if none may.
-        decay: in kilometres.
-        reach: how far is looked at.
+        model: places, and how attraction falls off.
         out: int64[n], trips that start.
         pull: float64[n], b of the destinations.
         start: float64[n], written: a of the origins.
@@ -205,7 +194,7 @@ def balance_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
         start[i] = 0.0
         if out[i] == 0:
             continue
-        total = _row_of(place, own, decay, reach, pull, i, row)
+        total = _row_of(model, pull, i, row)
         if total > 0:
             start[i] = out[i] / total
             for j in range(row.size):
@@ -214,10 +203,7 @@ def balance_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
 
 @kernel
 def round_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
-    place: NDArray[np.float64],
-    own: NDArray[np.float64],
-    decay: float,
-    reach: float,
+    model: Model,
     out: NDArray[np.int64],
     pull: NDArray[np.float64],
     row: NDArray[np.float64],
@@ -232,10 +218,7 @@ def round_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     each origin is exact.
 
     Args:
-        place: as above, and so on.
-        own: as above.
-        decay: as above.
-        reach: as above.
+        model: as above.
         out: as above.
         pull: as above.
         row: float64[n], work space.
@@ -251,7 +234,7 @@ def round_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     for i in range(out.size):
         if out[i] == 0:
             continue
-        total = _row_of(place, own, decay, reach, pull, i, row)
+        total = _row_of(model, pull, i, row)
         if total <= 0:
             continue
         scale, running, given = out[i] / total, offset[i], 0

@@ -177,7 +177,8 @@ class _Shares:
     """From a round share below the smallest to a round one above the largest."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
-        values = _values(lines) or [0.0, 1.0]
+        given = [value for line in lines for value in line.values if value is not None]
+        values = given or [0.0, 1.0]
         self._high = min(1.0, math.ceil(max(values) * 10 - 1e-9) / 10)
         self._low = max(0.0, math.floor(min(values) * 10) / 10) if min(values) > 0.5 else 0.0
         if self._high <= self._low:

@@ -249,6 +249,28 @@ def areas_text(hierarchy: Hierarchy) -> bytes:
 
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     """Everything of a release but its numbers, which are there."""
+    axes = write_areas(folder, tree, manifest.axes)
+    further: dict[str, Any] = {
+        field: digest(folder / name) if (folder / name).exists() else ""
+        for name, field in OPTIONAL_FILES.items()
+    }
+    manifest = replace(
+        manifest,
+        axes=axes,
+        flows_sha256=digest(folder / FLOWS_FILE),
+        **further,
+    )
+    (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
+
+
+def write_areas(folder: Path, tree: Tree, entries: Iterable[AxisEntry]) -> tuple[AxisEntry, ...]:
+    """Write the areas of all axes, and what else is said of them; their entries for the manifest.
+
+    Args:
+        folder: to write to.
+        tree: with the axes.
+        entries: of the axes, in their order.
+    """
     files = areas_files(tree)
     for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
         (folder / file).write_bytes(areas_text(hierarchy))
@@ -257,17 +279,7 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
         # Of axes with the same areas the first that knows more of them says it.
         if not axis.hierarchy.places.is_empty and not places.exists():
             save_places(places, axis.hierarchy)
-    further: dict[str, Any] = {
-        field: digest(folder / name) if (folder / name).exists() else ""
-        for name, field in OPTIONAL_FILES.items()
-    }
-    manifest = replace(
-        manifest,
-        axes=tuple(_with_places(axis, folder) for axis in manifest.axes),
-        flows_sha256=digest(folder / FLOWS_FILE),
-        **further,
-    )
-    (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
+    return tuple(_with_places(axis, folder) for axis in entries)
 
 
 def _with_places(axis: AxisEntry, folder: Path) -> AxisEntry:

@@ -189,21 +189,30 @@ class Manifest:
         Raises:
             ReleaseError: it cannot be read or does not say what it must.
         """
-        if not is_plain(path) or path.stat().st_size > MAX_BYTES:
-            raise ReleaseError(
-                f"{str(path)!r} is damaged or no manifest: it must be a plain file of at most "
-                f"{MAX_BYTES:,} bytes"
-            )
-        try:
-            data = json.loads(
-                path.read_text(encoding="utf-8"),
-                object_pairs_hook=_without_duplicates,
-                parse_constant=_refuse_constant,
-            )
-            json.dumps(data, ensure_ascii=False).encode()  # half a character is no text
-        except (OSError, ValueError, RecursionError):
-            raise ReleaseError(f"{str(path)!r} is not readable as JSON; it was damaged") from None
-        return cls.from_dict(data)
+        return cls.from_dict(read_json(path))
+
+
+def read_json(path: Path) -> Any:
+    """What a manifest of any kind holds.
+
+    Raises:
+        ReleaseError: it cannot be read.
+    """
+    if not is_plain(path) or path.stat().st_size > MAX_BYTES:
+        raise ReleaseError(
+            f"{str(path)!r} is damaged or no manifest: it must be a plain file of at most "
+            f"{MAX_BYTES:,} bytes"
+        )
+    try:
+        data = json.loads(
+            path.read_text(encoding="utf-8"),
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_refuse_constant,
+        )
+        json.dumps(data, ensure_ascii=False).encode()  # half a character is no text
+    except (OSError, ValueError, RecursionError):
+        raise ReleaseError(f"{str(path)!r} is not readable as JSON; it was damaged") from None
+    return data
 
 
 def check_same(found: Any, expected: Any, at: str = "") -> None:

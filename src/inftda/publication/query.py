@@ -27,6 +27,7 @@ def sum_flows(
     tree: Tree,
     levels: Mapping[str, str],
     where: Mapping[str, str | Sequence[str]],
+    values: Sequence[str] = (FLOW,),
 ) -> pa.Table:
     """Flows summed up to a level on each axis.
 
@@ -35,6 +36,7 @@ def sum_flows(
         tree: axes of the table.
         levels: axis name to level name; an axis that is not named is summed up altogether.
         where: axis name to the area or areas to keep to.
+        values: the columns to sum up.
     """
     with open_database() as connection:
         open_flows(connection, table).create_view("flows")
@@ -50,12 +52,56 @@ def sum_flows(
             if level > 0:
                 shown.append(f'{view}."shown" AS {quoted(axis.name)}')
         # With nothing shown there is one row, and the sum of no rows is 0.
-        columns = ", ".join([*shown, f"coalesce(sum({FLOW}), 0)::BIGINT AS {FLOW}"])
+        sums = [f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in map(quoted, values)]
+        columns = ", ".join([*shown, *sums])
         query = (
             f"SELECT {columns} FROM flows {' '.join(joins)} "  # noqa: S608 - names are quoted
             f"WHERE {' AND '.join(kept)} GROUP BY ALL ORDER BY ALL"
         )
         return connection.sql(query).to_arrow_table()
+
+
+def asked_for(
+    tree: Tree,
+    levels: tuple[Mapping[str, str | None], Mapping[str, str] | None],
+    where: tuple[Mapping[str, Any], Mapping[str, Any] | None],
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Level and filter of each axis, from what is given for the two ends and for axes by name.
+
+    Raises:
+        ReleaseError: no such axis, or an axis is named twice.
+    """
+    chosen = _together("level", *levels)
+    filters = _together("area", *where)
+    for name in {*chosen, *filters}:
+        axis_named(tree, name)
+    finest = {axis.name: axis.hierarchy.level_name(axis.hierarchy.depth) for axis in tree.axes}
+    return finest | chosen, filters
+
+
+def axis_named(tree: Tree, name: str) -> Axis:
+    """The axis with this name.
+
+    Raises:
+        ReleaseError: there is none.
+    """
+    for axis in tree.axes:
+        if axis.name == name:
+            return axis
+    names = ", ".join(axis.name for axis in tree.axes)
+    raise ReleaseError(f"the release has no axis {name!r}; its axes are {names}")
+
+
+def _together(what: str, ends: Mapping[str, Any], axes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is given for the two ends and for axes by their names; each at most once."""
+    given = {name: value for name, value in ends.items() if value is not None}
+    for name in axes or {}:
+        if name in given:
+            raise ReleaseError(
+                f"the {what} of axis {name!r} is given twice, for the {name} and by the name of "
+                "the axis; give it once"
+            )
+    return given | dict(axes or {})
 
 
 @contextmanager

@@ -11,8 +11,9 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -31,13 +32,17 @@ from inftda.publication.inventory import (
     check_plain,
     places_name,
 )
-from inftda.publication.manifest import Manifest
+from inftda.publication.manifest import AxisEntry, Manifest
 from inftda.publication.measurements import Measurements, read_measurements
 from inftda.publication.names import with_names
 from inftda.publication.places_file import read_places
-from inftda.publication.query import FLOW, sum_flows
-from inftda.publication.totals import intervals, read_totals, save_totals, totals_at
+from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows
+from inftda.publication.totals import intervals as intervals_of_totals
+from inftda.publication.totals import read_totals, save_totals, totals_at
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+
+if TYPE_CHECKING:
+    from inftda.publication.intervals import Intervals
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +73,7 @@ class Release:
         destination: str | Sequence[str] | None = None,
         levels: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        intervals: bool | Literal["model", "noise"] = False,
         names: bool = False,
         as_: TableFormat = "arrow",
     ) -> Any:
@@ -83,21 +89,47 @@ class Release:
             destination: likewise for where flows go to.
             levels: axis name to level name, for tables with other axes.
             where: axis name to area or areas, likewise.
+            intervals: add `low` and `high`, between which the true number is at least 95 times
+                in 100: "model" (or True) by the posterior of `inftda.estimate`, "noise" without
+                any model, which is wider. Null where no interval is known: for sums across the
+                tree that were not measured. Needs a release with measurements.
             names: whether to add the names of areas: a column `origin_name` after `origin`.
             as_: "arrow", "pandas" or "polars".
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
-                ambiguous; or names are asked for, and the release has none.
+                ambiguous; or names or intervals are asked for, and the release has none.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
-        chosen = _together("level", level_of_end, levels)
-        filters = _together("area", {ORIGIN: origin, DESTINATION: destination}, where)
-        for name in {*chosen, *filters}:
-            self.axis(name)
-        shown = {axis.name: self._finest(axis.name) for axis in self.tree.axes} | chosen
+        ends = {ORIGIN: origin, DESTINATION: destination}
+        shown, filters = asked_for(self.tree, (level_of_end, levels), (ends, where))
         found = sum_flows(self.table, self.tree, shown, filters)
+        if intervals:
+            known = self.intervals(use_model=intervals != "noise")
+            found = known.beside(found, shown, filters)
         return converted(with_names(found, self.tree, shown) if names else found, as_)
+
+    def intervals(self, *, use_model: bool = True) -> "Intervals":
+        """Intervals of published numbers, from the measurements; computed once.
+
+        Args:
+            use_model: whether the model of `inftda.estimate` narrows them; otherwise they
+                follow from the noise alone.
+
+        Raises:
+            ReleaseError: the release has no measurements, or they cannot be read.
+        """
+        from inftda.publication.intervals import Intervals  # noqa: PLC0415 - compiled kernels
+
+        if use_model not in self._intervals:
+            self._intervals[use_model] = Intervals(
+                self.tree, self.measurements(), self.total, self.table, use_model
+            )
+        return self._intervals[use_model]
+
+    @cached_property
+    def _intervals(self) -> "dict[bool, Intervals]":
+        return {}
 
     def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
         """Totals of all areas of a level that was measured across the tree, and how good they are.
@@ -129,7 +161,9 @@ class Release:
         released = np.zeros(len(measured), np.int64)
         number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
         released[number] = summed.column(FLOW).to_numpy()
-        table = intervals(found.hierarchy.codes(depth), pa.array(released), measured, sigma)
+        table = intervals_of_totals(
+            found.hierarchy.codes(depth), pa.array(released), measured, sigma
+        )
         return converted(table, as_)
 
     def measurements(self) -> Measurements:
@@ -198,15 +232,7 @@ class Release:
         Raises:
             ReleaseError: there is none.
         """
-        for axis in self.tree.axes:
-            if axis.name == name:
-                return axis
-        names = ", ".join(axis.name for axis in self.tree.axes)
-        raise ReleaseError(f"the release has no axis {name!r}; its axes are {names}")
-
-    def _finest(self, name: str) -> str:
-        hierarchy = self.axis(name).hierarchy
-        return hierarchy.level_name(hierarchy.depth)
+        return axis_named(self.tree, name)
 
 
 def _save(table: pa.Table | Path, path: Path) -> None:
@@ -233,19 +259,36 @@ def open_release(path: str | Path) -> Release:
             raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
     check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, *OPTIONAL_FILES))
     manifest = Manifest.read(folder / MANIFEST_FILE)
+    tree = read_tree(folder, manifest.axes, manifest.order)
+    totals = read_totals(folder, tree) if manifest.totals_sha256 else None
+    measured = folder / MEASUREMENTS_FILE if manifest.measurements_sha256 else None
+    return Release(manifest, tree, folder / FLOWS_FILE, totals, measured)
+
+
+def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:
+    """The tree of a release, or of what was made from one, with the areas of its folder.
+
+    Args:
+        folder: which has the files of areas.
+        entries: the axes, as the manifest states them.
+        order: of refinement.
+
+    Raises:
+        ReleaseError: a file is missing or damaged, or its areas are not those of the manifest.
+    """
     axes = []
-    for number, axis in enumerate(manifest.axes, start=1):
+    for number, axis in enumerate(entries, start=1):
         if axis.file not in {"areas.csv", f"areas-{number}.csv"}:
             raise ReleaseError(
                 f"the manifest names the file {axis.file!r} for the areas of axis {axis.name!r}, "
                 "which no release has; it was edited"
             )
-    check_plain(folder, {axis.file for axis in manifest.axes})
-    check_plain(folder, {places_name(axis.file) for axis in manifest.axes})
-    read = {name: _read_areas(folder / name) for name in {axis.file for axis in manifest.axes}}
-    for file in {axis.file for axis in manifest.axes if axis.places_sha256}:
+    check_plain(folder, {axis.file for axis in entries})
+    check_plain(folder, {places_name(axis.file) for axis in entries})
+    read = {name: _read_areas(folder / name) for name in {axis.file for axis in entries}}
+    for file in {axis.file for axis in entries if axis.places_sha256}:
         read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
-    for axis in manifest.axes:
+    for axis in entries:
         hierarchy = read[axis.file]
         if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
             raise ReleaseError(
@@ -253,16 +296,14 @@ def open_release(path: str | Path) -> Release:
                 f"axis {axis.name!r}; get the release again from its publisher"
             )
         axes.append(Axis(axis.name, hierarchy))
-    tree = Tree.build(axes, manifest.order)
+    tree = Tree.build(axes, order)
     files = areas_files(tree)
-    if [axis.file for axis in manifest.axes] != [files[axis.name] for axis in tree.axes]:
+    if [axis.file for axis in entries] != [files[axis.name] for axis in tree.axes]:
         raise ReleaseError(
             f"the manifest names other files for the areas than {', '.join(files.values())}; it "
             "was edited"
         )
-    totals = read_totals(folder, tree) if manifest.totals_sha256 else None
-    measured = folder / MEASUREMENTS_FILE if manifest.measurements_sha256 else None
-    return Release(manifest, tree, folder / FLOWS_FILE, totals, measured)
+    return tree
 
 
 def _read_areas(file: Path) -> Hierarchy:
@@ -273,15 +314,3 @@ def _read_areas(file: Path) -> Hierarchy:
             f"{file.name} does not hold the areas of a release ({error}); "
             "get the release again from its publisher"
         ) from error
-
-
-def _together(what: str, ends: Mapping[str, Any], axes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is given for the two ends and for axes by their names; each at most once."""
-    given = {name: value for name, value in ends.items() if value is not None}
-    for name in axes or {}:
-        if name in given:
-            raise ReleaseError(
-                f"the {what} of axis {name!r} is given twice, for the {name} and by the name of "
-                "the axis; give it once"
-            )
-    return given | dict(axes or {})

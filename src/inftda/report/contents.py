@@ -21,6 +21,7 @@ from inftda.hierarchy import Hierarchy
 from inftda.lattice import coarsest_equal, tables_on_tree
 from inftda.publication.release import Release
 from inftda.publication.totals import half_width, sums_up_many, totals_at, unmeasured_totals
+from inftda.report.intervals import Ends, Estimated, release_intervals
 from inftda.report.labels import Labels
 from inftda.report.layout import LAID_OUT, Layout
 from inftda.report.packing import Pack, varints, zigzag
@@ -43,6 +44,7 @@ class Table:
         value: the released flows.
         truth: areas and counts of the true leaves; None on public pages.
         keeps_formulas: whether downloads leave what a spreadsheet would run as it is.
+        estimated: estimates beside what was published; None if there are none.
     """
 
     tree: Tree
@@ -50,6 +52,7 @@ class Table:
     value: NDArray[np.int64]
     truth: tuple[Areas, NDArray[np.int64]] | None = None
     keeps_formulas: bool = False
+    estimated: Estimated | None = None
 
     def cells(
         self, depths: Sequence[int]
@@ -86,6 +89,7 @@ class Quality:
         measured: totals that were measured across the tree: level on each axis to how far a
             measured total is off at most (95 %), and the totals of all areas.
         noise: levels on each axis of which most published numbers are noise.
+        intervals: what true numbers lie between, cell by cell, for levels on each axis.
         is_unmeasured: whether nothing tells how good long sums across the tree are.
     """
 
@@ -93,6 +97,7 @@ class Quality:
     measured: Mapping[tuple[int, ...], tuple[int, list[int]]] = field(default_factory=dict)
     noise: tuple[tuple[int, ...], ...] = ()
     is_unmeasured: bool = False
+    intervals: Mapping[tuple[int, ...], Ends] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -105,13 +110,18 @@ class Quality:
         noise = tuple(level.depths for level in noisy)
         if release.totals is None:
             is_unmeasured = bool(unmeasured_totals(release.tree, release.manifest.plan))
-            return cls(typical, noise=noise, is_unmeasured=is_unmeasured)
+            return cls(
+                typical,
+                noise=noise,
+                is_unmeasured=is_unmeasured,
+                intervals=release_intervals(release),
+            )
         measured = {}
         for number, axis, depth in totals_across(release.tree):
             depths = tuple(depth if i == number else 0 for i in range(len(release.tree.axes)))
             values, sigma = totals_at(release.totals, axis, depth)
             measured[depths] = half_width(sigma), values.to_pylist()
-        return cls(typical, measured, noise)
+        return cls(typical, measured, noise, intervals=release_intervals(release))
 
 
 def pack_contents(
@@ -150,6 +160,11 @@ def _explorer(
     areas, value, truth = table.cells(depths)
     n_rows = layout.axes[0].hierarchy.n_areas(layout.arranged(depths)[0])
     pack.add_flows(n_rows, layout.arranged(areas), value, truth)
+    for at, ends in quality.intervals.items():
+        if _is_within(at, depths):
+            _add_ends(pack, "intervals", layout, at, ends)
+    if table.estimated is not None:
+        _add_estimated(pack, layout, table.estimated, depths)
     if labels.places:
         _add_places(pack, layout, labels, depths)
     if shapes is not None and shapes.level <= depths[shapes.axis]:
@@ -163,6 +178,25 @@ def _explorer(
         }
         pack.add("shapes", varints(zigzag(numbers)))
     return pack.text()
+
+
+def _add_estimated(
+    pack: Pack, layout: Layout, estimated: Estimated, depths: tuple[int, ...]
+) -> None:
+    """Estimates down to the finest level of the page, with intervals if that is their own."""
+    sums = LevelSums(layout.tree, depths)
+    cells = sums.of(estimated.areas, estimated.value)
+    n_rows = layout.axes[0].hierarchy.n_areas(layout.arranged(depths)[0])
+    areas = layout.arranged(sums.areas(cells.number))
+    pack.add_flows(n_rows, areas, cells.value, name="estimated")
+    if depths == tuple(axis.hierarchy.depth for axis in layout.tree.axes):
+        _add_ends(pack, "estimated-intervals", layout, depths, estimated.ends)
+
+
+def _add_ends(pack: Pack, name: str, layout: Layout, at: tuple[int, ...], ends: Ends) -> None:
+    key = layout.key(at)
+    pack.header.setdefault(name, {})[key] = len(ends.low)
+    pack.add_intervals(f"{name}-{key}", *ends.numbered(layout, at))
 
 
 def _plain(table: Table, labels: Labels, quality: Quality) -> str:

@@ -59,6 +59,8 @@ class Pack:
         areas: Sequence[NDArray[np.int64]],
         value: NDArray[np.int64],
         truth: NDArray[np.int64] | None = None,
+        *,
+        name: str = "flows",
     ) -> None:
         """Add a table of flows; cells must be different, in any order.
 
@@ -67,6 +69,7 @@ class Pack:
             areas: area numbers on each axis: rows, columns, and further ones to filter by.
             value: the flow.
             truth: the true flow, on confidential pages only.
+            name: what the page calls this table.
         """
         order = np.lexsort(tuple(reversed(areas)))
         row, column, *further = (area[order] for area in areas)
@@ -75,14 +78,35 @@ class Pack:
         follows = np.flatnonzero(row[1:] == row[:-1]) + 1
         gap[follows] = column[follows] - column[follows - 1]
         is_signed = bool(len(value)) and bool(value.min() < 0)
-        self.header["flows"] = {"n": len(value), "signed": is_signed}
-        for number, area in enumerate(further):
-            self.add(f"further{number}", varints(area))
-        self.add("rows", varints(np.bincount(row, minlength=n_rows)))
-        self.add("gaps", varints(gap))
-        self.add("values", varints(zigzag(value) if is_signed else value))
+        self.header[name] = {"n": len(value), "signed": is_signed}
+        sections = {
+            "rows": np.bincount(row, minlength=n_rows),
+            "gaps": gap,
+            "values": zigzag(value) if is_signed else value,
+            **{f"further{number}": area for number, area in enumerate(further)},
+        }
         if truth is not None:
-            self.add("truth", varints(truth[order]))
+            sections["truth"] = truth[order]
+        for section, numbers in sections.items():
+            self.add(f"{name}-{section}", varints(numbers))
+
+    def add_intervals(
+        self,
+        name: str,
+        number: NDArray[np.int64],
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+    ) -> None:
+        """Add what the true numbers of some cells lie between.
+
+        Args:
+            name: of the section.
+            number: of each cell, ascending.
+            low: lower ends, none negative.
+            high: upper ends, none below the lower ones.
+        """
+        parts = (np.diff(number, prepend=0), low, high - low)
+        self.add(name, b"".join(map(varints, parts)))
 
     def text(self) -> str:
         """Everything, encoded for the page."""

@@ -18,6 +18,7 @@ from inftda.publication.release import Release
 from inftda.publication.target import check_target
 from inftda.report.accuracy import accuracy_section, stated_errors
 from inftda.report.contents import Contents, Quality, Table, pack_contents
+from inftda.report.intervals import Estimated
 from inftda.report.labels import Labels
 from inftda.report.layout import LAID_OUT, Layout
 from inftda.report.markup import Html, asset, fill, join, policy, script, tag, text
@@ -27,11 +28,18 @@ from inftda.report.technical import technical_section
 from inftda.scratch import whole_file
 
 if TYPE_CHECKING:
+    from inftda.estimate.estimating import Estimate
     from inftda.mechanisms.base import Progress
     from inftda.tree import Tree
 
 #: Up to this many combinations of levels have typical errors; of more only those of the tree.
 MAX_LEVELS = 150
+_WHICH = (
+    "Take the published numbers where a guaranteed error is needed, where others have to get the "
+    "same numbers, and to say which large flows there are. Take the estimated ones, which a "
+    "model made of the same noisy measurements, for the best guess of one number or as input of "
+    "another model, and never to say that a small flow exists."
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     seconds: float = 20.0,
     force: bool = False,
     keep_formulas: bool = False,
+    estimate: "Estimate | None" = None,
     progress: "Progress | None" = None,
 ) -> Path:
     """Write the public page of a release.
@@ -89,6 +98,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
         seconds: time for them.
         force: replace a file that is there.
         keep_formulas: leave what a spreadsheet would run as it is in tables people download.
+        estimate: estimates made from this release, to switch to.
         progress: called with what is done, and how much of the work or time of 100.
 
     Returns:
@@ -105,12 +115,18 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     files = files or Files()
     check_target(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
     labels, shapes = files.read(release)
+    estimated = None if estimate is None else Estimated.read(estimate, release)
     errors = stated_errors(
         release, runs=runs, seconds=seconds, depths=_depths(release.tree), progress=progress
     )
     if progress is not None:
         progress("packing", 100, 100)
-    table = Table(release.tree, *released_leaves(release), keeps_formulas=keep_formulas)
+    table = Table(
+        release.tree,
+        *released_leaves(release),
+        keeps_formulas=keep_formulas,
+        estimated=estimated,
+    )
     noise = mostly_noise(release)
     contents = pack_contents(table, labels, shapes, Quality.of(release, errors, noise))
     heading = title or _default_title(release)
@@ -139,6 +155,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
                 contents,
                 # Without errors the explorer shades by size.
                 shade="the less a number is to be trusted" if errors else "the smaller a number",
+                has_estimate=estimated is not None,
             ),
             "technical": technical_section(release),
             "footer": footer(),
@@ -179,7 +196,9 @@ def _counted(release: Release) -> list[Html]:
     return [tag("p", tag("strong", "What was counted: "), f"{words}.")] if words else []
 
 
-def explore_lead(release: Release, contents: Contents, *, shade: str) -> str:
+def explore_lead(
+    release: Release, contents: Contents, *, shade: str, has_estimate: bool = False
+) -> str:
     """How to use the explorer, what a faint shade means, and what the page does not hold."""
     words = "Choose a level and look for a code or name; what you see can be downloaded."
     if len(release.tree.axes) >= LAID_OUT:
@@ -190,6 +209,8 @@ def explore_lead(release: Release, contents: Contents, *, shade: str) -> str:
     if len(release.tree.axes) > LAID_OUT:
         names = " and ".join(axis.name for axis in Layout.of(release.tree).axes[LAID_OUT:])
         words += f" What is shown can be filtered by {names}."
+    if has_estimate:
+        words += f" {_WHICH}"
     finest = tuple(axis.hierarchy.depth for axis in release.tree.axes)
     if contents.depths != finest:
         held = " and ".join(

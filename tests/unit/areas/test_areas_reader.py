@@ -116,7 +116,7 @@ def test_what_people_get_wrong_is_recognised(what):
 
 
 def test_a_level_that_is_not_there_is_refused():
-    with pytest.raises(HierarchyError, match="no column 'town'.*region, code"):
+    with pytest.raises(HierarchyError, match=r"no column 'town'.*region, code"):
         read_areas(TABLE, levels=["region", "town"])
 
 
@@ -225,7 +225,7 @@ def test_borders_that_were_drawn_twice_may_differ_a_little():
 
 
 def test_the_levels_of_polygons_must_be_said_unless_there_is_one():
-    with pytest.raises(HierarchyError, match="--levels.*region, zone"):
+    with pytest.raises(HierarchyError, match=r"--levels.*region, zone"):
         read_areas(FRAME)
     assert read_areas(FRAME.drop(columns="region")).level_names == ("zone",)
 

@@ -65,7 +65,7 @@ def test_cells_of_points_are_those_of_the_library(resolution):
     assert isinstance(placer, CellPlacer)
     rng = np.random.default_rng(resolution)
     lon, lat = rng.uniform(
-        (10 - size / 4, 40 - size / 4), (10 + 1.3 * size,) + (40 + 1.3 * size,), (4000, 2)
+        (10 - size / 4, 40 - size / 4), (10 + 1.3 * size, 40 + 1.3 * size), (4000, 2)
     ).T
     corners = shapely.get_coordinates(shapely.from_wkt(table["wkt"].to_pylist()))[:500]
     lon, lat = np.append(lon, corners[:, 0]), np.append(lat, corners[:, 1])

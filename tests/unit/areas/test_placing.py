@@ -152,7 +152,7 @@ def test_no_points_are_no_areas():
 
 @pytest.mark.slow
 def test_a_million_points_among_curved_areas_with_holes_and_islands():
-    """Cells around random centres, one of them with a hole that another fills, across 180 degrees."""
+    """Cells around random centres, one with a hole that another fills, across 180 degrees."""
     rng = np.random.default_rng(3)
     centres = shapely.MultiPoint(rng.uniform((150, -89), (210, 89), (300, 2)))
     frame = shapely.box(150, -90, 210, 90)

@@ -88,3 +88,13 @@ def test_html_loads_nothing_and_has_its_policy(made):
     html = made()["summary.html"]
     assert "default-src &#x27;none&#x27;" in html or "default-src 'none'" in html
     assert not re.search(r"(src|href)=[\"']?(https?:|//)", html)
+
+
+@pytest.mark.parametrize("mechanism", ["vanilla-gauss", "stability-histogram"])
+def test_other_mechanisms_are_described_by_what_they_are(made, mechanism, tmp_path):
+    rows = pa.table({"origin": ["a", "b"] * 40, "destination": ["b", "a"] * 40})
+    promised = {"epsilon": 5, "delta": 1e-3, "mechanism": mechanism}
+    release(rows, {"town": ["a", "b"]}, out=tmp_path / "other", **promised)
+    text = made(source=tmp_path / "other")["summary.md"]
+    assert "Neither guaranteed nor typical errors are known" in text
+    assert "Without noise: the total" not in text

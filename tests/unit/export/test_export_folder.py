@@ -1,10 +1,15 @@
 """The folder of an export: whole or not at all, and nothing is replaced that is not ours."""
 
+import json
+
+import pyarrow as pa
 import pytest
 
 import inftda
 from inftda.errors import InftdaError, ReleaseError
 from inftda.export.api import KINDS, export
+from inftda.noise.entropy import SeededSource
+from inftda.publish import release
 
 
 def test_an_export_replaces_an_export_only_if_asked(exported):
@@ -75,22 +80,82 @@ def test_whatever_has_a_tree_and_flows_is_exported_the_same_way(exported, countr
     assert header == '"origin","destination","estimate","low","high"'
 
 
-class Measured(Estimate):
-    """What can be asked for intervals, and has what they are computed from, or not."""
+class Coarse(Estimate):
+    """Intervals cannot be summed up: an estimate may have them at its finest level only."""
 
-    def __init__(self, release, *, has_any):
-        super().__init__(release)
-        self._has_any = has_any
-
-    def flows(self, *, levels=None, intervals=False):
-        if intervals and not self._has_any:
-            raise ReleaseError("nothing was measured")
+    def flows(self, *, levels=None):
         table = super().flows(levels=levels)
-        return table if intervals else table.drop_columns(["low", "high"])
+        is_finest = levels["origin"] == "municipality"
+        return table if is_finest else table.drop_columns(["low", "high"])
 
 
-@pytest.mark.parametrize("has_any", [True, False])
-def test_a_source_is_asked_for_intervals_if_it_has_any(exported, country, has_any):
-    folder = exported("csv", source=Measured(country.release, has_any=has_any))
-    header = (folder / "flows-1-region.csv").read_text().splitlines()[0]
-    assert ('"low","high"' in header) is has_any
+def test_levels_without_intervals_say_so(exported, country):
+    folder = exported("csv", source=Coarse(country.release))
+    package = json.loads((folder / "datapackage.json").read_text())
+    said = {entry["name"]: entry.get("intervals") for entry in package["resources"]}
+    assert said["flows-1-region"] == "none are stated"
+    assert said["flows-3-municipality"].startswith("95 %")
+
+
+class Partly(Estimate):
+    """Some numbers have no interval."""
+
+    def flows(self, *, levels=None):
+        table = super().flows(levels=levels)
+        unknown = pa.nulls(table.num_rows, pa.int64())
+        return (
+            table.drop_columns(["low", "high"])
+            .append_column("low", unknown)
+            .append_column("high", unknown)
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_without_an_interval_is_a_number_all_the_same(exported, country, kind):
+    folder = exported(kind, source=Partly(country.release))
+    for file in (*folder.glob("*.json"), *folder.glob("*.geojson")):
+        json.loads(file.read_text())
+    if kind == "geojson":
+        lines = json.loads((folder / "flows-1-region.geojson").read_text())["features"]
+        assert sum(line["properties"]["estimate"] for line in lines) == country.release.total
+        assert {line["properties"]["low"] for line in lines} == {None}
+
+
+@pytest.mark.skipif(not hasattr(inftda, "open_estimate"), reason="there are no estimates yet")
+def test_estimates_and_measured_intervals_are_exported(exported, country, tmp_path):
+    rows = country.release.flows().rename_columns(["origin", "destination", "count"])
+    out = tmp_path / "release"
+    made = release(
+        rows, country.areas, epsilon=1, delta=1e-8, measurements=True, out=out,
+        source=SeededSource(1),
+    )  # fmt: skip
+    folder = exported("csv", source=made)
+    assert "from what was measured" in (folder / "datapackage.json").read_text()
+    inftda.estimate(made, out=tmp_path / "estimate")
+    for kind in KINDS:
+        folder = exported(kind, source=tmp_path / "estimate", force=True)
+        package = json.loads((folder / "datapackage.json").read_text())
+        assert package["title"] == "Estimated flows"
+        assert package["estimate"]["kind"] == "inftda-estimate"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_release_is_exported_as_one(exported, kind, tmp_path):
+    places = tmp_path / "places.csv"
+    places.write_text("town,lon,lat\na,9,45\nb,10,45\n")
+    rows = {"origin": ["a"], "destination": ["b"]}
+    unit = {"neighbours": "add-remove"}
+    for seed in range(100):  # until noise leaves nothing of one trip
+        made = release(rows, {"town": ["a", "b"]}, rho=0.1, source=SeededSource(seed), **unit)
+        if not made.total:
+            break
+    assert exported(kind, source=made, centroids=places)
+
+
+@pytest.mark.parametrize("mechanism", ["vanilla-gauss", "stability-histogram"])
+def test_releases_without_typical_errors_have_no_intervals(exported, mechanism):
+    rows = {"origin": ["a", "b"] * 40, "destination": ["b", "a"] * 40}
+    promised = {"epsilon": 5, "delta": 1e-3, "mechanism": mechanism}
+    made = release(rows, {"town": ["a", "b"]}, source=SeededSource(1), **promised)
+    folder = exported("csv", source=made, centroids=None)
+    assert '"intervals": "none are stated"' in (folder / "datapackage.json").read_text()

@@ -193,3 +193,22 @@ def test_a_stand_in_is_released_as_the_real_table_would_be(country, tried):
 
     found = compare(made, truth).levels[-1].common_part
     assert abs(found - tried.settings[1].levels[-1].common_part) < 0.01
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"areas": {"town": ["a", "b"]}, "like": {"origin": ["a"], "destination": ["b"]}},
+        {"axes": {"sex": {"sex": ["f", "m"]}}, "like": {"sex": ["f", "m", "f"]}},
+        {
+            "areas": {"town": ["a", "b"]},
+            "totals": {"town": ["a", "b"], "out": [5, 0], "in": [0, 9], "within": [5, 5]},
+        },
+    ],
+)
+def test_the_smallest_tables_get_a_page_too(given, tmp_path):
+    tried = preview(**given, epsilon=1, delta=1e-6, runs=1)
+    page = write_preview_page(tried, tmp_path / "page.html").read_text()
+    # One epsilon makes no curve.
+    assert 'href="#curves"' not in page
+    assert 'id="sizes"' in page

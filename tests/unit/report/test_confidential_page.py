@@ -37,8 +37,8 @@ def test_the_measures_are_shown(made):
 
 def test_truth_and_release_are_both_there(made, unpacked, numbers, od, country):
     header, sections = unpacked(made.read_text())
-    assert sum(numbers(sections["truth"])) == country.count.sum()
-    assert sum(numbers(sections["values"])) == od.total
+    assert sum(numbers(sections["flows-truth"])) == country.count.sum()
+    assert sum(numbers(sections["flows-values"])) == od.total
     assert header["confidential"]
 
 
@@ -57,4 +57,4 @@ def test_other_tables_have_a_confidential_page_too(three_axes, tmp_path, unpacke
     truth = three_axes.flows().rename_columns(["disease", "sex", "age", "count"])
     out = write_confidential_page(three_axes, truth, [], tmp_path / "page.html")
     _, sections = unpacked(out.read_text())
-    assert sections["truth"] == sections["values"]
+    assert sections["flows-truth"] == sections["flows-values"]

@@ -1,12 +1,18 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
+import pytest
 
+from inftda import estimate
+from inftda.errors import ReleaseError
 from inftda.evaluate.typical import released_leaves, typical_errors
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 from inftda.report import contents
 from inftda.report.contents import Quality, Table, pack_contents
+from inftda.report.intervals import Estimated
 from inftda.report.labels import Labels
 from inftda.report.layout import Layout
 from inftda.tree import build_tree
@@ -18,8 +24,8 @@ def table_of(release, truth=None):
 
 def flows_of(header, sections, numbers):
     """{(row, column): value} of packed flows."""
-    rows, gaps = numbers(sections["rows"]), numbers(sections["gaps"])
-    values, found, at = numbers(sections["values"]), {}, 0
+    rows, gaps = numbers(sections["flows-rows"]), numbers(sections["flows-gaps"])
+    values, found, at = numbers(sections["flows-values"]), {}, 0
     for row, count in enumerate(rows):
         column = 0
         for _ in range(count):
@@ -74,7 +80,7 @@ def test_truth_stands_beside_the_release_also_where_only_one_is(od, unpacked, nu
         pack_contents(table_of(od, truth), Labels(), None, Quality()).packed
     )
     assert header["confidential"]
-    true = numbers(sections["truth"])
+    true = numbers(sections["flows-truth"])
     assert sum(true) == 7
     released = flows_of(header, sections, numbers)
     assert (0, 29) in released
@@ -104,8 +110,13 @@ def test_further_axes_are_there_to_filter_by(three_axes, unpacked, numbers):
         pack_contents(table_of(three_axes), Labels(), None, Quality()).packed
     )
     codes = [axis["levels"][-1]["codes"] for axis in header["axes"]]
-    rows, gaps = numbers(sections["rows"]), numbers(sections["gaps"])
-    further, values, found, at = numbers(sections["further0"]), numbers(sections["values"]), {}, 0
+    rows, gaps = numbers(sections["flows-rows"]), numbers(sections["flows-gaps"])
+    further, values, found, at = (
+        numbers(sections["flows-further0"]),
+        numbers(sections["flows-values"]),
+        {},
+        0,
+    )
     for row, count in enumerate(rows):
         column = 0
         for _ in range(count):
@@ -167,3 +178,50 @@ def test_levels_that_are_mostly_noise_are_marked(od, unpacked):
     quality = Quality.of(od, None, [od.tree.levels[-1]])
     header, _ = unpacked(pack_contents(table_of(od), Labels(), None, quality).packed)
     assert header["noise"] == ["3,3"]
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """A release with measurements."""
+    country = make_country((3, 12), 20_000)
+    return release(
+        country.flows(), country.areas, epsilon=1, delta=1e-6, measurements=True,
+        source=SeededSource(1),
+    )  # fmt: skip
+
+
+def test_estimates_stand_beside_what_was_published_with_their_intervals(
+    measured, unpacked, numbers
+):
+    made = estimate(measured)
+    estimated = Estimated.read(made, measured)
+    shown = replace(table_of(measured), estimated=estimated)
+    header, sections = unpacked(pack_contents(shown, Labels(), None, Quality()).packed)
+    rows = made.flows().to_pylist()
+    assert sum(numbers(sections["estimated-values"])) == measured.total
+    n = header["estimated-intervals"]["2,2"]
+    assert n == len(rows)
+    known = numbers(sections["estimated-intervals-2,2"])
+    # Cells by number, then lower ends, then how far the upper ones are above.
+    codes = measured.tree.axes[0].hierarchy.codes(2).to_pylist()
+    number = np.cumsum(known[:n])
+    found = {
+        (codes[cell // len(codes)], codes[cell % len(codes)]): (low, low + width)
+        for cell, low, width in zip(number.tolist(), known[n : 2 * n], known[2 * n :], strict=True)
+    }
+    assert found == {(row["origin"], row["destination"]): (row["low"], row["high"]) for row in rows}
+
+
+def test_a_release_with_measurements_has_intervals_for_what_was_measured(measured):
+    known = Quality.of(measured, None).intervals
+    on_tree = {level.depths for level in measured.tree.levels}
+    assert on_tree <= set(known)
+    flows = measured.flows(intervals=True).to_pylist()
+    ends = known[2, 2]
+    assert sorted(ends.low.tolist()) == sorted(row["low"] for row in flows)
+    assert sorted(ends.high.tolist()) == sorted(row["high"] for row in flows)
+
+
+def test_an_estimate_of_another_release_is_refused(od, measured):
+    with pytest.raises(ReleaseError, match="another release"):
+        Estimated.read(estimate(measured), od)

@@ -44,8 +44,8 @@ def test_flows_come_back_whatever_their_order(unpacked, signed):
     pack.add_flows(20, (row, column), value)
     header, sections = unpacked(pack.text())
     assert header["flows"] == {"n": 120, "signed": signed}
-    counts = read_varints(sections["rows"])
-    gaps, values = read_varints(sections["gaps"]), read_varints(sections["values"])
+    counts = read_varints(sections["flows-rows"])
+    gaps, values = read_varints(sections["flows-gaps"]), read_varints(sections["flows-values"])
     found, at = {}, 0
     for r, count in enumerate(counts):
         c = 0
@@ -63,7 +63,7 @@ def test_an_empty_table_can_be_packed(unpacked):
     pack.add_flows(3, (nothing, nothing), nothing)
     header, sections = unpacked(pack.text())
     assert header["flows"]["n"] == 0
-    assert sections["rows"] == b"\0\0\0"
+    assert sections["flows-rows"] == b"\0\0\0"
 
 
 def test_the_same_content_gives_the_same_text():

@@ -99,24 +99,92 @@ class Model {
     this.across = new Set(header.across);
     this.unmeasured = new Set(header.unmeasured);
     this.isConfidential = Boolean(header.confidential);
-    if (header.flows) this.readFlows(header.flows, section);
+    this.section = section;
+    this.ends = new Map();
+    if (header.flows) {
+      this.sets = { published: this.readFlows('flows') };
+      if (header.estimated) this.sets.estimated = this.readFlows('estimated');
+      this.use('published');
+    }
     if (header.places) this.readPlaces(header.places, section);
     if (header.shapes) this.shapes = new Shapes(header.shapes, section);
   }
 
-  readFlows({ n, signed }, section) {
+  /* One table of flows: those of row i are rowStart[i] .. rowStart[i + 1]. */
+  readFlows(name) {
+    const { n, signed } = this.header[name];
+    const section = (part) => this.section(`${name}-${part}`);
     const rows = readNumbers(section('rows'), this.axes[0].size(this.axes[0].depth));
-    this.rowStart = new Int32Array(rows.length + 1);
-    for (let i = 0; i < rows.length; i += 1) this.rowStart[i + 1] = this.rowStart[i] + rows[i];
-    this.column = readNumbers(section('gaps'), n, new Int32Array(n));
+    const rowStart = new Int32Array(rows.length + 1);
+    for (let i = 0; i < rows.length; i += 1) rowStart[i + 1] = rowStart[i] + rows[i];
+    const column = readNumbers(section('gaps'), n, new Int32Array(n));
     for (let row = 0; row < rows.length; row += 1) {
-      for (let i = this.rowStart[row] + 1; i < this.rowStart[row + 1]; i += 1) {
-        this.column[i] += this.column[i - 1];
+      for (let i = rowStart[row] + 1; i < rowStart[row + 1]; i += 1) column[i] += column[i - 1];
+    }
+    return {
+      rowStart, column, value: (signed ? readSigned : readNumbers)(section('values'), n),
+      truth: this.isConfidential ? readNumbers(section('truth'), n) : null,
+      further: this.axes.slice(2).map((_, i) => readNumbers(section('further' + i), n, new Int32Array(n))),
+    };
+  }
+
+  /* Look at what was published, or at what was estimated. */
+  use(name) {
+    this.using = name;
+    Object.assign(this, this.sets[name]);
+    this.keptKey = null;
+  }
+
+  get isEstimated() { return this.using === 'estimated'; }
+
+  /* Number of a cell: the last axis runs fastest. */
+  numberOf(levels, areas) {
+    return levels.reduce((number, level, i) => number * this.axes[i].size(level) + areas[i], 0);
+  }
+
+  /* What the true number of a cell lies between, where that is known by itself; else null. */
+  interval(name, levels, areas) {
+    const key = levels.join();
+    const n = this.header[name]?.[key];
+    if (n === undefined) return null;
+    const place = `${name}-${key}`;
+    if (!this.ends.has(place)) {
+      const numbers = readNumbers(this.section(place), 3 * n);
+      for (let i = 1; i < n; i += 1) numbers[i] += numbers[i - 1];
+      this.ends.set(place, numbers);
+    }
+    const numbers = this.ends.get(place);
+    const wanted = this.numberOf(levels, areas);
+    let [low, high] = [0, n];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (numbers[middle] < wanted) low = middle + 1;
+      else high = middle;
+    }
+    if (low === n || numbers[low] !== wanted) return null;
+    return { low: numbers[n + low], high: numbers[n + low] + numbers[2 * n + low] };
+  }
+
+  /* What was published in a cell, whichever table is looked at. */
+  publishedAt(levels, areas) {
+    const key = levels.join();
+    if (this.sumsKey !== key) {
+      const { rowStart, column, value, further } = this.sets.published;
+      const above = levels.map((level, i) => this.axes[i].above[level]);
+      this.sumsNow = new Map();
+      this.sumsKey = key;
+      const at = new Array(levels.length);
+      for (let row = 0; row + 1 < rowStart.length; row += 1) {
+        at[0] = above[0][row];
+        for (let i = rowStart[row]; i < rowStart[row + 1]; i += 1) {
+          at[1] = above[1][column[i]];
+          for (let axis = 2; axis < at.length; axis += 1) at[axis] = above[axis][further[axis - 2][i]];
+          const number = this.numberOf(levels, at);
+          this.sumsNow.set(number, (this.sumsNow.get(number) ?? 0) + value[i]);
+        }
       }
     }
-    this.value = (signed ? readSigned : readNumbers)(section('values'), n);
-    if (this.isConfidential) this.truth = readNumbers(section('truth'), n);
-    this.further = this.axes.slice(2).map((_, i) => readNumbers(section('further' + i), n, new Int32Array(n)));
+    return this.sumsNow.get(this.numberOf(levels, areas)) ?? 0;
   }
 
   /* Which flows a filter on further axes keeps: null if all, else 1 for each that is kept. */
@@ -211,9 +279,20 @@ class Model {
     if (totals) {
       const [half, measured] = totals;
       const m = measured[areas[levels.findIndex((level) => level > 0)]];
-      return { p95: Math.abs(value - m) + half, isFalse: 0, low: Math.max(0, m - half), high: Math.max(0, m + half) };
+      return this.between(value, Math.max(0, m - half), Math.max(0, m + half), { isMeasured: true });
     }
-    return this.typical(levels, value);
+    const own = this.isEstimated ? this.interval('estimated-intervals', levels, areas) : null;
+    const known = own ?? (this.header.intervals ? this.interval('intervals', levels, areas) : null);
+    if (known) return this.between(value, known.low, known.high, { isFalse: this.typical(levels, value)?.isFalse });
+    if (!this.isEstimated) return this.typical(levels, value);
+    /* What is near the published number is the true one, not what is near its estimate. */
+    const published = this.publishedAt(levels, areas);
+    const error = published ? this.typical(levels, published) : null;
+    return error && this.between(value, Math.max(0, published - error.p95), published + error.p95);
+  }
+
+  between(value, low, high, more = {}) {
+    return { p95: Math.max(Math.abs(value - low), Math.abs(high - value)), isFalse: 0, low, high, ...more };
   }
 
   /* The error that is typical for a number of this size; null if unknown. */
@@ -229,7 +308,7 @@ class Model {
   /* Part of the numbers of this size that are noise, as simulated; null if unknown. */
   noiseShare(levels, value) {
     const key = levels.join();
-    if (this.header.totals[key]) return null;
+    if (this.header.totals[key] || this.isEstimated) return null;
     return this.typical(levels, value)?.isFalse ?? null;
   }
 
@@ -238,7 +317,15 @@ class Model {
     if (this.isUnmeasured(levels)) return GRADES.length;
     const error = this.error(levels, value, areas);
     if (!error) return null;
-    return gradeOf(value === 0 ? Infinity : error.p95 / Math.abs(value));
+    /* An interval is as wide as it is, wherever the number lies in it. */
+    const width = error.low === undefined ? error.p95 : (error.high - error.low) / 2;
+    return gradeOf(value === 0 ? Infinity : width / Math.abs(value));
+  }
+
+  /* Do numbers at these levels have intervals of their own, not errors typical of their size? */
+  hasIntervals(levels) {
+    const key = levels.join();
+    return !this.header.totals[key] && (this.isEstimated || Boolean(this.header.intervals?.[key]));
   }
 
   /* Is a number at these levels a sum across those at which noise was added? */

@@ -2,6 +2,8 @@
 
 const PAGE_ROWS = 50;
 
+const range = (low, high) => `${whole(low)}–${whole(high)}`;
+
 /* How far off a number is, in a cell of a table. */
 function worthChip(model, levels, value, areas) {
   if (model.isUnmeasured(levels)) {
@@ -10,7 +12,10 @@ function worthChip(model, levels, value, areas) {
   const error = model.error(levels, value, areas);
   if (!error) return h('span', { class: 'muted' }, 'unknown');
   const grade = model.grade(levels, value, areas);
-  if (error.low !== undefined) {
+  if (error.low !== undefined && !error.isMeasured) {
+    return h('span', { class: 'chip r' + grade, title: GRADES[grade - 1].label }, range(error.low, error.high));
+  }
+  if (error.isMeasured) {
     return h('span', { class: 'chip r' + grade, title: `measured: between ${whole(error.low)} and ${whole(error.high)} (95 %)` }, '±' + whole(error.p95));
   }
   const chip = h('span', { class: 'chip r' + grade, title: GRADES[grade - 1].label }, '±' + whole(error.p95));
@@ -34,7 +39,7 @@ const unseenHead = (text, kind = null) => headCell(h('span', { class: 'unseen' }
 
 /* Said of numbers that should not be used, wherever they are shown. */
 function warningOf(model, levels) {
-  const why = model.isNoise(levels) ? `most of its ${model.header.words.cells} are noise.`
+  const why = model.isNoise(levels) && !model.isEstimated ? `most of its ${model.header.words.cells} are noise.`
     : model.isUnmeasured(levels) ? 'its numbers are sums across the levels at which noise was added, and were not measured.' : '';
   return why ? h('p', { class: 'warning', role: 'note' }, h('strong', {}, 'Do not use this level:'), ' ' + why) : null;
 }
@@ -67,7 +72,7 @@ class List {
     const isSecret = model.isConfidential;
     const head = [headCell('#', 'rank'), headCell(words.row, 'text'), headCell(words.column, 'text'),
       headCell(isSecret ? 'Released' : words.unit),
-      isSecret ? [headCell('True'), headCell('Error')] : [headCell('Error (95\u00a0%)'), headCell('Noise', 'noise')],
+      isSecret ? [headCell('True'), headCell('Error')] : [headCell(model.hasIntervals(view.levels) ? 'True number (95\u00a0%)' : 'Error (95\u00a0%)'), model.isEstimated ? null : headCell('Noise', 'noise')],
       unseenHead('Zoom'), unseenHead('Bar', 'wide')];
     const rows = order.map((i) => (rank) => this.row(view, flows, i, rank, largest));
     this.node.replaceChildren(
@@ -85,6 +90,7 @@ class List {
     const { cells } = model.header.words;
     const counted = `${whole(order.length)} ${cells} in view.`;
     if (model.isConfidential) return counted;
+    if (model.isEstimated) return `${counted} Estimates by a model: they are no list of flows that exist.`;
     let noise = 0;
     for (const i of order) {
       const share = model.noiseShare(view.levels, flows.value[i]);
@@ -116,7 +122,7 @@ class List {
       h('td', {}, whole(value)),
       model.isConfidential ? this.truth(value, flows.truth[i])
         : [h('td', {}, worthChip(model, view.levels, value, view.areas(flows.row[i], flows.column[i]))),
-          noiseCell(model, view.levels, value)],
+          model.isEstimated ? null : noiseCell(model, view.levels, value)],
       h('td', { class: 'zoom' }, h('button', {
         class: 'link', type: 'button', 'aria-label': `Zoom in on both ends of number ${rank + 1}`,
         onclick: () => explorer.go({ row: ends[0].area, column: ends[1].area }),
@@ -162,14 +168,14 @@ class Totals {
     const isSecret = model.isConfidential;
     const head = [headCell('#', 'rank'), headCell(axis.levels[level].name, 'text'),
       headCell(isSecret ? 'Released' : model.header.words.unit),
-      isSecret ? headCell('True') : [headCell('Error (95\u00a0%)'), headCell('True number (95\u00a0%)')],
+      isSecret ? headCell('True') : [headCell('Error (95\u00a0%)', 'slack'), headCell('True number (95\u00a0%)')],
       unseenHead('Bar', 'wide')];
     const rows = order.map((index) => (rank) => {
       const areas = model.axes.map((_, i) => (i === number ? index : 0));
       return h('tr', {}, h('td', { class: 'rank muted' }, whole(rank + 1)),
         h('td', { class: 'text' }, axis.label(level, index)), h('td', {}, whole(value[index])),
         isSecret ? h('td', {}, whole(truth[index]))
-          : [h('td', {}, worthChip(model, levels, value[index], areas)), h('td', { class: 'interval muted' }, this.interval(levels, value[index], areas))],
+          : [h('td', { class: 'slack' }, worthChip(model, levels, value[index], areas)), h('td', { class: 'interval muted' }, this.interval(levels, value[index], areas))],
         barCell(value[index], largest));
     });
     const warning = isSecret ? null : warningOf(model, levels);
@@ -194,7 +200,7 @@ class Totals {
     const error = model.error(levels, value, areas);
     if (!error) return '';
     const low = error.low ?? Math.max(0, value - error.p95);
-    return `${whole(low)} to ${whole(error.high ?? value + error.p95)}`;
+    return range(low, error.high ?? value + error.p95);
   }
 
   csv() {

@@ -47,11 +47,19 @@ class Explorer {
     if (this.model.isConfidential) shades.push(['error', 'true error']);
     if (this.model.header.errors) shades.push(['reliability', 'reliability']);
     shades.push(['size', 'size']);
+    const out = [];
+    if (this.model.sets.estimated) {
+      const table = h('select', { class: 'field', id: 'table', onchange: () => {
+        this.model.use(table.value);
+        this.show(this.view);
+      } }, [['published', 'published'], ['estimated', 'estimated']].map(option));
+      out.push(h('label', {}, h('span', {}, 'Numbers'), table));
+    }
     const shade = h('select', { class: 'field', id: 'shade', onchange: () => {
       this.shading = shade.value;
       this.show(this.view);
     } }, shades.map(option));
-    const out = [h('label', {}, h('span', {}, 'Shade by'), shade)];
+    out.push(h('label', {}, h('span', {}, 'Shade by'), shade));
     /* Flows within an area are the largest ones, and often not what is looked for. */
     this.between = h('label', {}, h('input', { type: 'checkbox', id: 'between', onchange: (event) => {
       this.isBetween = event.target.checked;
@@ -195,10 +203,13 @@ class Explorer {
     if (value === 0) return 'Nothing was published here; the true number may be small and not zero.';
     const error = this.model.error(levels, value, this.view.areas(row.index, column.index));
     if (!error) return '';
-    if (error.low !== undefined) {
+    if (error.p95 === 0 && levels.every((level) => level === 0)) return 'The overall total is exact.';
+    if (error.low !== undefined && !error.isMeasured) {
+      return `${this.model.isEstimated ? 'Estimated. ' : ''}The true number lies between ${whole(error.low)} and ${whole(error.high)} (95 %).`;
+    }
+    if (error.isMeasured) {
       return `Measured by itself: the true number lies between ${whole(error.low)} and ${whole(error.high)} (95 %).`;
     }
-    if (error.p95 === 0 && levels.every((level) => level === 0)) return 'The overall total is exact.';
     const chance = error.isFalse >= 0.01 ? ` About ${percent(error.isFalse)} of numbers of this size are noise.` : '';
     const size = `±${whole(error.p95)} (${percent(error.p95 / Math.abs(value))})`;
     if (this.model.isAcross(levels)) {
@@ -218,8 +229,9 @@ class Explorer {
       head.push(`${axis.name}_level`, axis.name);
       if (named[number]) head.push(`${axis.name}_name`);
     });
-    head.push('flow');
-    head.push(...(model.isConfidential ? ['true', 'notice'] : ['error_95']));
+    head.push(model.isEstimated ? 'estimate' : 'flow');
+    const hasEnds = model.hasIntervals(view.levels);
+    head.push(...(model.isConfidential ? ['true', 'notice'] : hasEnds ? ['low', 'high'] : ['error_95']));
     const lines = [csvRow(head)];
     for (const i of this.order(flows)) {
       const cells = [];
@@ -229,10 +241,13 @@ class Explorer {
       });
       cells.push(flows.value[i]);
       if (model.isConfidential) cells.push(flows.truth[i], 'CONFIDENTIAL');
-      else cells.push(model.error(view.levels, flows.value[i], view.areas(flows.row[i], flows.column[i]))?.p95 ?? '');
+      else {
+        const error = model.error(view.levels, flows.value[i], view.areas(flows.row[i], flows.column[i]));
+        cells.push(...(hasEnds ? [error?.low ?? '', error?.high ?? ''] : [error?.p95 ?? '']));
+      }
       lines.push(csvRow(cells));
     }
     const prefix = model.isConfidential ? 'CONFIDENTIAL-' : '';
-    download(`${prefix}flows-${view.address.slice(2).replace(/\/\w+$/, '').replaceAll('/', '-')}.csv`, lines);
+    download(`${prefix}${model.isEstimated ? 'estimates' : 'flows'}-${view.address.slice(2).replace(/\/\w+$/, '').replaceAll('/', '-')}.csv`, lines);
   }
 }

@@ -1,0 +1,1 @@
+"""The estimate: a second table beside a release, model-based and labelled so."""

@@ -1,0 +1,1 @@
+"""From measurements to estimates and intervals: whole arrays, no files, no truth."""

@@ -1,0 +1,267 @@
+"""Estimates that add up: one shift a family, one price an area.
+
+The posterior of a count is a function of its noisy value. Shifting the noisy values of a
+family alike until the estimates sum to the node above is what Bayes' rule gives when the sum
+is known. Totals measured across the tree are known with noise: each area of the refined axis
+has a price, added to the noisy values of all its counts, which is as large as the total
+still falls short, times (sigma of the level / sigma of the total)^2.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.compiled import inlined_kernel, kernel
+from inftda.inference.families import Layer
+from inftda.inference.prior import CLEAR, MOST_NOISY, Posterior, look_up
+from inftda.inference.shares import Floats, Map, Totals
+
+#: Rounds of prices.
+_SWEEPS: Final = 6
+#: Counts of an area that are not clear are all off alike if its factor is: relative variance of
+#: that error, which makes a measured total worth more than their own variances say.
+_MISFIT: Final = 0.06
+#: How far a price goes, and a shift in one step, in noise scales; and steps to find a shift.
+_REACH: Final = 4.0
+_STRIDE: Final = 3.0
+_STEPS: Final = 10
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the children of a layer before they have to add up.
+
+    Attributes:
+        layer: the layer.
+        posterior: its table.
+        log_mean: float32[children], logarithm of what the shares say, over sigma.
+        mean: float64[families below], what children that are divided further are, by all that
+            was measured of them and below; empty if that is not to be used.
+        variance: float64[families below], likewise.
+    """
+
+    layer: Layer
+    posterior: Posterior
+    log_mean: NDArray[np.float32]
+    mean: Floats
+    variance: Floats
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """Children that add up.
+
+    Attributes:
+        estimate: float64[children].
+        shift: float64[families], added to the noisy values of a family.
+        price: float64[areas], added to the noisy values of an area.
+    """
+
+    estimate: Floats
+    shift: Floats
+    price: Floats
+
+
+def balance(
+    known: Known,
+    count: Floats,
+    map_: Map,
+    totals: Totals | None = None,
+    elsewhere: Floats | None = None,
+) -> Balanced:
+    """Estimates of all children of a layer that sum to the nodes above.
+
+    Args:
+        known: what is known of them.
+        count: float64[families], what the children of each family have to sum to.
+        map_: work on threads.
+        totals: totals of the areas, if they were measured.
+        elsewhere: float64[areas], the part of each that is in no family.
+    """
+    layer = known.layer
+    found = Balanced(
+        np.empty(len(layer.noisy)), np.zeros(len(layer.first)), np.zeros(layer.n_areas)
+    )
+    sums = np.zeros((3, layer.n_areas))
+
+    def shift(part: tuple[int, int]) -> None:
+        shift_kernel(
+            *part, layer.offsets, layer.first, layer.noisy, layer.below, count, known.log_mean,
+            known.posterior.moments, known.mean, known.variance, layer.sigma, found.price,
+            found.shift, found.estimate, sums,
+        )  # fmt: skip
+
+    list(map_(shift, layer.parts()))
+    if totals is not None and elsewhere is not None:
+        for _ in range(_SWEEPS):
+            own = np.maximum(sums[1], 1e-9)
+            common = _MISFIT * ((sums[2] + elsewhere) / layer.sigma) ** 2
+            trust = (layer.sigma / totals.sigma) ** 2 * (1 + common / own)
+            missing = totals.value - sums[0] - elsewhere
+            price = found.price + (trust * missing - found.price) / (1 + trust * own)
+            found.price[:] = np.clip(price, -_REACH * layer.sigma, _REACH * layer.sigma)
+            sums[:] = 0
+            list(map_(shift, layer.parts()))
+    return found
+
+
+def unbalanced(known: Known, map_: Map) -> tuple[Floats, Floats]:
+    """float64[families] each: sum of the children's means and variances if they need not add up."""
+    layer = known.layer
+    mean, variance = np.empty(len(layer.first)), np.empty(len(layer.first))
+
+    def add(part: tuple[int, int]) -> None:
+        add_children_kernel(
+            *part, layer.offsets, layer.noisy, layer.below, known.log_mean,
+            known.posterior.moments, known.mean, known.variance, layer.sigma, mean, variance,
+        )  # fmt: skip
+
+    list(map_(add, layer.parts()))
+    return mean, variance
+
+
+@inlined_kernel
+def posterior(
+    moments: Floats, log_mean: float, noisy: float, measured: float, sigma: float
+) -> tuple[float, float]:
+    """Mean and variance of a count that was measured, with its noisy value shifted to `noisy`."""
+    if measured > CLEAR * sigma or noisy >= MOST_NOISY * sigma:
+        return noisy, sigma * sigma
+    z = noisy / sigma
+    mean = look_up(moments, log_mean, z, 0)
+    return mean * sigma, look_up(moments, log_mean, z, 1) * sigma * sigma
+
+
+@inlined_kernel
+def _shifted(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    below: int,
+    mean_below: Floats,
+    variance_below: Floats,
+    moments: Floats,
+    log_mean: float,
+    noisy: int,
+    by: float,
+    sigma: float,
+) -> tuple[float, float]:
+    """Mean and variance of a child whose noisy count is shifted, by all that is known of it."""
+    if mean_below.size and below >= 0:
+        variance = variance_below[below]
+        mean = mean_below[below] + variance * by / (sigma * sigma)
+    else:
+        mean, variance = posterior(moments, log_mean, noisy + by, noisy, sigma)
+    if mean < 0:
+        return 0.0, 0.0
+    return mean, variance
+
+
+@kernel
+def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    begin: int,
+    end: int,
+    offsets: NDArray[np.int64],
+    first: NDArray[np.int64],
+    noisy: NDArray[np.int64],
+    below: NDArray[np.int32],
+    count: Floats,
+    log_mean: NDArray[np.float32],
+    moments: Floats,
+    mean_below: Floats,
+    variance_below: Floats,
+    sigma: float,
+    price: Floats,
+    shift: Floats,
+    estimate: Floats,
+    sums: Floats,
+) -> None:
+    """Shift the noisy counts of each family until the estimates sum to its count.
+
+    Args:
+        begin: first family.
+        end: one after the last.
+        offsets: int64[families + 1], slices of the children.
+        first: int64[families], area of the first child.
+        noisy: int64[children].
+        below: int32[children], index into the next two but one, or -1.
+        count: float64[families].
+        log_mean: float32[children].
+        moments: float64[means, noisy values, 2].
+        mean_below: float64[families below] or empty.
+        variance_below: likewise.
+        sigma: noise scale.
+        price: float64[areas].
+        shift: float64[families], where to start; overwritten.
+        estimate: float64[children], written.
+        sums: float64[3, areas], added to: estimates, their slopes in the price (variances over
+            sigma^2), and estimates of counts that are not clear.
+    """
+    for f in range(begin, end):
+        low, high = offsets[f], offsets[f + 1]
+        if high - low == 1:
+            estimate[low] = count[f]
+            sums[0, first[f]] += count[f]
+            continue
+        moved = shift[f]
+        whole = 0.0
+        for step in range(_STEPS):
+            whole, slope = 0.0, 0.0
+            for i in range(low, high):
+                by = moved + price[first[f] + i - low]
+                mean, variance = _shifted(
+                    below[i], mean_below, variance_below, moments, log_mean[i], noisy[i], by, sigma
+                )
+                estimate[i] = mean
+                whole += mean
+                slope += variance / (sigma * sigma)
+            missing = count[f] - whole
+            if abs(missing) <= 1e-4 * (1 + count[f]) or step == _STEPS - 1:
+                break
+            by = missing / max(slope, 1e-9)
+            moved += min(max(by, -_STRIDE * sigma), _STRIDE * sigma)
+        shift[f] = moved
+        scale = count[f] / whole if whole > 0 else 0.0
+        for i in range(low, high):
+            k = first[f] + i - low
+            estimate[i] = estimate[i] * scale if whole > 0 else count[f] / (high - low)
+            sums[0, k] += estimate[i]
+            if noisy[i] <= CLEAR * sigma:
+                sums[2, k] += estimate[i]
+            _, variance = _shifted(
+                below[i], mean_below, variance_below, moments, log_mean[i], noisy[i],
+                moved + price[k], sigma,
+            )  # fmt: skip
+            sums[1, k] += variance / (sigma * sigma)
+
+
+@kernel
+def add_children_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    begin: int,
+    end: int,
+    offsets: NDArray[np.int64],
+    noisy: NDArray[np.int64],
+    below: NDArray[np.int32],
+    log_mean: NDArray[np.float32],
+    moments: Floats,
+    mean_below: Floats,
+    variance_below: Floats,
+    sigma: float,
+    mean: Floats,
+    variance: Floats,
+) -> None:
+    """Means and variances of children, summed up in each family.
+
+    Args as above, and:
+        mean: float64[families], written.
+        variance: float64[families], written.
+    """
+    for f in range(begin, end):
+        mean[f], variance[f] = 0.0, 0.0
+        for i in range(offsets[f], offsets[f + 1]):
+            if below[i] >= 0:
+                mean[f] += mean_below[below[i]]
+                variance[f] += variance_below[below[i]]
+            else:
+                m, v = posterior(moments, log_mean[i], float(noisy[i]), noisy[i], sigma)
+                mean[f] += m
+                variance[f] += v

@@ -1,0 +1,140 @@
+"""All estimates of a release, from its measurements: the way into this package."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from inftda.inference.families import Areas, Table, layers_of
+from inftda.inference.intervals import Ends, child_ends, unseen_ends
+from inftda.inference.model import Estimated, estimate_layers
+from inftda.inference.rounding import Rounded, round_down_the_tree
+from inftda.inference.shares import Floats, Totals
+from inftda.lattice import coarsest_equal
+from inftda.threads import Crew, available_cores
+from inftda.tree import Tree
+
+
+class Measured(Protocol):
+    """All that was measured; see `publication.measurements`."""
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """Tables of the lattice, on the tree and off it."""
+
+    def level(self, index: int) -> Table:
+        """The table of a level of the tree."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Estimates of every measured level.
+
+    Attributes:
+        tree: the public tree.
+        total: of everything.
+        levels: estimates, coarse to fine.
+    """
+
+    tree: Tree
+    total: int
+    levels: Sequence[Estimated]
+
+    @classmethod
+    def of(
+        cls,
+        tree: Tree,
+        measured: Measured,
+        total: int,
+        points: Mapping[str, Floats] | None = None,
+        *,
+        threads: int | None = None,
+    ) -> "Fit":
+        """Estimate everything from what was measured.
+
+        Args:
+            tree: the public tree.
+            measured: the noisy counts.
+            total: released sum of all flows, which estimates keep to.
+            points: float64[finest areas, 3] by axis name: where areas are, as unit vectors,
+                NaN where it is not known.
+            threads: how many; all cores by default. Estimates do not depend on it.
+
+        Raises:
+            ReleaseError: the measurements are damaged.
+        """
+        layers = layers_of(tree, [measured.level(at.index) for at in tree.splitting_levels])
+        crew = Crew(threads or available_cores())
+        totals = [_totals(tree, measured, layer.level.depths, layer.level.axis) for layer in layers]
+        levels = estimate_layers(
+            layers, float(total), totals=totals, points=dict(points or {}), map_=crew.map
+        )
+        return cls(tree, total, levels)
+
+    def leaves(self, seed: int) -> tuple[Rounded, Ends]:
+        """Positive whole numbers of finest areas that add up at every level, and their intervals.
+
+        Args:
+            seed: decides which numbers are rounded up.
+        """
+        rounded = round_down_the_tree(
+            self.tree, self.levels, self.total, np.random.default_rng(seed)
+        )
+        low, high = rounded.value.copy(), rounded.value.copy()
+        for number, level in enumerate(self.levels):
+            is_here = rounded.layer == number
+            low[is_here], high[is_here] = child_ends(self.levels, number, rounded.child[is_here])
+            if number == len(self.levels) - 1:
+                is_unseen = rounded.layer < 0
+                posterior, sigma = level.known.posterior, level.layer.sigma
+                low[is_unseen], high[is_unseen] = unseen_ends(
+                    posterior, sigma, rounded.mean[is_unseen]
+                )
+        return rounded, (np.minimum(low, rounded.value), np.maximum(high, rounded.value))
+
+    def node_ends(self, number: int, areas: Areas) -> Ends:
+        """Intervals of nodes that were released.
+
+        Args:
+            number: which of the measured levels they are of.
+            areas: int32[n] for each axis.
+        """
+        layer = self.levels[number].layer
+        child = layer.find(areas)
+        is_found = child >= 0
+        low, high = (np.zeros(len(child), np.int64) for _ in range(2))
+        low[is_found], high[is_found] = child_ends(self.levels, number, child[is_found])
+        if number and not is_found.all():  # only children, which have their parent's count
+            axis, depth = layer.level.axis, layer.level.depths[layer.level.axis]
+            up = layer.level.axes[axis].hierarchy.ancestor(depth, depth - 1)
+            above = tuple((up[n] if a == axis else n)[~is_found] for a, n in enumerate(areas))
+            low[~is_found], high[~is_found] = self.node_ends(number - 1, above)
+        return low, high
+
+
+def measured_at(tree: Tree, measured: Measured, depths: Sequence[int]) -> Table | None:
+    """The table with the areas of these levels, if it was measured."""
+    wanted = plainest(tree, depths)
+    for table in measured.tables:
+        if plainest(tree, table.depths) == wanted:
+            return table
+    return None
+
+
+def plainest(tree: Tree, depths: Sequence[int]) -> tuple[int, ...]:
+    """For each axis the coarsest level that has the same areas."""
+    return tuple(coarsest_equal(axis)[depth] for axis, depth in zip(tree.axes, depths, strict=True))
+
+
+def _totals(tree: Tree, measured: Measured, depths: Sequence[int], axis: int) -> Totals | None:
+    """Totals of the areas that a level refines, if they were measured across the tree."""
+    one_way = [depth if a == axis else 0 for a, depth in enumerate(depths)]
+    if not any(depth for a, depth in enumerate(depths) if a != axis):
+        return None  # the level itself
+    table = measured_at(tree, measured, one_way)
+    if table is None or len(table.value) != tree.axes[axis].hierarchy.n_areas(depths[axis]):
+        return None
+    order = np.argsort(table.areas[axis])
+    return Totals(table.value[order].astype(float), math.sqrt(table.sigma2))

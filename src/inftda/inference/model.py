@@ -1,0 +1,164 @@
+"""The estimator: down with shares and priors, up with what children say, down again.
+
+Down, level by level: the estimated counts of the nodes above and the shares (`shares`) give
+every child a mean; with its noisy count that gives a posterior (`prior`), and posterior means
+that add up (`balance`) are the counts that the next level divides. Up: what is known of a
+node from its own noisy count, and from those of its children, is weighed by the variances.
+Down again: estimates that add up, with totals that were measured across the tree.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from inftda.inference.balance import Balanced, Known, balance, unbalanced
+from inftda.inference.families import Layer
+from inftda.inference.prior import CLEAR, posterior_of
+from inftda.inference.shares import (
+    Floats,
+    Map,
+    Pairs,
+    Shares,
+    Totals,
+    fit_shares,
+    log_means_kernel,
+    pairs_of,
+)
+
+_NOTHING = np.empty(0)
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """Estimates of one level.
+
+    Attributes:
+        known: the layer, its posterior, and what is known of its children from below.
+        shares: the fitted factors.
+        balanced: estimates that add up.
+    """
+
+    known: Known
+    shares: Shares
+    balanced: Balanced
+
+    @property
+    def layer(self) -> Layer:
+        """The layer."""
+        return self.known.layer
+
+
+def estimate_layers(
+    layers: Sequence[Layer],
+    total: float,
+    *,
+    totals: Sequence[Totals | None],
+    points: dict[str, Floats],
+    map_: Map,
+) -> list[Estimated]:
+    """Estimates of every measured level that add up, coarse to fine.
+
+    Args:
+        layers: the measured levels.
+        total: of everything.
+        totals: for each layer, totals of the areas it refines, if they were measured.
+        points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
+        map_: work on threads.
+    """
+    found = _down(layers, total, totals, points, map_)
+    _up(found, map_)
+    count, apart = np.array([total]), _Apart.of(layers)
+    for number, (level, known) in enumerate(zip(found, totals, strict=True)):
+        layer = level.layer
+        apart.divide(layer, level.shares)
+        balanced = balance(
+            level.known, count[layer.parent], map_, known, apart.by_axis[layer.level.axis]
+        )
+        found[number] = replace(level, balanced=balanced)
+        apart.add(layer, balanced.estimate)
+        count = balanced.estimate
+    return found
+
+
+def _down(
+    layers: Sequence[Layer],
+    total: float,
+    totals: Sequence[Totals | None],
+    points: dict[str, Floats],
+    map_: Map,
+) -> list[Estimated]:
+    """Shares and posteriors of every level, given estimates of the level above."""
+    found = []
+    above, apart = np.array([total]), _Apart.of(layers)
+    for layer, known in zip(layers, totals, strict=True):
+        count = above[layer.parent]
+        pairs = pairs_of(layer, points)
+        shares = fit_shares(layer, pairs, count, known, apart.by_axis[layer.level.axis], map_)
+        expected = _expected(layer, pairs, shares, count, map_)
+        balanced = balance(expected, count, map_)
+        found.append(Estimated(expected, shares, balanced))
+        apart.divide(layer, shares)
+        apart.add(layer, balanced.estimate)
+        above = balanced.estimate
+    return found
+
+
+def _expected(layer: Layer, pairs: Pairs, shares: Shares, count: Floats, map_: Map) -> Known:
+    """Means of all children by their shares, and the posterior that fits them."""
+    log_mean = np.empty(len(layer.noisy), np.float32)
+
+    def work(part: tuple[int, int]) -> None:
+        log_means_kernel(
+            *part, layer.offsets, layer.first, layer.noisy, count, pairs.same, pairs.bins,
+            shares.area, shares.same, shares.bins, layer.sigma, CLEAR * layer.sigma, log_mean,
+        )  # fmt: skip
+
+    list(map_(work, layer.parts()))
+    is_fitted = layer.noisy <= CLEAR * layer.sigma
+    is_fitted[layer.offsets[:-1][np.diff(layer.offsets) == 1]] = False
+    posterior = posterior_of(layer.sigma, log_mean[is_fitted], layer.noisy[is_fitted])
+    return Known(layer, posterior, log_mean, _NOTHING, _NOTHING)
+
+
+def _up(found: list[Estimated], map_: Map) -> None:
+    """What children say of the nodes they divide, with the nodes' own noisy counts."""
+    for number in range(len(found) - 1, 0, -1):
+        finer, level = found[number], found[number - 1]
+        mean, variance = unbalanced(finer.known, map_)
+        layer, parent = level.layer, finer.layer.parent
+        is_measured = np.ones(len(layer.noisy), bool)
+        is_measured[layer.offsets[:-1][np.diff(layer.offsets) == 1]] = False
+        own = is_measured[parent] / layer.sigma**2
+        theirs = 1 / np.maximum(variance, 1e-9)
+        mean = (own * layer.noisy[parent] + theirs * mean) / (own + theirs)
+        known = replace(level.known, mean=mean, variance=1 / (own + theirs))
+        found[number - 1] = replace(level, known=known)
+
+
+class _Apart:
+    """Counts of nodes that are not divided further, by the areas of every axis.
+
+    They belong to the totals of areas that are measured across the tree.
+    """
+
+    def __init__(self, n_axes: int) -> None:
+        self.by_axis = [np.zeros(1) for _ in range(n_axes)]
+
+    @classmethod
+    def of(cls, layers: Sequence[Layer]) -> "_Apart":
+        """Nothing yet."""
+        return cls(len(layers[0].level.axes) if layers else 0)
+
+    def divide(self, layer: Layer, shares: Shares) -> None:
+        """Go on to finer areas of the axis that a layer refines."""
+        axis, offsets = layer.level.axis, layer.level.child_offsets
+        above = np.repeat(self.by_axis[axis], np.diff(offsets))
+        self.by_axis[axis] = above * shares.within(layer.level)
+
+    def add(self, layer: Layer, estimate: Floats) -> None:
+        """Add the children of a layer that nothing divides."""
+        child = np.flatnonzero(layer.below < 0)
+        for axis, numbers in enumerate(layer.child_areas(child)):
+            sums = self.by_axis[axis]
+            sums += np.bincount(numbers, estimate[child], minlength=len(sums))

@@ -1,0 +1,186 @@
+"""Whole numbers that add up: random rounding from the root to the leaves.
+
+Each family is rounded so that it sums to its node. Fractions are rounded up at random, the more
+likely the more an area has lost by rounding so far: so totals of areas lose next to nothing.
+What is left at nodes that nothing divides goes further down trip by trip, by the shares.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.compiled import inlined_kernel, kernel
+from inftda.inference.families import Areas, distinct_rows
+from inftda.inference.model import Estimated
+from inftda.inference.shares import Floats
+from inftda.tree import Tree, TreeLevel
+
+#: How much likelier fractions are rounded up where a whole trip is lost (its logarithm), and the
+#: most that counts.
+_PRESSING, _MOST_LOST = 0.5, 4.0
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """Positive whole numbers.
+
+    Attributes:
+        areas: int32[numbers] for each axis.
+        value: int64[numbers].
+        layer: int32[numbers], the layer in which each was measured, -1 if it was not.
+        child: int64[numbers], and which of its children it is.
+        mean: float64[numbers], what it is expected to be.
+    """
+
+    areas: Areas
+    value: NDArray[np.int64]
+    layer: NDArray[np.int32]
+    child: NDArray[np.int64]
+    mean: Floats
+
+
+def round_down_the_tree(
+    tree: Tree, levels: Sequence[Estimated], total: int, random: np.random.Generator
+) -> Rounded:
+    """Whole numbers of the finest areas that sum to the total and, at every level, to each other.
+
+    Args:
+        tree: the public tree.
+        levels: estimates of every measured level.
+        total: of everything.
+        random: decides which numbers are rounded up.
+    """
+    whole = np.array([total], np.int64)
+    is_divided = bool(levels) and len(levels[0].layer.first) > 0
+    n = 0 if is_divided or not total else 1
+    left = Rounded(
+        areas=tuple(np.zeros(n, np.int32) for _ in tree.axes),
+        value=whole[:n],
+        layer=np.full(n, -1, np.int32),
+        child=np.full(n, -1),
+        mean=whole[:n].astype(float),
+    )
+    for number, level in enumerate(levels):
+        layer, estimate = level.layer, level.balanced.estimate
+        left = _divided(left, layer.level, level.shares.within(layer.level), random)
+        numbers = np.empty(len(estimate), np.int64)
+        draws = random.random(len(layer.first))
+        lost = np.zeros(layer.n_areas)
+        round_families_kernel(
+            layer.offsets, layer.parent, layer.first, whole, estimate, draws, lost, numbers
+        )
+        child = np.flatnonzero((numbers > 0) & (layer.below < 0))
+        here = Rounded(
+            layer.child_areas(child),
+            numbers[child],
+            np.full(len(child), number, np.int32),
+            child,
+            estimate[child],
+        )
+        left, whole = _joined(left, here), numbers
+    return left
+
+
+def _divided(
+    nodes: Rounded, level: TreeLevel, share: Floats, random: np.random.Generator
+) -> Rounded:
+    """Nodes that nothing divides one level further down: each trip goes its own way."""
+    if not len(nodes.value):
+        return nodes
+    axis, offsets = level.axis, level.child_offsets
+    trip = np.repeat(np.arange(len(nodes.value)), nodes.value)
+    area = nodes.areas[axis][trip]
+    low, high = offsets[area], offsets[area + 1]
+    before = np.concatenate([[0.0], np.cumsum(share)])
+    drawn = before[low] + random.random(len(trip)) * (before[high] - before[low])
+    chosen = np.clip(np.searchsorted(before, drawn, side="right") - 1, low, high - 1)
+    areas = tuple(
+        chosen.astype(np.int32) if a == axis else numbers[trip]
+        for a, numbers in enumerate(nodes.areas)
+    )
+    row, value = distinct_rows(areas)
+    trip, chosen = trip[row], chosen[row]
+    # An only child was measured where its parent was.
+    is_only = (high - low)[row] == 1
+    return Rounded(
+        tuple(numbers[row] for numbers in areas),
+        value,
+        np.where(is_only, nodes.layer[trip], -1).astype(np.int32),
+        np.where(is_only, nodes.child[trip], -1),
+        nodes.mean[trip] * share[chosen],
+    )
+
+
+def _joined(first: Rounded, second: Rounded) -> Rounded:
+    """Numbers of both."""
+    return Rounded(
+        tuple(map(np.concatenate, zip(first.areas, second.areas, strict=True))),
+        np.concatenate([first.value, second.value]),
+        np.concatenate([first.layer, second.layer]),
+        np.concatenate([first.child, second.child]),
+        np.concatenate([first.mean, second.mean]),
+    )
+
+
+@inlined_kernel
+def _pressing(lost: float) -> float:
+    """How much likelier fractions are rounded up in an area that has lost by rounding."""
+    return math.exp(_PRESSING * min(max(lost, -_MOST_LOST), _MOST_LOST))
+
+
+@kernel
+def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    offsets: NDArray[np.int64],
+    parent: NDArray[np.int64],
+    first: NDArray[np.int64],
+    whole: NDArray[np.int64],
+    estimate: Floats,
+    draws: Floats,
+    lost: Floats,
+    numbers: NDArray[np.int64],
+) -> None:
+    """Round the children of each family to the whole number of its node.
+
+    What whole parts leave of the node's number goes to fractions, by one random offset a family:
+    a child gets one for each integer that its stretch of the running sum of fractions covers.
+
+    Args:
+        offsets: int64[families + 1], slices of the children.
+        parent: int64[families], index into `whole`.
+        first: int64[families], area of the first child.
+        whole: int64, numbers of the level above.
+        estimate: float64[children].
+        draws: float64[families], uniform in [0, 1).
+        lost: float64[areas], zeros; overwritten.
+        numbers: int64[children], written.
+    """
+    for f in range(parent.size):
+        low, high = offsets[f], offsets[f + 1]
+        goal = whole[parent[f]]
+        total = 0.0
+        for i in range(low, high):
+            total += estimate[i]
+        scale = goal / total if total > 0 else 0.0
+        left, fractions = goal, 0.0
+        for i in range(low, high):
+            share = estimate[i] * scale
+            numbers[i] = min(int(share), left)
+            left -= numbers[i]
+            owed = _pressing(lost[first[f] + i - low])
+            fractions += (share - int(share)) * owed
+        running, done, rest = draws[f], 0, left
+        for i in range(low, high):
+            k = first[f] + i - low
+            share = estimate[i] * scale
+            owed = _pressing(lost[k])
+            if fractions > 0:
+                running += (share - int(share)) * owed * (rest / fractions)
+            here = min(int(running), rest)
+            if i == high - 1:
+                here = rest
+            numbers[i] += here - done
+            done = here
+            lost[k] += share - numbers[i]

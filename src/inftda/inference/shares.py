@@ -1,0 +1,378 @@
+"""Shares: how the count of a node is expected to be divided among its children.
+
+A child's share is proportional to a factor of its own area, times one factor if it contains
+the other end of the trip, times one factor for the distance to the other end where locations
+are known. Fitted to the noisy counts themselves by quasi-likelihood (E y = m, var y = s^2 +
+m + m^2 + 0.3 s m), with a ridge on the logarithms of the factors: their spread over the
+areas of a level is found by moments in the first round. Totals that were measured across the
+tree are one more observation of each area's factor.
+
+Noisy counts and not estimates are fitted: estimates are shrunk and would lose the means.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.compiled import inlined_kernel, kernel
+from inftda.inference.families import Layer
+from inftda.tree import DESTINATION, ORIGIN, TreeLevel
+
+Floats = NDArray[np.float64]
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+
+_ROUNDS: Final = 8
+#: Classes of distance: two for each doubling; the last is for areas without a location.
+N_BINS: Final = 32
+#: Variance of the logarithm of an area's factor, at least and at most; of the other factors.
+_SPREADS: Final = (0.001, 4.0)
+_WIDE: Final = 9.0
+#: How far totals of areas are from what factors say, relative to the total (variance).
+_MISFIT: Final = 0.03
+#: Logarithms move by no more than this in a round, and factors stay within these bounds.
+_STEP, _LIMIT = 1.0, 12.0
+_EARTH_KM: Final = 6371.0
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Totals of the areas of the refined axis, as they were measured across the tree.
+
+    Attributes:
+        value: float64[areas].
+        sigma: noise scale.
+    """
+
+    value: Floats
+    sigma: float
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Where the children of a layer are, seen from the other end of the trip.
+
+    Attributes:
+        same: int32[families], which child contains the other end, -1 if none does.
+        bins: uint8[children], class of distance; empty if distances do not matter.
+    """
+
+    same: NDArray[np.int32]
+    bins: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Fitted factors.
+
+    Attributes:
+        area: float64[areas], of each area of the refined axis.
+        same: of the child that contains the other end.
+        bins: float64[N_BINS], of each class of distance.
+    """
+
+    area: Floats
+    same: float
+    bins: Floats
+
+    def within(self, level: TreeLevel) -> Floats:
+        """float64[areas]: share of each area in the area above, by its own factor alone."""
+        starts = level.child_offsets[:-1]
+        sums = np.add.reduceat(self.area, starts) if len(starts) else self.area
+        return np.asarray(self.area / np.repeat(sums, np.diff(level.child_offsets)))
+
+
+def pairs_of(layer: Layer, points: dict[str, Floats]) -> Pairs:
+    """Same areas and distances of a layer's children.
+
+    Args:
+        layer: the layer.
+        points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
+    """
+    level = layer.level
+    other = _other_end(level)
+    nothing = Pairs(np.full(len(layer.first), -1, np.int32), np.empty(0, np.uint8))
+    if other is None or level.depths[other] == 0:
+        return nothing
+    depth, across = level.depths[level.axis], level.depths[other]
+    own, theirs = level.axes[level.axis], level.axes[other]
+    same = nothing.same
+    if own.hierarchy == theirs.hierarchy and across >= depth:
+        hierarchy = own.hierarchy
+        child = hierarchy.ancestor(across, depth)[layer.areas[other]]
+        is_inside = hierarchy.ancestor(depth, depth - 1)[child] == layer.areas[level.axis]
+        same = np.where(is_inside, child - layer.first, -1).astype(np.int32)
+    bins = nothing.bins
+    if own.name in points and theirs.name in points:
+        bins = np.empty(len(layer.noisy), np.uint8)
+        here = _centres(points[own.name], own.hierarchy.ancestor(own.hierarchy.depth, depth))
+        above = theirs.hierarchy.ancestor(theirs.hierarchy.depth, across)
+        there = _centres(points[theirs.name], above)
+        bin_distances_kernel(layer.offsets, layer.first, layer.areas[other], here, there, bins)
+    return Pairs(same, bins)
+
+
+def fit_shares(  # noqa: PLR0913, PLR0917 - what is known of a layer from all sides
+    layer: Layer, pairs: Pairs, count: Floats, totals: Totals | None, elsewhere: Floats, map_: Map
+) -> Shares:
+    """Factors that explain the noisy counts of a layer.
+
+    Args:
+        layer: the layer.
+        pairs: same areas and distances.
+        count: float64[families], estimated counts of the nodes that are divided.
+        totals: totals of the areas, if they were measured.
+        elsewhere: float64[areas above], counts of nodes that were not divided, by refined area.
+        map_: work on threads.
+    """
+    log = _Logs(np.zeros(layer.n_areas), 0.0, np.zeros(N_BINS))
+    ridge = 1.0
+    above = np.repeat(np.arange(len(elsewhere)), np.diff(layer.level.child_offsets))
+    for round_ in range(_ROUNDS):
+        shares = log.shares()
+        found = _Evidence.of(layer, pairs, count, shares, map_)
+        pull, weight = found.pull, found.weight
+        if totals is not None:
+            expected = found.expected + elsewhere[above] * shares.within(layer.level)
+            variance = totals.sigma**2 + expected + _MISFIT * expected**2
+            pull = pull + (totals.value - expected) * expected / variance
+            weight = weight + expected**2 / variance
+        if round_ == 0:
+            ridge = 1 / _spread(pull, weight)
+        log.area += np.clip((pull - ridge * log.area) / (weight + ridge), -_STEP, _STEP)
+        log.same = _moved(log.same, found.same[0], found.same[1])
+        log.bins = _moved(log.bins, found.bins[:, 0], found.bins[:, 1])
+    return log.shares()
+
+
+@dataclass
+class _Logs:
+    """Logarithms of the factors while they are fitted."""
+
+    area: Floats
+    same: Any
+    bins: Floats
+
+    def shares(self) -> Shares:
+        return Shares(np.exp(self.area), float(np.exp(self.same)), np.exp(self.bins))
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What noisy counts say of the logarithms of factors: pull (score) and weight (information)."""
+
+    pull: Floats
+    weight: Floats
+    expected: Floats
+    same: Floats
+    bins: Floats
+
+    @classmethod
+    def of(
+        cls, layer: Layer, pairs: Pairs, count: Floats, shares: Shares, map_: Map
+    ) -> "_Evidence":
+        by_area = np.zeros((3, layer.n_areas))
+
+        def weigh(part: tuple[int, int]) -> Floats:
+            others = np.zeros((N_BINS + 1, 2))
+            weigh_factors_kernel(
+                *part, layer.offsets, layer.first, layer.noisy, count, pairs.same, pairs.bins,
+                shares.area, shares.same, shares.bins, layer.sigma, by_area, others,
+            )  # fmt: skip
+            return others
+
+        others = sum(map_(weigh, layer.parts()), np.zeros((N_BINS + 1, 2)))
+        pull, weight, expected = by_area
+        return cls(pull, weight, expected, others[-1], others[:-1])
+
+
+def _spread(pull: Floats, weight: Floats) -> float:
+    """Variance of the logarithms of areas' factors, by moments."""
+    excess = np.log(np.maximum(1 + pull / np.maximum(weight, 1e-12), 0.05))
+    trust = np.minimum(weight, 1.0)
+    variance = (trust * (excess**2 - 1 / np.maximum(weight, 1.0))).sum() / max(trust.sum(), 1e-9)
+    return float(np.clip(variance, *_SPREADS))
+
+
+def _moved(log: Any, pull: Any, weight: Any) -> Any:
+    """Logarithms of few factors with much evidence after a step."""
+    step = np.clip((pull - log / _WIDE) / (weight + 1 / _WIDE), -_STEP, _STEP)
+    return np.clip(log + step, -_LIMIT, _LIMIT)
+
+
+def _other_end(level: TreeLevel) -> int | None:
+    """The axis of the other end of the trip, if a level refines one of the two."""
+    names = [axis.name for axis in level.axes]
+    ends = {ORIGIN: DESTINATION, DESTINATION: ORIGIN}
+    other = ends.get(names[level.axis])
+    return names.index(other) if other in names else None
+
+
+def _centres(points: Floats, above: NDArray[np.int32]) -> Floats:
+    """float64[areas, 3]: mean of the points in each area; NaN where there are none."""
+    is_known = ~np.isnan(points[:, 0])
+    n = int(above[-1]) + 1
+    counts = np.bincount(above[is_known], minlength=n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sums = [np.bincount(above[is_known], points[is_known, i], minlength=n) for i in range(3)]
+        return np.stack(sums, axis=1) / counts[:, None]
+
+
+@kernel
+def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    offsets: NDArray[np.int64],
+    first: NDArray[np.int64],
+    other: NDArray[np.int32],
+    here: Floats,
+    there: Floats,
+    bins: NDArray[np.uint8],
+) -> None:
+    """Class of distance of every child: two for each doubling of 1 + km.
+
+    Args:
+        offsets: int64[families + 1], slices of the children.
+        first: int64[families], area of the first child.
+        other: int32[families], area at the other end.
+        here: float64[areas, 3], points on the unit sphere.
+        there: float64[areas at the other end, 3].
+        bins: uint8[children], written.
+    """
+    for f in range(first.size):
+        for i in range(offsets[f], offsets[f + 1]):
+            k = first[f] + i - offsets[f]
+            square = 0.0
+            for x in range(3):
+                square += (here[k, x] - there[other[f], x]) ** 2
+            if np.isnan(square):
+                bins[i] = N_BINS - 1
+            else:
+                bins[i] = min(int(2 * np.log2(1 + _EARTH_KM * np.sqrt(square))), N_BINS - 2)
+
+
+@inlined_kernel
+def _factor(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    first: int,
+    child: int,
+    ordinal: int,
+    same: int,
+    bins: NDArray[np.uint8],
+    area_factor: Floats,
+    same_factor: float,
+    bin_factor: Floats,
+) -> float:
+    """All factors of a child together."""
+    factor: float = area_factor[first + ordinal]
+    if same == ordinal:
+        factor *= same_factor
+    if bins.size:
+        factor *= bin_factor[bins[child]]
+    return factor
+
+
+@kernel
+def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    begin: int,
+    end: int,
+    offsets: NDArray[np.int64],
+    first: NDArray[np.int64],
+    noisy: NDArray[np.int64],
+    count: Floats,
+    same: NDArray[np.int32],
+    bins: NDArray[np.uint8],
+    area_factor: Floats,
+    same_factor: float,
+    bin_factor: Floats,
+    sigma: float,
+    by_area: Floats,
+    others: Floats,
+) -> None:
+    """Sum up what the noisy counts of some families say of the factors.
+
+    Args:
+        begin: first family.
+        end: one after the last.
+        offsets: int64[families + 1], slices of the children.
+        first: int64[families], area of the first child.
+        noisy: int64[children].
+        count: float64[families], estimated sum of the children.
+        same: int32[families], which child contains the other end, or -1.
+        bins: uint8[children] or empty.
+        area_factor: float64[areas].
+        same_factor: of the child that contains the other end.
+        bin_factor: float64[N_BINS].
+        sigma: noise scale.
+        by_area: float64[3, areas], added to: pull, weight, expected count.
+        others: float64[N_BINS + 1, 2], added to: pull and weight of bins, the last of `same`.
+    """
+    for f in range(begin, end):
+        low, high = offsets[f], offsets[f + 1]
+        if high - low == 1:
+            by_area[2, first[f]] += count[f]
+            continue
+        whole = 0.0
+        for i in range(low, high):
+            whole += _factor(
+                first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
+            )
+        for i in range(low, high):
+            k = first[f] + i - low
+            factor = _factor(
+                first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
+            )
+            mean = max(count[f], 0.0) * factor / whole
+            variance = sigma * sigma + mean + mean * mean + 0.3 * sigma * mean
+            pull, weight = (noisy[i] - mean) * mean / variance, mean * mean / variance
+            by_area[0, k] += pull
+            by_area[1, k] += weight
+            by_area[2, k] += mean
+            if same[f] == i - low:
+                others[N_BINS, 0] += pull
+                others[N_BINS, 1] += weight
+            if bins.size:
+                others[bins[i], 0] += pull
+                others[bins[i], 1] += weight
+
+
+@kernel
+def log_means_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    begin: int,
+    end: int,
+    offsets: NDArray[np.int64],
+    first: NDArray[np.int64],
+    noisy: NDArray[np.int64],
+    count: Floats,
+    same: NDArray[np.int32],
+    bins: NDArray[np.uint8],
+    area_factor: Floats,
+    same_factor: float,
+    bin_factor: Floats,
+    sigma: float,
+    clear: float,
+    log_mean: NDArray[np.float32],
+) -> None:
+    """Logarithm of mean / sigma of all counts that are not clear: what clear ones leave, by shares.
+
+    Args as above, and:
+        clear: noisy counts above are clear; they have no mean here (0).
+        log_mean: float32[children], written.
+    """
+    for f in range(begin, end):
+        low, high = offsets[f], offsets[f + 1]
+        whole, left = 0.0, count[f]
+        for i in range(low, high):
+            factor = _factor(
+                first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
+            )
+            log_mean[i] = factor
+            if high - low > 1 and noisy[i] > clear:
+                left -= noisy[i]
+                log_mean[i] = 0.0
+            else:
+                whole += factor
+        # Noise may leave less than nothing.
+        left = min(max(left, 0.1 * sigma), max(count[f], 0.001 * sigma))
+        for i in range(low, high):
+            if log_mean[i] > 0:
+                log_mean[i] = np.log(log_mean[i] / whole * left / sigma)

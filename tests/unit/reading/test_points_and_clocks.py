@@ -1,0 +1,265 @@
+"""Points and time stamps instead of codes: the same leaves from every kind of source."""
+
+import datetime as dt
+import sqlite3
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+import inftda
+from inftda.areas.clock import clock_hierarchy
+from inftda.areas.reader import read_areas
+from inftda.errors import HierarchyError, IngestError, PrivacyError
+from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import SqlQuery, TableSpec, read_leaves
+from inftda.reading.spec import Clock, Point
+
+SQUARES = read_areas(
+    {"zone": list("abcd"), "wkt": [shapely.box(x, 40, x + 1, 41).wkt for x in range(4)]}
+)
+COLUMNS = {
+    "olon": [0.5, 1.5, 1.5, 3.999],
+    "olat": [40.5, 40.25, 40.25, 40.0],
+    "dlon": [2.5, 2.5, 2.5, 0.0],
+    "dlat": [40.5, 40.5, 40.75, 40.125],
+    "at": ["2026-05-18 00:10:00", "2026-05-18T23:59:59", "2026-05-18 23:00", "2026-05-24 12:30:00"],
+}
+STAMPS = [dt.datetime.fromisoformat(text) for text in COLUMNS["at"]]
+POINTS = ((Point("olon", "olat"), SQUARES), (Point("dlon", "dlat"), SQUARES))
+LEAVES = {(0, 2, 0, 0): 1, (1, 2, 23, 0): 2, (3, 0, 12, 6): 1}
+
+
+def spec(**options):
+    clocks = tuple((Clock("at", part), clock_hierarchy(part)) for part in ("hour", "weekday"))
+    return TableSpec(axes=POINTS + clocks, **options)
+
+
+def counted(source, of=None, **options):
+    leaves = read_leaves(source, of or spec(**options))
+    areas = zip(*(axis.tolist() for axis in leaves.areas), strict=True)
+    return dict(zip(areas, leaves.counts.tolist(), strict=True))
+
+
+def typed(table):
+    return {**table, "at": STAMPS}
+
+
+def sqlite(folder, table):
+    connection = sqlite3.connect(folder / "trips.db")
+    connection.execute("CREATE TABLE trips (olon, olat, dlon, dlat, at)")
+    connection.executemany(
+        "INSERT INTO trips VALUES (?, ?, ?, ?, ?)", list(zip(*table.values(), strict=True))
+    )
+    connection.commit()
+    connection.close()
+    return SqlQuery("SELECT * FROM trips", f"sqlite:///{folder / 'trips.db'}")
+
+
+def parquet(folder, table):
+    pq.write_table(table, folder / "trips.parquet")
+    return folder / "trips.parquet"
+
+
+def csv(folder, table):
+    pa_csv.write_csv(table, folder / "trips.csv")
+    return folder / "trips.csv"
+
+
+def as_text(table):
+    return {name: [str(cell) for cell in column] for name, column in table.items()}
+
+
+def as_objects(table):
+    cells = {name: [Decimal(repr(cell)) for cell in table[name]] for name in list(table)[:4]}
+    return pd.DataFrame({**cells, "at": STAMPS}, dtype=object)
+
+
+SOURCES = {
+    "lists": lambda _: COLUMNS,
+    "lists of times": lambda _: typed(COLUMNS),
+    "text": lambda _: as_text(COLUMNS),
+    "pandas": lambda _: pd.DataFrame(typed(COLUMNS)),
+    "pandas objects": lambda _: as_objects(COLUMNS),
+    "pandas nullable": lambda _: pd.DataFrame(typed(COLUMNS)).convert_dtypes(),
+    "polars": lambda _: pl.DataFrame(typed(COLUMNS)),
+    "numpy": lambda _: {name: np.array(column) for name, column in COLUMNS.items()},
+    "pyarrow": lambda _: pa.table(typed(COLUMNS)),
+    "decimals": lambda _: pa.table(
+        {
+            **{
+                name: pa.array(
+                    [Decimal(repr(cell)) for cell in COLUMNS[name]], pa.decimal128(30, 18)
+                )
+                for name in list(COLUMNS)[:4]
+            },
+            "at": pa.array(STAMPS, pa.timestamp("ns")),
+        }
+    ),
+    "a stream": lambda _: pa.table(typed(COLUMNS)).to_reader(),
+    "Parquet": lambda folder: parquet(folder, pa.table(typed(COLUMNS))),
+    "CSV": lambda folder: csv(folder, pa.table(COLUMNS)),
+    "SQLite": lambda folder: sqlite(folder, COLUMNS),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_kind_of_source_gives_the_same_leaves(kind, tmp_path):
+    assert counted(SOURCES[kind](tmp_path)) == LEAVES
+
+
+def test_points_in_no_area_go_the_way_of_unplaceable():
+    strange = {
+        "olon": [0.5, 9.0, float("nan"), None, 0.5, float("inf")],
+        "olat": [40.5, 40.5, 40.5, 40.5, 95.0, 40.5],
+        "dlon": [1.5] * 6,
+        "dlat": [40.5] * 6,
+    }
+    with pytest.raises(IngestError, match=r"5 rows .* no area at the point .olon, olat.*swapped"):
+        counted(strange, TableSpec(axes=POINTS))
+    unit = PrivacyUnit("add-remove", 1)
+    assert counted(strange, TableSpec(axes=POINTS, unit=unit, unplaceable="drop")) == {(0, 1): 1}
+    larger = SQUARES.with_outside()
+    axes = tuple((point, larger) for point, _ in POINTS)
+    found = counted(strange, TableSpec(axes=axes, unplaceable="outside"))
+    assert found == {(0, 1): 1, (4, 1): 5}
+
+
+def test_swapped_points_are_refused_with_a_hint():
+    axes = ((Point("olat", "olon"), SQUARES),)
+    with pytest.raises(IngestError, match="longitude first: are they swapped"):
+        counted(COLUMNS, TableSpec(axes=axes))
+
+
+def test_text_that_is_no_number_is_the_fault_of_its_row():
+    cells = {"x": ["0.5", "0,5", "", "east", "1e0"], "y": ["40.5"] * 5}
+    of = TableSpec(
+        axes=((Point("x", "y"), SQUARES),), unit=PrivacyUnit("add-remove", 1), unplaceable="drop"
+    )
+    assert counted(cells, of) == {(0,): 1, (1,): 1}
+
+
+def test_a_point_and_a_code_may_be_of_the_same_areas():
+    axes = ((Point("olon", "olat"), SQUARES), ("zone", SQUARES))
+    found = counted({**COLUMNS, "zone": list("dcba")}, TableSpec(axes=axes))
+    assert found == {(0, 3): 1, (1, 2): 1, (1, 1): 1, (3, 0): 1}
+
+
+CLOCKS = {
+    "2026-05-18 08:30:00": ("08", "1-Mon"),
+    "2026-05-18T08:30": ("08", "1-Mon"),
+    " 2026-05-18 08:30:15.123456 ": ("08", "1-Mon"),
+    "2026-05-18T08:30:00Z": ("08", "1-Mon"),
+    "2026-05-18 23:30:00+02:00": ("23", "1-Mon"),
+    "2026-05-24 00:00:00 UTC": ("00", "7-Sun"),
+    "2026-05-24": (None, "7-Sun"),
+    "2026-02-30 08:00:00": (None, None),
+    "2026-05-18 24:30:00": (None, "1-Mon"),
+    "18/05/2026 08:30": (None, None),
+    "08:30": (None, None),
+    "": (None, None),
+}
+
+
+@pytest.mark.parametrize("text", CLOCKS)
+def test_a_time_stamp_is_what_the_clock_shows_there(text):
+    for part, expected in zip(("hour", "weekday"), CLOCKS[text], strict=True):
+        hierarchy = clock_hierarchy(part)
+        of = TableSpec(
+            axes=((Clock("at", part), hierarchy),),
+            unit=PrivacyUnit("add-remove", 1),
+            unplaceable="drop",
+        )
+        found = [hierarchy.codes(2)[area].as_py() for (area,) in counted({"at": [text]}, of)]
+        assert found == ([] if expected is None else [expected])
+
+
+def test_every_hour_and_day_has_its_area():
+    stamps = [
+        dt.datetime(2026, 5, day, hour)  # noqa: DTZ001 - as the clock shows it
+        for day in range(4, 18)
+        for hour in range(24)
+    ]
+    found = counted({"at": stamps}, TableSpec(axes=spec().axes[2:]))
+    assert found == {(hour, day): 2 for hour in range(24) for day in range(7)}
+
+
+REFUSED = {
+    "a time zone": (
+        {"at": pa.array(STAMPS, pa.timestamp("us", "UTC"))}, Clock("at", "hour"),
+        "without time zone",
+    ),
+    "dates for hours": ({"at": pa.array([dt.date(2026, 5, 18)])}, Clock("at", "hour"), "--hour-of"),
+    "numbers for times": ({"at": pa.array([1.5])}, Clock("at", "weekday"), "--weekday-of"),
+    "dates for points": (
+        {"at": pa.array([dt.date(2026, 5, 18)]), "y": pa.array([1.5])}, Point("at", "y"),
+        "coordinates are numbers",
+    ),
+    "one column twice": ({"y": pa.array([1.5])}, Point("y", "y"), "given twice"),
+    "no such column": ({"Lon": [1.5], "lat": [1.5]}, Point("lon", "lat"), "--origin-point"),
+    "no such time": ({"start": ["x"]}, Clock("started", "hour"), "did you mean 'start'.*--hour-of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_columns_that_cannot_be_points_or_times_are_refused(what):
+    table, columns, words = REFUSED[what]
+    hierarchy = clock_hierarchy(columns.part) if isinstance(columns, Clock) else SQUARES
+    with pytest.raises(IngestError, match=words):
+        counted(pa.table(table), TableSpec(axes=((columns, hierarchy),)))
+
+
+def test_points_need_areas_with_outlines():
+    plain = inftda.Hierarchy.read({"zone": ["a"]})
+    with pytest.raises(HierarchyError, match=r"no outlines.*inftda areas h3"):
+        counted({"x": [1.0], "y": [1.0]}, TableSpec(axes=((Point("x", "y"), plain),)))
+
+
+def test_distinct_trips_may_become_one_between_areas():
+    """Nobody makes the same trip twice is a promise about points, and counts are of areas."""
+    unit = PrivacyUnit("add-remove", 3, distinct=True)
+    with pytest.raises(PrivacyError, match="same trip between areas"):
+        TableSpec(axes=POINTS, unit=unit)
+    assert TableSpec(axes=POINTS, unit=unit, person="who").person == "who"
+
+
+def test_trips_of_a_person_are_bounded_by_areas():
+    table = {**COLUMNS, "who": ["ann"] * 4}
+    for distinct, most in ((False, {1, 2}), (True, {1})):
+        unit = PrivacyUnit("add-remove", 2, distinct=distinct)
+        found = counted(table, TableSpec(axes=POINTS, unit=unit, person="who"))
+        assert sum(found.values()) == 2
+        assert {*found.values()} <= most
+
+
+def test_a_release_takes_points_and_times():
+    made = inftda.release(
+        COLUMNS,
+        SQUARES,
+        origin_point=("olon", "olat"),
+        destination_point=("dlon", "dlat"),
+        hour_of="at",
+        weekday_of="at",
+        rho=1000,
+    )
+    assert [axis.name for axis in made.tree.axes] == ["origin", "destination", "hour", "weekday"]
+    found = made.flows(levels={"hour": "part_of_day", "weekday": "all"}, names=True)
+    assert found.column_names == ["origin", "destination", "hour", "hour_name", "flow"]
+    assert found.to_pylist()[0] == {
+        "origin": "a", "destination": "c", "hour": "00-05", "hour_name": "night", "flow": 1,
+    }  # fmt: skip
+
+
+def test_an_end_is_a_column_or_a_point():
+    with pytest.raises(IngestError, match="given twice"):
+        inftda.release(COLUMNS, SQUARES, origin="at", origin_point=("olon", "olat"), rho=1)
+    with pytest.raises(IngestError, match="two columns"):
+        inftda.release(COLUMNS, SQUARES, origin_point="olon,olat", rho=1)
+    with pytest.raises(inftda.InftdaError, match="'hour' is given twice"):
+        inftda.release(COLUMNS, SQUARES, axes={"hour": {"hour": ["1"]}}, hour_of="at", rho=1)
