@@ -18,12 +18,16 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
 #: Name to options that make it quick, and those of a full run.
 BENCHMARKS = {
+    "start_up": (["--quick"], []),
     "whole_release": (["--quick"], []),
     "growth": (["--quick"], []),
     "reading": (["--rows", "200000"], ["--rows", "100000000"]),
     "spark": (["--quick"], []),
     "noise": (["--quick"], []),
 }
+START_UP = """\
+Processor seconds, of which a busy machine takes no more; all in turn, the least of each.
+The first line is what no program that uses these libraries can do without."""
 RELEASES = """\
 Both as processes, from Parquet on disk to Parquet on disk, start-up included, in turn; the \
 shortest of five each.
@@ -77,6 +81,7 @@ def page(results):
         "# Performance",
         _where(results),
         *_releases(results["whole_release"]),
+        *_start_up(results["start_up"]),
         *_growth(results["growth"]["rows"]),
         *_reading(results["reading"]),
         *_spark(results["spark"]["rows"]),
@@ -128,6 +133,18 @@ def _releases(found):
         ),
         start_up,
     )  # fmt: skip
+
+
+def _start_up(found):
+    """What a release takes that has next to nothing to do."""
+    return (
+        "## Start-up",
+        START_UP,
+        table(
+            ("process", "seconds", "times the libraries"),
+            [(r["case"], f"{r['seconds']:.2f}", f"**{r['ratio']:.2f}**") for r in found["rows"]],
+        ),
+    )
 
 
 def _growth(rows):

@@ -58,8 +58,8 @@ def is_chebyshev_vertex(x, total, y):
 
 
 OPTIMIZERS = {
-    "intopt": Optimizer(intopt, "intopt_kernel", (False,), is_ascending_intopt),
-    "intopt-descending": Optimizer(intopt, "intopt_kernel", (True,), is_descending_intopt),
+    "intopt": Optimizer(intopt, "intopt_into", (False,), is_ascending_intopt),
+    "intopt-descending": Optimizer(intopt, "intopt_into", (True,), is_descending_intopt),
     "l2": Optimizer(euclidean, "euclidean_kernel", (), is_euclidean_nearest, is_euclidean=True),
     "linf": Optimizer(linf, "linf_kernel", (), is_chebyshev_vertex),
 }

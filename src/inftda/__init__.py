@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inspect import Signature
+
     from inftda.areas.cells import h3_areas as h3_areas
     from inftda.areas.grid import grid_areas as grid_areas
     from inftda.areas.reader import read_areas as read_areas
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
     from inftda.tree import Axis as Axis
     from inftda.tree import Tree as Tree
     from inftda.tree import build_tree as build_tree
+    from inftda.words import evaluate as evaluate
+    from inftda.words import plan as plan
+    from inftda.words import query as query
+    from inftda.words import report as report
+    from inftda.words import verify as verify
 
 _HOMES = {
     "compare": "inftda.compare.comparing",
@@ -60,6 +67,7 @@ _HOMES = {
     "build_tree": "inftda.tree",
     "dossier": "inftda.dossier.api",
     "estimate": "inftda.estimate.estimating",
+    "evaluate": "inftda.words",
     "export": "inftda.export.api",
     "grid_areas": "inftda.areas.grid",
     "h3_areas": "inftda.areas.cells",
@@ -67,8 +75,12 @@ _HOMES = {
     "make_plan": "inftda.privacy.plan",
     "open_estimate": "inftda.estimate.estimating",
     "open_release": "inftda.publication.release",
+    "plan": "inftda.words",
+    "query": "inftda.words",
     "read_areas": "inftda.areas.reader",
     "release": "inftda.publish",
+    "report": "inftda.words",
+    "verify": "inftda.words",
 }
 __all__ = list(_HOMES)
 
@@ -80,29 +92,37 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'inftda' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-class _Function(ModuleType):
-    """A package that is called like the function it is named after: `inftda.export(...)`."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        name = self.__name__.rpartition(".")[2]
-        return getattr(import_module(_HOMES[name]), name)(*arguments, **options)
-
-
-class _Names(ModuleType):
-    """This package: what Python puts here when a package is loaded must not hide a function."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _HOMES and isinstance(value, ModuleType):
-            value.__class__ = _Function
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Names
+    # A package of this name may have been loaded with it; it can be called as well.
+    return globals().setdefault(name, value)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted({*_HOMES, "__version__", "__doc__"})
+
+
+class _Word(ModuleType):
+    """A package that is called like a word: `inftda.report(...)` beside `inftda.report.page`."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._function()(*arguments, **options)
+
+    @property
+    def __signature__(self) -> "Signature":
+        from inspect import signature  # noqa: PLC0415 - only for whoever asks
+
+        return signature(self._function())
+
+    def _function(self) -> Any:
+        word = self.__name__.rpartition(".")[2]
+        return getattr(import_module(_HOMES[word]), word)
+
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Packages that are loaded become attributes here, whatever their name."""
+        if isinstance(value, ModuleType) and name in _HOMES:
+            value.__class__ = _Word
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

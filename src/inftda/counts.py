@@ -22,6 +22,7 @@ from inftda.leaves import Leaves
 from inftda.threads import available_cores, map_in_order
 from inftda.tree import Tree, TreeLevel
 from inftda.tree_order import (
+    DIGIT_BITS,
     WORD_BITS,
     Buckets,
     Keys,
@@ -193,8 +194,9 @@ class _PartWork:
         first, last = part
         keys, counts, ends, spare_keys, spare_counts = self.buckets
         words, shifts = digits_below_cut(self.layout)
+        digit_ends = np.empty(1 << DIGIT_BITS, np.int64)
         sort_buckets_kernel(
-            keys, counts, ends, first, last, words, shifts, spare_keys, spare_counts
+            keys, counts, ends, first, last, words, shifts, spare_keys, spare_counts, digit_ends
         )
         low = int(ends[first - 1]) if first else 0
         n = merge_equal_kernel(keys, counts, low, int(ends[last - 1]))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
+from inftda.bars import Report, following
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.lattice import DEFAULT_SHARE
@@ -30,7 +31,6 @@ from inftda.mechanisms.base import (
     Progress,
     Setting,
     Written,
-    no_progress,
 )
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -51,7 +51,7 @@ from inftda.publication.measurements import MeasurementsWriter, check_publishabl
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
-from inftda.reading.spec import axes_of
+from inftda.reading.spec import axes_of, outside_axes
 from inftda.scratch import private_folder
 from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 
@@ -92,13 +92,13 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     split: Any = "uniform",
     across: float | Fraction | None = None,
     measurements: bool = False,
-    unplaceable: Unplaceable = "error",
+    unplaceable: Unplaceable | Mapping[str, str] = "error",
     mechanism: str = "inftda",
     noise: NoiseSource = "table",
     threads: int | None = None,
     engine: "str | LocalEngine | SparkEngine" = "local",
     source: RandomSource | None = None,
-    progress: Progress | None = None,
+    progress: Report | bool | None = None,
     say: Callable[[str], object] | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -144,7 +144,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             mechanism can, 0 for the paper's algorithm.
         measurements: whether to publish every noisy value that was drawn as well; it costs no
             privacy, and lets others make better estimates.
-        unplaceable: rows with an unknown or missing area: "error", "outside" or "drop".
+        unplaceable: rows with an unknown or missing area: "error", "outside" or "drop"; or axis
+            name to "outside" for axes where there may be such rows.
         mechanism: how to release; "inftda" unless you compare.
         noise: "table" (exact and fast) or "opendp".
         threads: how many; all cores by default.
@@ -152,7 +153,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             `SparkEngine`; Spark also takes its own frames and whatever it reads as `flows`.
         source: random bits; secure by default. A seeded source makes a release that
             promises nothing and says so.
-        progress: called with level name, work done and work in all.
+        progress: called with level name, work done and work in all; True for bars on the terminal
+            or in a notebook.
         say: called with what a row of the table was taken for, one trip or a count.
         ledger: charge the release to a data set of this ledger before its noise is drawn;
             it stays charged whatever happens then.
@@ -170,6 +172,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     """
     if out is not None:
         check_writable(Path(out), force=force)
+    outside = outside_axes(unplaceable)
     public = build_tree(
         areas,
         origin_areas=origin_areas,
@@ -177,9 +180,10 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         axes=with_clocks(axes, hour_of=hour_of, weekday_of=weekday_of),
         order=order,
         first=tree,
-        outside=unplaceable == "outside",
+        outside=outside,
         levels=levels,
     )
+    policy, only = _placing(unplaceable, public, outside=outside)
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     chosen = mechanism_named(mechanism)
     budget = {"epsilon": epsilon, "delta": delta, "rho": rho, "accountant": accountant}
@@ -209,20 +213,40 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         count=count,
         person=person,
         unit=unit,
-        unplaceable=unplaceable,
+        unplaceable=policy,
+        only=only,
     )
-    counting = Counting(bounded=person is not None, unplaceable=unplaceable)
-    drawing = _Drawing(
-        chosen, plan, random, noise, counting, progress or no_progress, charge, measurements
-    )
+    counting = Counting(bounded=person is not None, unplaceable=policy)
     place = _place(engine, threads)
     place.check(chosen, plan, noise=noise)
-    with place.started() as running:
+    with following(progress) as report, place.started() as running:
+        drawing = _Drawing(chosen, plan, random, noise, counting, report, charge, measurements)
         truth = running.read(flows, spec, public, source=random, say=say)
         made = _draw(drawing, running, truth, out, force=force)
     if charge is not None:
         charge.note_published()
     return made
+
+
+def _placing(
+    unplaceable: Unplaceable | Mapping[str, str], tree: Tree, *, outside: bool | frozenset[str]
+) -> tuple[Any, frozenset[int] | None]:
+    """What to do with rows that cannot be placed, and by which axes; None for all of them.
+
+    Raises:
+        InftdaError: there is no such axis.
+    """
+    if not isinstance(unplaceable, Mapping) or isinstance(outside, bool):
+        return unplaceable, None
+    axes = [axis.name for axis in tree.axes]
+    for name in unplaceable:
+        if name not in axes:
+            raise InftdaError(
+                f"--unplaceable (unplaceable= in Python) names the axis {name!r}, but the axes "
+                f"are {', '.join(axes)}"
+            )
+    only = frozenset(number for number, name in enumerate(axes) if name in outside)
+    return "outside" if outside else "error", only
 
 
 def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, Any]:

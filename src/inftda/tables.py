@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from inftda import excel
 from inftda.errors import InftdaError
 
 #: Endings of files that hold delimited text.
@@ -115,10 +116,21 @@ def _read_file(path: Path, *, what: str, error: type[InftdaError]) -> pa.Table:
             return file.read()
     if name.endswith(CSV_ENDINGS):
         return _read_csv(path)
+    if name.endswith(excel.ENDINGS):
+        return _read_workbook(path, what=what, error=error)
     raise error(
-        f"{path.name!r} (the {what}) has an unknown ending; use {', '.join(CSV_ENDINGS[:3])} "
-        f"or {PARQUET_ENDINGS[0]}"
+        f"{path.name!r} (the {what}) has an unknown ending; use {', '.join(CSV_ENDINGS[:3])}, "
+        f"{PARQUET_ENDINGS[0]} or {excel.ENDINGS[0]}"
     )
+
+
+def _read_workbook(path: Path, *, what: str, error: type[InftdaError]) -> pa.Table:
+    names, columns = excel.read_sheet(path, what=f"{path.name!r} (the {what})", error=error)
+    texts = [excel.as_texts(cells) for cells in columns]
+    for name, cells in zip(names, texts, strict=True):
+        if cells is None:
+            raise error(f"column {name!r} of the {what} must hold text or whole numbers only")
+    return pa.Table.from_arrays([pa.array(cells, pa.string()) for cells in texts], names=names)
 
 
 def _read_csv(path: Path) -> pa.Table:

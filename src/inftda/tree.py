@@ -8,7 +8,7 @@ The tree is public knowledge: it must never be derived from the trips.
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -222,10 +222,12 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
     axes: Mapping[str, Any] | None = None,
     order: Sequence[str] | None = None,
     first: Literal["destination", "origin"] = "destination",
-    outside: bool = False,
+    outside: bool | Collection[str] = False,
     levels: Levels | None = None,
 ) -> Tree:
     """The public tree from whatever describes it; see `release` for the arguments.
+
+    `outside` says whether there is an area for what cannot be placed, or on which axes.
 
     Raises:
         TreeError: no hierarchy is given for an end, or the order does not fit.
@@ -245,12 +247,14 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
     if not given:
         raise TreeError("there is no hierarchy; give areas (or axes for other tables)")
     # Origins and destinations mostly have the same areas, which are then read once.
-    read: dict[int, Hierarchy] = {}
+    read: dict[tuple[int, bool], Hierarchy] = {}
+    built = []
     for name, source in given.items():
-        if id(source) not in read:
-            hierarchy = read_areas(source, levels=levels if name in {ORIGIN, DESTINATION} else None)
-            read[id(source)] = hierarchy.with_outside() if outside else hierarchy
-    built = [Axis(name, read[id(source)]) for name, source in given.items()]
+        is_outside = outside if isinstance(outside, bool) else name in outside
+        if (id(source), is_outside) not in read:
+            found = read_areas(source, levels=levels if name in {ORIGIN, DESTINATION} else None)
+            read[id(source), is_outside] = found.with_outside() if is_outside else found
+        built.append(Axis(name, read[id(source), is_outside]))
     return Tree.build(built, order or default_order(built, first=first))
 
 

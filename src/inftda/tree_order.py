@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import allocating_kernel, kernel
+from inftda.compiled import kernel
 from inftda.tree import Tree, TreeLevel
 
 WORD_BITS = 64
@@ -133,7 +133,7 @@ def digits_below_cut(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int6
     return np.array([w for w, _ in digits], np.int64), np.array([s for _, s in digits], np.int64)
 
 
-@allocating_kernel
+@kernel
 def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     keys: Keys,
     counts: NDArray[np.int64],
@@ -144,6 +144,7 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     shifts: NDArray[np.int64],
     spare_keys: Keys,
     spare_counts: NDArray[np.int64],
+    digit_ends: NDArray[np.int64],
 ) -> None:
     """Sort each of the buckets first..last on its own, by all digits given.
 
@@ -159,8 +160,8 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         shifts: int64[digits], its distance from the word's low end.
         spare_keys: uint64[n_words, n], overwritten.
         spare_counts: int64[n], overwritten.
+        digit_ends: int64[2^DIGIT_BITS], overwritten.
     """
-    digit_ends = np.empty(1 << DIGIT_BITS, np.int64)
     for bucket in range(first, last):
         low = ends[bucket - 1] if bucket > 0 else 0
         high = ends[bucket]

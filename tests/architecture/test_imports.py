@@ -17,11 +17,15 @@ ROOT = Path(inftda.__file__).parent
 #: From inner to outer: a module imports its own layer and the ones before it, no other.
 LAYERS = (
     "errors",
+    "terminal",
+    "bars",
+    "notebook",
     "checks",
     "scratch",
     "compiled",
     "database",
     "threads",
+    "excel",
     "tables",
     "places",
     "hierarchy",
@@ -49,6 +53,7 @@ LAYERS = (
     "dossier",
     "preview",
     "compare",
+    "words",
     "cli",
     "__main__",
     "lab",
@@ -63,9 +68,11 @@ FORBIDDEN = (("publication", "counts", "a release holds no truth"),)
 #: Optional libraries (and all of adbc_*), and the modules or packages that may import them at
 #: their top.
 HEAVY = {
+    "numba": {"compiled.building"},  # not optional, but a release starts without it
     "pyspark": {"engines.spark"},
     "cvxpy": {"lab.baselines.solvers"},
     "matplotlib": {"lab.experiments.figures"},
+    "openpyxl": set(),
     "openmatrix": set(),
     "shapely": set(),
     "pyogrio": set(),
@@ -76,7 +83,7 @@ HEAVY = {
     "polars": set(),
 }
 #: What everybody has installed but `import inftda` must not wait for.
-SLOW = {"duckdb", "numba", "dp_accounting", "opendp"}
+SLOW = {"duckdb", "llvmlite", "dp_accounting", "opendp"}
 
 IMPORT_SECONDS = 0.5
 

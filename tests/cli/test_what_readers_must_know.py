@@ -116,7 +116,7 @@ def test_a_table_that_is_no_table_of_trips_is_called_by_its_name():
     ("stated", "unit", "says"),
     [
         ("drop", {}, "never done under neighbours 'substitute'"),
-        ("outside", {"neighbours": "add-remove", "exactly": False}, "has no such area"),
+        ("outside", {"neighbours": "add-remove", "exactly": False}, "no axis has such an area"),
     ],
 )
 def test_what_no_table_can_be_counted_by_does_not_verify(release, stated, unit, says):

@@ -269,7 +269,7 @@ def test_buckets_are_sorted_each_on_its_own(n_words):
         for low, high in pairwise([0, *ends.tolist()])
         for pair in sorted(pairs[low:high], key=lambda pair: pair[0])
     ]
-    spare = np.empty_like(words), np.empty_like(counts)
+    spare = np.empty_like(words), np.empty_like(counts), np.empty(1 << DIGIT_BITS, np.int64)
     sort_buckets_kernel(words, counts, ends, 0, len(ends), *place, *spare)
     found = zip([tuple(key) for key in words.T.tolist()], counts.tolist(), strict=True)
     assert list(found) == expected

@@ -207,8 +207,8 @@ def test_a_folder_is_no_file(tmp_path):
 
 
 def test_an_unknown_ending_is_named_with_the_known_ones(tmp_path):
-    with pytest.raises(HierarchyError, match=r"areas\.xlsx.*use \.csv.*\.parquet"):
-        read_text(tmp_path, TEXT, "areas.xlsx")
+    with pytest.raises(HierarchyError, match=r"areas\.ods.*use \.csv.*\.parquet or \.xlsx"):
+        read_text(tmp_path, TEXT, "areas.ods")
 
 
 @pytest.mark.parametrize("source", [None, 7, [{"town": "1"}]])

@@ -1,6 +1,5 @@
 """`inftda evaluate`: how far a release is from the truth. Confidential."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +9,7 @@ from inftda.cli import options, output
 from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
-    from inftda.counts import Counts
     from inftda.evaluate.comparison import Comparison
-    from inftda.publication.release import Release
 
 
 def command(  # noqa: PLR0913 - the columns of the table, as for a release
@@ -30,13 +27,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     weekday_of: options.WeekdayOf = None,
     count: options.Count = None,
     encoding: options.Encoding = None,
-    unplaceable: Annotated[
-        str | None,
-        typer.Option(
-            metavar="error|outside|drop",
-            help="Rows with an unknown or missing area [default: as the release].",
-        ),
-    ] = None,
+    unplaceable: options.Unplaceable = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page as well.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
     as_json: options.Json = False,
@@ -61,11 +52,15 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
             hour_of=hour_of,
             weekday_of=weekday_of,
             count=options.count_of(count),
-            unplaceable=unplaceable,
+            unplaceable=options.unplaceable_of(unplaceable),
             say=said.append,
         )
         comparison = compare(release, counts, progress=progress)
-    page = _page(release, counts, comparison) if html else None
+    page = None
+    if html:
+        from inftda.report.confidential import page_of  # noqa: PLC0415 - only for a page
+
+        page = page_of(release, counts, comparison)
     files = write_comparison(comparison, out, release=folder, page=page)
     if as_json:
         output.say(output.as_json(comparison.to_dict()))
@@ -74,17 +69,6 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
         if words := not_shown(release):
             output.say(f"What the release counts: {words}.")
         output.say(f"\nWritten, for your eyes only: {', '.join(map(str, files))}")
-
-
-def _page(
-    release: "Release", counts: "Counts", comparison: "Comparison"
-) -> Callable[[Path], object]:
-    from inftda.publication.folder import as_table  # noqa: PLC0415 - only for a page
-    from inftda.report.confidential import write_confidential_page  # noqa: PLC0415
-
-    true_flows = as_table(release.tree, [counts.leaves])
-    measures = comparison.level_table().drop_columns(["notice"]).to_pylist()
-    return lambda path: write_confidential_page(release, true_flows, measures, path)
 
 
 def summary(comparison: "Comparison", *, counted: str) -> str:

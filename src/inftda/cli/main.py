@@ -55,7 +55,6 @@ app = typer.Typer(
     cls=Commands,
     help="Publish origin/destination tables under differential privacy.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
 )
 app.command("release")(release.command)

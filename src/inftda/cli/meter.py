@@ -3,7 +3,7 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from inftda.cli.output import printable
+from inftda.terminal import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

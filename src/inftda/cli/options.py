@@ -15,8 +15,8 @@ _TABLE, _AREAS, _PRIVACY = "The table", "Public areas", "What is promised"
 Areas = Annotated[
     Path | None,
     typer.Option(
-        help="Areas, one row per finest area, columns coarse to fine (CSV, Parquet), or polygons "
-        "(GeoJSON, GeoPackage, shapefile).",
+        help="Areas, one row per finest area, columns coarse to fine (CSV, Parquet, Excel), or "
+        "polygons (GeoJSON, GeoPackage, shapefile).",
         rich_help_panel=_AREAS,
     ),
 ]
@@ -169,6 +169,15 @@ Encoding = Annotated[
         rich_help_panel=_TABLE,
     ),
 ]
+Unplaceable = Annotated[
+    str | None,
+    typer.Option(
+        metavar="error|outside|drop|AXIS=outside",
+        help="Rows with an unknown or missing area; AXIS=outside where only one axis has such "
+        "rows [default: error; to evaluate, as the release].",
+        rich_help_panel=_TABLE,
+    ),
+]
 #: Options that are lists in a configuration file.
 _LISTS = frozenset({"order", "split", "levels", "origin_point", "destination_point"})
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
@@ -217,6 +226,13 @@ def count_of(text: str | None) -> str | None:
     if text is None:
         return "auto"
     return None if text == "none" else text
+
+
+def unplaceable_of(text: str | None) -> Any:
+    """From the text of --unplaceable to what a release takes; None if nothing was said."""
+    if text is None or "=" not in text:
+        return text
+    return pairs("--unplaceable", text.split(","))
 
 
 def names(text: str | None) -> list[str] | None:
@@ -275,6 +291,9 @@ def split_of(text: str) -> Any:
 def load_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take defaults from a TOML file whose keys are the option names; flags win.
 
+    One file serves all commands: each takes the keys that it knows, and those in the section of
+    its name before others.
+
     Raises:
         InftdaError: the file cannot be read, or a key is not an option.
     """
@@ -287,25 +306,39 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
         raise InftdaError(f"cannot read the configuration {str(path)!r}: {reason}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise InftdaError(f"the configuration {str(path)!r} is not TOML: {problem}") from None
+    section = data.pop(str(context.info_name), {})
+    others = _sections(context)
+    shared = {key: value for key, value in data.items() if key not in others}
     known = {str(option.name) for option in context.command.params} - {"config"}
     defaults = {}
-    for key, value in data.items():
-        name = key.replace("-", "_")
-        if name == "axis":
-            name = "axes"
-        if name not in known:
+    for key, value in {**shared, **section}.items():
+        name = "axes" if key == "axis" else key.replace("-", "_")
+        if name in known:
+            defaults[name] = _as_argument(name, value)
+        elif key in section or not any(name in options for options in others.values()):
             near = get_close_matches(name, sorted(known), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InftdaError(f"the configuration {str(path)!r} has an unknown key {key!r}{hint}")
-        defaults[name] = _as_argument(name, value)
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
+
+
+def _sections(context: typer.Context) -> dict[str, set[str]]:
+    """The other commands that take a configuration, and their options."""
+    group = context.parent.command if context.parent is not None else None
+    commands = dict(getattr(group, "commands", {}))
+    commands.pop(str(context.info_name), None)
+    options = {
+        name: {str(one.name) for one in command.params} for name, command in commands.items()
+    }
+    return {name: given - {"config"} for name, given in options.items() if "config" in given}
 
 
 def _as_argument(name: str, value: Any) -> Any:
     """TOML has tables and lists where the command line has text."""
     if isinstance(value, dict):
-        return [f"{key}={item}" for key, item in value.items()]
+        given = [f"{key}={item}" for key, item in value.items()]
+        return ",".join(given) if name == "unplaceable" else given
     if isinstance(value, list) and name in _LISTS:
         return ",".join(str(item) for item in value)
     return value
@@ -327,3 +360,13 @@ def exact_number(option: str, text: str | None) -> Fraction | None:
         raise InftdaError(
             f"{option} must be a number such as 0.1 or 1/10, got {text[:40]!r}"
         ) from None
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        help="Options from a TOML file, [COMMAND] for those of one command only; flags win.",
+        callback=load_config,
+        is_eager=True,
+    ),
+]

@@ -11,6 +11,7 @@ import typer
 
 from inftda.errors import InftdaError
 from inftda.scratch import whole_file
+from inftda.terminal import printable as printable  # noqa: PLC0414 - others look for it here
 
 Kind = TypeVar("Kind", bound=StrEnum)
 
@@ -27,19 +28,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is 
 def say(text: str = "", *, err: bool = False) -> None:
     """Print lines; whatever names are in them, a terminal obeys none."""
     typer.echo("\n".join(map(printable, text.split("\n"))), err=err)
-
-
-def printable(text: str) -> str:
-    """A text without anything that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() else _code(sign) for sign in text)
-
-
-def _code(sign: str) -> str:
-    """A character by its number."""
-    number = ord(sign)
-    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
 
 
 def as_json(data: Any) -> str:

@@ -1,20 +1,16 @@
 """`inftda plan`: what a release would promise, before any data is touched."""
 
 import json
-from decimal import Decimal
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from inftda.cli import options, output
-from inftda.errors import InftdaError
 
 if TYPE_CHECKING:
     from inftda.privacy.plan import Plan
     from inftda.tree import Tree
-
-#: More areas than any country has; a stand-in for each is made in memory.
-MAX_AREAS = 20_000_000
 
 
 def command(  # noqa: PLR0913 - the same options as a release
@@ -52,43 +48,41 @@ def command(  # noqa: PLR0913 - the same options as a release
         typer.Option(min=0, help="Number of trips, if you know it: marks levels lost in noise."),
     ] = None,
     as_json: options.Json = False,
+    config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Show the noise and the guaranteed error of each level. Needs no data, spends nothing."""
-    from inftda.areas.clock import with_clocks  # noqa: PLC0415 - help must be instant
-    from inftda.evaluate.bounds import guaranteed_errors  # noqa: PLC0415
-    from inftda.lattice import DEFAULT_SHARE  # noqa: PLC0415
-    from inftda.privacy.plan import make_plan  # noqa: PLC0415
-    from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
+    from inftda.evaluate.outlook import held  # noqa: PLC0415 - help must be instant
     from inftda.publication.caveats import careful_words  # noqa: PLC0415
-    from inftda.tree import build_tree  # noqa: PLC0415
+    from inftda.words import plan as planned  # noqa: PLC0415
 
-    if sizes is not None and (areas or origin_areas or destination_areas or axes):
-        raise InftdaError("--sizes stands for the areas; give either sizes or files, not both")
-    shape = build_tree(
-        areas if sizes is None else balanced_areas(sizes),
+    made = planned(
+        areas,
+        sizes=sizes,
         origin_areas=origin_areas,
         destination_areas=destination_areas,
         levels=options.levels_of(levels),
-        axes=with_clocks(options.pairs("--axis", axes), hour_of=hour_of, weekday_of=weekday_of),
+        hour_of=hour_of,
+        weekday_of=weekday_of,
+        axes=options.pairs("--axis", axes),
         order=options.names(order),
-        first=tree,  # type: ignore[arg-type] # checked there
-    )
-    unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
-    plan = make_plan(
-        shape,
-        unit,
+        tree=tree,  # type: ignore[arg-type] # checked there
         epsilon=epsilon,
         delta=delta,
         rho=options.exact_number("--rho", rho),
+        neighbours=neighbours,
+        trips=trips,
+        exactly=exactly,
+        distinct=distinct,
         accountant=accountant,
         split=options.split_of(split),
-        across=DEFAULT_SHARE if across is None else across,
+        across=across,
+        beta=beta,
     )
-    errors = guaranteed_errors(shape, plan, beta=beta)
+    shape, plan, errors = made.tree, made.plan, made.errors
     if as_json:
         output.say(json.dumps(_as_object(shape, plan, errors)))
         return
-    output.say(f"Protected:  {unit.describe()}")
+    output.say(f"Protected:  {plan.unit.describe()}")
     output.say(f"Guarantee:  {plan.describe()}")
     for words in careful_words(plan):
         output.say(f"Careful:    {words}")
@@ -96,7 +90,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     output.say(_as_text(_rows(shape, plan, errors, total)))
     if words := _across(shape, plan):
         output.say(f"\n{words}")
-    output.say(f"\nWith probability {_held(beta)} no cell is further off than stated.")
+    output.say(f"\nWith probability {held(beta)} no cell is further off than stated.")
     if total is not None:
         output.say(
             "Levels are judged by their mean flow: trips that keep to few pairs do better. "
@@ -104,38 +98,7 @@ def command(  # noqa: PLR0913 - the same options as a release
         )
 
 
-def balanced_areas(sizes: str) -> Any:
-    """A stand-in hierarchy with the given number of areas on each level, split evenly.
-
-    Raises:
-        InftdaError: the sizes are not growing whole numbers.
-    """
-    import numpy as np  # noqa: PLC0415 - help must be instant
-    import pyarrow as pa  # noqa: PLC0415
-
-    try:
-        numbers = [int(size) for size in sizes.split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or numbers != sorted(numbers) or numbers[0] < 1:
-        raise InftdaError(f"--sizes must be growing numbers such as 20,110,8092, got {sizes!r}")
-    if numbers[-1] > MAX_AREAS:
-        raise InftdaError(f"--sizes must be at most {MAX_AREAS:,}, got {numbers[-1]}")
-    area = np.arange(numbers[-1], dtype=np.int64)
-    columns = {}
-    for level in range(len(numbers), 0, -1):
-        columns[f"level {level}"] = area.astype(str)
-        if level > 1:
-            area = area * numbers[level - 2] // numbers[level - 1]
-    return pa.table(dict(reversed(columns.items())))
-
-
-def _held(beta: float) -> str:
-    """1 - beta in per cent, with all its digits: 99.9% must not be called 100%."""
-    return f"{(100 * (1 - Decimal(repr(beta)))).normalize():f}%"
-
-
-def _as_object(shape: "Tree", plan: "Plan", errors: dict[int, int]) -> dict[str, Any]:
+def _as_object(shape: "Tree", plan: "Plan", errors: Mapping[int, int]) -> dict[str, Any]:
     described = plan.to_dict()
     for level in described["levels"]:
         level["max_error"] = errors[level["index"]]
@@ -172,7 +135,7 @@ def _across(shape: "Tree", plan: "Plan") -> str:
 
 
 def _rows(
-    shape: "Tree", plan: "Plan", errors: dict[int, int], total: int | None
+    shape: "Tree", plan: "Plan", errors: Mapping[int, int], total: int | None
 ) -> list[tuple[str, ...]]:
     noise = {level.index: level for level in plan.levels}
     rows: list[tuple[str, ...]] = [("level", "possible cells", "sigma", "max error", "")]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inftda.bars import LevelProgress
 from inftda.cli import options, output
-from inftda.cli.progress import LevelProgress
 from inftda.errors import InftdaError
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ TIMES = " \N{MULTIPLICATION SIGN} "
 def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     flows: Annotated[
         str | None,
-        typer.Argument(help="Trips or flows: CSV, Parquet, a folder or glob of Parquet files."),
+        typer.Argument(
+            help="Trips or flows: CSV, Parquet, Excel, a folder or glob of CSV or Parquet files."
+        ),
     ] = None,
     *,
     out: Annotated[Path | None, typer.Option(help="Folder to write the release to.")] = None,
@@ -63,14 +65,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             rich_help_panel=_TABLE,
         ),
     ] = None,
-    unplaceable: Annotated[
-        str,
-        typer.Option(
-            metavar="error|outside|drop",
-            help="Rows with an unknown or missing area.",
-            rich_help_panel=_TABLE,
-        ),
-    ] = "error",
+    unplaceable: options.Unplaceable = None,
     sql: Annotated[
         str | None,
         typer.Option(help="Read the table with this query instead.", rich_help_panel=_TABLE),
@@ -136,14 +131,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     force: Annotated[bool, typer.Option("--force", help="Replace a release.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
     as_json: options.Json = False,
-    config: Annotated[  # noqa: ARG001 - its callback sets the defaults
-        Path | None,
-        typer.Option(
-            help="All of this from a TOML file; flags win.",
-            callback=options.load_config,
-            is_eager=True,
-        ),
-    ] = None,
+    config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Publish a confidential table under differential privacy."""
     from inftda.publish import release  # noqa: PLC0415 - help must be instant
@@ -183,7 +171,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 weekday_of=weekday_of,
                 count=options.count_of(count),
                 person=person,
-                unplaceable=unplaceable,  # type: ignore[arg-type] # checked there
+                unplaceable=options.unplaceable_of(unplaceable) or "error",
                 mechanism=mechanism,
                 noise=noise,  # type: ignore[arg-type] # checked there
                 threads=threads,

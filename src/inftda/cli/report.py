@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from inftda.cli import output
+from inftda.cli import options, output
 from inftda.cli.meter import Meter
 
 
@@ -36,6 +36,7 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     force: output.Force = False,
     keep_formulas: output.KeepFormulas = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""
     from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant

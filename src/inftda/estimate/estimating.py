@@ -19,6 +19,7 @@ from inftda.estimate.locations import points_of
 from inftda.estimate.manifest import EstimateManifest, Model, release_digest
 from inftda.inference.families import Areas
 from inftda.inference.fit import Fit
+from inftda.publication.conversion import TableFormat, converted
 from inftda.publication.digest import digest
 from inftda.publication.folder import check_writable, release_around, write_areas, writing
 from inftda.publication.inventory import (
@@ -29,13 +30,7 @@ from inftda.publication.inventory import (
 )
 from inftda.publication.names import with_names
 from inftda.publication.query import asked_for, sum_flows
-from inftda.publication.release import (
-    Release,
-    TableFormat,
-    converted,
-    open_release,
-    read_tree,
-)
+from inftda.publication.release import Release, open_release, read_tree
 from inftda.tables import as_arrow
 from inftda.tree import DESTINATION, ORIGIN, Tree
 

@@ -18,6 +18,7 @@ from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMe
 from inftda.evaluate.totals import TotalMeasures, measure_totals, with_intervals
 from inftda.evaluate.typical import released_leaves
 from inftda.hierarchy import OUTSIDE, Hierarchy
+from inftda.notebook import card
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import Release
 from inftda.reading import TableSpec, read_leaves
@@ -27,7 +28,7 @@ from inftda.tree import DESTINATION, ORIGIN
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """How far a release is from the truth. Confidential.
 
@@ -40,6 +41,20 @@ class Comparison:
     settings: Mapping[str, Any]
     levels: tuple[LevelMeasures, ...]
     totals: tuple[TotalMeasures, ...]
+
+    def __repr__(self) -> str:
+        return f"<comparison of {len(self.levels)} levels; {NOTICE}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (level.name, f"{level.max_abs_error:,}", f"{level.mean_abs_error_nonzero:,.1f}",
+             f"{level.false_discovery_rate:.1%}", f"{level.common_part:.4f}")
+            for level in self.levels
+        ]  # fmt: skip
+        head = ("level", "max error", "mean error", "false pairs", "common part")
+        names = ("rho",) if self.settings["epsilon"] is None else ("epsilon", "delta")
+        promised = ", ".join(f"{name} = {self.settings[name]}" for name in names)
+        return card(NOTICE, head, rows, [("Guarantee of the release:", promised)])
 
     def level_table(self) -> pa.Table:
         """One row per level, one column per measure."""
@@ -96,7 +111,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     hour_of: str | None = None,
     weekday_of: str | None = None,
     count: str | None = "auto",
-    unplaceable: str | None = None,
+    unplaceable: str | Mapping[str, str] | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Counts:
     """The confidential table a release was made from, by the areas of the release.
@@ -114,9 +129,8 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         hour_of: column of time stamps, as for a release.
         weekday_of: likewise.
         count: name of the column of counts, None for one row a trip; "auto" as for a release.
-        unplaceable: rows with an unknown or missing area: "error", "outside" or "drop";
-            by default "drop" if the release says so, "outside" if it has such an area, else
-            "error".
+        unplaceable: rows with an unknown or missing area, as for a release; by default as the
+            release says.
         say: called with what a row was taken for, one trip or a count.
 
     Raises:
@@ -130,13 +144,13 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         points={ORIGIN: origin_point, DESTINATION: destination_point},
         clocks={"hour": hour_of, "weekday": weekday_of},
     )
-    policy: Any = unplaceable or _policy(release)
+    policy, only = _placing(release, unplaceable)
     promised = release.manifest.unit
     # Reading drops rows, and accepts an empty table, only for units under which a release may
     # do so. Nothing else about the unit matters here.
     is_free = policy == "drop" or may_be_empty(promised)
     unit = PrivacyUnit("add-remove", 1) if is_free else None
-    spec = TableSpec(axes=axes, count=count, unplaceable=policy, unit=unit)
+    spec = TableSpec(axes=axes, count=count, unplaceable=policy, only=only, unit=unit)
     leaves = read_leaves(flows, spec, say=say)
     truth = Counts.of(release.tree, leaves)
     if promised.root_is_public and release.manifest.description.is_top_down:
@@ -184,11 +198,18 @@ def _check_total(truth: Counts, release: Release, unit: PrivacyUnit) -> None:
         )
 
 
-def _policy(release: Release) -> str:
-    if release.manifest.counted.unplaceable == "drop":
-        return "drop"
-    has_outside = [_has_outside(axis.hierarchy) for axis in release.tree.axes]
-    return "outside" if all(has_outside) else "error"
+def _placing(
+    release: Release, unplaceable: str | Mapping[str, str] | None
+) -> tuple[Any, frozenset[int] | None]:
+    """What to do with rows that cannot be placed, and by which axes; None for all of them."""
+    axes = list(enumerate(release.tree.axes))
+    if isinstance(unplaceable, Mapping):
+        only = frozenset(i for i, axis in axes if unplaceable.get(axis.name) == "outside")
+        return "outside" if only else "error", only
+    policy = unplaceable or release.manifest.counted.unplaceable
+    if unplaceable is not None or policy != "outside":
+        return policy, None
+    return policy, frozenset(i for i, axis in axes if _has_outside(axis.hierarchy))
 
 
 def _has_outside(hierarchy: Hierarchy) -> bool:

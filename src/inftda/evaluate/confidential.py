@@ -25,14 +25,18 @@ Writer = Callable[[Path], object]
 
 
 def write_comparison(
-    comparison: Comparison, out: str | Path, *, release: str | Path, page: Writer | None = None
+    comparison: Comparison,
+    out: str | Path,
+    *,
+    release: str | Path | None,
+    page: Writer | None = None,
 ) -> tuple[Path, ...]:
     """Write the measures to a folder of their own, readable by the owner only.
 
     Args:
         comparison: what to write.
         out: folder to write to; it is made if it is not there.
-        release: folder of the release, which must not be written to.
+        release: folder of the release, which must not be written to; None if it has none.
         page: writes the same as a page to the path it is given.
 
     Returns:
@@ -49,7 +53,7 @@ def write_comparison(
     }
     if page is not None:
         writers[PAGE_FILE] = page
-    return write_confidential(writers, out, release)
+    return write_confidential(writers, out, *([] if release is None else [release]))
 
 
 def write_confidential(

@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.bars import no_progress as no_progress  # noqa: PLC0414 - others look for it here
 from inftda.lattice import Table
 from inftda.mechanisms.description import Description
 from inftda.mechanisms.step import Drawn, LevelStep
@@ -23,10 +24,6 @@ from inftda.tree import Tree
 #: Called with the name of the level, the work done and the work in all (both known from
 #: what is released, so that progress reveals nothing else).
 Progress = Callable[[str, int, int], None]
-
-
-def no_progress(level: str, done: int, total: int) -> None:
-    """Show nothing."""
 
 
 class Truth(Protocol):

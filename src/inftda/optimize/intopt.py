@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inftda.compiled import allocating_kernel, inlined_kernel, kernel
+from inftda.compiled import inlined_kernel, kernel
 from inftda.optimize.inputs import as_total, as_vector, check_order, check_status, draw_seed
 from inftda.optimize.selection import (
     EMPTY,
@@ -84,17 +84,16 @@ def intopt(
     vector = as_vector(x)
     amount = as_total(total)
     check_order(order)
-    status = intopt_kernel(vector, amount, draw_seed(source), order == "descending", vector)
+    status = intopt_into(vector, amount, draw_seed(source), order == "descending", vector)
     check_status(status, len(vector), amount)
     return vector
 
 
-@allocating_kernel
-def intopt_kernel(
+def intopt_into(
     x: Vector,
     total: int,
     seed: np.uint64,
-    descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+    descending: bool,  # noqa: FBT001 - as the kernel it calls
     out: Vector,
 ) -> int:
     """IntOpt of one vector.
@@ -115,8 +114,7 @@ def intopt_kernel(
     if n < 0:
         return -n
     out[:] = 0
-    for i in range(n):
-        out[index[i]] = value[i]
+    out[index[:n]] = value[:n]
     return OK
 
 

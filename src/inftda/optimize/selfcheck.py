@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from inftda.checks import Check
-from inftda.optimize.intopt import intopt_kernel
+from inftda.optimize.intopt import intopt_into
 from inftda.optimize.reference import algorithm_3, shares
 from inftda.optimize.selection import OK, TOO_LARGE, Vector
 
@@ -61,7 +61,7 @@ def _vectors() -> Iterator[tuple[Vector, int]]:
 def _intopt(*, is_descending: bool) -> Solve:
     def solve(vector: Vector, total: int, seed: np.uint64) -> tuple[int, Vector]:
         out = np.empty_like(vector)
-        return intopt_kernel(vector, total, seed, is_descending, out), out
+        return intopt_into(vector, total, seed, is_descending, out), out
 
     return solve
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from inftda.errors import ReleaseError
 from inftda.hierarchy import OUTSIDE
 from inftda.privacy.unit import PrivacyUnit
-from inftda.tree import Tree
+from inftda.tree import Axis, Tree
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Counting:
         bounded: whether a person column was given, so that no more trips of each person are
             counted than the unit of privacy has.
         unplaceable: what was done with rows without a known area: "error" if there are none,
-            "outside" if they have an area of their own, "drop" if they are not counted.
+            "outside" if they have an area of their own (on the axes that have such an area),
+            "drop" if they are not counted.
     """
 
     bounded: bool = False
@@ -52,7 +53,9 @@ class Counting:
         if self.unplaceable == "drop":
             said.append("rows without a known area are left out")
         if self.unplaceable == "outside":
-            said.append(f"rows without a known area are counted in the area {OUTSIDE!r}")
+            where = [axis.name for axis in tree.axes if _has_outside(axis)]
+            of = "" if len(where) == len(tree.axes) else f" of {' and '.join(where)}"
+            said.append(f"rows without a known area are counted in the area {OUTSIDE!r}{of}")
         return tuple(said)
 
     def check(self, unit: PrivacyUnit, tree: Tree) -> None:
@@ -68,14 +71,18 @@ class Counting:
             )
         if self.unplaceable != "outside":
             return
-        for axis in tree.axes:
-            if pc.index(axis.hierarchy.codes(axis.hierarchy.depth), OUTSIDE).as_py() < 0:
-                raise ReleaseError(
-                    f"the manifest says that rows without a known area are in the area "
-                    f"{OUTSIDE!r}, but {axis.name!r} has no such area; it was edited"
-                )
+        if not any(map(_has_outside, tree.axes)):
+            raise ReleaseError(
+                f"the manifest says that rows without a known area are in the area {OUTSIDE!r}, "
+                "but no axis has such an area; it was edited"
+            )
         if unit.distinct and unit.trips > 1 and not self.bounded:
             raise ReleaseError(
                 f"the manifest says that nobody makes the same trip twice, but trips to "
                 f"{OUTSIDE!r} may coincide; it was edited"
             )
+
+
+def _has_outside(axis: Axis) -> bool:
+    codes = axis.hierarchy.codes(axis.hierarchy.depth)
+    return bool(pc.index(codes, OUTSIDE).as_py() >= 0)

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,8 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.errors import HierarchyError, InftdaError, MissingExtraError, ReleaseError
+from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
+from inftda.notebook import card
+from inftda.publication.conversion import TableFormat, converted
 from inftda.publication.folder import areas_files, write_flows, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
@@ -44,10 +45,8 @@ from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 if TYPE_CHECKING:
     from inftda.publication.intervals import Intervals
 
-TableFormat = Literal["arrow", "pandas", "polars"]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """A published table: non-negative flows between finest areas, and what is promised.
 
@@ -187,6 +186,36 @@ class Release:
         """Sum of all flows."""
         return self.manifest.total
 
+    def __repr__(self) -> str:
+        place = "in memory" if isinstance(self.table, pa.Table) else repr(self.table.parent.name)
+        axes = ", ".join(axis.name for axis in self.tree.axes)
+        return (
+            f"<release {place}: {self.manifest.n_flows:,} flows by {axes}, {self.total:,} in all; "
+            f"{self._promise()}>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f"{axis.name}: {axis.hierarchy.level_name(depth)}",
+                f"{axis.hierarchy.n_areas(depth):,}",
+            )
+            for axis in self.tree.axes
+            for depth in range(1, axis.hierarchy.depth + 1)
+        ]
+        unit = self.manifest.plan.unit.describe()
+        notes = [
+            *([("Protected:", unit)] if self.manifest.private else []),
+            ("Guarantee:", self._promise()),
+        ]
+        title = f"Release of {self.manifest.n_flows:,} flows, {self.total:,} in all"
+        return card(title, ("level", "areas"), rows, notes)
+
+    def _promise(self) -> str:
+        if self.manifest.private:
+            return self.manifest.plan.describe()
+        return "NOT PRIVATE: made with a seed, promises nothing, must not be published"
+
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
         with writing(Path(out), force=force) as folder:
@@ -289,18 +318,3 @@ def _read_areas(file: Path) -> Hierarchy:
             f"{file.name} does not hold the areas of a release ({error}); "
             "get the release again from its publisher"
         ) from error
-
-
-def converted(table: pa.Table, as_: TableFormat) -> Any:
-    """A table as another library has it."""
-    if as_ == "arrow":
-        return table
-    if as_ in {"pandas", "polars"}:
-        try:
-            library = import_module(as_)  # optional, brought by the user who asks for it
-        except ImportError:
-            raise MissingExtraError(
-                f"flows as {as_} need {as_}, which is not installed; install it, or leave out as_"
-            ) from None
-        return table.to_pandas() if as_ == "pandas" else library.from_arrow(table)
-    raise ReleaseError(f"as_ must be 'arrow', 'pandas' or 'polars', got {as_!r}")

@@ -1,21 +1,26 @@
-"""Files of trips or flows on this machine: CSV and Parquet, alone, in folders, by wildcards."""
+"""Files of trips or flows on this machine: CSV and Parquet, alone or many at once, and Excel."""
 
 from __future__ import annotations
 
 import glob
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from inftda import excel
 from inftda.errors import IngestError
 from inftda.reading import csv_file
 from inftda.reading.csv_file import CsvFile
 from inftda.reading.layouts import check_types, locate
+from inftda.reading.memory import open_columns
 from inftda.reading.sources import Input, Relation, Use, label_of, select_positions
 from inftda.reading.workspace import Workspace, quote
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+#: Of files that hold tables.
+ENDINGS: Final = CSV_ENDINGS + PARQUET_ENDINGS + excel.ENDINGS
 
 
 def open_path(path: str | Path, workspace: Workspace) -> Input:
@@ -27,6 +32,8 @@ def open_path(path: str | Path, workspace: Workspace) -> Input:
     files = _find_files(path)
     if _kind(files[0]) == "parquet":
         return _open_parquet(files, label_of(path), workspace)
+    if _kind(files[0]) == "xlsx":
+        return _open_workbook(files, label_of(path), workspace)
     return _open_csv(files, CsvFile(path))
 
 
@@ -39,7 +46,7 @@ def open_csv(source: CsvFile) -> Input:
     files = _find_files(source.path)
     if _kind(files[0]) != "csv":
         raise IngestError(
-            f"{label_of(source.path)} is Parquet, which needs no encoding; leave it out"
+            f"{label_of(source.path)} is no CSV file and needs no encoding; leave it out"
         )
     return _open_csv(files, source)
 
@@ -69,6 +76,13 @@ def _open_csv(files: Sequence[Path], options: CsvFile) -> Input:
         lambda uses: Relation(select_positions(uses, relation, len(names)), {}),
         encoding=options.encoding,
     )
+
+
+def _open_workbook(files: Sequence[Path], label: str, workspace: Workspace) -> Input:
+    if len(files) > 1:
+        raise IngestError(f"{label} has {len(files)} workbooks; give one, or save them as CSV")
+    names, columns = excel.read_sheet(files[0], what=label, error=IngestError)
+    return open_columns(names, columns, workspace, label=label, kind="xlsx")
 
 
 def _open_parquet(files: Sequence[Path], label: str, workspace: Workspace) -> Input:
@@ -183,7 +197,8 @@ def _find_files(path: str | Path) -> list[Path]:
         raise IngestError(f"there is {what} {str(path)!r}; check the path")
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
-        raise IngestError(f"{str(path)!r} holds both CSV and Parquet files; keep one kind")
+        both = "CSV and Parquet" if kinds == {"csv", "parquet"} else "workbooks and other"
+        raise IngestError(f"{str(path)!r} holds both {both} files; keep one kind")
     return files
 
 
@@ -194,16 +209,16 @@ def _is_data(file: Path, folder: Path) -> bool:
 
 
 def _has_ending(file: Path) -> bool:
-    return file.name.lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS)
+    return file.name.lower().endswith(ENDINGS)
 
 
 def _kind(file: Path) -> str:
     if not _has_ending(file):
-        raise IngestError(
-            f"{file.name!r} has an unknown ending; use one of "
-            f"{', '.join(CSV_ENDINGS + PARQUET_ENDINGS)}"
-        )
-    return "parquet" if file.name.lower().endswith(PARQUET_ENDINGS) else "csv"
+        raise IngestError(f"{file.name!r} has an unknown ending; use one of {', '.join(ENDINGS)}")
+    name = file.name.lower()
+    if name.endswith(excel.ENDINGS):
+        return "xlsx"
+    return "parquet" if name.endswith(PARQUET_ENDINGS) else "csv"
 
 
 def _escape(file: Path) -> str:

@@ -7,7 +7,7 @@ to DuckDB as it is; columns without a type of their own are converted cell by ce
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -41,16 +41,16 @@ def open_table(table: Any, workspace: Workspace) -> Input:
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if isinstance(table, Mapping):
-        return _of_columns([str(name) for name in table], list(table.values()), workspace)
+        return open_columns([str(name) for name in table], list(table.values()), workspace)
     library = type(table).__module__.partition(".")[0]
     if library in {"pandas", "polars"} and hasattr(table, "collect"):
         raise IngestError(f"a {type(table).__name__} is not computed yet; collect() it first")
-    if library == "pandas" and hasattr(table, "columns"):
-        return _of_columns(*_pandas_columns(table), workspace)
+    if library in {"pandas", "geopandas"} and hasattr(table, "columns"):
+        return open_columns(*_pandas_columns(table), workspace)
     if library == "polars" and hasattr(table, "get_columns"):
-        return _of_columns(table.columns, table.get_columns(), workspace)
+        return open_columns(table.columns, table.get_columns(), workspace)
     if isinstance(table, pa.Table):
-        return _of_columns(table.column_names, table.columns, workspace)
+        return open_columns(table.column_names, table.columns, workspace)
     if isinstance(table, pa.RecordBatchReader):
         return open_stream(table, workspace, label=_LABEL)
     if hasattr(table, "__arrow_c_stream__"):
@@ -83,14 +83,22 @@ def open_stream(reader: pa.RecordBatchReader, workspace: Workspace, *, label: st
     return Input(label, "table", names, select, is_repeatable=False)
 
 
-def _of_columns(names: Sequence[str], columns: Sequence[Any], workspace: Workspace) -> Input:
-    _check_columns(names, _LABEL)
+def open_columns(
+    names: Sequence[str],
+    columns: Sequence[Any],
+    workspace: Workspace,
+    *,
+    label: str = _LABEL,
+    kind: Literal["table", "xlsx"] = "table",
+) -> Input:
+    """Columns in memory, by their names."""
+    _check_columns(names, label)
 
     def select(uses: Sequence[Use]) -> Relation:
-        workspace.register(ARROW_INPUT, _convert(uses, columns, workspace))
+        workspace.register(ARROW_INPUT, _convert(uses, columns, workspace, label))
         return Relation(f"FROM {ARROW_INPUT}", {})
 
-    return Input(_LABEL, "table", tuple(names), select)
+    return Input(label, kind, tuple(names), select)
 
 
 def _check_columns(names: Sequence[str], label: str) -> None:
@@ -98,7 +106,9 @@ def _check_columns(names: Sequence[str], label: str) -> None:
         raise IngestError(f"{label} has no columns; give a table with a row per trip or flow")
 
 
-def _convert(uses: Sequence[Use], columns: Sequence[Any], workspace: Workspace) -> pa.Table:
+def _convert(
+    uses: Sequence[Use], columns: Sequence[Any], workspace: Workspace, label: str
+) -> pa.Table:
     """The columns in use by their aliases, and the flaws of their cells if there are any."""
     arrays: dict[str, Any] = {}
     flaw = None
@@ -107,9 +117,9 @@ def _convert(uses: Sequence[Use], columns: Sequence[Any], workspace: Workspace) 
         # `except`, where it has no context.
         found = _attempt(lambda use=use: column_cells(columns[use.position], use))  # type: ignore[misc]
         if found is None or _is_foreign(found.values.type, workspace):
-            raise IngestError(_unfit(use, _LABEL))
+            raise IngestError(_unfit(use, label))
         if not {len(array) for array in arrays.values()} <= {len(found.values)}:
-            raise IngestError(_unfit(use, _LABEL))
+            raise IngestError(_unfit(use, label))
         arrays[use.alias] = found.values
         if found.flaw is not None:
             flaw = found.flaw if flaw is None else np.where(flaw > 0, flaw, found.flaw)

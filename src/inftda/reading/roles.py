@@ -91,14 +91,14 @@ def _find(table: Input, name: str | None, role: str) -> Use | None:
 
 
 def _check_header(table: Input, spec: TableSpec) -> None:
-    """Refuse a CSV file with none of the columns that are asked for.
+    """Refuse a CSV file or a sheet with none of the columns that are asked for.
 
     Its first line may be somebody's row, so nothing of that line is shown but what is spelt
     nearly like a name that is asked for.
     """
     given = [name for name in (spec.count, spec.person) if name is not None and name != AUTO]
     asked = [*spec.names, *given]
-    if table.kind != "csv" or not {*asked, COUNT}.isdisjoint(table.names):
+    if table.kind not in {"csv", "xlsx"} or not {*asked, COUNT}.isdisjoint(table.names):
         return
     near = [found for name in asked if (found := table.nearest(name, cutoff=0.8)) is not None]
     hint = (

@@ -289,7 +289,7 @@ def _make_axes(
     for i, (of_axis, (axis, hierarchy)) in enumerate(zip(uses, spec.axes, strict=True)):
         # Origin and destination often share one.
         lookup = lookups.setdefault((id(hierarchy), isinstance(axis, Point)), f"lookup_{i}")
-        is_outside = spec.unplaceable == "outside"
+        is_outside = spec.has_outside(i)
         columns = [_column(use, types) for use in of_axis]
         name = ", ".join(columns_of(axis))
         missing = f"missing {name}"

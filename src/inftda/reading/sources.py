@@ -79,7 +79,7 @@ class Input:
     """
 
     label: str
-    kind: Literal["csv", "parquet", "table", "sql"]
+    kind: Literal["csv", "parquet", "table", "sql", "xlsx"]
     names: tuple[str, ...]
     select: Callable[[Sequence[Use]], Relation]
     is_repeatable: bool = True

@@ -52,6 +52,7 @@ class TableSpec:
         unit: who is protected; needed for `person` and for dropping rows.
         unplaceable: what to do with rows whose code is missing or not in the hierarchy:
             "error", "outside" (they go to the area `outside` of that axis), or "drop".
+        only: numbers of the axes for which "outside" holds, others being an error; all if None.
         outside: code of that area; see `Hierarchy.with_outside`.
 
     Raises:
@@ -70,6 +71,7 @@ class TableSpec:
     person: str | None = None
     unit: PrivacyUnit | None = None
     unplaceable: Unplaceable = "error"
+    only: frozenset[int] | None = None
     outside: str = OUTSIDE
 
     def __post_init__(self) -> None:
@@ -80,8 +82,8 @@ class TableSpec:
             )
         if self.unplaceable not in get_args(Unplaceable):
             raise IngestError(
-                f"unplaceable must be one of {', '.join(get_args(Unplaceable))}, "
-                f"got {self.unplaceable!r}"
+                f"--unplaceable (unplaceable= in Python) must be one of "
+                f"{', '.join(get_args(Unplaceable))}, or AXIS=outside, got {self.unplaceable!r}"
             )
         if self.person is not None and self.unit is None:
             raise PrivacyError(
@@ -91,8 +93,9 @@ class TableSpec:
         if self.is_dropping and (self.unit is None or self.unit.is_substitute):
             raise PrivacyError(
                 "rows that cannot be placed must not be dropped under neighbours 'substitute', "
-                "because that changes the number of trips, which is public; use "
-                "unplaceable='outside', or a privacy unit with neighbours 'add-remove'"
+                "because that changes the number of trips, which is public; use --unplaceable "
+                "outside or --neighbours add-remove (unplaceable='outside', "
+                "neighbours='add-remove' in Python)"
             )
         if self._merges_trips and self.unit is not None and self.unit.distinct:
             raise PrivacyError(
@@ -117,6 +120,11 @@ class TableSpec:
     def is_dropping(self) -> bool:
         """Whether rows that cannot be placed are left out."""
         return self.unplaceable == "drop"
+
+    def has_outside(self, axis: int) -> bool:
+        """Whether rows that cannot be placed by this axis have an area of their own."""
+        is_meant = self.only is None or axis in self.only
+        return self.unplaceable == "outside" and is_meant
 
     @property
     def may_be_empty(self) -> bool:
@@ -190,3 +198,26 @@ def may_be_empty(unit: PrivacyUnit | None) -> bool:
         error would distinguish them.
     """
     return unit is not None and not unit.root_is_public
+
+
+def outside_axes(unplaceable: Unplaceable | Mapping[str, str]) -> bool | frozenset[str]:
+    """The axes that have an area of their own for rows that cannot be placed: all, none or some.
+
+    Args:
+        unplaceable: for all axes, or for some by their names; others are "error".
+
+    Raises:
+        IngestError: rows would be dropped for one axis only.
+
+    >>> sorted(outside_axes({"origin": "outside", "destination": "error"}))
+    ['origin']
+    """
+    if not isinstance(unplaceable, Mapping):
+        return unplaceable == "outside"
+    for way in unplaceable.values():
+        if way not in {"error", "outside"}:
+            raise IngestError(
+                "for one axis --unplaceable (unplaceable= in Python) is error or outside, got "
+                f"{way!r}; rows are dropped whatever axis they cannot be placed by"
+            )
+    return frozenset(axis for axis, way in unplaceable.items() if way == "outside")

@@ -6,7 +6,7 @@ and the file is readable by its owner only.
 
 # ruff: noqa: RUF001 - dashes, quotes and Greek letters as people write them
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from inftda.counts import Counts
 from inftda.errors import ReleaseError
+from inftda.evaluate.comparison import Comparison
 from inftda.evaluate.sums import Areas
 from inftda.evaluate.typical import released_leaves
+from inftda.publication.folder import as_table
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release
 from inftda.report.contents import Quality, Table, pack_contents
@@ -47,6 +50,13 @@ _MAIN = {
     "common_part": "Common part",
 }
 _RATES = {"false_discovery_rate", "false_negative_rate"}
+
+
+def page_of(release: Release, counts: Counts, comparison: Comparison) -> Callable[[Path], Path]:
+    """What writes the page of a comparison to a path."""
+    truth = as_table(release.tree, [counts.leaves])
+    measures = comparison.level_table().drop_columns(["notice"]).to_pylist()
+    return lambda path: write_confidential_page(release, truth, measures, path)
 
 
 def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to show

@@ -21,6 +21,7 @@ from inftda.evaluate.comparison import (
 from inftda.evaluate.confidential import check_outside, write_comparison
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.counting import Counting
 from inftda.publication.manifest import AxisEntry, Manifest
 from inftda.publication.release import Release, open_release
 from inftda.tree import Axis, Tree
@@ -128,9 +129,11 @@ def test_further_axes_are_compared_too():
 
 
 @pytest.mark.parametrize("unplaceable", [None, "outside"])
-def test_unplaceable_rows_are_outside_if_the_release_has_an_outside(unplaceable):
+def test_unplaceable_rows_are_outside_if_the_release_says_so(unplaceable):
     tree = Tree.destination_first(AREAS.with_outside())
     made = released([("001", "002", 5), ("003", "outside", 5)], tree)
+    stated = replace(made.manifest, counted=Counting(unplaceable="outside"))
+    made = replace(made, manifest=stated)
     abroad = {**TRUTH, "destination": ["002", "nowhere", "nowhere"]}
     got = compared(made, abroad, unplaceable=unplaceable)
     assert got.levels[0].max_abs_error == 0

@@ -10,7 +10,7 @@ from inftda.counts import Counts
 from inftda.errors import PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.lab.baselines import vanilla_gauss
-from inftda.lab.baselines.vanilla_gauss import VanillaGauss, add_and_keep_kernel
+from inftda.lab.baselines.vanilla_gauss import VanillaGauss, add_and_keep
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
@@ -119,7 +119,7 @@ def test_more_cells_than_can_be_numbered_are_refused():
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("is_clamped", [False, True])
-def test_the_kernel_does_what_its_twin_does(seed, is_clamped):
+def test_adding_the_truth_does_what_its_twin_does(seed, is_clamped):
     random = np.random.default_rng(seed)
     n, first = int(random.integers(1, 60)), int(random.integers(0, 10**6))
     noise = random.integers(-3, 4, n)
@@ -132,5 +132,5 @@ def test_the_kernel_does_what_its_twin_does(seed, is_clamped):
     ]
     places = np.array(sorted(true), np.int64)
     count = np.array([true[place] for place in sorted(true)], np.int64)
-    cell, value = add_and_keep_kernel(noise, first, places, count, is_clamped)
+    cell, value = add_and_keep(noise, first, places, count, is_clamped=is_clamped)
     assert list(zip(cell.tolist(), value.tolist(), strict=True)) == expected

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2_contingency, chisquare
 
 from inftda.errors import OptimizeError
-from inftda.optimize.intopt import find_positive, intopt, intopt_kernel
+from inftda.optimize.intopt import find_positive, intopt, intopt_into
 from inftda.optimize.reference import shares
 from inftda.optimize.selection import OK
 from optimize_vectors import sparse_vectors, words
@@ -77,7 +77,7 @@ def outcomes(x, total, n, *, is_descending=False, label=0):
     counts = Counter()
     out = np.empty_like(x)
     for seed in words(n, label):
-        assert intopt_kernel(x, total, seed, is_descending, out) == OK
+        assert intopt_into(x, total, seed, is_descending, out) == OK
         counts[tuple(out.tolist())] += 1
     return counts
 
@@ -115,7 +115,7 @@ def test_ties_far_apart_in_a_long_vector_share_alike():
     wins = np.zeros(40, np.int64)
     out = np.empty_like(x)
     for seed in words(20_000):
-        assert intopt_kernel(x, 33, seed, False, out) == OK
+        assert intopt_into(x, 33, seed, False, out) == OK
         wins += out > 0
     assert wins.sum() == wins[indices].sum() == 3 * 20_000
     # Three of ten are drawn without replacement, so counts vary less than chi-square has it.

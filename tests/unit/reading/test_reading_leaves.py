@@ -235,7 +235,9 @@ def test_an_empty_table_is_read_like_any_other_where_the_total_is_not_public(rea
 
 
 def test_another_word_for_unplaceable_is_refused(read):
-    with pytest.raises(IngestError, match="one of error, outside, drop, got 'ignore'"):
+    with pytest.raises(
+        IngestError, match="one of error, outside, drop, or AXIS=outside, got 'ignore'"
+    ):
         read(TRIPS, unplaceable="ignore")
 
 

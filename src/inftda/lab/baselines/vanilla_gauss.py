@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import allocating_kernel
 from inftda.counts import Counts
 from inftda.errors import PrivacyError
 from inftda.lab.baselines.one_machine import on_one_machine
@@ -99,8 +98,12 @@ class _Cells:
     def keep(self, first: int, noise: NDArray[np.int64]) -> Nodes:
         """The cells of a block that are not zero (or above zero) with their noise."""
         low, high = np.searchsorted(self.true_cell, [first, first + len(noise)])
-        cell, value = add_and_keep_kernel(
-            noise, first, self.true_cell[low:high], self.true_count[low:high], self.is_clamped
+        cell, value = add_and_keep(
+            noise,
+            first,
+            self.true_cell[low:high],
+            self.true_count[low:high],
+            is_clamped=self.is_clamped,
         )
         areas: list[NDArray[np.int32]] = []
         for size in self.sizes[::-1]:
@@ -109,36 +112,26 @@ class _Cells:
         return Nodes.leaves(tuple(areas[::-1]), value)
 
 
-@allocating_kernel
-def add_and_keep_kernel(
+def add_and_keep(
     noise: NDArray[np.int64],
     first: int,
     true_cell: NDArray[np.int64],
     true_count: NDArray[np.int64],
-    is_clamped: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+    *,
+    is_clamped: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Add true counts to noise in place and keep what is not dropped.
 
     Args:
         noise: int64[n], noise of the cells first..first+n; overwritten.
         first: int64.
-        true_cell: int64[k], cells in that range with a true count.
+        true_cell: int64[k], cells in that range with a true count, each once.
         true_count: int64[k].
         is_clamped: bool, whether negative counts are dropped too.
 
     Returns:
         (int64 cells, int64 counts) of what is kept.
     """
-    for i in range(true_cell.size):
-        noise[true_cell[i] - first] += true_count[i]
-    cell = np.empty(noise.size, np.int64)
-    value = np.empty(noise.size, np.int64)
-    n = 0
-    for i in range(noise.size):
-        cell[n] = first + i
-        value[n] = noise[i]
-        if is_clamped:
-            n += noise[i] > 0
-        else:
-            n += noise[i] != 0
-    return cell[:n].copy(), value[:n].copy()
+    noise[true_cell - first] += true_count
+    kept = np.flatnonzero(noise > 0 if is_clamped else noise)
+    return first + kept, noise[kept]

@@ -27,7 +27,7 @@ def command(
     ] = Path("demo-output"),
 ) -> None:
     """Make a small country, release its trips, look at the result."""
-    from inftda.cli.progress import LevelProgress  # noqa: PLC0415 - help must be instant
+    from inftda.bars import LevelProgress  # noqa: PLC0415 - help must be instant
     from inftda.cli.query import as_text  # noqa: PLC0415
     from inftda.cli.release import summary, telling_what_is_published  # noqa: PLC0415
     from inftda.lab.generators.country import make_country  # noqa: PLC0415

@@ -1,0 +1,103 @@
+"""What a release would promise and how far off it would be, before any data is touched."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from inftda.errors import InftdaError
+from inftda.notebook import card
+from inftda.privacy.plan import Plan
+from inftda.publication.caveats import careful_words
+from inftda.publication.conversion import TableFormat, converted
+from inftda.publication.totals import across_words
+from inftda.tree import Tree
+
+#: More areas than any country has; a stand-in for each is made in memory.
+MAX_AREAS: Final = 20_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class Outlook:
+    """A plan, and the errors that it guarantees.
+
+    Attributes:
+        tree: axes and order of refinement.
+        plan: noise of every level, and what is promised.
+        errors: largest error of any cell, by number of the level.
+        beta: odds that one of these is exceeded.
+    """
+
+    tree: Tree
+    plan: Plan
+    errors: Mapping[int, int]
+    beta: float
+
+    def levels(self, *, as_: TableFormat = "arrow") -> Any:
+        """One row for each level: possible cells, sigma (0 if nothing is drawn), largest error.
+
+        Args:
+            as_: "arrow", "pandas" or "polars".
+        """
+        sigma2 = {level.index: level.sigma2 for level in self.plan.levels}
+        shown = [level for level in self.tree.levels if level.index in self.errors]
+        table = pa.table({
+            "level": pa.array([level.name for level in shown], pa.string()),
+            "possible_cells": pa.array([float(level.n_nodes) for level in shown]),
+            "sigma": pa.array([float(sigma2.get(level.index, 0)) ** 0.5 for level in shown]),
+            "max_error": pa.array([self.errors[level.index] for level in shown], pa.int64()),
+        })  # fmt: skip
+        return converted(table, as_)
+
+    def __repr__(self) -> str:
+        largest = max(self.errors.values())
+        return (
+            f"<plan: {self.plan.describe()}; {len(self.plan.levels)} levels with noise, "
+            f"no cell off by more than {largest:,} ({held(self.beta)})>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (row["level"], f"{row['possible_cells']:,.0f}", f"{row['sigma']:,.2f}",
+             f"{row['max_error']:,}")
+            for row in self.levels().to_pylist()
+        ]  # fmt: skip
+        notes = [
+            ("Protected:", self.plan.unit.describe()),
+            ("Guarantee:", self.plan.describe()),
+            *([("Across:", words)] if (words := across_words(self.tree, self.plan)) else []),
+            *(("Careful:", words) for words in careful_words(self.plan)),
+            ("Errors:", f"with probability {held(self.beta)} no cell is further off than stated"),
+        ]
+        return card("Plan", ("level", "possible cells", "sigma", "max error"), rows, notes)
+
+
+def held(beta: float) -> str:
+    """1 - beta in per cent, with all its digits: 99.9% must not be called 100%."""
+    return f"{(100 * (1 - Decimal(repr(beta)))).normalize():f}%"
+
+
+def balanced_areas(sizes: str | Sequence[int]) -> pa.Table:
+    """A stand-in hierarchy with the given number of areas on each level, split evenly.
+
+    Raises:
+        InftdaError: the sizes are not growing whole numbers.
+    """
+    try:
+        numbers = [int(size) for size in (sizes.split(",") if isinstance(sizes, str) else sizes)]
+    except ValueError:
+        numbers = []
+    if not numbers or numbers != sorted(numbers) or numbers[0] < 1:
+        raise InftdaError(f"--sizes must be growing numbers such as 20,110,8092, got {sizes!r}")
+    if numbers[-1] > MAX_AREAS:
+        raise InftdaError(f"--sizes must be at most {MAX_AREAS:,}, got {numbers[-1]}")
+    area = np.arange(numbers[-1], dtype=np.int64)
+    columns = {}
+    for level in range(len(numbers), 0, -1):
+        columns[f"level {level}"] = area.astype(str)
+        if level > 1:
+            area = area * numbers[level - 2] // numbers[level - 1]
+    return pa.table(dict(reversed(columns.items())))

@@ -1,0 +1,163 @@
+"""The words of the command line as functions, and how their results show themselves."""
+
+import inspect
+import re
+import subprocess
+import sys
+
+import pytest
+
+import inftda
+from inftda import bars, words
+from inftda.cli import evaluate, plan, query, release, report
+from inftda.errors import InftdaError
+
+AREAS = {"region": ["N", "N", "<b>S"], "town": ["1", "2", "3"]}
+FLOWS = {"origin": ["1", "2", "3"], "destination": ["2", "3", "3"], "count": [300, 400, 5_000]}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    out = tmp_path_factory.mktemp("words") / "release"
+    return inftda.release(FLOWS, AREAS, epsilon=1, delta=1e-6, out=out)
+
+
+@pytest.fixture(scope="module")
+def folder(made):
+    return made.table.parent
+
+
+@pytest.mark.parametrize(
+    ("word", "command", "only_there"),
+    [
+        # The table itself, how it is printed, and what Python has objects for.
+        ("release", release.command, {"flows", "encoding", "sql", "database", "master",
+                                      "not_private_seed", "quiet", "as_json", "config"}),
+        ("plan", plan.command, {"total", "as_json", "config"}),
+        ("query", query.command, {"folder", "totals", "format_", "out", "force", "keep_formulas",
+                                  "origin", "destination", "level", "where", "intervals", "names",
+                                  "without_model"}),
+        ("evaluate", evaluate.command, {"folder", "encoding", "quiet", "as_json"}),
+        ("report", report.command, {"folder", "title", "runs", "seconds", "force", "keep_formulas",
+                                    "quiet", "config", "estimate"}),
+    ],
+)  # fmt: skip
+def test_a_function_has_the_options_of_its_command(word, command, only_there):
+    options = {*inspect.signature(command).parameters} - only_there
+    assert options <= {*inspect.signature(getattr(inftda, word)).parameters}
+
+
+@pytest.mark.parametrize("word", ["plan", "release", "query", "verify", "evaluate", "report"])
+def test_a_word_can_be_called_whatever_was_loaded_before(word):
+    code = (
+        "import inftda.evaluate.comparison, inftda.report.page, inftda\n"
+        f"import inspect; print(callable(inftda.{word}), inspect.signature(inftda.{word}))\n"
+        "print(inftda.report.page.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.startswith("True (")
+    assert done.stdout.endswith("inftda.report.page\n")
+
+
+def test_the_names_are_offered_for_completion():
+    assert {"plan", "release", "open_release", "verify", "report", "__version__"} <= {*dir(inftda)}
+    assert not {"sys", "import_module", "TYPE_CHECKING"} & {*dir(inftda)}
+
+
+def test_a_plan_needs_areas_or_sizes():
+    by_areas = inftda.plan(AREAS, epsilon=1, delta=1e-6)
+    assert by_areas.levels().column("max_error").to_pylist()[0] == 0
+    assert inftda.plan(sizes=[2, 3], epsilon=1, delta=1e-6).errors == by_areas.errors
+    with pytest.raises(InftdaError, match="either sizes or files"):
+        inftda.plan(AREAS, sizes=[2, 3], epsilon=1, delta=1e-6)
+
+
+def test_a_release_is_given_as_it_is_or_by_its_folder(made, folder):
+    largest = inftda.query(folder, top=1, as_="pandas")
+    assert largest.to_dict("records") == [inftda.query(made, top=1).to_pylist()[0]]
+    assert inftda.verify(folder)[0] == "areas are the ones the manifest states"
+    assert inftda.evaluate(folder, FLOWS).levels == inftda.evaluate(made, FLOWS).levels
+
+
+def test_checking_a_release_is_not_put_off(tmp_path):
+    with pytest.raises(InftdaError, match="no release folder"):
+        inftda.verify(tmp_path / "nothing")
+
+
+def test_a_comparison_is_written_with_its_page_and_never_into_a_release(made, tmp_path):
+    out = tmp_path / "measures"
+    inftda.evaluate(made, FLOWS, out=out, html=True)
+    assert (out / "CONFIDENTIAL-evaluation.html").exists()
+    with pytest.raises(InftdaError, match="lies in the release folder"):
+        inftda.evaluate(made, FLOWS, out=made.table.parent / "measures")
+    with pytest.raises(InftdaError, match="give out"):
+        inftda.evaluate(made, FLOWS, html=True)
+
+
+def test_a_page_is_written(folder, tmp_path):
+    assert inftda.report(folder, tmp_path / "page.html", title="Ours", runs=1).stat().st_size
+    with pytest.raises(InftdaError, match="force"):
+        inftda.report(folder, tmp_path / "page.html", runs=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda _: inftda.plan(AREAS, epsilon=1, delta=1e-6), "epsilon = 1"),
+        (lambda made: made, "epsilon = 1"),
+        (lambda made: inftda.evaluate(made, FLOWS), "CONFIDENTIAL"),
+        (
+            lambda _: inftda.release(FLOWS, AREAS, rho=1, source=inftda.SeededSource(1)),
+            "NOT PRIVATE",
+        ),
+    ],
+)
+def test_objects_show_themselves_shortly_and_with_the_guarantee(make, said, made):
+    shown = make(made)
+    assert said in repr(shown)
+    assert "\n" not in repr(shown)
+    assert len(repr(shown)) < 250
+    assert said in shown._repr_html_()
+    assert "<b>" not in shown._repr_html_()
+
+
+class Shell:
+    """What `IPython.get_ipython()` gives in a notebook, and the area below a cell."""
+
+    def __init__(self):
+        self.pictures = []
+
+    def HTML(self, text):  # noqa: N802 - IPython's name
+        return text
+
+    def display(self, _first, *, display_id):
+        assert display_id
+        return self
+
+    def update(self, picture):
+        self.pictures.append(picture)
+
+
+def test_bars_show_in_a_notebook_and_are_gone_when_done(monkeypatch):
+    """The notebook that is run by the tests has bars, too; here is what they look like."""
+    shell = Shell()
+    monkeypatch.setattr(bars, "_is_notebook", lambda: True)
+    monkeypatch.setattr(bars, "import_module", lambda _: shell)
+    inftda.release(FLOWS, AREAS, epsilon=1, delta=1e-6, progress=True)
+    assert re.search(r"<progress max='(\d+)' value='\1'>", shell.pictures[-2])
+    assert shell.pictures[-1] == ""
+
+
+def test_nothing_is_shown_unless_asked_for(capsys):
+    inftda.release(FLOWS, AREAS, epsilon=1, delta=1e-6)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_release_takes_tables_of_geopandas():
+    geopandas = pytest.importorskip("geopandas")
+    frame = geopandas.GeoDataFrame(FLOWS, geometry=geopandas.points_from_xy([0] * 3, [0] * 3))
+    assert inftda.release(frame, AREAS, epsilon=1, delta=1e-6).total == 5_700
+
+
+def test_the_doors_lead_to_the_same_rooms():
+    assert inftda.plan is words.plan
