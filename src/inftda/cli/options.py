@@ -179,7 +179,9 @@ Unplaceable = Annotated[
     ),
 ]
 #: Options that are lists in a configuration file.
-_LISTS = frozenset({"order", "split", "levels", "origin_point", "destination_point"})
+_LISTS = frozenset(
+    {"order", "split", "levels", "origin_point", "destination_point", "epsilon", "methods"}
+)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
@@ -306,15 +308,21 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
         raise InftdaError(f"cannot read the configuration {str(path)!r}: {reason}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise InftdaError(f"the configuration {str(path)!r} is not TOML: {problem}") from None
-    section = data.pop(str(context.info_name), {})
     others = _sections(context)
-    shared = {key: value for key, value in data.items() if key not in others}
-    known = {str(option.name) for option in context.command.params} - {"config"}
+    own = str(context.info_name)
+    # `estimate` is a command, and an option of `report`: a section only where it holds keys.
+    sections = {key for key, value in data.items() if isinstance(value, dict)} & {own, *others}
+    section = data[own] if own in sections else {}
+    shared = {key: value for key, value in data.items() if key not in sections}
+    given = {str(option.name): option for option in context.command.params}
+    known = given.keys() - {"config"}
     defaults = {}
     for key, value in {**shared, **section}.items():
         name = "axes" if key == "axis" else key.replace("-", "_")
         if name in known:
-            defaults[name] = _as_argument(name, value)
+            argument = _as_argument(name, value)
+            is_one_of_many = getattr(given[name], "multiple", False) and isinstance(argument, str)
+            defaults[name] = [argument] if is_one_of_many else argument
         elif key in section or not any(name in options for options in others.values()):
             near = get_close_matches(name, sorted(known), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
