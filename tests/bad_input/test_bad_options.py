@@ -92,7 +92,7 @@ def test_an_option_that_makes_no_sense_is_refused(refuse_release, options, says)
         (("release", "flows.csv", "--areas", "areas.csv", *BUDGET), "--out"),
         (("release", "--areas", "areas.csv", *BUDGET, "--out", "out"), "FLOWS"),
         (("frobnicate",), "No such command"),
-        (("plan", *BUDGET), "give areas"),
+        (("plan", *BUDGET), "--areas"),
         (("plan", *BUDGET, "--sizes", "3,2"), "growing numbers"),
         (("plan", *BUDGET, "--sizes", "x"), "growing numbers"),
         (("plan", *BUDGET, "--sizes", "1"), "nothing to measure"),

@@ -177,8 +177,8 @@ class Release:
         """
         if self.measured is None:
             raise ReleaseError(
-                "this release has no measurements; its publisher can release with measurements, "
-                "which costs no privacy"
+                "this release has no measurements; its publisher can release with --measurements "
+                "(measurements=True in Python), which costs no privacy"
             )
         manifest = self.manifest
         return read_measurements(self.measured, self.tree, manifest.plan, n_flows=manifest.n_flows)
