@@ -246,7 +246,7 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
             raise TreeError(f"there is no hierarchy for the {name}; give areas for both ends")
     if not given:
         raise TreeError(
-            "there are no areas; give their file by --areas (areas= in Python), or --axis for "
+            "there is no hierarchy; give areas by --areas (areas= in Python), or --axis for "
             "other tables"
         )
     # Origins and destinations mostly have the same areas, which are then read once.

@@ -178,10 +178,6 @@ Unplaceable = Annotated[
         rich_help_panel=_TABLE,
     ),
 ]
-#: Options that are lists in a configuration file.
-_LISTS = frozenset(
-    {"order", "split", "levels", "origin_point", "destination_point", "epsilon", "methods"}
-)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
@@ -320,9 +316,7 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
     for key, value in {**shared, **section}.items():
         name = "axes" if key == "axis" else key.replace("-", "_")
         if name in known:
-            argument = _as_argument(name, value)
-            is_one_of_many = getattr(given[name], "multiple", False) and isinstance(argument, str)
-            defaults[name] = [argument] if is_one_of_many else argument
+            defaults[name] = _as_argument(given[name], value)
         elif key in section or not any(name in options for options in others.values()):
             near = get_close_matches(name, sorted(known), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -342,14 +336,20 @@ def _sections(context: typer.Context) -> dict[str, set[str]]:
     return {name: given - {"config"} for name, given in options.items() if "config" in given}
 
 
-def _as_argument(name: str, value: Any) -> Any:
-    """TOML has tables and lists where the command line has text."""
+def _as_argument(option: Any, value: Any) -> Any:
+    """TOML has tables and lists where the command line has text, and one value for a list.
+
+    Options whose text is a list say so by a comma in what stands for it (COLUMN,COLUMN,...).
+    """
     if isinstance(value, dict):
         given = [f"{key}={item}" for key, item in value.items()]
-        return ",".join(given) if name == "unplaceable" else given
-    if isinstance(value, list) and name in _LISTS:
-        return ",".join(str(item) for item in value)
-    return value
+        return ",".join(given) if option.name == "unplaceable" else given
+    is_many = getattr(option, "multiple", False)
+    if isinstance(value, list) and "," in (getattr(option, "metavar", None) or ""):
+        # Weights of one split are one value, also where several splits may be given.
+        is_one = not (is_many and any(isinstance(item, str) for item in value))
+        value = ",".join(str(item) for item in value) if is_one else value
+    return [value] if is_many and isinstance(value, str) else value
 
 
 def exact_number(option: str, text: str | None) -> Fraction | None:
