@@ -123,7 +123,7 @@ def test_an_axis_named_twice_is_refused(arguments):
         ({"destination": "city:N"}, "no area 'N'"),
         ({"levels": {"mode": "all"}}, "no axis 'mode'"),
         ({"where": {"mode": "car"}}, "no axis 'mode'"),
-        ({"as_": "excel"}, "'arrow', 'pandas' or 'polars'"),
+        ({"as_": "excel"}, "'polars' or 'geopandas'"),
     ],
 )
 def test_what_a_release_does_not_have_is_told(arguments, says):
