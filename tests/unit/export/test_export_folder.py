@@ -137,6 +137,7 @@ def test_estimates_and_measured_intervals_are_exported(exported, country, tmp_pa
         package = json.loads((folder / "datapackage.json").read_text())
         assert package["title"] == "Estimated flows"
         assert package["estimate"]["kind"] == "inftda-estimate"
+        assert package["description"].startswith("NOT PRIVATE")  # it was made with a seed
 
 
 @pytest.mark.parametrize("kind", KINDS)
