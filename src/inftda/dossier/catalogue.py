@@ -42,8 +42,7 @@ def catalogue_entry(release: Release, office: Mapping[str, Any]) -> dict[str, An
     plan = release.manifest.plan
     counted = not_shown(release)
     promise = (
-        f"Released with differential privacy: {plan.describe()}; protected: "
-        f"{plan.unit.describe()}."
+        f"Released with differential privacy: {plan.describe()}; protected: {plan.unit.describe()}."
         if release.manifest.private
         else NOT_PRIVATE
     )
