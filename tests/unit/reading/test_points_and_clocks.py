@@ -265,6 +265,14 @@ def test_an_end_is_a_column_or_a_point():
         inftda.release(COLUMNS, SQUARES, axes={"hour": {"hour": ["1"]}}, hour_of="at", rho=1)
 
 
+def test_a_number_is_no_time_whatever_stands_beside_it():
+    unit = PrivacyUnit("add-remove", 1)
+    axes = ((Clock("at", "hour"), clock_hierarchy("hour")),)
+    of = TableSpec(axes=axes, unit=unit, unplaceable="drop")
+    assert counted({"at": [46160, 46161]}, of) == {}
+    assert counted({"at": [46160, 46161, "2026-05-18 08:30"]}, of) == {(8,): 1}
+
+
 #: Days and seconds that no time stamp of microseconds can hold, each after one that it can.
 FAR = {
     "weekday": (pa.array([0, 200_000_000], pa.int32()).cast(pa.date32()), 3),
