@@ -307,6 +307,11 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise InftdaError(f"the configuration {str(path)!r} is not TOML: {problem}") from None
     section = data.pop(str(context.info_name), {})
+    if not isinstance(section, dict):
+        raise InftdaError(
+            f"the configuration {str(path)!r} has a key {str(context.info_name)!r}, which is a "
+            f"command; write [{context.info_name}] on a line before its options"
+        )
     others = _sections(context)
     shared = {key: value for key, value in data.items() if key not in others}
     known = {str(option.name) for option in context.command.params} - {"config"}
