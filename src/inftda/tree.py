@@ -245,7 +245,10 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
         if source is None:
             raise TreeError(f"there is no hierarchy for the {name}; give areas for both ends")
     if not given:
-        raise TreeError("there is no hierarchy; give areas (or axes for other tables)")
+        raise TreeError(
+            "there is no hierarchy; give areas by --areas (areas= in Python), or --axis for "
+            "other tables"
+        )
     # Origins and destinations mostly have the same areas, which are then read once.
     read: dict[tuple[int, bool], Hierarchy] = {}
     built = []

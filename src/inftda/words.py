@@ -19,7 +19,8 @@ from inftda.evaluate.outlook import Outlook, balanced_areas
 from inftda.lattice import DEFAULT_SHARE
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
-from inftda.publication.conversion import TableFormat, converted
+from inftda.publication.conversion import FlowFormat, converted_flows
+from inftda.publication.query import asked_for
 from inftda.publication.release import Release, open_release
 from inftda.publication.verify import verify as found_right
 from inftda.tree import DESTINATION, ORIGIN, build_tree
@@ -115,7 +116,7 @@ def query(
     destination_level: str | None = None,
     *,
     top: int | None = None,
-    as_: TableFormat = "arrow",
+    as_: FlowFormat = "arrow",
     **options: Any,
 ) -> Any:
     """Flows of a release between areas of any levels; see `Release.flows`.
@@ -125,16 +126,19 @@ def query(
         origin_level: name of a level of the origins, or "all" to sum them up.
         destination_level: likewise of the destinations.
         top: only this many flows, the largest first.
-        as_: "arrow", "pandas" or "polars".
+        as_: "arrow", "pandas", "polars" or "geopandas".
         **options: the others of `Release.flows`.
 
     Raises:
         ReleaseError: as there, or there is no such release.
     """
-    flows = opened(release).flows(origin_level, destination_level, **options)
+    found = opened(release)
+    flows = found.flows(origin_level, destination_level, **options)
     if top is not None:
         flows = flows.sort_by([("flow", "descending")]).slice(0, top)
-    return converted(flows, as_)
+    ends = {ORIGIN: origin_level, DESTINATION: destination_level}
+    shown, _ = asked_for(found.tree, (ends, options.get("levels")), ({}, None))
+    return converted_flows(flows, as_, found.tree, shown)
 
 
 def verify(release: str | Path) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def test_a_command_without_what_it_needs_is_refused(refuse, arguments, says):
         ("config = 'other.toml'", "unknown key"),
         ("order = 3", "the axes are"),
         ("split = {leaves = 1}", "'uniform'"),
-        ("axis = 'mode'", "'--axis'"),
+        ("axis = 'mode'", "--axis must be NAME=VALUE"),
     ],
 )
 def test_a_configuration_that_makes_no_sense_is_refused(refuse_release, write, text, says):

@@ -64,6 +64,37 @@ def test_one_configuration_serves_plan_release_and_report(cli, config, tmp_path)
     assert inftda.open_release(tmp_path / "made").total == 84
 
 
+@pytest.mark.slow  # six commands, with what they simulate
+def test_the_same_configuration_serves_those_who_read_the_release(cli, config, tmp_path):
+    estimated, exported = tmp_path / "estimated", tmp_path / "exported"
+    lines = [
+        "split = 'uniform'\nmeasurements = true\n",
+        config.read_text(),
+        f"estimate = '{estimated}'\n",  # an option of the last section, not one of its own
+        f"[estimate]\nfolder = '{tmp_path / 'made'}'\nout = '{estimated}'\n",
+        f"[export]\nfolder = '{tmp_path / 'made'}'\nout = '{exported}'\nto = 'csv'\n",
+        "level = 'town'\nintervals = false\n",
+        f"[preview]\nlike = '{tmp_path / 'flows.csv'}'\nepsilon = [1, 2]\nruns = 1\n",
+        f"[compare]\ntruth = '{tmp_path / 'flows.csv'}'\nmethods = ['round:5', 'inftda']\n",
+        f"out = '{tmp_path / 'compared'}'\n",
+    ]
+    config.write_text("".join(lines))
+    for command in ("release", "estimate", "report", "export", "preview", "compare"):
+        done = cli(command, "--config", config)
+        assert done.code == 0, (command, done.err)
+    assert inftda.open_estimate(estimated).tree == inftda.open_release(tmp_path / "made").tree
+    assert [path.name for path in exported.glob("flows-*.csv")] == ["flows-2-town.csv"]
+    assert (tmp_path / "compared").is_dir()
+
+
+def test_an_option_named_like_a_command_may_stand_among_the_shared_keys(cli, config, tmp_path):
+    config.write_text(f"estimate = '{tmp_path / 'nothing'}'\n" + config.read_text())
+    assert cli("release", "--config", config).code == 0
+    done = cli("report", "--config", config)
+    assert done.code == 2
+    assert "nothing" in done.err
+
+
 def test_flags_win_over_a_configuration_and_sections_over_what_is_shared(cli, config):
     assert "epsilon = 2" in cli("plan", "--config", config, "--epsilon", 2).out
     config.write_text(config.read_text() + "[plan]\nepsilon = 3\n")

@@ -51,6 +51,7 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
     html: Annotated[bool, typer.Option("--html", help="Write a page as well.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
     as_json: options.Json = False,
+    config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Compare what offices do today with what is promised; what comes out is CONFIDENTIAL."""
     from inftda.compare.comparing import compare  # noqa: PLC0415 - help must be instant

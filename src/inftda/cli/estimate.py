@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from inftda.cli import output
+from inftda.cli import options, output
 
 
 def command(  # noqa: PLR0913 - one option for each thing a reader may decide
@@ -28,6 +28,7 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
         bool, typer.Option("--force", help="Replace an estimate that is there.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Estimate all flows of a release: model-based, closer on average, not guaranteed."""
     from inftda.estimate.estimating import estimate  # noqa: PLC0415 - help must be instant

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from inftda.cli import output
+from inftda.cli import options, output
 from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
     ] = False,
     keep_formulas: output.KeepFormulas = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Write files for spreadsheets, maps, GIS, transport models or R."""
     from inftda.export.api import export  # noqa: PLC0415 - help must be instant

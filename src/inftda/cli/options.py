@@ -178,8 +178,6 @@ Unplaceable = Annotated[
         rich_help_panel=_TABLE,
     ),
 ]
-#: Options that are lists in a configuration file.
-_LISTS = frozenset({"order", "split", "levels", "origin_point", "destination_point"})
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
@@ -306,20 +304,19 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
         raise InftdaError(f"cannot read the configuration {str(path)!r}: {reason}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise InftdaError(f"the configuration {str(path)!r} is not TOML: {problem}") from None
-    section = data.pop(str(context.info_name), {})
-    if not isinstance(section, dict):
-        raise InftdaError(
-            f"the configuration {str(path)!r} has a key {str(context.info_name)!r}, which is a "
-            f"command; write [{context.info_name}] on a line before its options"
-        )
     others = _sections(context)
-    shared = {key: value for key, value in data.items() if key not in others}
-    known = {str(option.name) for option in context.command.params} - {"config"}
+    own = str(context.info_name)
+    # `estimate` is a command, and an option of `report`: a section only where it holds keys.
+    sections = {key for key, value in data.items() if isinstance(value, dict)} & {own, *others}
+    section = data[own] if own in sections else {}
+    shared = {key: value for key, value in data.items() if key not in sections}
+    given = {str(option.name): option for option in context.command.params}
+    known = given.keys() - {"config"}
     defaults = {}
     for key, value in {**shared, **section}.items():
         name = "axes" if key == "axis" else key.replace("-", "_")
         if name in known:
-            defaults[name] = _as_argument(name, value)
+            defaults[name] = _as_argument(given[name], value)
         elif key in section or not any(name in options for options in others.values()):
             near = get_close_matches(name, sorted(known), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -339,14 +336,20 @@ def _sections(context: typer.Context) -> dict[str, set[str]]:
     return {name: given - {"config"} for name, given in options.items() if "config" in given}
 
 
-def _as_argument(name: str, value: Any) -> Any:
-    """TOML has tables and lists where the command line has text."""
+def _as_argument(option: Any, value: Any) -> Any:
+    """TOML has tables and lists where the command line has text, and one value for a list.
+
+    Options whose text is a list say so by a comma in what stands for it (COLUMN,COLUMN,...).
+    """
     if isinstance(value, dict):
         given = [f"{key}={item}" for key, item in value.items()]
-        return ",".join(given) if name == "unplaceable" else given
-    if isinstance(value, list) and name in _LISTS:
-        return ",".join(str(item) for item in value)
-    return value
+        return ",".join(given) if option.name == "unplaceable" else given
+    is_many = getattr(option, "multiple", False)
+    if isinstance(value, list) and "," in (getattr(option, "metavar", None) or ""):
+        # Weights of one split are one value, also where several splits may be given.
+        is_one = not (is_many and any(isinstance(item, str) for item in value))
+        value = ",".join(str(item) for item in value) if is_one else value
+    return [value] if is_many and isinstance(value, str) else value
 
 
 def exact_number(option: str, text: str | None) -> Fraction | None:

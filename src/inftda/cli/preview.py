@@ -127,6 +127,7 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
     force: output.Force = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
     as_json: options.Json = False,
+    config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Try settings out on something public. Spends nothing, reads nothing confidential."""
     from inftda.preview.trial import preview  # noqa: PLC0415 - help must be instant

@@ -19,7 +19,7 @@ from inftda.estimate.locations import points_of
 from inftda.estimate.manifest import EstimateManifest, Model, release_digest
 from inftda.inference.families import Areas
 from inftda.inference.fit import Fit
-from inftda.publication.conversion import TableFormat, converted
+from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.digest import digest
 from inftda.publication.folder import check_writable, release_around, write_areas, writing
 from inftda.publication.inventory import (
@@ -67,7 +67,7 @@ class Estimate:
         where: Mapping[str, str | Sequence[str]] | None = None,
         intervals: bool = True,
         names: bool = False,
-        as_: TableFormat = "arrow",
+        as_: FlowFormat = "arrow",
     ) -> Any:
         """Estimates between areas of any levels; arguments as `Release.flows` takes them.
 
@@ -88,7 +88,8 @@ class Estimate:
         )
         columns = VALUES if is_finest and intervals else (ESTIMATE,)
         found = sum_flows(self.table, self.tree, shown, filters, columns)
-        return converted(with_names(found, self.tree, shown) if names else found, as_)
+        named = with_names(found, self.tree, shown) if names else found
+        return converted_flows(named, as_, self.tree, shown)
 
     @property
     def total(self) -> int:

@@ -6,15 +6,14 @@ comes with Python. Every GIS opens it.
 
 import sqlite3
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from inftda.areas.wkb import rings
+from inftda.areas.wkb import Ends, points_or_lines, rings
 from inftda.export.contents import Contents, Numbers
 from inftda.export.lines import lines_of
 from inftda.export.package import Resource, file_of
@@ -25,8 +24,6 @@ FILE: Final = "flows.gpkg"
 #: "GPKG" and the version of the standard, 1.3.1.
 _APPLICATION, _VERSION = 0x47504B47, 10301
 _WGS84 = 4326
-#: Kinds of geometries as WKB numbers them.
-_POINT, _LINE = 1, 2
 #: What stands before a geometry: that it is one, in degrees, without a box around it.
 _HEAD = struct.pack("<2sBBi", b"GP", 0, 1, _WGS84)
 _AXES = 'AXIS["Latitude",NORTH],AXIS["Longitude",EAST]'
@@ -57,8 +54,6 @@ _SYSTEMS = (
     ("Undefined geographic SRS", 0, "NONE", 0, "undefined", None),
     ("WGS 84 geodetic", _WGS84, "EPSG", _WGS84, _DEGREES, "longitude and latitude"),
 )
-
-Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def write_geopackage(contents: Contents, folder: Path) -> list[Resource]:
@@ -98,7 +93,7 @@ def _write_lines(
     for name in numbers.measures:
         columns[name] = lines.table.column(name).to_pylist()
     layer = _Layer(f"flows_{numbers.level.file}", "LINESTRING", contents, numbers)
-    shapes = geometries((lines.start, lines.end))
+    shapes = points_or_lines((lines.start, lines.end), head=_HEAD)
     layer.write(database, columns, shapes, _box((lines.start, lines.end)))
     return lines.facts
 
@@ -120,7 +115,7 @@ def _write_areas(database: sqlite3.Connection, contents: Contents, numbers: Numb
             lon, lat = contents.points.at(contents.tree, axis, depth)
             known, kind = np.flatnonzero(~np.isnan(lon + lat)), "POINT"
             places = lon[known], lat[known]
-            shapes = geometries((places,))
+            shapes = points_or_lines((places,), head=_HEAD)
         names = contents.points.name(contents.tree, axis, depth)
         columns = {
             "code": hierarchy.codes(depth).take(known).to_pylist(),
@@ -177,31 +172,3 @@ def _box(ends: tuple[Ends, ...]) -> list[float | None]:
         return [None] * 4
     sides = [np.concatenate([end[side] for end in ends]) for side in (0, 1)]
     return [float(edge(side)) for edge in (np.min, np.max) for side in sides]
-
-
-def geometries(ends: tuple[Ends, ...]) -> Iterator[bytes]:
-    """Points, or lines between two of them, as a GeoPackage has them.
-
-    Args:
-        ends: longitudes and latitudes: one pair for points, two for lines.
-    """
-    is_line = len(ends) > 1
-    counted = [("count", "<u4")] if is_line else []
-    record = np.dtype(
-        [
-            ("head", f"V{len(_HEAD)}"),
-            ("order", "u1"),
-            ("kind", "<u4"),
-            *counted,
-            ("place", "<f8", (len(ends), 2)),
-        ]
-    )
-    rows = np.zeros(len(ends[0][0]), record)
-    rows["head"] = np.void(_HEAD)
-    rows["order"], rows["kind"] = 1, _LINE if is_line else _POINT
-    if is_line:
-        rows["count"] = len(ends)
-    for number, (lon, lat) in enumerate(ends):
-        rows["place"][:, number, 0], rows["place"][:, number, 1] = lon, lat
-    data, size = rows.tobytes(), record.itemsize
-    return (data[start : start + size] for start in range(0, len(data), size))

@@ -21,6 +21,7 @@ from inftda.tables import as_arrow, as_numpy
 
 if TYPE_CHECKING:
     from inftda.mechanisms.base import Progress
+    from inftda.publication.intervals import Intervals as MeasuredIntervals
 
 LOW, HIGH = "low", "high"
 #: What intervals are, in words for those who read the export.
@@ -51,7 +52,7 @@ class Intervals:
     source: Source
     errors: TypicalErrors | None = None
     is_wanted: bool = True
-    measured: Any = None
+    measured: "MeasuredIntervals | None" = None
 
     @classmethod
     def of(  # noqa: PLR0913 - how long may be simulated, and who is told
@@ -67,8 +68,8 @@ class Intervals:
         """Simulate what has to be simulated, for these levels."""
         if not (wanted and isinstance(source, Release)):
             return cls(source, is_wanted=wanted)
-        if (measured := _measured(source)) is not None:
-            return cls(source, measured=measured)
+        if source.measured is not None:
+            return cls(source, measured=source.intervals())
         depths = [level.depths for level in levels]
         errors = stated_errors(source, runs=runs, seconds=seconds, depths=depths, progress=progress)
         return cls(source, errors, is_wanted=errors is not None)
@@ -114,12 +115,6 @@ class Intervals:
             if tree_level.depths == level.depths and tree_level.index in bounds:
                 return {"error": bounds[tree_level.index], "probability": 1 - BETA}
         return None
-
-
-def _measured(release: Any) -> Any:
-    """Intervals from what was measured, made once for all levels; None if there are none."""
-    make = getattr(release, "intervals", None)
-    return None if make is None or release.measured is None else make()
 
 
 def _half_widths(errors: LevelErrors, flow: NDArray[np.int64]) -> NDArray[np.int64]:

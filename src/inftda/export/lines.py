@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.export.contents import Contents, Numbers
+from inftda.publication.shapes import short_way
 from inftda.tables import as_arrow
 
 
@@ -47,12 +48,10 @@ def lines_of(contents: Contents, numbers: Numbers) -> Lines:
     is_known = ~np.isnan(places[0][0] + places[0][1] + places[1][0] + places[1][1])
     kept = np.flatnonzero(is_known)
     (lon0, lat0), (lon1, lat1) = ((lon[kept], lat[kept]) for lon, lat in places)
-    # The short way over 180 degrees, not the long way round the Earth.
-    lon1 = lon1 + 360 * (np.round((lon0 - lon1) / 360))
     return Lines(
         numbers.table.take(as_arrow(kept)),
         (ends[0][kept], ends[1][kept]),
         (lon0, lat0),
-        (lon1, lat1),
+        (short_way(lon0, lon1), lat1),
         len(is_known) - len(kept),
     )

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from inftda.areas.wkb import Ends
 from inftda.errors import InftdaError
-from inftda.hierarchy import Hierarchy
+from inftda.publication.shapes import places_at
 from inftda.report.labels import Labels
 from inftda.tree import Tree
-
-Coordinates = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Points:
     """
 
     names: dict[tuple[int, int], Sequence[str | None]] = field(default_factory=dict)
-    finest: dict[int, Coordinates] = field(default_factory=dict)
+    finest: dict[int, Ends] = field(default_factory=dict)
     outlines: dict[int, pa.BinaryArray] = field(default_factory=dict)
 
     @classmethod
@@ -79,11 +77,9 @@ class Points:
                 "not say; give --centroids FILE with a column named after a level, lon and lat"
             )
 
-    def at(self, tree: Tree, axis: int, level: int) -> Coordinates:
+    def at(self, tree: Tree, axis: int, level: int) -> Ends:
         """Longitudes and latitudes of the areas of a level, NaN where nothing is known."""
-        hierarchy = tree.axes[axis].hierarchy
-        lon, lat = self.finest[axis]
-        return (lon, lat) if level == hierarchy.depth else _middles(hierarchy, level, lon, lat)
+        return places_at(tree.axes[axis].hierarchy, level, self.finest[axis])
 
     def name(self, tree: Tree, axis: int, level: int) -> pa.StringArray:
         """Names of the areas of a level; codes where there is none."""
@@ -93,22 +89,3 @@ class Points:
             return codes
         pairs = zip(known, codes.to_pylist(), strict=True)
         return pa.array([name or code for name, code in pairs], pa.string())
-
-
-def _middles(
-    hierarchy: Hierarchy, level: int, lon: NDArray[np.float64], lat: NDArray[np.float64]
-) -> Coordinates:
-    """Middle of the finest areas of each area, on the sphere: at 180 degrees nothing jumps."""
-    above = hierarchy.ancestor(hierarchy.depth, level)
-    is_known = ~(np.isnan(lon) | np.isnan(lat))
-    angle, height = np.radians(lon[is_known]), np.radians(lat[is_known])
-    directions = (
-        np.cos(height) * np.cos(angle),
-        np.cos(height) * np.sin(angle),
-        np.sin(height),
-    )
-    n = hierarchy.n_areas(level)
-    x, y, z = (np.bincount(above[is_known], part, minlength=n) for part in directions)
-    count = np.bincount(above[is_known], minlength=n)
-    middle = np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(z, np.hypot(x, y)))
-    return (np.where(count > 0, middle[0], np.nan), np.where(count > 0, middle[1], np.nan))

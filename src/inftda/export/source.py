@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from inftda.errors import ReleaseError
+from inftda.estimate.estimating import open_estimate
+from inftda.estimate.manifest import KIND
 from inftda.publication.inventory import MANIFEST_FILE
 from inftda.publication.release import open_release
 from inftda.tree import DESTINATION, ORIGIN, Tree
@@ -34,13 +34,7 @@ def open_source(folder: str | Path) -> Source:
     """
     if not _is_estimate(Path(folder)):
         return open_release(folder)
-    open_estimate: Any = getattr(import_module("inftda"), "open_estimate", None)
-    if open_estimate is None:
-        raise ReleaseError(
-            f"{str(folder)!r} is an estimate, which this version of inftda cannot open"
-        )
-    opened: Source = open_estimate(folder)
-    return opened
+    return open_estimate(folder)
 
 
 def _is_estimate(folder: Path) -> bool:
@@ -50,7 +44,7 @@ def _is_estimate(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     stated = [manifest.get(key) for key in ("format", "kind")] if isinstance(manifest, dict) else []
-    return any(str(kind).startswith("inftda-estimate") for kind in stated)
+    return any(str(kind).startswith(KIND) for kind in stated)
 
 
 def has_pairs(tree: Tree) -> bool:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.notebook import card
-from inftda.publication.conversion import TableFormat, converted
+from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
 from inftda.publication.folder import areas_files, write_flows, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
@@ -76,7 +76,7 @@ class Release:
         where: Mapping[str, str | Sequence[str]] | None = None,
         intervals: bool | Literal["model", "noise"] = False,
         names: bool = False,
-        as_: TableFormat = "arrow",
+        as_: FlowFormat = "arrow",
     ) -> Any:
         """Flows between areas of any levels: the sums of the finest flows.
 
@@ -95,11 +95,12 @@ class Release:
                 any model, which is wider. Null where no interval is known: for sums across the
                 tree that were not measured. Needs a release with measurements.
             names: whether to add the names of areas: a column `origin_name` after `origin`.
-            as_: "arrow", "pandas" or "polars".
+            as_: "arrow", "pandas", "polars", or "geopandas": lines from origin to destination,
+                or the areas where only one end is shown, if the areas came with their places.
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
-                ambiguous; or names or intervals are asked for, and the release has none.
+                ambiguous; or names, intervals or places are asked for, and the release has none.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         ends = {ORIGIN: origin, DESTINATION: destination}
@@ -108,7 +109,8 @@ class Release:
         if intervals:
             known = self.intervals(use_model=intervals != "noise")
             found = known.beside(found, shown, filters)
-        return converted(with_names(found, self.tree, shown) if names else found, as_)
+        named = with_names(found, self.tree, shown) if names else found
+        return converted_flows(named, as_, self.tree, shown)
 
     def intervals(self, *, use_model: bool = True) -> "Intervals":
         """Intervals of published numbers, from the measurements; computed once.
@@ -175,8 +177,8 @@ class Release:
         """
         if self.measured is None:
             raise ReleaseError(
-                "this release has no measurements; its publisher can release with measurements, "
-                "which costs no privacy"
+                "this release has no measurements; its publisher can release with --measurements "
+                "(measurements=True in Python), which costs no privacy"
             )
         manifest = self.manifest
         return read_measurements(self.measured, self.tree, manifest.plan, n_flows=manifest.n_flows)

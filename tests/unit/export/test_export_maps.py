@@ -9,11 +9,11 @@ import pytest
 
 from inftda.errors import InftdaError
 from inftda.export import flowmap, kepler
-from inftda.export.points import _middles
 from inftda.export.view import View
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.places import Places
+from inftda.publication.shapes import places_at
 from inftda.publish import release
 
 KINDS_OF_MAPS = ("geojson", "geopackage", "flowmap", "kepler")
@@ -172,7 +172,9 @@ def test_lines_go_the_short_way_over_180_degrees(exported, tmp_path):
 
 def test_the_middle_of_areas_around_180_degrees_lies_between_them():
     areas = Hierarchy.read({"isles": ["a", "a", "b"], "isle": ["1", "2", "3"]})
-    lon, lat = _middles(areas, 1, np.array([179.0, -179.0, np.nan]), np.array([10.0, 10.0, np.nan]))
+    lon, lat = places_at(
+        areas, 1, (np.array([179.0, -179.0, np.nan]), np.array([10.0, 10.0, np.nan]))
+    )
     assert abs(lon[0]) == pytest.approx(180)
     assert lat[0] == pytest.approx(10, abs=0.01)
     assert np.isnan(lon[1])
