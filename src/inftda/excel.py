@@ -51,11 +51,14 @@ def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
         raise error(f"{what} has {found}; keep one table, in one sheet")
     (header, *rows), *_ = sheets
     names = [_name(cell) for cell in header]
-    while names and not names[-1] and all(row[len(names) - 1] is None for row in rows):
+    longest = max(map(len, rows), default=0)
+    while len(names) > longest and not names[-1]:
         names.pop()
-    if "" in names:
+    if longest > len(names) or "" in names:
         raise error(f"{what} has a column without a name; its first row must name all columns")
-    return names, [[_whole(row[i]) for row in rows] for i in range(len(names))]
+    return names, [
+        [_whole(row[i]) if i < len(row) else None for row in rows] for i in range(len(names))
+    ]
 
 
 def _sheets(library: Any, path: Path) -> list[list[tuple[Any, ...]]]:
@@ -71,13 +74,19 @@ def _sheets(library: Any, path: Path) -> list[list[tuple[Any, ...]]]:
 
 
 def _rows(sheet: Any) -> list[tuple[Any, ...]]:
-    """Rows in which something stands, all as long as the longest."""
+    """Rows in which something stands, each up to its last cell.
+
+    A row may go on for 16,384 empty cells that have a colour; others must not become as long.
+    """
     sheet.reset_dimensions()  # what the file says of its size may be wrong
-    rows = [
-        row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)
-    ]
-    longest = max(map(len, rows), default=0)
-    return [(*row, *[None] * (longest - len(row))) for row in rows]
+    return [row for row in map(_filled, sheet.iter_rows(values_only=True)) if row]
+
+
+def _filled(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    length = len(row)
+    while length and row[length - 1] is None:
+        length -= 1
+    return row[:length]
 
 
 def _name(cell: Any) -> str:

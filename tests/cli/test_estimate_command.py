@@ -147,6 +147,18 @@ def test_a_damaged_estimate_is_refused_and_only_estimates_are_replaced(measured,
         inftda.open_estimate(out)
 
 
+def test_a_manifest_cannot_make_other_files_part_of_an_estimate(measured, cli, tmp_path):
+    out = tmp_path / "estimate"
+    inftda.estimate(measured, out=out)
+    (out / "areas.csv").rename(out / "mine.csv")
+    manifest = (out / "manifest.json").read_text(encoding="utf-8")
+    (out / "manifest.json").write_text(manifest.replace("areas.csv", "mine.csv"), encoding="utf-8")
+    done = cli("estimate", measured, "--out", out, "--force")
+    assert done.code == 2
+    assert "'mine.csv' in it is not part of an estimate" in done.err
+    assert (out / "mine.csv").exists()
+
+
 def test_locations_that_are_not_degrees_are_refused(measured, cli, tmp_path):
     file = tmp_path / "centroids.csv"
     file.write_text("town,lon,lat\nx,900,1\n", encoding="utf-8")

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
 
 import inftda
 from inftda.errors import InftdaError, IngestError, MissingExtraError
+from inftda.excel import read_sheet
 
 openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
 
@@ -112,6 +114,14 @@ def test_a_key_that_no_command_knows_is_refused(cli, tmp_path, line, said):
     assert said in done.err or "epsilom" in done.err
 
 
+def test_a_section_that_is_none_is_refused(cli, tmp_path):
+    path = tmp_path / "wrong.toml"
+    path.write_text("report = 1\n")
+    done = cli("report", tmp_path, "--config", path)
+    assert done.code == 2
+    assert "write [report] on a line before its options" in done.err
+
+
 #: What the script does that is installed.
 _AS_INFTDA = "import sys; sys.argv[0] = 'inftda'; from inftda.cli.main import main; main()"
 
@@ -172,6 +182,33 @@ def test_a_workbook_with_several_tables_or_none_at_all_is_refused(tmp_path):
         inftda.plan(areas, **BUDGET)
 
 
+def test_a_coloured_row_does_not_make_the_others_as_long(tmp_path):
+    """Three hundred rows of 16,384 cells would take 40 MB."""
+    book = openpyxl.Workbook()
+    book.active.append(["town", "n"])
+    for number in range(300):
+        book.active.append([f"{number:03d}", number])
+    book.active.cell(1, 16_384).font = openpyxl.styles.Font(bold=True)
+    book.save(tmp_path / "wide.xlsx")
+    tracemalloc.start()
+    try:
+        names, columns = read_sheet(tmp_path / "wide.xlsx", what="it", error=InftdaError)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (names, len(columns[0])) == (["town", "n"], 300)
+    assert most < 20e6
+
+
+def test_a_cell_beyond_the_names_is_refused(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["origin", "destination", " "], ["001", "002"], ["001", None, None, "003"]):
+        book.active.append(row)
+    book.save(tmp_path / "flows.xlsx")
+    with pytest.raises(IngestError, match="a column without a name"):
+        inftda.release(tmp_path / "flows.xlsx", AREAS, **BUDGET)
+
+
 def test_without_the_library_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     (tmp_path / "flows.xlsx").write_bytes(b"")
@@ -210,6 +247,13 @@ def test_one_axis_may_have_rows_without_a_place(cli, tmp_path):
 def test_other_rows_without_a_place_are_still_refused(unplaceable, said):
     with pytest.raises(InftdaError, match=said):
         inftda.release(ABROAD, AREAS, **BUDGET, unplaceable=unplaceable)
+
+
+def test_codes_that_have_a_place_outside_are_not_blamed_for_others():
+    flows = {**ABROAD, "destination": ["002", "elsewhere", "003"]}
+    with pytest.raises(IngestError, match="unknown destination 'elsewhere'") as caught:
+        inftda.release(flows, AREAS, **BUDGET, unplaceable={"origin": "outside"})
+    assert "abroad" not in str(caught.value)
 
 
 def test_a_release_without_such_an_area_is_evaluated_without():

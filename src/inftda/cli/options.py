@@ -320,6 +320,8 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
         elif key in section or not any(name in options for options in others.values()):
             near = get_close_matches(name, sorted(known), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
+            if key == own:
+                hint = f": it is a command; write [{own}] on a line before its options"
             raise InftdaError(f"the configuration {str(path)!r} has an unknown key {key!r}{hint}")
     context.default_map = {**(context.default_map or {}), **defaults}
     return path

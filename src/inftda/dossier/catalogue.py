@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from inftda.publication.caveats import not_shown
+from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.digest import digest
 from inftda.publication.inventory import (
     FLOWS_FILE,
@@ -41,6 +41,11 @@ def catalogue_entry(release: Release, office: Mapping[str, Any]) -> dict[str, An
     """The data set and its files."""
     plan = release.manifest.plan
     counted = not_shown(release)
+    promise = (
+        f"Released with differential privacy: {plan.describe()}; protected: {plan.unit.describe()}."
+        if release.manifest.private
+        else NOT_PRIVATE
+    )
     known: dict[str, Any] = {
         "dct:title": office["name"],
         "dct:description": office["description"],
@@ -52,8 +57,7 @@ def catalogue_entry(release: Release, office: Mapping[str, Any]) -> dict[str, An
         "dcat:keyword": [*office.get("keywords", ()), "differential privacy"],
         "dct:provenance": {
             "@type": "dct:ProvenanceStatement",
-            "rdfs:label": f"Released with differential privacy: {plan.describe()}; protected: "
-            f"{plan.unit.describe()}." + (f" Counted: {counted}." if counted else ""),
+            "rdfs:label": promise + (f" Counted: {counted}." if counted else ""),
         },
         "dct:license": _licence(office.get("licence")),
         "dcat:landingPage": _link(office.get("landing_page")),

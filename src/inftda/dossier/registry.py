@@ -9,7 +9,7 @@ from typing import Any
 from inftda.dossier.fields import FIELDS, Field, tier_of
 from inftda.errors import InftdaError
 from inftda.ledger.account import Account
-from inftda.publication.caveats import not_shown
+from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.release import Release
 from inftda.report.promise import unit_words
 from inftda.tree import Tree
@@ -111,16 +111,23 @@ def _known(release: Release, account: Account | None) -> dict[str, Any]:
     """What follows from the release, and from its ledger if there is one."""
     plan = release.manifest.plan
     is_many = account is not None and len(account.entries) > 1
+    promised = {
+        "epsilon": plan.epsilon,
+        "delta": plan.delta,
+        "rho": None if plan.rho is None else _above(plan.rho),
+    }
+    if not release.manifest.private:  # whatever the plan says
+        promised = {}
     return {
         "dp_variant.variant_name": _variant(plan.epsilon, plan.delta),
         "dp_variant.data_domain": _domain(release.tree),
         "dp_variant.unprotected_quantities": "; ".join(invariants(release)),
         "privacy_loss.privacy_unit": "Person",
         "privacy_loss.privacy_unit_details": unit_words(release),
-        "privacy_loss.privacy_parameters.epsilon": plan.epsilon,
-        "privacy_loss.privacy_parameters.delta": plan.delta,
-        "privacy_loss.privacy_parameters.rho": None if plan.rho is None else _above(plan.rho),
-        "privacy_loss.privacy_parameters_details": plan.describe(),
+        **{f"privacy_loss.privacy_parameters.{key}": value for key, value in promised.items()},
+        "privacy_loss.privacy_parameters_details": (
+            plan.describe() if release.manifest.private else NOT_PRIVATE
+        ),
         "deployment_model.model_name": "Central",
         "deployment_model.release_type": "Many releases" if is_many else "One release",
         "deployment_model.release_type_details": _spent(account),
@@ -186,6 +193,8 @@ def _composition(release: Release) -> str:
     plan = release.manifest.plan
     n = len(plan.levels) + len(plan.tables)
     noise = "one measurement" if n == 1 else f"{n} measurements with independent noise"
+    if not release.manifest.private:
+        return f"The release is made of {noise}. {NOT_PRIVATE}"
     return f"The release is made of {noise}; together they give {plan.describe()}."
 
 

@@ -17,7 +17,7 @@ from inftda.ledger.account import BY_HAND, Account, Entry
 from inftda.ledger.budget import Spent
 from inftda.ledger.ledger import CANNOT_KNOW
 from inftda.privacy.levels import rounded_up
-from inftda.publication.caveats import careful_words, not_shown
+from inftda.publication.caveats import NOT_PRIVATE, careful_words, not_shown
 from inftda.publication.manifest import software_versions
 from inftda.publication.release import Release
 from inftda.report.accuracy import BETA, LevelRow, level_rows
@@ -50,12 +50,7 @@ def summary_blocks(
     """The parts of the summary, in order."""
     blocks = []
     if not release.manifest.private:
-        blocks.append(
-            warning(
-                "NOT PRIVATE: this release was made with a seed, for testing. It promises nothing "
-                "and must not be published."
-            )
-        )
+        blocks.append(warning(NOT_PRIVATE))
     if findings.problem:
         blocks.append(warning(f"This release does not verify: {findings.problem}"))
     blocks += [

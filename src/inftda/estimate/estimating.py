@@ -25,7 +25,9 @@ from inftda.publication.folder import check_writable, release_around, write_area
 from inftda.publication.inventory import (
     MANIFEST_FILE,
     MEASUREMENTS_FILE,
+    areas_names,
     check_plain,
+    is_plain,
     places_name,
 )
 from inftda.publication.names import with_names
@@ -208,9 +210,12 @@ def _check_replaceable(folder: Path, name: Path) -> None:
         manifest = EstimateManifest.read(folder)
     except ReleaseError as problem:
         raise ReleaseError(f"{str(name)!r} is not replaced: {problem}") from None
-    areas = {axis.file for axis in manifest.axes}
+    # Not those that the manifest names: anything in the folder would be one of these then.
+    areas = areas_names([axis.fingerprint for axis in manifest.axes])
     own = {MANIFEST_FILE, ESTIMATE_FILE, *areas, *map(places_name, areas)}
-    others = sorted(path.name for path in folder.iterdir() if path.name not in own)
+    others = sorted(
+        path.name for path in folder.iterdir() if path.name not in own or not is_plain(path)
+    )
     if others:
         raise ReleaseError(
             f"{str(name)!r} is not replaced: {others[0]!r} in it is not part of an estimate; move "

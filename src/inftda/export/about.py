@@ -4,16 +4,12 @@ import json
 from typing import Any, Final
 
 from inftda.export.source import Source
-from inftda.publication.caveats import not_shown
+from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.release import Release
 from inftda.report.page import summary
 
 _ZEROS: Final = (
     "A cell that is not listed is not known to be empty, and some small numbers are zero in truth."
-)
-_NOT_PRIVATE: Final = (
-    "NOT PRIVATE: this release was made with a seed, for testing. It promises nothing and must "
-    "not be published."
 )
 _ESTIMATED: Final = (
     "These are estimates, computed from a published release by a model: nothing is guaranteed "
@@ -38,7 +34,7 @@ def describe(source: Source, *, title: str | None, licence: str | None) -> dict[
 def _of_release(release: Release) -> dict[str, Any]:
     manifest, plan = release.manifest, release.manifest.plan
     counted = not_shown(release)
-    caveats = [] if manifest.private else [_NOT_PRIVATE]
+    caveats = [] if manifest.private else [NOT_PRIVATE]
     caveats += [f"What was counted: {counted}."] if counted else []
     caveats.append(_ZEROS)
     what = "Origin-destination flows" if release.tree.is_od else "Counts"
@@ -64,9 +60,10 @@ def _of_estimate(source: Source) -> dict[str, Any]:
     manifest: Any = getattr(source, "manifest", None)
     stated = manifest.to_dict() if hasattr(manifest, "to_dict") else manifest
     facts = {"estimate": json.loads(json.dumps(stated, default=str))} if stated else {}
+    is_marked = getattr(manifest, "private", True) is False
     return {
         "title": "Estimated flows",
         "promise": "",
-        "caveats": [_ESTIMATED],
+        "caveats": [*([NOT_PRIVATE] if is_marked else []), _ESTIMATED],
         "facts": facts,
     }

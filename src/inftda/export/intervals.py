@@ -78,7 +78,10 @@ class Intervals:
         """Numbers of one level, with `low` and `high` where they are known."""
         table = self.source.flows(levels=level.shown)
         if self.measured is not None:
-            return self.measured.beside(table, level.shown, {})
+            beside: pa.Table = self.measured.beside(table, level.shown, {})
+            # Nothing was measured at some levels: empty cells would be taken for intervals.
+            is_known = beside.column(LOW).null_count < len(beside) or not len(beside)
+            return beside if is_known else table
         if not self.is_wanted:
             known = [name for name in table.column_names if name not in {LOW, HIGH}]
             return table.select(known)

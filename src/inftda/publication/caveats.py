@@ -20,6 +20,11 @@ FAR_BELOW: Final = 0.1
 _USUAL_DELTA: Final = 1e-6
 #: Said of a level of which most published numbers are noise.
 MOSTLY_NOISE: Final = "most of its pairs are noise"
+#: Said of a release that was made with a seed, whatever its plan would promise.
+NOT_PRIVATE: Final = (
+    "NOT PRIVATE: this release was made with a seed, for testing. It promises nothing and must "
+    "not be published."
+)
 
 
 def not_shown(release: "Release") -> str:

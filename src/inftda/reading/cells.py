@@ -52,7 +52,10 @@ def convert(cells: Sequence[object], purpose: Purpose) -> Cells:
         purpose: area codes and persons are text or whole numbers; counts and degrees may be any
             numbers, time stamps may be dates and times of Python.
     """
-    return _typed(cells) or _each(cells, _CONVERTERS[purpose])
+    # No type but text holds times as they were written: a column of nothing but numbers would be
+    # refused as a whole, and the same numbers beside a text are flaws of their rows.
+    kinds = _KINDS[:1] if purpose == "times" else _KINDS
+    return _typed(cells, kinds) or _each(cells, _CONVERTERS[purpose])
 
 
 def codes_from_floats(numbers: NDArray[np.float64]) -> Cells:
@@ -67,11 +70,15 @@ def codes_from_floats(numbers: NDArray[np.float64]) -> Cells:
     return Cells(pa.array(whole, mask=~is_whole), flaw if flaw.any() else None)
 
 
-def _typed(cells: Sequence[object]) -> Cells | None:
+#: Types of Python that a column may be of as a whole, and what Arrow has for them.
+_KINDS: Final = ((str, pa.string()), (int, pa.int64()))
+
+
+def _typed(cells: Sequence[object], kinds: Sequence[tuple[type, pa.DataType]]) -> Cells | None:
     """Cells that are all text, or all whole numbers of 64 bits, without looking at each."""
-    kinds = {*map(type, cells)} - {NoneType}
-    for kind, arrow in ((str, pa.string()), (int, pa.int64())):
-        if kinds <= {kind}:
+    found = {*map(type, cells)} - {NoneType}
+    for kind, arrow in kinds:
+        if found <= {kind}:
             try:
                 return Cells(pa.array(cells, arrow))
             except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):

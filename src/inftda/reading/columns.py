@@ -112,7 +112,8 @@ def clock_code(column: Column, part: ClockPart, label: str) -> str:
         found = rf"regexp_extract({column.sql}, '^\s*({pattern}){rest}\s*$', 1)"
         stamp = f"TRY_CAST({found} AS TIMESTAMP)"
     elif column.type in _STAMPS or (is_date and part == "weekday"):
-        stamp = f"CAST({column.sql} AS TIMESTAMP)"
+        # Days and seconds go further than time stamps do: such a cell is a flaw of its own row.
+        stamp = f"TRY_CAST({column.sql} AS TIMESTAMP)"
     else:
         hint = ", which depend on where they are read" if "ZONE" in column.type else ""
         raise IngestError(

@@ -196,13 +196,17 @@ class Rows:
         return merged(self.placed(), self.numbers)
 
     def lost(self) -> str:
-        """SQL for unknown codes: number of the axis and code, the first few of each axis."""
+        """SQL for unknown codes: number of the axis and code, the first few of each axis.
+
+        On an axis that has an area for them nothing is wrong.
+        """
         parts = [
             f"(SELECT {i} AS axis, CAST(code AS VARCHAR) AS code "
             f"FROM (SELECT DISTINCT {axis.code} AS code "
             f"FROM ({self._looked_up()}) WHERE {axis.number} IS NULL) "
             f"ORDER BY code NULLS FIRST LIMIT {_MOST_CODES})"
             for i, axis in enumerate(self.axes)
+            if axis.fallback is None
         ]
         return " UNION ALL ".join(parts)
 

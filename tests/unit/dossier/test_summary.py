@@ -46,9 +46,13 @@ def test_a_release_that_promises_nothing_is_marked_before_all_else(made, tmp_pat
     areas = {"town": ["a", "b"]}
     rows = pa.table({"origin": ["a"] * 50, "destination": ["b"] * 50})
     release(rows, areas, rho=1, source=SeededSource(1), out=tmp_path / "seeded")
-    text = made(source=tmp_path / "seeded")["summary.md"]
+    files = made(source=tmp_path / "seeded")
+    text = files["summary.md"]
     assert text.index("NOT PRIVATE") < text.index("Who is protected")
     assert "does not verify" in text
+    for name in ("registry.yaml", "dcat.jsonld"):  # which are read without the summary
+        assert "NOT PRIVATE" in files[name]
+        assert "rho" not in files[name]
 
 
 def test_what_was_not_counted_is_said(made, tmp_path):

@@ -136,6 +136,25 @@ def test_estimates_and_measured_intervals_are_exported(exported, country, tmp_pa
         package = json.loads((folder / "datapackage.json").read_text())
         assert package["title"] == "Estimated flows"
         assert package["estimate"]["kind"] == "inftda-estimate"
+        assert package["description"].startswith("NOT PRIVATE")  # it was made with a seed
+
+
+def test_levels_that_nothing_was_measured_at_have_no_intervals_and_say_so(exported):
+    areas = {"region": list("nnss"), "town": list("abcd")}
+    rows = {"origin": list("abcd"), "destination": list("bcda"), "hour": list("0101")}
+    made = release(
+        {name: cells * 30 for name, cells in rows.items()}, areas,
+        axes={"hour": {"hour": list("01")}},
+        order=["hour", "origin", "origin", "destination", "destination"],
+        rho=5, across=0, measurements=True, source=SeededSource(1),
+    )  # fmt: skip
+    folder = exported("od", source=made, centroids=None)
+    package = json.loads((folder / "datapackage.json").read_text())
+    files = [one for one in package["resources"] if one["path"].startswith("flows")]
+    for one in files:
+        header = (folder / one["path"]).read_text().partition("\n")[0]
+        assert header == '"origin","destination","flow"'
+        assert one["intervals"] == "none are stated"
 
 
 @pytest.mark.parametrize("kind", KINDS)

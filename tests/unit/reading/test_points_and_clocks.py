@@ -263,3 +263,30 @@ def test_an_end_is_a_column_or_a_point():
         inftda.release(COLUMNS, SQUARES, origin_point="olon,olat", rho=1)
     with pytest.raises(inftda.InftdaError, match="'hour' is given twice"):
         inftda.release(COLUMNS, SQUARES, axes={"hour": {"hour": ["1"]}}, hour_of="at", rho=1)
+
+
+def test_a_number_is_no_time_whatever_stands_beside_it():
+    unit = PrivacyUnit("add-remove", 1)
+    axes = ((Clock("at", "hour"), clock_hierarchy("hour")),)
+    of = TableSpec(axes=axes, unit=unit, unplaceable="drop")
+    assert counted({"at": [46160, 46161]}, of) == {}
+    assert counted({"at": [46160, 46161, "2026-05-18 08:30"]}, of) == {(8,): 1}
+
+
+#: Days and seconds that no time stamp of microseconds can hold, each after one that it can.
+FAR = {
+    "weekday": (pa.array([0, 200_000_000], pa.int32()).cast(pa.date32()), 3),
+    "hour": (pa.array([0, 2**60], pa.int64()).cast(pa.timestamp("s")), 0),
+}
+
+
+@pytest.mark.parametrize("part", FAR)
+def test_a_time_too_far_away_is_the_fault_of_its_row(part, tmp_path):
+    cells, area = FAR[part]
+    table = pa.table({"at": cells})
+    unit = PrivacyUnit("add-remove", 1)
+    axes = ((Clock("at", part), clock_hierarchy(part)),)
+    of = TableSpec(axes=axes, unit=unit, unplaceable="drop")
+    assert counted(table, of) == {(area,): 1}
+    if part == "weekday":  # Parquet has no seconds
+        assert counted(parquet(tmp_path, table), of) == {(area,): 1}
