@@ -893,9 +893,9 @@ def test_another_version_of_arrow_is_honest(slips):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["flows.parquet", "totals.parquet"])
 def test_no_bit_of_headers_and_footers_can_be_changed_even_with_the_digest(slips, name, genuine):
-    """But for some of the compression, which differs from build to build."""
+    """But for the version of Arrow, and some of the compression: it differs from build to build."""
     content = (genuine / name).read_bytes()
-    _, expected = skeleton(content)
+    writer, expected = skeleton(content)
 
     def flip(bit):
         changed = bytearray(content)
@@ -904,9 +904,10 @@ def test_no_bit_of_headers_and_footers_can_be_changed_even_with_the_digest(slips
 
     def says_the_same(changed):
         try:
-            return skeleton(changed)[1] == expected
+            by, found = skeleton(changed)
         except ValueError:
             return False
+        return found == expected or by != writer
 
     for bit in range(0, 8 * len(content), 97):
         changed = flip(bit)
