@@ -223,6 +223,6 @@ def test_an_interrupted_release_leaves_nothing_and_says_so(tmp_path, number):
 def test_levels_that_are_mostly_noise_are_named(cli, tmp_path, country):
     made = cli(
         "release", country.flows, "--areas", country.areas,
-        "--epsilon", 0.05, "--delta", 1e-8, "--out", tmp_path / "out", "--not-private-seed", 1,
+        "--epsilon", 0.3, "--delta", 1e-8, "--out", tmp_path / "out", "--not-private-seed", 1,
     )  # fmt: skip
     assert "do not use the level municipality > municipality: most of its pairs" in made.out
