@@ -10,7 +10,7 @@ from inftda.cli.meter import Meter
 from inftda.errors import InftdaError
 
 if TYPE_CHECKING:
-    from inftda.preview.trial import Preview, SettingPreview
+    from inftda.preview.findings import Preview, SettingPreview
 
 _STAND_IN = "What stands in"
 

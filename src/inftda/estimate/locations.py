@@ -1,6 +1,5 @@
 """Where areas are, for distances between them: from a file, or from what a release has of them."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -8,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from inftda.areas.centroids import locations
 from inftda.errors import InftdaError
 from inftda.tables import read_strings
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
@@ -15,7 +15,6 @@ from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 Points = dict[str, NDArray[np.float64]]
 
 _WHAT: Final = "centroids file"
-_LON, _LAT = ("lon", "lng", "longitude"), ("lat", "latitude")
 
 
 def points_of(tree: Tree, centroids: Any = None) -> Points:
@@ -33,7 +32,7 @@ def points_of(tree: Tree, centroids: Any = None) -> Points:
     if centroids is None:
         return {axis.name: found for axis in ends if (found := _own_points(axis)) is not None}
     table = read_strings(centroids, what=_WHAT, error=InftdaError)
-    at = _unit_vectors(_degrees(table, _LON, 180.0), _degrees(table, _LAT, 90.0))
+    at = _unit_vectors(*locations(table, f"the {_WHAT}"))
     points = {axis.name: _at_finest(axis, table, at) for axis in ends}
     if all(np.isnan(found).all() for found in points.values()):
         levels = dict.fromkeys(name for axis in ends for name in axis.hierarchy.level_names)
@@ -66,27 +65,6 @@ def _at_finest(axis: Axis, table: pa.Table, at: NDArray[np.float64]) -> NDArray[
             around = known[hierarchy.ancestor(hierarchy.depth, level)]
             found = np.where(np.isnan(found), around, found)
     return found
-
-
-def _degrees(table: pa.Table, wanted: Sequence[str], most: float) -> NDArray[np.float64]:
-    """A column of degrees; blank cells are not-a-number."""
-    name = next((name for name in table.column_names if name.lower() in wanted), None)
-    if name is None:
-        raise InftdaError(
-            f"the {_WHAT} has no column {wanted[0]!r}; it has {', '.join(table.column_names)}"
-        )
-    degrees = np.empty(table.num_rows)
-    for row, cell in enumerate(table.column(name).to_pylist()):
-        try:
-            degrees[row] = float(cell) if (cell or "").strip() else np.nan
-        except ValueError:
-            degrees[row] = np.inf
-        if abs(degrees[row]) > most:
-            raise InftdaError(
-                f"column {name!r} of the {_WHAT} must be degrees between -{most:g} and {most:g}, "
-                f"got {cell!r} in row {row + 1}"
-            )
-    return degrees
 
 
 def _unit_vectors(lon: NDArray[Any], lat: NDArray[Any]) -> NDArray[np.float64]:

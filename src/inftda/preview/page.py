@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from inftda.evaluate.typical import TypicalError
+from inftda.preview.findings import LevelPreview, Preview, SettingPreview
 from inftda.preview.shell import Line, chart, legend, masthead, render, section, shade_of
-from inftda.preview.trial import LevelPreview, Preview, SettingPreview
 from inftda.preview.words import (
     capital,
     percent,

@@ -2,7 +2,7 @@
 
 # ruff: noqa: RUF001 - dashes as people write them
 
-from inftda.preview.trial import LevelPreview, SettingPreview
+from inftda.preview.findings import LevelPreview, SettingPreview
 from inftda.preview.usable import ENOUGH, RARELY
 
 #: Beyond this a share is not called all.

@@ -13,14 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from inftda.areas.centroids import locations
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.tables import read_strings
 from inftda.tree import Tree
 
 Places = tuple[NDArray[np.float32], NDArray[np.float32]]
-
-_LON, _LAT = ("lon", "longitude", "lng", "long"), ("lat", "latitude")
 
 
 @dataclass
@@ -64,15 +63,14 @@ class Labels:
                 of its areas is in the release.
         """
         table = read_strings(path, what="centroids file", error=InftdaError)
-        lon, lat = (
-            _degrees(table, path, wanted, most) for wanted, most in ((_LON, 180.0), (_LAT, 90.0))
-        )
+        lon, lat = locations(table, f"{path.name!r} (the centroids file)")
+        at = lon.astype(np.float32), lat.astype(np.float32)
         found = 0
         for axis, level, name in _levels(tree):
             if name not in table.column_names:
                 continue
             codes = table.column(name)
-            found += self._locate(tree, axis, level, codes, (lon, lat))
+            found += self._locate(tree, axis, level, codes, at)
             if "name" in table.column_names:
                 self._name(tree, axis, level, codes, table.column("name"))
         if not found:
@@ -149,27 +147,3 @@ def _find(hierarchy: Hierarchy, level: int, codes: pa.ChunkedArray) -> NDArray[n
     """Area number of each code, -1 for codes that are not of this level."""
     found = pc.index_in(codes, value_set=hierarchy.codes(level))
     return np.asarray(pc.fill_null(found, -1), dtype=np.int64)
-
-
-def _degrees(
-    table: pa.Table, path: Path, wanted: tuple[str, ...], most: float
-) -> NDArray[np.float32]:
-    """A column of degrees; blank cells are not-a-number."""
-    name = next((name for name in table.column_names if name.lower() in wanted), None)
-    if name is None:
-        raise InftdaError(
-            f"{path.name!r} (the centroids file) has no column {wanted[0]!r}; "
-            f"it has {', '.join(table.column_names)}"
-        )
-    degrees = np.empty(table.num_rows, np.float32)
-    for row, cell in enumerate(table.column(name).to_pylist()):
-        try:
-            degrees[row] = float(cell) if (cell or "").strip() else np.nan
-        except ValueError:
-            degrees[row] = np.inf
-        if abs(degrees[row]) > most:
-            raise InftdaError(
-                f"column {name!r} of {path.name!r} (the centroids file) must be degrees between "
-                f"-{most:g} and {most:g}, got {cell!r} in row {row + 1}"
-            )
-    return degrees

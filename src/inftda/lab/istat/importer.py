@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from inftda.bars import no_progress
 from inftda.errors import IngestError
 from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.lab.istat.municipalities import AXES, Municipalities, check_axes, find_member
@@ -154,7 +155,7 @@ def import_istat(
         raise IngestError(f"{str(out)!r} exists already; choose another folder")
     try:
         with zipfile.ZipFile(path) as archive:
-            source = _open(archive, tuple(axes), progress or _no_progress)
+            source = _open(archive, tuple(axes), progress or no_progress)
             with writing(out) as folder:
                 return _write(source, folder, out, is_dropping=abroad == "drop")
     except FileNotFoundError:
@@ -163,10 +164,6 @@ def import_istat(
         raise IngestError(
             f"{str(path)!r} is not a zip file, or damaged; download it again"
         ) from None
-
-
-def _no_progress(what: str, done: int, total: int) -> None:
-    pass
 
 
 def _open(archive: zipfile.ZipFile, axes: tuple[str, ...], progress: Progress) -> Matrix:
