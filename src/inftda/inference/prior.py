@@ -155,6 +155,8 @@ def _most_likely(law: _Law, seen: NDArray[np.int64]) -> tuple[float, float]:
     def likelihood(choice: tuple[float, float]) -> float:
         weights, none = _rate_weights(*choice)
         evidence = weights @ by_rate + none[:, None] * by_none
+        # Clear counts are not among those seen.
+        evidence /= evidence[:, _NOISY <= CLEAR].sum(axis=1, keepdims=True) + 1e-300
         return float((seen * np.log(evidence + 1e-300)).sum())
 
     best = max(((spread, zeros) for spread in SPREADS for zeros in ZEROS), key=likelihood)

@@ -3,11 +3,15 @@
 A child's share is proportional to a factor of its own area, times one factor if it contains
 the other end of the trip, times one factor for the distance to the other end where locations
 are known. Fitted to the noisy counts themselves by quasi-likelihood (E y = m, var y = s^2 +
-m + m^2 + 0.3 s m), with a ridge on the logarithms of the factors: their spread over the
-areas of a level is found by moments in the first round. Totals that were measured across the
-tree are one more observation of each area's factor.
+m + m^2 + r s m, where r is found by moments), with a ridge on the logarithms of areas' factors,
+whose spread over the areas of a level is found by moments first and then by expectation and
+maximization. Totals that were measured across the tree are one more observation of each
+area's factor.
 
 Noisy counts and not estimates are fitted: estimates are shrunk and would lose the means.
+Counts that are clear (`prior`) need no mean, and single large flows say little of the others:
+the means are those of what clear counts leave, and of clear counts themselves only the
+logarithm counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,17 +23,21 @@ from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
 from inftda.inference.families import Layer
+from inftda.inference.prior import CLEAR
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
 
 Floats = NDArray[np.float64]
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
-_ROUNDS: Final = 8
+#: Newton steps, and after how many of them the spread of factors is fitted as well.
+_ROUNDS, _SETTLED = 12, 2
 #: Classes of distance: two for each doubling; the last is for areas without a location.
 N_BINS: Final = 32
 #: Variance of the logarithm of an area's factor, at least and at most; of the other factors.
 _SPREADS: Final = (0.001, 4.0)
 _WIDE: Final = 9.0
+#: Counts vary by this much of (noise scale) x (mean) beyond the rest, at least and at most.
+_LEAST_RARE, _MOST_RARE = 0.3, 10.0
 #: How far totals of areas are from what factors say, relative to the total (variance).
 _MISFIT: Final = 0.03
 #: Logarithms move by no more than this in a round, and factors stay within these bounds.
@@ -128,20 +136,23 @@ def fit_shares(  # noqa: PLR0913, PLR0917 - what is known of a layer from all si
         map_: work on threads.
     """
     log = _Logs(np.zeros(layer.n_areas), 0.0, np.zeros(N_BINS))
-    ridge = 1.0
+    spread, rare = 1.0, _LEAST_RARE
     above = np.repeat(np.arange(len(elsewhere)), np.diff(layer.level.child_offsets))
     for round_ in range(_ROUNDS):
         shares = log.shares()
-        found = _Evidence.of(layer, pairs, count, shares, map_)
+        found = _Evidence.of(layer, pairs, count, shares, rare, map_)
         pull, weight = found.pull, found.weight
         if totals is not None:
             expected = found.expected + elsewhere[above] * shares.within(layer.level)
             variance = totals.sigma**2 + expected + _MISFIT * expected**2
-            pull = pull + (totals.value - expected) * expected / variance
+            pull = pull + (totals.value - found.clear - expected) * expected / variance
             weight = weight + expected**2 / variance
         if round_ == 0:
-            ridge = 1 / _spread(pull, weight)
-        log.area += np.clip((pull - ridge * log.area) / (weight + ridge), -_STEP, _STEP)
+            spread = _spread(pull, weight)
+        elif round_ >= _SETTLED:
+            spread = float(np.clip(np.mean(log.area**2 + 1 / (weight + 1 / spread)), *_SPREADS))
+        rare = found.rare
+        log.area += np.clip((pull - log.area / spread) / (weight + 1 / spread), -_STEP, _STEP)
         log.same = _moved(log.same, found.same[0], found.same[1])
         log.bins = _moved(log.bins, found.bins[:, 0], found.bins[:, 1])
     return log.shares()
@@ -161,39 +172,52 @@ class _Logs:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What noisy counts say of the logarithms of factors: pull (score) and weight (information)."""
+    """What noisy counts say of the logarithms of factors: pull (score) and weight (information).
+
+    Attributes:
+        pull: float64[areas].
+        weight: float64[areas].
+        expected: float64[areas], sum of the means of counts that are not clear.
+        clear: float64[areas], sum of clear counts.
+        same: float64[2], pull and weight of the factor of the same area.
+        bins: float64[N_BINS, 2], of those of distances.
+        rare: how much more counts vary than their means say, in noise scales.
+    """
 
     pull: Floats
     weight: Floats
     expected: Floats
+    clear: Floats
     same: Floats
     bins: Floats
+    rare: float
 
     @classmethod
-    def of(
-        cls, layer: Layer, pairs: Pairs, count: Floats, shares: Shares, map_: Map
+    def of(  # noqa: PLR0913, PLR0917 - what is known of a layer from all sides
+        cls, layer: Layer, pairs: Pairs, count: Floats, shares: Shares, rare: float, map_: Map
     ) -> "_Evidence":
-        by_area = np.zeros((3, layer.n_areas))
+        by_area = np.zeros((4, layer.n_areas))
 
         def weigh(part: tuple[int, int]) -> Floats:
-            others = np.zeros((N_BINS + 1, 2))
+            others = np.zeros((N_BINS + 2, 2))
             weigh_factors_kernel(
                 *part, layer.offsets, layer.first, layer.noisy, count, pairs.same, pairs.bins,
-                shares.area, shares.same, shares.bins, layer.sigma, by_area, others,
+                shares.area, shares.same, shares.bins, layer.sigma, CLEAR * layer.sigma, rare,
+                by_area, others,
             )  # fmt: skip
             return others
 
-        others = sum(map_(weigh, layer.parts()), np.zeros((N_BINS + 1, 2)))
-        pull, weight, expected = by_area
-        return cls(pull, weight, expected, others[-1], others[:-1])
+        *bins, same, excess = sum(map_(weigh, layer.parts()), np.zeros((N_BINS + 2, 2)))
+        rare = float(np.clip(excess[0] / max(excess[1], 1e-9), _LEAST_RARE, _MOST_RARE))
+        pull, weight, expected, clear = by_area
+        return cls(pull, weight, expected, clear, same, np.array(bins), rare)
 
 
 def _spread(pull: Floats, weight: Floats) -> float:
-    """Variance of the logarithms of areas' factors, by moments."""
-    excess = np.log(np.maximum(1 + pull / np.maximum(weight, 1e-12), 0.05))
-    trust = np.minimum(weight, 1.0)
-    variance = (trust * (excess**2 - 1 / np.maximum(weight, 1.0))).sum() / max(trust.sum(), 1e-9)
-    return float(np.clip(variance, *_SPREADS))
+    """Variance of the logarithms of areas' factors, by moments, less its standard error."""
+    square = max((weight**2).sum(), 1e-9)
+    variance = ((pull**2 - weight).sum() - np.sqrt(2 * square)) / square
+    return float(np.clip(np.log1p(max(variance, 0.0)), *_SPREADS))
 
 
 def _moved(log: Any, pull: Any, weight: Any) -> Any:
@@ -271,6 +295,12 @@ def _factor(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     return factor
 
 
+@inlined_kernel
+def _left(left: float, count: float, sigma: float) -> float:
+    """What clear counts leave of the count of a node; noise may leave less than nothing."""
+    return min(max(left, 0.1 * sigma), max(count, 0.001 * sigma))
+
+
 @kernel
 def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     begin: int,
@@ -285,6 +315,8 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     same_factor: float,
     bin_factor: Floats,
     sigma: float,
+    clear: float,
+    rare: float,
     by_area: Floats,
     others: Floats,
 ) -> None:
@@ -303,30 +335,48 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         same_factor: of the child that contains the other end.
         bin_factor: float64[N_BINS].
         sigma: noise scale.
-        by_area: float64[3, areas], added to: pull, weight, expected count.
-        others: float64[N_BINS + 1, 2], added to: pull and weight of bins, the last of `same`.
+        clear: noisy counts above are clear.
+        rare: how much more counts vary than their means say, in noise scales.
+        by_area: float64[4, areas], added to: pull, weight, means of counts that are not clear,
+            clear counts.
+        others: float64[N_BINS + 2, 2], added to: pull and weight of bins and then of `same`;
+            squared deviations in excess, and what they are per unit of `rare`.
     """
     for f in range(begin, end):
         low, high = offsets[f], offsets[f + 1]
         if high - low == 1:
-            by_area[2, first[f]] += count[f]
+            by_area[3, first[f]] += count[f]
             continue
-        whole = 0.0
+        whole, among, left = 0.0, 0.0, count[f]
         for i in range(low, high):
-            whole += _factor(
+            factor = _factor(
                 first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
             )
+            whole += factor
+            if noisy[i] > clear:
+                left -= noisy[i]
+            else:
+                among += factor
+        left = _left(left, count[f], sigma)
         for i in range(low, high):
             k = first[f] + i - low
             factor = _factor(
                 first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
             )
-            mean = max(count[f], 0.0) * factor / whole
-            variance = sigma * sigma + mean + mean * mean + 0.3 * sigma * mean
-            pull, weight = (noisy[i] - mean) * mean / variance, mean * mean / variance
-            by_area[0, k] += pull
+            is_clear = noisy[i] > clear
+            mean = count[f] * factor / whole if is_clear else left * factor / among
+            variance = sigma * sigma + mean + mean * mean + rare * sigma * mean
+            off, weight = noisy[i] - mean, mean * mean / variance
+            pull = off * mean / variance
+            if is_clear:
+                by_area[0, k] += weight * np.log(noisy[i] / mean)
+                by_area[3, k] += noisy[i]
+            else:
+                by_area[0, k] += pull
+                by_area[2, k] += mean
+                others[N_BINS + 1, 0] += mean * (off * off - sigma * sigma - mean - mean * mean)
+                others[N_BINS + 1, 1] += mean * mean * sigma
             by_area[1, k] += weight
-            by_area[2, k] += mean
             if same[f] == i - low:
                 others[N_BINS, 0] += pull
                 others[N_BINS, 1] += weight
@@ -371,8 +421,7 @@ def log_means_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
                 log_mean[i] = 0.0
             else:
                 whole += factor
-        # Noise may leave less than nothing.
-        left = min(max(left, 0.1 * sigma), max(count[f], 0.001 * sigma))
+        left = _left(left, count[f], sigma)
         for i in range(low, high):
             if log_mean[i] > 0:
                 log_mean[i] = np.log(log_mean[i] / whole * left / sigma)
