@@ -22,7 +22,7 @@ from inftda.inference.shares import Floats, Map, Totals
 _SWEEPS: Final = 6
 #: Counts of an area that are not clear are all off alike if its factor is: relative variance of
 #: that error, which makes a measured total worth more than their own variances say.
-_MISFIT: Final = 0.06
+_MISFIT: Final = 0.005
 #: How far a price goes, and a shift in one step, in noise scales; and steps to find a shift.
 _REACH: Final = 4.0
 _STRIDE: Final = 3.0

@@ -91,11 +91,16 @@ def _divided(
     if not len(nodes.value):
         return nodes
     axis, offsets = level.axis, level.child_offsets
-    trip = np.repeat(np.arange(len(nodes.value)), nodes.value)
+    trip = random.permutation(np.repeat(np.arange(len(nodes.value)), nodes.value))
+    trip = trip[np.argsort(nodes.areas[axis][trip], kind="stable")]
     area = nodes.areas[axis][trip]
     low, high = offsets[area], offsets[area + 1]
     before = np.concatenate([[0.0], np.cumsum(share)])
-    drawn = before[low] + random.random(len(trip)) * (before[high] - before[low])
+    # Trips of an area in equal steps: each of its parts gets its share but for one trip.
+    n_trips = np.bincount(area, minlength=len(offsets) - 1)
+    step = np.arange(len(trip)) - (np.cumsum(n_trips) - n_trips)[area]
+    step = (step + random.random(len(n_trips))[area]) / n_trips[area]
+    drawn = before[low] + step * (before[high] - before[low])
     chosen = np.clip(np.searchsorted(before, drawn, side="right") - 1, low, high - 1)
     areas = tuple(
         chosen.astype(np.int32) if a == axis else numbers[trip]

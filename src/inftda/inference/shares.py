@@ -39,7 +39,7 @@ _WIDE: Final = 9.0
 #: Counts vary by this much of (noise scale) x (mean) beyond the rest, at least and at most.
 _LEAST_RARE, _MOST_RARE = 0.3, 10.0
 #: How far totals of areas are from what factors say, relative to the total (variance).
-_MISFIT: Final = 0.03
+_MISFIT: Final = 0.01
 #: Logarithms move by no more than this in a round, and factors stay within these bounds.
 _STEP, _LIMIT = 1.0, 12.0
 _EARTH_KM: Final = 6371.0
