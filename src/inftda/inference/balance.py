@@ -18,11 +18,15 @@ from inftda.inference.families import Layer
 from inftda.inference.prior import CLEAR, MOST_NOISY, Posterior, look_up
 from inftda.inference.shares import Floats, Map, Totals
 
-#: Rounds of prices.
+#: Rounds of prices, unless none moves by more than this many noise scales.
 _SWEEPS: Final = 6
+_SETTLED: Final = 0.02
 #: Counts of an area that are not clear are all off alike if its factor is: relative variance of
 #: that error, which makes a measured total worth more than their own variances say.
 _MISFIT: Final = 0.005
+#: Families sum to their nodes within this many noise scales before they are scaled to do so: in
+#: the end, and while prices are still found.
+_CLOSE, _NEAR = 0.01, 0.2
 #: How far a price goes, and a shift in one step, in noise scales; and steps to find a shift.
 _REACH: Final = 4.0
 _STRIDE: Final = 3.0
@@ -84,26 +88,33 @@ def balance(
     found = Balanced(
         np.empty(len(layer.noisy)), np.zeros(len(layer.first)), np.zeros(layer.n_areas)
     )
-    sums = np.zeros((3, layer.n_areas))
+    sums, slope = np.zeros((3, layer.n_areas)), np.empty(len(layer.noisy), np.float32)
+
+    close = _CLOSE
 
     def shift(part: tuple[int, int]) -> None:
         shift_kernel(
             *part, layer.offsets, layer.first, layer.noisy, layer.below, count, known.log_mean,
-            known.posterior.moments, known.mean, known.variance, layer.sigma, found.price,
-            found.shift, found.estimate, sums,
+            known.posterior.moments, known.mean, known.variance, layer.sigma, close, found.price,
+            found.shift, found.estimate, slope, sums,
         )  # fmt: skip
 
     list(map_(shift, layer.parts()))
     if totals is not None and elsewhere is not None:
-        for _ in range(_SWEEPS):
+        for sweep in range(_SWEEPS):
             own = np.maximum(sums[1], 1e-9)
             common = _MISFIT * ((sums[2] + elsewhere) / layer.sigma) ** 2
             trust = (layer.sigma / totals.sigma) ** 2 * (1 + common / own)
             missing = totals.value - sums[0] - elsewhere
             price = found.price + (trust * missing - found.price) / (1 + trust * own)
-            found.price[:] = np.clip(price, -_REACH * layer.sigma, _REACH * layer.sigma)
-            sums[:] = 0
+            price = np.clip(price, -_REACH * layer.sigma, _REACH * layer.sigma)
+            moved = np.abs(price - found.price).max(initial=0.0)
+            is_last = sweep == _SWEEPS - 1 or moved <= _SETTLED * layer.sigma
+            found.price[:], sums[:] = price, 0
+            close = _CLOSE if is_last else _NEAR
             list(map_(shift, layer.parts()))
+            if is_last:
+                break
     return found
 
 
@@ -129,9 +140,8 @@ def posterior(
     """Mean and variance of a count that was measured, with its noisy value shifted to `noisy`."""
     if measured > CLEAR * sigma or noisy >= MOST_NOISY * sigma:
         return noisy, sigma * sigma
-    z = noisy / sigma
-    mean = look_up(moments, log_mean, z, 0)
-    return mean * sigma, look_up(moments, log_mean, z, 1) * sigma * sigma
+    mean, variance = look_up(moments, log_mean, noisy / sigma)
+    return mean * sigma, variance * sigma * sigma
 
 
 @inlined_kernel
@@ -170,9 +180,11 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     mean_below: Floats,
     variance_below: Floats,
     sigma: float,
+    close: float,
     price: Floats,
     shift: Floats,
     estimate: Floats,
+    slope: NDArray[np.float32],
     sums: Floats,
 ) -> None:
     """Shift the noisy counts of each family until the estimates sum to its count.
@@ -190,9 +202,11 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         mean_below: float64[families below] or empty.
         variance_below: likewise.
         sigma: noise scale.
+        close: how near families come to their counts, in noise scales, before they are scaled.
         price: float64[areas].
         shift: float64[families], where to start; overwritten.
         estimate: float64[children], written.
+        slope: float32[children], written: by how much an estimate rises with its noisy count.
         sums: float64[3, areas], added to: estimates, their slopes in the price (variances over
             sigma^2), and estimates of counts that are not clear.
     """
@@ -205,19 +219,19 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         moved = shift[f]
         whole = 0.0
         for step in range(_STEPS):
-            whole, slope = 0.0, 0.0
+            whole, rise = 0.0, 0.0
             for i in range(low, high):
                 by = moved + price[first[f] + i - low]
                 mean, variance = _shifted(
                     below[i], mean_below, variance_below, moments, log_mean[i], noisy[i], by, sigma
                 )
-                estimate[i] = mean
+                estimate[i], slope[i] = mean, variance / (sigma * sigma)
                 whole += mean
-                slope += variance / (sigma * sigma)
+                rise += slope[i]
             missing = count[f] - whole
-            if abs(missing) <= 1e-4 * (1 + count[f]) or step == _STEPS - 1:
+            if abs(missing) <= close * min(0.1 * (1 + count[f]), sigma) or step == _STEPS - 1:
                 break
-            by = missing / max(slope, 1e-9)
+            by = missing / max(rise, 1e-9)
             moved += min(max(by, -_STRIDE * sigma), _STRIDE * sigma)
         shift[f] = moved
         scale = count[f] / whole if whole > 0 else 0.0
@@ -227,11 +241,7 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             sums[0, k] += estimate[i]
             if noisy[i] <= CLEAR * sigma:
                 sums[2, k] += estimate[i]
-            _, variance = _shifted(
-                below[i], mean_below, variance_below, moments, log_mean[i], noisy[i],
-                moved + price[k], sigma,
-            )  # fmt: skip
-            sums[1, k] += variance / (sigma * sigma)
+            sums[1, k] += slope[i]
 
 
 @kernel

@@ -110,5 +110,5 @@ def ends_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             low[n] = noisy[i] - _SIGMAS * sigma
             high[n] = noisy[i] + _SIGMAS * sigma
         else:
-            low[n] = look_up(ends, log_mean[i], noisy[i] / sigma, 0) * sigma
-            high[n] = look_up(ends, log_mean[i], noisy[i] / sigma, 1) * sigma
+            below, above = look_up(ends, log_mean[i], noisy[i] / sigma)
+            low[n], high[n] = below * sigma, above * sigma

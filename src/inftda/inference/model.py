@@ -68,7 +68,7 @@ def estimate_layers(
     """
     found = _down(layers, total, totals, points, map_)
     _up(found, map_)
-    count, apart = np.array([total]), _Apart.of(layers)
+    count, apart = np.array([total]), _Apart(layers)
     for number, (level, known) in enumerate(zip(found, totals, strict=True)):
         layer = level.layer
         apart.divide(layer, level.shares)
@@ -90,7 +90,7 @@ def _down(
 ) -> list[Estimated]:
     """Shares and posteriors of every level, given estimates of the level above."""
     found = []
-    above, apart = np.array([total]), _Apart.of(layers)
+    above, apart = np.array([total]), _Apart(layers)
     for layer, known in zip(layers, totals, strict=True):
         count = above[layer.parent]
         pairs = pairs_of(layer, points)
@@ -115,9 +115,7 @@ def _expected(layer: Layer, pairs: Pairs, shares: Shares, count: Floats, map_: M
         )  # fmt: skip
 
     list(map_(work, layer.parts()))
-    is_fitted = layer.noisy <= CLEAR * layer.sigma
-    is_fitted[layer.offsets[:-1][np.diff(layer.offsets) == 1]] = False
-    posterior = posterior_of(layer.sigma, log_mean[is_fitted], layer.noisy[is_fitted])
+    posterior = posterior_of(layer.sigma, layer.offsets, layer.noisy, log_mean)
     return Known(layer, posterior, log_mean, _NOTHING, _NOTHING)
 
 
@@ -142,13 +140,9 @@ class _Apart:
     They belong to the totals of areas that are measured across the tree.
     """
 
-    def __init__(self, n_axes: int) -> None:
-        self.by_axis = [np.zeros(1) for _ in range(n_axes)]
-
-    @classmethod
-    def of(cls, layers: Sequence[Layer]) -> "_Apart":
-        """Nothing yet."""
-        return cls(len(layers[0].level.axes) if layers else 0)
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.by_axis = [np.zeros(1) for _ in (layers[0].level.axes if layers else ())]
+        self._last = layers[-1].level if layers else None
 
     def divide(self, layer: Layer, shares: Shares) -> None:
         """Go on to finer areas of the axis that a layer refines."""
@@ -157,7 +151,9 @@ class _Apart:
         self.by_axis[axis] = above * shares.within(layer.level)
 
     def add(self, layer: Layer, estimate: Floats) -> None:
-        """Add the children of a layer that nothing divides."""
+        """Add the children of a layer that nothing divides; those of the last one are of no use."""
+        if layer.level is self._last:
+            return
         child = np.flatnonzero(layer.below < 0)
         for axis, numbers in enumerate(layer.child_areas(child)):
             sums = self.by_axis[axis]

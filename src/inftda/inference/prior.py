@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel
+from inftda.compiled import inlined_kernel, kernel
 
 Grid = NDArray[np.float64]
 
@@ -64,17 +64,22 @@ class Posterior:
 
 
 def posterior_of(
-    sigma: float, log_mean: NDArray[np.float32], noisy: NDArray[np.int64]
+    sigma: float,
+    offsets: NDArray[np.int64],
+    noisy: NDArray[np.int64],
+    log_mean: NDArray[np.float32],
 ) -> Posterior:
     """The table of a level, with the prior that explains its counts best.
 
     Args:
         sigma: noise scale.
-        log_mean: float32[n], logarithm of mean / sigma of counts that are not clear.
-        noisy: int64[n].
+        offsets: int64[families + 1], slices of the children.
+        noisy: int64[children].
+        log_mean: float32[children], logarithm of mean / sigma.
     """
     law = _Law.of(sigma)
-    seen = _seen(log_mean, noisy / sigma)
+    seen = np.zeros((len(_MEANS), len(_NOISY)), np.int64)
+    seen_kernel(offsets, noisy, log_mean, sigma, seen)
     spread, zeros = _most_likely(law, seen)
     counts = _counts(law, spread, zeros)
     evidence = counts @ law.noise + 1e-300
@@ -139,15 +144,6 @@ def _log_logistic(place: Grid, spread: float) -> Grid:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _seen(log_mean: NDArray[np.float32], noisy: Grid) -> NDArray[np.int64]:
-    """int64[means, noisy values]: how many counts are nearest to each cell of the table."""
-    row = np.clip(np.rint((log_mean - LEAST_MEAN) * MEAN_STEPS), 0, len(_MEANS) - 1)
-    column = np.clip(np.rint((noisy - LEAST_NOISY) * NOISY_STEPS), 0, len(_NOISY) - 1)
-    cell = (row * len(_NOISY) + column).astype(np.int64)
-    found = np.bincount(cell, minlength=len(_MEANS) * len(_NOISY))
-    return found.reshape(len(_MEANS), len(_NOISY))
-
-
 def _most_likely(law: _Law, seen: NDArray[np.int64]) -> tuple[float, float]:
     """Spread and share of zeros; the default unless another is clearly more likely."""
     by_rate, by_none = law.counts @ law.noise, law.noise[0]
@@ -176,14 +172,13 @@ def _ends(law: _Law, counts: Grid) -> tuple[Grid, Grid]:
 
 
 @inlined_kernel
-def look_up(table: Grid, log_mean: float, noisy: float, which: int) -> float:
-    """A value between four cells of a table.
+def look_up(table: Grid, log_mean: float, noisy: float) -> tuple[float, float]:
+    """Both values of a table between four of its cells.
 
     Args:
         table: float64[means, noisy values, 2].
         log_mean: logarithm of mean / sigma.
         noisy: in noise scales.
-        which: of the last axis.
     """
     row = (log_mean - LEAST_MEAN) * MEAN_STEPS
     column = (noisy - LEAST_NOISY) * NOISY_STEPS
@@ -191,7 +186,39 @@ def look_up(table: Grid, log_mean: float, noisy: float, which: int) -> float:
     column = min(max(column, 0.0), table.shape[1] - 1.000001)
     i, j = int(row), int(column)
     a, b = row - i, column - j
-    upper = (1 - b) * table[i, j, which] + b * table[i, j + 1, which]
-    lower = (1 - b) * table[i + 1, j, which] + b * table[i + 1, j + 1, which]
-    found: float = (1 - a) * upper + a * lower
-    return found
+    p, q, r, s = (1 - a) * (1 - b), (1 - a) * b, a * (1 - b), a * b
+    return (
+        p * table[i, j, 0] + q * table[i, j + 1, 0]
+        + r * table[i + 1, j, 0] + s * table[i + 1, j + 1, 0],
+        p * table[i, j, 1] + q * table[i, j + 1, 1]
+        + r * table[i + 1, j, 1] + s * table[i + 1, j + 1, 1],
+    )  # fmt: skip
+
+
+@kernel
+def seen_kernel(
+    offsets: NDArray[np.int64],
+    noisy: NDArray[np.int64],
+    log_mean: NDArray[np.float32],
+    sigma: float,
+    seen: NDArray[np.int64],
+) -> None:
+    """Count the counts of a level that are not clear by the nearest cell of the table.
+
+    Args:
+        offsets: int64[families + 1], slices of the children.
+        noisy: int64[children].
+        log_mean: float32[children].
+        sigma: noise scale.
+        seen: int64[means, noisy values], added to.
+    """
+    for f in range(offsets.size - 1):
+        if offsets[f + 1] - offsets[f] == 1:  # an only child was not measured
+            continue
+        for i in range(offsets[f], offsets[f + 1]):
+            if noisy[i] > CLEAR * sigma:
+                continue
+            row = int(np.rint((log_mean[i] - LEAST_MEAN) * MEAN_STEPS))
+            column = int(np.rint((noisy[i] / sigma - LEAST_NOISY) * NOISY_STEPS))
+            row = min(max(row, 0), seen.shape[0] - 1)
+            seen[row, min(max(column, 0), seen.shape[1] - 1)] += 1
