@@ -39,9 +39,9 @@ ZEROS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _LEAST_SPREAD: Final = 0.35
 _DEFAULT: Final = (1.0, 0.3)
 _CLEARLY: Final = 2.0
-#: Probability on either side of an interval: 99 % in all. It is stated as 95 %, which it was
+#: Probability on either side of an interval: 98.5 % in all. It is stated as 95 %, which it was
 #: measured to hold in every class of numbers (docs/explanation/estimates.md).
-TAIL: Final = 0.005
+TAIL: Final = 0.0075
 
 
 @dataclass(frozen=True)
