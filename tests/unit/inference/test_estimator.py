@@ -1,0 +1,77 @@
+"""The estimator on small made-up tables with fixed seeds."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import inftda
+from inftda.inference.fit import Fit
+from inftda.inference.prior import LEAST_MEAN, LEAST_NOISY, MEAN_STEPS, NOISY_STEPS, look_up
+
+N_AREAS = 60
+#: The one with large flows.
+LARGE = 7
+
+
+def _fit(flows, *, across, epsilon=1.0):
+    """The fit of a release of float64[areas, areas] flows; areas are in six groups."""
+    codes = np.array([f"a{i:02}" for i in range(N_AREAS)])
+    origin, destination = np.nonzero(flows)
+    table = pa.table(
+        {
+            "origin": codes[origin],
+            "destination": codes[destination],
+            "count": flows[origin, destination],
+        }
+    )
+    areas = pa.table({"group": [f"g{i // 10}" for i in range(N_AREAS)], "area": codes})
+    release = inftda.release(
+        table, areas, epsilon=epsilon, delta=1e-6, across=across, measurements=True,
+        source=inftda.SeededSource(3),
+    )  # fmt: skip
+    return Fit.of(release.tree, release.measurements(), release.total, threads=1)
+
+
+@pytest.fixture(scope="module")
+def small_flows():
+    """Flows that are all about as large as the noise, but for some of one area."""
+    flows = np.random.default_rng(1).poisson(20, (N_AREAS, N_AREAS))
+    flows[LARGE, ::5] = 3_000
+    return flows
+
+
+def test_large_flows_of_an_area_say_little_of_its_other_flows(small_flows):
+    """Those are all alike, so factors should be; the area's total is 30 times the others'."""
+    last = _fit(small_flows, across=0.0).levels[-1]
+    factor = last.shares.area / np.median(last.shares.area)
+    assert last.layer.level.axis == 0
+    assert factor[LARGE] < 1.2
+
+
+def test_rounding_moves_totals_of_areas_by_a_few_trips_only(small_flows):
+    """Also where next to nothing was measured: independent trips would move them by about 50."""
+    fit = _fit(small_flows, across=0.08, epsilon=0.02)
+    totals = []
+    for seed in range(2):
+        rounded, _ = fit.leaves(seed)
+        totals.append([np.bincount(n, rounded.value, N_AREAS) for n in rounded.areas])
+    assert np.abs(np.subtract(*totals)).max() <= 8
+
+
+def test_children_sum_to_their_node_at_every_level(small_flows):
+    above = None
+    for level in _fit(small_flows, across=0.08).levels:
+        layer, estimate = level.layer, level.balanced.estimate
+        count = small_flows.sum() if above is None else above[layer.parent]
+        assert np.add.reduceat(estimate, layer.offsets[:-1]) == pytest.approx(count, abs=1e-6)
+        assert (estimate >= 0).all()
+        above = estimate
+
+
+def test_a_table_is_met_in_its_cells_and_straight_in_between():
+    table = np.random.default_rng(0).random((6, 9, 2))
+    mean, noisy = LEAST_MEAN + 2 / MEAN_STEPS, LEAST_NOISY + 5 / NOISY_STEPS
+    assert look_up.py_func(table, mean, noisy) == pytest.approx(table[2, 5])
+    halfway = look_up.py_func(table, mean + 0.5 / MEAN_STEPS, noisy + 0.5 / NOISY_STEPS)
+    assert halfway == pytest.approx(table[2:4, 5:7].mean(axis=(0, 1)))
+    assert look_up.py_func(table, -1e9, 1e9) == pytest.approx(table[0, -1], abs=1e-5)
