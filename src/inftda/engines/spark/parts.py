@@ -48,8 +48,7 @@ class Parts:
 
     def count(self, batches: Batches) -> Made:
         """Raw rows to leaves, which other parts may have as well."""
-        sql = self.rows.counted()
-        return _each(_in_parts(batches), self.rows, lambda workspace: workspace.fetch(sql))
+        return _each(_in_parts(batches), self.rows, self.rows.count)
 
     def gather(self, batches: Batches) -> Made:
         """Raw rows to persons' trips, of which other parts may have more."""
