@@ -119,7 +119,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _check_text(part: pa.Table) -> None:
-    """Complain about bytes that are no text, before DuckDB stumbles over them."""
+    """Refuse bytes that are no text, before DuckDB stumbles over them."""
     try:
         part.validate(full=True)
     except pa.ArrowInvalid:
