@@ -51,7 +51,7 @@ def check_writable(out: Path, *, force: bool, check: Check | None = None) -> Non
     Args:
         out: the folder to write.
         force: replace it if it is there.
-        check: refuses a folder that must not be replaced; by default about all but
+        check: refuses a folder that must not be replaced; by default all but
             releases.
 
     Raises:
