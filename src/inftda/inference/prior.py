@@ -34,7 +34,7 @@ _NOISY: Final = np.arange(LEAST_NOISY, MOST_NOISY + 1e-9, 1 / NOISY_STEPS)
 _STEPS: Final = 40
 #: Spreads and shares of zeros to choose from, and the choice that others must beat clearly.
 SPREADS: Final = (0.2, 0.35, 0.5, 0.7, 1.0, 1.4)
-ZEROS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+ZEROS: Final = (0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 1.7, 3.0, 5.0)
 #: Intervals are for a spread of at least this: narrower ones held as rarely as 93 times in 100.
 _LEAST_SPREAD: Final = 0.35
 _DEFAULT: Final = (1.0, 0.3)
