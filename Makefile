@@ -11,6 +11,8 @@ LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_compiled.py \
   tests/cli/test_query_and_verify.py tests/cli/test_plan.py
 # Tests run on all cores, those that share a server or a browser on one; PYTEST_ARGS adds to this.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+# Python keeps what it has compiled, whatever the environment says: tests start it very often.
+unexport PYTHONDONTWRITEBYTECODE
 # The linter of the pages' JavaScript.
 OXLINT := oxlint@1.89.0
 # Public data sets for benchmarks, if you have them; made-up countries of their size otherwise.
