@@ -121,6 +121,7 @@ def test_a_number_without_an_interval_is_a_number_all_the_same(exported, country
         assert {line["properties"]["low"] for line in lines} == {None}
 
 
+@pytest.mark.slow
 def test_estimates_and_measured_intervals_are_exported(exported, country, tmp_path):
     rows = country.release.flows().rename_columns(["origin", "destination", "count"])
     out = tmp_path / "release"
