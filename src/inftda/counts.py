@@ -10,7 +10,7 @@ confidential.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -66,6 +66,11 @@ class Counts:
     tree: Tree
     total: int
     levels: tuple[LevelCounts, ...]
+    #: How many levels `nodes` has gone down last, and the areas there.
+    _areas: tuple[int, tuple[NDArray[np.int32], ...]] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_areas", (0, self._root_areas()))
 
     @classmethod
     def of(cls, tree: Tree, leaves: Leaves, *, threads: int | None = None) -> "Counts":
@@ -120,15 +125,26 @@ class Counts:
         return self.nodes(len(self.levels))
 
     def nodes(self, n_levels: int) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
-        """Area numbers and counts of the non-zero nodes after the first `n_levels` of `levels`."""
-        areas = [np.zeros(self.n_roots, np.int32) for _ in self.tree.axes]
-        count = np.full(self.n_roots, self.total, np.int64)
-        for level in self.levels[:n_levels]:
-            areas = [np.repeat(axis, np.diff(level.offsets)) for axis in areas]
-            axis = level.level.axis
-            areas[axis] = level.level.child_offsets[areas[axis]] + level.ordinal
-            count = level.count
-        return tuple(areas), count
+        """Area numbers and counts of the non-zero nodes after the first `n_levels` of `levels`.
+
+        A release asks for one level after the other, so each goes on from the one before.
+        """
+        reached, areas = self._areas
+        if reached > n_levels:
+            reached, areas = 0, self._root_areas()
+        for level in self.levels[reached:n_levels]:
+            n_children = np.diff(level.offsets)
+            areas = tuple(np.repeat(axis, n_children) for axis in areas)
+            refined = areas[level.level.axis]
+            np.add(level.level.child_offsets[refined], level.ordinal, out=refined)
+        object.__setattr__(self, "_areas", (n_levels, areas))
+        return areas, self.levels[n_levels - 1].count if n_levels else self._root_count()
+
+    def _root_areas(self) -> tuple[NDArray[np.int32], ...]:
+        return tuple(np.zeros(self.n_roots, np.int32) for _ in self.tree.axes)
+
+    def _root_count(self) -> NDArray[np.int64]:
+        return np.full(self.n_roots, self.total, np.int64)
 
 
 #: Fewer leaves than this are not worth a second thread.

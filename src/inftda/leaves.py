@@ -20,9 +20,10 @@ MAX_TOTAL: Final = 2**60
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The confidential leaf counts: one entry per leaf with trips, in any order.
+    """The confidential leaf counts: all leaves with trips, in any order, some of them in parts.
 
-    Build them with `Leaves.of`, which checks the total.
+    Build them with `Leaves.of`, which checks the total. A leaf that stands here several times has
+    the sum of its counts; `Counts` adds them up.
 
     Attributes:
         areas: for each axis, int32 depth-first numbers of the finest areas.
@@ -43,9 +44,7 @@ class Leaves:
         Raises:
             IngestError: the total is beyond 2^60.
         """
-        # Summed in halves: each half is exact in int64 whatever the counts are.
-        high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
-        check_total((high << 32) + low)
+        check_total(_sum(counts))
         is_kept = counts != 0
         if not is_kept.all():
             areas, counts = [axis[is_kept] for axis in areas], counts[is_kept]
@@ -53,6 +52,15 @@ class Leaves:
 
     def __repr__(self) -> str:
         return f"Leaves({len(self.areas)} axes, confidential)"
+
+
+def _sum(counts: NDArray[np.int64]) -> int:
+    """The sum, exact whatever the counts are; none is negative."""
+    if not len(counts) or int(counts.max()) < 2**63 // len(counts):
+        return int(counts.sum())
+    # In halves, each of which is exact in int64.
+    high, low = int((counts >> 32).sum()), int((counts & 0xFFFFFFFF).sum())
+    return (high << 32) + low
 
 
 def check_total(total: int) -> None:

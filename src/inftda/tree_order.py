@@ -75,10 +75,7 @@ class Layout:
         """uint64[n_words, leaves]: every axis has its own bits of the key, so they are ORed."""
         words = np.zeros((self.n_words, len(areas[0])), np.uint64)
         for axis, numbers in enumerate(areas):
-            table = self._axis_bits(axis)
-            for word in range(self.n_words):
-                if table[word].any():
-                    words[word] |= table[word][numbers]
+            add_bits_kernel(words, self._axis_bits(axis), numbers)
         return words
 
     def _axis_bits(self, axis: int) -> NDArray[np.uint64]:
@@ -131,6 +128,20 @@ def digits_below_cut(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int6
         for shift in range(0, layout.used_bits(word) if word else layout.cut, DIGIT_BITS)
     ]
     return np.array([w for w, _ in digits], np.int64), np.array([s for _, s in digits], np.int64)
+
+
+@kernel
+def add_bits_kernel(words: Keys, table: Keys, numbers: NDArray[np.int32]) -> None:
+    """Add the bits of one axis to keys.
+
+    Args:
+        words: uint64[n_words, n], changed.
+        table: uint64[n_words, areas], the bits of each area.
+        numbers: int32[n], the area of each.
+    """
+    for word in range(words.shape[0]):
+        for i in range(numbers.size):
+            words[word, i] |= table[word, numbers[i]]
 
 
 @kernel

@@ -97,7 +97,7 @@ class Contents:
         return origin == destination
 
     def check_cells(self, most: int, what: str, instead: str) -> None:
-        """Complain about levels with too many cells to write all of them.
+        """Refuse levels with too many cells to write all of them.
 
         Args:
             most: number of cells that are written.

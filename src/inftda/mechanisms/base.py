@@ -118,7 +118,7 @@ class Place(Protocol[AnyTruth, AnyNodes]):
     """An engine that is not started yet."""
 
     def check(self, mechanism: "Mechanism", plan: ReleasePlan, *, noise: str) -> None:
-        """Complain about what does not run there, before the data is touched."""
+        """Refuse what does not run there, before the data is touched."""
 
     def started(self) -> AbstractContextManager[Engine[AnyTruth, AnyNodes]]:
         """The engine ready to work on one release; at the end it forgets what it was told."""

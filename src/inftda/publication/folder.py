@@ -46,12 +46,12 @@ Check = Callable[[Path, Path], None]
 
 
 def check_writable(out: Path, *, force: bool, check: Check | None = None) -> None:
-    """Complain about the output folder before any work is done.
+    """Refuse an output folder that cannot, or must not, be written, before any work is done.
 
     Args:
         out: the folder to write.
         force: replace it if it is there.
-        check: complains about a folder that must not be replaced; by default about all but
+        check: refuses a folder that must not be replaced; by default all but
             releases.
 
     Raises:
@@ -363,9 +363,9 @@ def in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryAr
     """Codes by number, with a dictionary of only those that occur: it is written each time."""
     used = np.zeros(len(codes), bool)
     used[numbers] = True
-    place = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    index = np.cumsum(used, dtype=np.int32) - np.int32(1)
     return pa.DictionaryArray.from_arrays(
-        as_arrow(place[numbers]), codes.take(as_arrow(np.flatnonzero(used)))
+        as_arrow(index[numbers]), codes.take(as_arrow(np.flatnonzero(used)))
     )
 
 

@@ -182,15 +182,15 @@ def find_area(axis: Axis, name: str) -> tuple[int, int]:
             raise ReleaseError(f"{axis.name}: {problem}") from None
     found: list[tuple[int, int]] = []
     for level in range(1, hierarchy.depth + 1):
-        place = hierarchy.codes(level).index(name).as_py()
-        if place >= 0:
-            found.append((level, place))
+        index = hierarchy.codes(level).index(name).as_py()
+        if index >= 0:
+            found.append((level, index))
     if not found:
         raise ReleaseError(f"{axis.name}: there is no area {name!r} at any level")
     level, area = found[0]
-    for other, place in found[1:]:
+    for other, index in found[1:]:
         span = hierarchy.descend(level, other)
-        if (span[area], span[area + 1]) != (place, place + 1):
+        if (span[area], span[area + 1]) != (index, index + 1):
             first, second = (hierarchy.level_name(at) for at in (level, other))
             raise ReleaseError(
                 f"{axis.name}: {name!r} is an area of level {first!r} and another of {second!r}; "

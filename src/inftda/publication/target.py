@@ -12,7 +12,7 @@ _MAX_NAME = 255
 
 
 def check_target(out: Path, *, force: bool = False, reads: Iterable[Path | None] = ()) -> None:
-    """Complain about a file that cannot, or must not, be written.
+    """Refuse a file that cannot, or must not, be written.
 
     Args:
         out: the file to write.
@@ -38,7 +38,7 @@ def check_target(out: Path, *, force: bool = False, reads: Iterable[Path | None]
 
 
 def check_folder(out: Path, *, force: bool, check: Check) -> None:
-    """Complain about a folder that cannot, or must not, be written; it is no release itself.
+    """Refuse a folder that cannot, or must not, be written; it is no release itself.
 
     Args:
         out: the folder to write.

@@ -45,7 +45,7 @@ def _position(name: str, names: Sequence[str], file: str, other: str) -> int:
 
 
 def check_types(uses: Sequence[Use], layouts: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Complain about files that differ in the kinds of the columns in use.
+    """Refuse files that differ in the kinds of the columns in use.
 
     Whole numbers may differ in their widths; the widest is taken.
 

@@ -73,7 +73,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         rows.register_lookups(workspace)
         if say is not None:
             say(roles.describe())
-        fetch = partial(workspace.fetch, rows.counted())
+        fetch = partial(rows.count, workspace)
         if spec.person is not None and spec.unit is not None:
             fetch = partial(
                 bounding.fetch_bounded,

@@ -6,9 +6,11 @@ executor.
 
 How rows are counted was chosen by measuring. Trips repeat, so they are grouped by the codes
 as they are written and only the groups are looked up in the hierarchy: that costs about what
-a plain GROUP BY costs. Flows hardly repeat, so their codes are looked up first and numbers
-are grouped: less memory. A stream can be read once only, so it is grouped as it is written
-into a temporary table, from which a message can still quote unknown codes.
+a plain GROUP BY costs. Flows hardly repeat, and grouping them takes four times as long as
+looking them up, so they are left as they are: whoever sorts leaves adds up equal ones anyway.
+Only where that would take much memory their numbers are grouped. A stream can be read once only,
+so it is grouped as it is written into a temporary table, from which a message can still quote
+unknown codes.
 
 Nothing here leaves DuckDB except the codes of unknown areas.
 """
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 SHOWN_CODES: Final = 5
 SHOWN_CHARACTERS: Final = 40
 _MOST_CODES: Final = SHOWN_CODES + 2
+#: More rows than this, half a gigabyte of leaves, are grouped.
+MANY: Final = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ class Rows:
         has_person: whether they have a column `person`.
         is_trips: whether every row of the input is one trip.
         is_dropping: whether rows that cannot be placed are left out.
-        is_grouped: whether each combination of codes occurs only once.
+        is_grouped: whether each combination of codes occurs only once, or once for every flaw.
     """
 
     axes: tuple[Axis, ...]
@@ -147,7 +151,7 @@ class Rows:
             statement = f"CREATE TEMP TABLE grouped AS {sql}"
             table.attempt(lambda: workspace.run(statement))
             sql = "FROM grouped"
-        return replace(self, sql=sql, is_grouped=is_flawless and not self.has_person)
+        return replace(self, sql=sql, is_grouped=not self.has_person)
 
     @property
     def numbers(self) -> list[str]:
@@ -186,14 +190,20 @@ class Rows:
         kept = f" WHERE status <> {Flaw.UNPLACEABLE:d}" if self.is_dropping else ""
         return f"SELECT {', '.join(columns)} FROM ({inner}){kept}"
 
-    def counted(self) -> str:
-        """SQL for the counts per leaf, as `merged` gives them."""
-        leaf = ", ".join(self.numbers)
-        has_outside = any(axis.fallback is not None for axis in self.axes)
-        if self.is_grouped and not has_outside:
-            # Different codes are different areas: there is nothing to merge.
-            return f"SELECT {leaf}, CAST(n AS BIGINT) AS n FROM ({self.placed()})"
-        return merged(self.placed(), self.numbers)
+    def count(self, workspace: Workspace) -> pa.Table:
+        """Area numbers and trips `n` of the leaves, some of which may be there several times.
+
+        A flawed row is one as `placed` says.
+        """
+        n = f"CAST(least(n, {MAX_TOTAL + 1}) AS BIGINT) AS n"
+        listed = f"SELECT {', '.join(self.numbers)}, {n} FROM ({self.placed()})"
+        if self.is_grouped:
+            return workspace.fetch(listed)
+        found = workspace.fetch(f"{listed} LIMIT {MANY + 1:d}")
+        if len(found) <= MANY:
+            return found
+        del found
+        return workspace.fetch(merged(self.placed(), self.numbers))
 
     def lost(self) -> str:
         """SQL for unknown codes: number of the axis and code, the first few of each axis.

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import IngestError
+from inftda.reading import TableSpec, read_leaves, rows
 
 FLOWS = {"origin": ["001", "003"], "destination": ["002", "001"], "count": [3, 5]}
 EXPECTED = {("001", "002"): 3, ("003", "001"): 5}
@@ -235,3 +236,13 @@ def test_arrow_types_that_duckdb_does_not_know(read, kind, as_given):
     with pytest.raises(IngestError, match="column 'destination' of the table"):
         read(as_given(pa.table(ends | {"destination": strange})))
     assert read(as_given(pa.table({"note": strange} | ends))) == {("001", "002"): 1}
+
+
+def test_of_very_many_rows_those_of_one_leaf_are_added_up_while_reading(read, towns, monkeypatch):
+    table = {"origin": ["001", "002"] * 3, "destination": ["003"] * 6, "count": range(1, 7)}
+    expected = {("001", "003"): 9, ("002", "003"): 12}
+    spec = TableSpec(axes=(("origin", towns), ("destination", towns)))
+    assert len(read_leaves(pa.table(table), spec).counts) == 6
+    monkeypatch.setattr(rows, "MANY", 5)
+    assert len(read_leaves(pa.table(table), spec).counts) == 2
+    assert read(pa.table(table)) == expected

@@ -96,7 +96,7 @@ class SparkEngine:
             raise InftdaError(f"session must be a classic Spark session, got {kind}")
 
     def check(self, mechanism: Mechanism, plan: ReleasePlan, *, noise: str) -> None:
-        """Complain about what does not run on Spark, before the data is touched.
+        """Refuse what does not run on Spark, before the data is touched.
 
         Raises:
             InftdaError: the mechanism or the noise does not.

@@ -48,8 +48,7 @@ class Parts:
 
     def count(self, batches: Batches) -> Made:
         """Raw rows to leaves, which other parts may have as well."""
-        sql = self.rows.counted()
-        return _each(_in_parts(batches), self.rows, lambda workspace: workspace.fetch(sql))
+        return _each(_in_parts(batches), self.rows, self.rows.count)
 
     def gather(self, batches: Batches) -> Made:
         """Raw rows to persons' trips, of which other parts may have more."""
@@ -120,7 +119,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _check_text(part: pa.Table) -> None:
-    """Complain about bytes that are no text, before DuckDB stumbles over them."""
+    """Refuse bytes that are no text, before DuckDB stumbles over them."""
     try:
         part.validate(full=True)
     except pa.ArrowInvalid:
