@@ -245,10 +245,12 @@ class Bench:
         Path("areas.csv").write_text(AREAS)
         Path("flows.csv").write_text(FLOWS)
         Path("zones.csv").write_text(ZONES)
-        self.command(["release", "flows.csv", "--areas", "areas.csv", *BUDGET, "--out", "made"])
+        self.command(["release", "flows.csv", "--areas", "areas.csv", *BUDGET, "--out", "made",
+                      "--measurements"])  # fmt: skip
         self.command(["ledger", "create", "made.db", "census", "--rho", "1"])
         self.manifest = json.loads(Path("made/manifest.json").read_text())
         self.flows = Path("made/flows.parquet").read_bytes()
+        self.measurements = Path("made/measurements.parquet").read_bytes()
         self.ledger = Path("made.db").read_bytes()
         self.examples = self.accepted = 0
 
@@ -307,11 +309,11 @@ def targets(bench):
     trips, levels = ["origin", "destination", "count"], ["region", "town"]
     persons = [*trips, "person"]
 
-    def edited(name):
+    def edited(name, query=("query",)):
         def action(content):
-            bench.folder_with()
-            for command in ("verify", "query"):
-                bench.check(f"edited/{name}", content, [command, "edited"])
+            for command, *options in (("verify",), query):
+                bench.folder_with()
+                bench.check(f"edited/{name}", content, [command, "edited", *options])
             shutil.rmtree("edited")
 
         return action
@@ -376,6 +378,14 @@ def targets(bench):
                 parquet_bytes(["origin", "destination", "flow"]),
             ),
             edited("flows.parquet"),
+        ),
+        (
+            "released measurements",
+            st.one_of(
+                st.builds(damaged, st.just(bench.measurements), DAMAGE),
+                parquet_bytes(["table", "origin", "destination", "measured"]),
+            ),
+            edited("measurements.parquet", ("query", "--intervals")),
         ),
         ("released areas", csv_bytes(levels), edited("areas.csv")),
         (
