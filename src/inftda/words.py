@@ -12,6 +12,7 @@ from typing import Any, Literal
 from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
 from inftda.errors import InftdaError
+from inftda.estimate.estimating import Estimate, open_estimate
 from inftda.evaluate.bounds import guaranteed_errors
 from inftda.evaluate.comparison import Comparison, compare, read_truth
 from inftda.evaluate.confidential import check_outside, write_comparison
@@ -160,6 +161,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     release: Release | str | Path,
     truth: Any,
     *,
+    estimate: Estimate | str | Path | None = None,
     out: str | Path | None = None,
     html: bool = False,
     origin: str = ORIGIN,
@@ -178,6 +180,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     Args:
         release: the release, or its folder.
         truth: the confidential table it was made from, anything `inftda.release` takes.
+        estimate: one made from the release, or its folder, to be compared as well.
         out: folder for the measures, not in a release; without it nothing is written.
         html: write a page as well.
         origin: name of the column where trips start.
@@ -200,6 +203,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     folder = found.table.parent if isinstance(found.table, Path) else None
     if out is not None:
         check_outside(Path(out), *([] if folder is None else [folder]))
+    made = open_estimate(estimate) if isinstance(estimate, str | Path) else estimate
     counts = read_truth(
         found,
         truth,
@@ -213,7 +217,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
         weekday_of=weekday_of,
         say=say,
     )
-    comparison = compare(found, counts, progress=progress)
+    comparison = compare(found, counts, estimate=made, progress=progress)
     if out is not None:
         page = None
         if html:

@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 
 from inftda.counts import Counts
 from inftda.errors import IngestError
-from inftda.evaluate import totals
+from inftda.estimate.estimating import Estimate
+from inftda.evaluate import coverage, totals
+from inftda.evaluate.coverage import (
+    EstimatedLeaves,
+    IntervalMeasures,
+    measure_estimated,
+    measure_intervals,
+)
 from inftda.evaluate.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMeasures, measure
 from inftda.evaluate.totals import TotalMeasures, measure_totals, with_intervals
 from inftda.evaluate.typical import released_leaves
@@ -36,11 +43,15 @@ class Comparison:
         settings: public parameters of the release.
         levels: measures of every level, from the root to the leaves.
         totals: measures of totals across the tree.
+        intervals: of intervals of published numbers; none without measurements.
+        estimate: the same of an estimate that was made from the release, if there is one.
     """
 
     settings: Mapping[str, Any]
     levels: tuple[LevelMeasures, ...]
     totals: tuple[TotalMeasures, ...]
+    intervals: tuple[IntervalMeasures, ...] = ()
+    estimate: "Comparison | None" = None
 
     def __repr__(self) -> str:
         return f"<comparison of {len(self.levels)} levels; {NOTICE}>"
@@ -79,13 +90,11 @@ class Comparison:
 
     def totals_table(self) -> pa.Table:
         """One row per level of each axis whose totals are sums across the tree."""
-        columns = {
-            field.name: _column(
-                [getattr(total, field.name) for total in self.totals], TotalMeasures, field.name
-            )
-            for field in fields(TotalMeasures)
-        }
-        return _with_notice(pa.table(columns))
+        return _table(self.totals, TotalMeasures)
+
+    def interval_table(self) -> pa.Table:
+        """One row per level and size class of the published number."""
+        return _table(self.intervals, IntervalMeasures)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as it is written to a JSON file."""
@@ -97,6 +106,9 @@ class Comparison:
             "levels": [asdict(level) for level in self.levels],
             "definitions_of_totals": totals.DEFINITIONS,
             "totals": [asdict(total) for total in self.totals],
+            "definitions_of_intervals": coverage.DEFINITIONS,
+            "intervals": [asdict(one) for one in self.intervals],
+            "estimate": None if self.estimate is None else self.estimate.to_dict(),
         }
 
 
@@ -158,21 +170,48 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     return truth
 
 
-def compare(release: Release, truth: Counts, *, progress: Progress | None = None) -> Comparison:
+def compare(
+    release: Release,
+    truth: Counts,
+    *,
+    estimate: Estimate | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
     """Compare a release with its truth at every level.
 
     Args:
         release: the release.
         truth: what `read_truth` gives.
+        estimate: made from the release, to be compared as well.
         progress: called with the name of the level, levels done and levels in all.
 
     Raises:
-        ReleaseError: the release has areas that it does not list.
+        ReleaseError: the release has areas that it does not list, its measurements are damaged,
+            or the estimate was made from another one.
     """
+    if estimate is not None:
+        estimate.check_release(release)
     released = released_counts(release)
     levels = measure(truth, released, progress=progress)
     across = with_intervals(measure_totals(truth, released), truth, release)
-    return Comparison(_settings(release), levels, across)
+    return Comparison(
+        _settings(release),
+        levels,
+        across,
+        measure_intervals(truth, release),
+        None if estimate is None else _compare_estimate(release, truth, estimate),
+    )
+
+
+def _compare_estimate(release: Release, truth: Counts, estimate: Estimate) -> Comparison:
+    made = EstimatedLeaves.read(estimate)
+    counts = Counts.from_leaves(release.tree, made.areas, made.value)
+    return Comparison(
+        {**_settings(release), "n_flows": estimate.manifest.n_rows, "estimate": True},
+        measure(truth, counts),
+        measure_totals(truth, counts),
+        measure_estimated(truth, made),
+    )
 
 
 def released_counts(release: Release) -> Counts:
@@ -229,6 +268,15 @@ def _settings(release: Release) -> dict[str, Any]:
         "total": manifest.total,
         "n_flows": manifest.n_flows,
     }
+
+
+def _table(measures: Sequence[Any], kind: type) -> pa.Table:
+    """One row for each measure, one column for each of its fields."""
+    columns = {
+        name: _column([getattr(one, name) for one in measures], kind, name)
+        for name in kind.__annotations__
+    }
+    return _with_notice(pa.table(columns))
 
 
 def _column(values: list[Any], kind: type, name: str) -> pa.Array:

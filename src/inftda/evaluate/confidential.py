@@ -18,7 +18,9 @@ from inftda.publication.spreadsheet import disarmed_table
 from inftda.scratch import whole_file
 
 LEVELS_FILE, SIZES_FILE = "CONFIDENTIAL-levels", "CONFIDENTIAL-sizes"
-TOTALS_FILE = "CONFIDENTIAL-totals"
+TOTALS_FILE, INTERVALS_FILE = "CONFIDENTIAL-totals", "CONFIDENTIAL-intervals"
+#: What files of measures of an estimate have in their name, after what all have.
+_ESTIMATE = ("CONFIDENTIAL-", "CONFIDENTIAL-estimate-")
 SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-evaluation.json", "CONFIDENTIAL-evaluation.html"
 
 Writer = Callable[[Path], object]
@@ -40,20 +42,32 @@ def write_comparison(
         page: writes the same as a page to the path it is given.
 
     Returns:
-        The files: levels, size classes and totals as CSV and Parquet, everything as JSON, the page.
+        The files: levels, size classes, totals and intervals as CSV and Parquet, the same of an
+        estimate, everything as JSON, the page.
 
     Raises:
         ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
-    writers: dict[str, Writer] = {
-        **table_writers(LEVELS_FILE, comparison.level_table()),
-        **table_writers(SIZES_FILE, comparison.size_table()),
-        **table_writers(TOTALS_FILE, comparison.totals_table()),
-        SUMMARY_FILE: json_writer(comparison.to_dict()),
-    }
+    writers = _tables(comparison)
+    if comparison.estimate is not None:
+        of_estimate = _tables(comparison.estimate).items()
+        writers |= {name.replace(*_ESTIMATE): writer for name, writer in of_estimate}
+    writers[SUMMARY_FILE] = json_writer(comparison.to_dict())
     if page is not None:
         writers[PAGE_FILE] = page
     return write_confidential(writers, out, *([] if release is None else [release]))
+
+
+def _tables(comparison: Comparison) -> dict[str, Writer]:
+    """What writes each table of a comparison."""
+    writers = {
+        **table_writers(LEVELS_FILE, comparison.level_table()),
+        **table_writers(SIZES_FILE, comparison.size_table()),
+        **table_writers(TOTALS_FILE, comparison.totals_table()),
+    }
+    if comparison.intervals:
+        writers |= table_writers(INTERVALS_FILE, comparison.interval_table())
+    return writers
 
 
 def write_confidential(

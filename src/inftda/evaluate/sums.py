@@ -45,10 +45,7 @@ class LevelSums:
 
     def of(self, areas: Areas, flow: NDArray[np.int64]) -> Cells:
         """Cells with a sum that is not zero."""
-        number = np.zeros(len(flow), np.int64)
-        for size, above, leaf in zip(self._sizes, self._above, areas, strict=True):
-            number *= size
-            number += leaf if above is None else above[leaf]
+        number = self.numbers(areas)
         n_cells = prod(self._sizes)
         if n_cells <= DENSE_CELLS:
             # In integers: a floating-point sum is not exact from 2^53 on, and totals may be larger.
@@ -57,6 +54,14 @@ class LevelSums:
             used = np.flatnonzero(dense)
             return Cells(used, dense[used])
         return _summed(number, flow)
+
+    def numbers(self, areas: Areas) -> NDArray[np.int64]:
+        """Number of the cell of each leaf."""
+        number = np.zeros(len(areas[0]), np.int64)
+        for size, above, leaf in zip(self._sizes, self._above, areas, strict=True):
+            number *= size
+            number += leaf if above is None else above[leaf]
+        return number
 
     def areas(self, number: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Area number on each axis of cells given by their numbers."""

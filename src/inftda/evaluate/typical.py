@@ -340,7 +340,7 @@ class Tally:
         self._sums = LevelSums(tree, depths)
         self._truth = self._sums.of(areas, flow)
         n_classes = len(CLASS_STARTS)
-        self._released = np.bincount(_class_of(self._truth.value), minlength=n_classes)
+        self._released = np.bincount(class_of(self._truth.value), minlength=n_classes)
         self._errors = np.zeros((n_classes, N_BINS), np.int64)
         self._false = np.zeros(n_classes, np.int64)
         self._lost = np.zeros(n_classes, np.int64)
@@ -352,13 +352,13 @@ class Tally:
         """Count the errors of one simulated release."""
         simulated = self._sums.of(areas, flow)
         truth, is_lost = match_cells(simulated, self._truth)
-        size = _class_of(simulated.value)
+        size = class_of(simulated.value)
         bins = bin_of(np.abs(simulated.value - truth))
         tally = np.bincount(size * N_BINS + bins, minlength=self._errors.size)
         self._errors += tally.reshape(self._errors.shape)
         n_classes = len(CLASS_STARTS)
         self._false += np.bincount(size[truth == 0], minlength=n_classes)
-        self._lost += np.bincount(_class_of(self._truth.value[is_lost]), minlength=n_classes)
+        self._lost += np.bincount(class_of(self._truth.value[is_lost]), minlength=n_classes)
         self._lost_bins += np.bincount(self._true_bin[is_lost], minlength=N_BINS)
         self._runs += 1
 
@@ -390,7 +390,8 @@ class Tally:
         )
 
 
-def _class_of(value: NDArray[np.int64]) -> NDArray[np.int64]:
+def class_of(value: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number of the size class of each published number."""
     return np.searchsorted(np.array(CLASS_STARTS), value, side="right") - 1
 
 

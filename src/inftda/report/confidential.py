@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from inftda.counts import Counts
 from inftda.errors import ReleaseError
 from inftda.evaluate.comparison import Comparison
+from inftda.evaluate.coverage import overall
 from inftda.evaluate.sums import Areas
 from inftda.evaluate.typical import released_leaves
 from inftda.publication.folder import as_table
@@ -48,14 +49,19 @@ _MAIN = {
     "false_discovery_rate": "False positives",
     "false_negative_rate": "False negatives",
     "common_part": "Common part",
+    "in_interval": "Numbers in their interval",
 }
-_RATES = {"false_discovery_rate", "false_negative_rate"}
+_RATES = {"false_discovery_rate", "false_negative_rate", "in_interval"}
 
 
 def page_of(release: Release, counts: Counts, comparison: Comparison) -> Callable[[Path], Path]:
     """What writes the page of a comparison to a path."""
     truth = as_table(release.tree, [counts.leaves])
     measures = comparison.level_table().drop_columns(["notice"]).to_pylist()
+    for level in measures:
+        known = [one for one in comparison.intervals if one.name == level["name"]]
+        if known:
+            level["in_interval"] = overall(known).in_interval
     return lambda path: write_confidential_page(release, truth, measures, path)
 
 

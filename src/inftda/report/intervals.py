@@ -11,14 +11,12 @@ from itertools import product
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from inftda.errors import ReleaseError
-from inftda.estimate.estimating import VALUES, Estimate
+from inftda.estimate.estimating import Estimate
+from inftda.evaluate.coverage import EstimatedLeaves
 from inftda.evaluate.sums import MAX_CELLS, Areas, LevelSums
-from inftda.evaluate.typical import leaf_areas, released_leaves
+from inftda.evaluate.typical import released_leaves
 from inftda.publication.release import Release
 from inftda.report.layout import Layout
 from inftda.tree import TreeLevel
@@ -79,19 +77,8 @@ class Estimated:
             ReleaseError: they were made from another one, or the table cannot be read.
         """
         estimate.check_release(release)
-        table = estimate.table
-        try:
-            leaves = table if isinstance(table, pa.Table) else pq.read_table(table)
-            value, low, high = (
-                leaves.column(name).to_numpy().astype(np.int64, copy=False) for name in VALUES
-            )
-        except (pa.ArrowException, OSError, KeyError):
-            raise ReleaseError(
-                "the estimate cannot be read as estimates between areas; estimate again with "
-                "`inftda estimate`"
-            ) from None
-        areas = leaf_areas(leaves, release.tree)
-        return cls(areas, value, Ends(areas, low, high))
+        made = EstimatedLeaves.read(estimate)
+        return cls(made.areas, made.value, Ends(made.areas, made.low, made.high))
 
 
 def release_intervals(release: Release) -> Mapping[tuple[int, ...], Ends]:

@@ -288,8 +288,8 @@ def test_quantiles_are_exact_while_small_and_one_percent_off_at_most(share, larg
 
 def test_size_classes_start_where_they_say():
     starts = np.array(CLASS_STARTS)
-    assert typical._class_of(starts).tolist() == list(range(len(starts)))
-    assert typical._class_of(starts[1:] - 1).tolist() == list(range(len(starts) - 1))
+    assert typical.class_of(starts).tolist() == list(range(len(starts)))
+    assert typical.class_of(starts[1:] - 1).tolist() == list(range(len(starts) - 1))
 
 
 def test_a_release_across_is_simulated_across(errors, country):
