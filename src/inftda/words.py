@@ -12,11 +12,11 @@ from typing import Any, Literal
 from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
 from inftda.errors import InftdaError
-from inftda.estimate.estimating import Estimate, open_estimate
-from inftda.evaluate.bounds import guaranteed_errors
-from inftda.evaluate.comparison import Comparison, compare, read_truth
-from inftda.evaluate.confidential import check_outside, write_comparison
-from inftda.evaluate.outlook import Outlook, balanced_areas
+from inftda.estimates.estimating import Estimate, open_estimate
+from inftda.evaluation.bounds import guaranteed_errors
+from inftda.evaluation.comparison import Comparison, compare, read_truth
+from inftda.evaluation.confidential import check_outside, write_comparison
+from inftda.evaluation.outlook import Outlook, balanced_areas
 from inftda.lattice import DEFAULT_SHARE
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
@@ -221,7 +221,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     if out is not None:
         page = None
         if html:
-            from inftda.report.confidential import page_of  # noqa: PLC0415 - only for a page
+            from inftda.reports.confidential import page_of  # noqa: PLC0415 - only for a page
 
             page = page_of(found, counts, comparison)
         write_comparison(comparison, out, release=folder, page=page)
@@ -255,7 +255,7 @@ def report(
         InftdaError: a file cannot be read or does not fit the release, or `out` must not be
             written.
     """
-    from inftda.report.page import Files, write_page  # noqa: PLC0415 - only for a page
+    from inftda.reports.page import Files, write_page  # noqa: PLC0415 - only for a page
 
     files = Files(*(None if file is None else Path(file) for file in (names, centroids, geojson)))
     return write_page(opened(release), out, files=files, **options)

@@ -9,7 +9,7 @@ from inftda.cli import options, output
 from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
-    from inftda.evaluate.comparison import Comparison
+    from inftda.evaluation.comparison import Comparison
 
 
 def command(  # noqa: PLR0913 - the columns of the table, as for a release
@@ -36,9 +36,9 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     as_json: options.Json = False,
 ) -> None:
     """Compare a release with the truth; what comes out is CONFIDENTIAL."""
-    from inftda.estimate.estimating import open_estimate  # noqa: PLC0415 - help must be instant
-    from inftda.evaluate.comparison import compare, read_truth  # noqa: PLC0415
-    from inftda.evaluate.confidential import check_outside, write_comparison  # noqa: PLC0415
+    from inftda.estimates.estimating import open_estimate  # noqa: PLC0415 - help must be instant
+    from inftda.evaluation.comparison import compare, read_truth  # noqa: PLC0415
+    from inftda.evaluation.confidential import check_outside, write_comparison  # noqa: PLC0415
     from inftda.publication.caveats import not_shown  # noqa: PLC0415
     from inftda.publication.release import open_release  # noqa: PLC0415
 
@@ -65,7 +65,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
         comparison = compare(release, counts, estimate=made, progress=progress)
     page = None
     if html:
-        from inftda.report.confidential import page_of  # noqa: PLC0415 - only for a page
+        from inftda.reports.confidential import page_of  # noqa: PLC0415 - only for a page
 
         page = page_of(release, counts, comparison)
     files = write_comparison(comparison, out, release=folder, page=page)
@@ -80,7 +80,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
 
 def summary(comparison: "Comparison", *, counted: str) -> str:
     """The main measures of every level, side by side; `counted` says what a row was taken for."""
-    from inftda.evaluate.comparison import NOTICE  # noqa: PLC0415 - help must be instant
+    from inftda.evaluation.comparison import NOTICE  # noqa: PLC0415 - help must be instant
 
     parts = [NOTICE, "", *_measures(comparison)]
     notes = [
@@ -138,7 +138,7 @@ def _totals(comparison: "Comparison") -> list[str]:
 
 def _intervals(comparison: "Comparison") -> list[str]:
     """How many intervals hold the truth, if there are any; they promise 95 %."""
-    from inftda.evaluate.coverage import LEAST, lowest_coverage, overall  # noqa: PLC0415
+    from inftda.evaluation.coverage import LEAST, lowest_coverage, overall  # noqa: PLC0415
 
     head = ("intervals (95 %)", "numbers", "in interval", "mean width", "lowest of any size")
     rows = []

@@ -13,8 +13,8 @@ from further_mechanisms import offer
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
-from inftda.evaluate.metrics import measure
-from inftda.evaluate.totals import totals_across
+from inftda.evaluation.metrics import measure
+from inftda.evaluation.totals import totals_across
 from inftda.lab.baselines.catalogue import SMALL_BLOCK, TDA_L2_BLACKBOX
 from inftda.lab.baselines.optimizers import optimize_one_by_one
 from inftda.lab.experiments import runner

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from inftda.counts import Counts
-from inftda.estimate.estimating import estimate
-from inftda.evaluate.comparison import released_counts
-from inftda.evaluate.coverage import (
+from inftda.estimates.estimating import estimate
+from inftda.evaluation.comparison import released_counts
+from inftda.evaluation.coverage import (
     EstimatedLeaves,
     lowest_coverage,
     measure_estimated,
     measure_intervals,
 )
-from inftda.evaluate.metrics import measure
-from inftda.evaluate.totals import area_totals, measure_total
+from inftda.evaluation.metrics import measure
+from inftda.evaluation.totals import area_totals, measure_total
 from inftda.noise.entropy import SeededSource
 from inftda.publication.folder import as_table
 from inftda.publication.query import FLOW

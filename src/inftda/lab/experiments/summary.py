@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import InftdaError
-from inftda.evaluate.comparison import NOTICE
-from inftda.evaluate.coverage import LEAST
+from inftda.evaluation.comparison import NOTICE
+from inftda.evaluation.coverage import LEAST
 from inftda.lab.experiments.confidential import write_private
 from inftda.lab.experiments.estimates import PREFIXES, RELEASED
 from inftda.lab.experiments.spec import Spec
