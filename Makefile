@@ -11,6 +11,8 @@ LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_compiled.py \
   tests/cli/test_query_and_verify.py tests/cli/test_plan.py
 # Tests run on all cores, those that share a server or a browser on one; PYTEST_ARGS adds to this.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+# Python keeps what it has compiled, whatever the environment says: tests start it very often.
+unexport PYTHONDONTWRITEBYTECODE
 # The linter of the pages' JavaScript.
 OXLINT := oxlint@1.89.0
 # Public data sets for benchmarks, if you have them; made-up countries of their size otherwise.
@@ -45,7 +47,7 @@ demo: $(VENV)/.run    ## Release a small made-up country and say what happened
 	@$(BIN)/inftda demo --out demo-output
 
 # Lint, types and the compilation of kernels need one core each, so two go on at a time.
-test: $(VENV)/.dev    ## Lint, types and the fast tests: some four minutes on two cores
+test: $(VENV)/.dev    ## Lint, types and the fast tests: three to four minutes on two cores
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types kernels
 	@$(PYTEST) $(PYTEST_ARGS)
 
@@ -67,7 +69,7 @@ types: $(VENV)/.dev   ## mypy, strict
 # In one piece, as a page holds it: its parts share one scope.
 lint-js: $(VENV)/.dev ## oxlint: the JavaScript of the pages (needs npx)
 	@mkdir -p build
-	@$(BIN)/python -c 'from inftda.report.markup import script; print(script())' > build/page.js
+	@$(BIN)/python -c 'from inftda.reports.markup import script; print(script())' > build/page.js
 	@if npx --yes $(OXLINT) --version > /dev/null 2>&1; \
 	then npx --yes $(OXLINT) --config .ci/oxlint.json build/page.js; \
 	else echo "THE PAGES' JAVASCRIPT IS NOT LINTED: $(OXLINT) cannot be had by npx" >&2; fi

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import inftda
-from inftda.evaluate.sums import LevelSums
-from inftda.evaluate.typical import CLASS_STARTS, released_leaves
+from inftda.evaluation.sums import LevelSums
+from inftda.evaluation.typical import CLASS_STARTS, released_leaves
 
 LEAST = 1_000
 

@@ -18,11 +18,11 @@ mpl.use("svg")
 
 import matplotlib.pyplot as plt
 
-from inftda.compare.comparing import compare
+from inftda.comparisons.comparing import compare
 from inftda.hierarchy import Hierarchy
-from inftda.preview.findings import Preview
-from inftda.preview.stand_in import from_flows
-from inftda.preview.trial import preview
+from inftda.previews.findings import Preview
+from inftda.previews.stand_in import from_flows
+from inftda.previews.trial import preview
 from inftda.tree import Tree
 
 HERE = Path(__file__).parent / "img"

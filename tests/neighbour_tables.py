@@ -8,7 +8,6 @@ import csv
 import datetime as dt
 import re
 import sqlite3
-from collections import Counter
 from decimal import Decimal
 
 import pandas as pd
@@ -22,6 +21,7 @@ from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import SqlQuery, TableSpec
+from leaf_counts import leaf_counts
 
 #: Among them what careless casts make of other cells.
 AREAS = Hierarchy.read({
@@ -182,11 +182,9 @@ def make(kind, rows, folder):
 def outcome(read):
     """Leaves as a counter, or the message."""
     try:
-        leaves = read()
+        return leaf_counts(read())
     except IngestError as problem:
         return str(problem)
-    pairs = zip(*(axis.tolist() for axis in leaves.areas), strict=True)
-    return Counter(dict(zip(pairs, leaves.counts.tolist(), strict=True)))
 
 
 def check_neighbours(before, after):

@@ -7,31 +7,27 @@ The names below are loaded when they are first used, so that `import inftda` is 
 np.int64(3)
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inspect import Signature
-
     from inftda.areas.cells import h3_areas as h3_areas
     from inftda.areas.grid import grid_areas as grid_areas
     from inftda.areas.reader import read_areas as read_areas
-    from inftda.compare.comparing import compare as compare
-    from inftda.dossier.api import dossier as dossier
+    from inftda.comparisons.comparing import compare as compare
+    from inftda.dossiers.api import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
-    from inftda.estimate.estimating import Estimate as Estimate
-    from inftda.estimate.estimating import estimate as estimate
-    from inftda.estimate.estimating import open_estimate as open_estimate
-    from inftda.export.api import export as export
+    from inftda.estimates.estimating import Estimate as Estimate
+    from inftda.estimates.estimating import estimate as estimate
+    from inftda.estimates.estimating import open_estimate as open_estimate
+    from inftda.exports.api import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from inftda.noise.entropy import SecureSource as SecureSource
     from inftda.noise.entropy import SeededSource as SeededSource
     from inftda.optimize.intopt import intopt as intopt
-    from inftda.preview.trial import preview as preview
+    from inftda.previews.trial import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
     from inftda.publication.release import Release as Release
@@ -49,13 +45,13 @@ if TYPE_CHECKING:
     from inftda.words import verify as verify
 
 _HOMES = {
-    "compare": "inftda.compare.comparing",
-    "preview": "inftda.preview.trial",
+    "compare": "inftda.comparisons.comparing",
+    "preview": "inftda.previews.trial",
     "Axis": "inftda.tree",
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",
     "DiscreteLaplace": "inftda.noise.discrete_laplace",
-    "Estimate": "inftda.estimate.estimating",
+    "Estimate": "inftda.estimates.estimating",
     "Hierarchy": "inftda.hierarchy",
     "InftdaError": "inftda.errors",
     "PrivacyUnit": "inftda.privacy.unit",
@@ -65,15 +61,15 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
-    "dossier": "inftda.dossier.api",
-    "estimate": "inftda.estimate.estimating",
+    "dossier": "inftda.dossiers.api",
+    "estimate": "inftda.estimates.estimating",
     "evaluate": "inftda.words",
-    "export": "inftda.export.api",
+    "export": "inftda.exports.api",
     "grid_areas": "inftda.areas.grid",
     "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
-    "open_estimate": "inftda.estimate.estimating",
+    "open_estimate": "inftda.estimates.estimating",
     "open_release": "inftda.publication.release",
     "plan": "inftda.words",
     "query": "inftda.words",
@@ -92,37 +88,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'inftda' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
-    # A package of this name may have been loaded with it; it can be called as well.
-    return globals().setdefault(name, value)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
     return sorted({*_HOMES, "__version__", "__doc__"})
-
-
-class _Word(ModuleType):
-    """A package that is called like a word: `inftda.report(...)` beside `inftda.report.page`."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return self._function()(*arguments, **options)
-
-    @property
-    def __signature__(self) -> "Signature":
-        from inspect import signature  # noqa: PLC0415 - only for whoever asks
-
-        return signature(self._function())
-
-    def _function(self) -> Any:
-        word = self.__name__.rpartition(".")[2]
-        return getattr(import_module(_HOMES[word]), word)
-
-
-class _Package(ModuleType):
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Packages that are loaded become attributes here, whatever their name."""
-        if isinstance(value, ModuleType) and name in _HOMES:
-            value.__class__ = _Word
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -12,10 +12,11 @@ from typing import Any, Literal
 from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
 from inftda.errors import InftdaError
-from inftda.evaluate.bounds import guaranteed_errors
-from inftda.evaluate.comparison import Comparison, compare, read_truth
-from inftda.evaluate.confidential import check_outside, write_comparison
-from inftda.evaluate.outlook import Outlook, balanced_areas
+from inftda.estimates.estimating import Estimate, open_estimate
+from inftda.evaluation.bounds import guaranteed_errors
+from inftda.evaluation.comparison import Comparison, compare, read_truth
+from inftda.evaluation.confidential import check_outside, write_comparison
+from inftda.evaluation.outlook import Outlook, balanced_areas
 from inftda.lattice import DEFAULT_SHARE
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
@@ -160,6 +161,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     release: Release | str | Path,
     truth: Any,
     *,
+    estimate: Estimate | str | Path | None = None,
     out: str | Path | None = None,
     html: bool = False,
     origin: str = ORIGIN,
@@ -178,6 +180,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     Args:
         release: the release, or its folder.
         truth: the confidential table it was made from, anything `inftda.release` takes.
+        estimate: one made from the release, or its folder, to be compared as well.
         out: folder for the measures, not in a release; without it nothing is written.
         html: write a page as well.
         origin: name of the column where trips start.
@@ -200,6 +203,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     folder = found.table.parent if isinstance(found.table, Path) else None
     if out is not None:
         check_outside(Path(out), *([] if folder is None else [folder]))
+    made = open_estimate(estimate) if isinstance(estimate, str | Path) else estimate
     counts = read_truth(
         found,
         truth,
@@ -213,11 +217,11 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
         weekday_of=weekday_of,
         say=say,
     )
-    comparison = compare(found, counts, progress=progress)
+    comparison = compare(found, counts, estimate=made, progress=progress)
     if out is not None:
         page = None
         if html:
-            from inftda.report.confidential import page_of  # noqa: PLC0415 - only for a page
+            from inftda.reports.confidential import page_of  # noqa: PLC0415 - only for a page
 
             page = page_of(found, counts, comparison)
         write_comparison(comparison, out, release=folder, page=page)
@@ -251,7 +255,7 @@ def report(
         InftdaError: a file cannot be read or does not fit the release, or `out` must not be
             written.
     """
-    from inftda.report.page import Files, write_page  # noqa: PLC0415 - only for a page
+    from inftda.reports.page import Files, write_page  # noqa: PLC0415 - only for a page
 
     files = Files(*(None if file is None else Path(file) for file in (names, centroids, geojson)))
     return write_page(opened(release), out, files=files, **options)

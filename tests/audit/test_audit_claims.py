@@ -10,7 +10,7 @@ import pytest
 
 import inftda
 from audit.boxes import MECHANISMS, Calls, Commands, Copies, Runs, seeded
-from audit.cases import ONE, WEAK, Claim, all_claims
+from audit.cases import ONE, WEAK, Claim, all_claims, claims_two_by_two
 from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import FAR_TOO_MANY_TRIPS, FLAT, PAIRS, table_of_people
@@ -101,10 +101,22 @@ def test_that_somebody_is_in_the_table_at_all_is_not_seen():
     )
 
 
+def name_of(claim):
+    return f"{claim.pair.name}, {claim.mechanism}, {claim.accountant}"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("claim", list(all_claims()), ids=str)
-def test_every_claim_there_is_holds(claim):
+@pytest.mark.parametrize("claim", list(claims_two_by_two()), ids=name_of)
+def test_claims_hold_two_by_two(claim):
     check(audit(claim.box(seeded), N))
+
+
+def test_two_by_two_every_accountant_meets_every_pair_and_every_mechanism():
+    def met(claims):
+        named = [(claim.pair.name, claim.mechanism, claim.accountant) for claim in claims]
+        return [{(name[i], name[j]) for name in named} for i, j in ((0, 1), (0, 2), (1, 2))]
+
+    assert met(claims_two_by_two()) == met(all_claims())
 
 
 @pytest.mark.slow

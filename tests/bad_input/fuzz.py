@@ -32,6 +32,29 @@ from inftda.cli.main import run
 
 AREAS = "region,town\nN,1\nN,2\nS,3\nS,4\n"
 FLOWS = "origin,destination,count\n1,2,30\n3,4,20\n"
+#: Towns with outlines: squares of one degree from west to east.
+SQUARES = {town: [[x, 0], [x + 1, 0], [x + 1, 1], [x, 1], [x, 0]] for x, town in enumerate("1234")}
+ZONES = "town,wkt\n" + "".join(
+    f'{town},"POLYGON(({", ".join(f"{x} {y}" for x, y in ring)}))"\n'
+    for town, ring in SQUARES.items()
+)
+GEOJSON = {
+    "type": "FeatureCollection",
+    "features": [
+        {
+            "type": "Feature",
+            "properties": {"town": town},
+            "geometry": {"type": "Polygon", "coordinates": [ring]},
+        }
+        for town, ring in SQUARES.items()
+    ],
+}
+#: Trips between points, at a time: columns, and what a release is told of them.
+POINTS = ["lon", "lat", "to_lon", "to_lat", "at", "person"]
+OF_POINTS = [
+    "--origin-point", "lon,lat", "--destination-point", "to_lon,to_lat", "--hour-of", "at",
+    "--weekday-of", "at", "--person", "person", "--neighbours", "add-remove", "--trips", "2",
+]  # fmt: skip
 BUDGET = ["--epsilon", "1", "--delta", "1e-8"]
 #: One example that takes more of the processor is a finding; others may be busy on the machine.
 MAX_SECONDS = 120
@@ -44,6 +67,23 @@ ODD_TEXT = st.sampled_from(
      "\ufeff", "\u200b", "\uff11", "\u0661", "é", "e\u0301", "😀", "origin", "destination",
      "count", "flow", "all", "outside", "region", "town", "person", "9" * 30, "0x10", "1_0",
      "9223372036854775807", "9223372036854775808", "$x", "c0", "../x", "=1+1", "x" * 300]
+)  # fmt: skip
+DEGREES = st.one_of(
+    st.sampled_from(
+        ["0", "0.5", "1", "-0", "3.999999999999999999", "4", "180", "181", "-180.0", "90", "90.1",
+         "1e-400", "1e400", "0,5", "0.5 ", "+0.5", ".5", "5e-1", "0x1p-1", "nan", "-inf", "1/2"]
+    ),
+    st.floats(-1, 5).map(repr),
+    st.floats().map(repr),
+)  # fmt: skip
+STAMPS = st.one_of(
+    st.sampled_from(
+        ["2026-05-17 08:30:00", "2026-05-17T08:30", "2026-05-17", "08:30", "2026-02-30 01:00",
+         "2026-05-17 24:00", "2026-05-17 23:59:60", "2026-05-17T08:30Z", "2026-05-17 08:30+14:00",
+         "0001-01-01 00:00", "9999-12-31 23:59:59.999999999", "-4712-01-01 00:00", "1747470600",
+         "17.05.2026 08:30", "2026-05-17 8:30", "2026-W20-7", "now", "infinity", "epoch"]
+    ),
+    st.datetimes().map(str),
 )  # fmt: skip
 CELLS = st.one_of(ODD_TEXT, st.text(max_size=6), st.integers(-3, 40).map(str))
 ENCODINGS = st.sampled_from(["utf-8"] * 8 + ["utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
@@ -84,10 +124,7 @@ def csv_bytes(draw, names):
     )
     width = st.just(len(header)) if draw(st.integers(0, 9)) else st.integers(0, 5)
     if header == names and draw(st.booleans()):  # nearly good: areas that exist, real counts
-        cells = st.one_of(st.sampled_from("1234"), st.sampled_from("1234"), CELLS)
-        counts = st.integers(0, 10**6).map(str)
-        good = st.tuples(*[cells for _ in names[:2]], *[counts for _ in names[2:]]).map(list)
-        rows = draw(st.lists(good, max_size=6))
+        rows = draw(st.lists(nearly_good(names), max_size=6))
     else:
         any_row = width.flatmap(lambda n: st.lists(CELLS, min_size=n, max_size=n))
         rows = draw(st.lists(any_row, max_size=6))
@@ -104,6 +141,16 @@ def csv_bytes(draw, names):
     return damaged(content, draw(DAMAGE)) if draw(st.integers(0, 3)) == 0 else content
 
 
+def nearly_good(names):
+    """A row with few cells that are odd."""
+    cells = st.one_of(st.sampled_from("1234"), st.sampled_from("1234"), CELLS)
+    counts = st.integers(0, 10**6).map(str)
+    if names == POINTS:
+        degrees = st.one_of(st.floats(0, 4).map(repr), DEGREES)
+        return st.tuples(degrees, degrees, degrees, degrees, STAMPS, cells).map(list)
+    return st.tuples(*[cells for _ in names[:2]], *[counts for _ in names[2:]]).map(list)
+
+
 COLUMNS = st.one_of(
     st.lists(st.one_of(st.none(), st.sampled_from(["1", "2", "3", "4", "", "x"])), max_size=5),
     st.lists(st.one_of(st.none(), st.integers(-3, 2**63 - 1)), max_size=5),
@@ -112,6 +159,9 @@ COLUMNS = st.one_of(
     st.lists(st.binary(max_size=3), max_size=5),
     st.lists(st.lists(st.integers(0, 3), max_size=2), max_size=5),
     st.lists(st.datetimes(), max_size=5),
+    st.lists(st.datetimes(timezones=st.timezones()), max_size=5),
+    st.lists(DEGREES, max_size=5),
+    st.lists(STAMPS, max_size=5),
     st.lists(
         st.decimals(allow_nan=False, allow_infinity=False, places=2, max_value=99), max_size=5
     ),
@@ -148,8 +198,9 @@ def places(value, path=()):
 
 
 @st.composite
-def manifest_text(draw, manifest):
-    changed = copy.deepcopy(manifest)
+def json_text(draw, value):
+    """A JSON value with a few places changed or gone, then perhaps some damage."""
+    changed = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(list(places(changed))[1:]))
         place = changed
@@ -193,10 +244,13 @@ class Bench:
         os.chdir(folder)
         Path("areas.csv").write_text(AREAS)
         Path("flows.csv").write_text(FLOWS)
-        self.command(["release", "flows.csv", "--areas", "areas.csv", *BUDGET, "--out", "made"])
+        Path("zones.csv").write_text(ZONES)
+        self.command(["release", "flows.csv", "--areas", "areas.csv", *BUDGET, "--out", "made",
+                      "--measurements"])  # fmt: skip
         self.command(["ledger", "create", "made.db", "census", "--rho", "1"])
         self.manifest = json.loads(Path("made/manifest.json").read_text())
         self.flows = Path("made/flows.parquet").read_bytes()
+        self.measurements = Path("made/measurements.parquet").read_bytes()
         self.ledger = Path("made.db").read_bytes()
         self.examples = self.accepted = 0
 
@@ -234,6 +288,7 @@ class Bench:
                 released = json.loads((out / "manifest.json").read_text())["total"]
                 assert released == total_by_hand(content), "counted wrongly"
             shutil.rmtree(out)
+        (self.folder / "cells.csv").unlink(missing_ok=True)
         left = [str(path) for path in sorted(self.folder.rglob("*")) if path not in before]
         assert not left, left
         path.unlink()
@@ -254,11 +309,11 @@ def targets(bench):
     trips, levels = ["origin", "destination", "count"], ["region", "town"]
     persons = [*trips, "person"]
 
-    def edited(name):
+    def edited(name, query=("query",)):
         def action(content):
-            bench.folder_with()
-            for command in ("verify", "query"):
-                bench.check(f"edited/{name}", content, [command, "edited"])
+            for command, *options in (("verify",), query):
+                bench.folder_with()
+                bench.check(f"edited/{name}", content, [command, "edited", *options])
             shutil.rmtree("edited")
 
         return action
@@ -315,7 +370,7 @@ def targets(bench):
             parquet_bytes(levels),
             lambda x: bench.release("x.parquet", x, areas="x.parquet"),
         ),
-        ("manifest.json", manifest_text(bench.manifest), edited("manifest.json")),
+        ("manifest.json", json_text(bench.manifest), edited("manifest.json")),
         (
             "released flows",
             st.one_of(
@@ -323,6 +378,14 @@ def targets(bench):
                 parquet_bytes(["origin", "destination", "flow"]),
             ),
             edited("flows.parquet"),
+        ),
+        (
+            "released measurements",
+            st.one_of(
+                st.builds(damaged, st.just(bench.measurements), DAMAGE),
+                parquet_bytes(["table", "origin", "destination", "measured"]),
+            ),
+            edited("measurements.parquet", ("query", "--intervals")),
         ),
         ("released areas", csv_bytes(levels), edited("areas.csv")),
         (
@@ -337,6 +400,48 @@ def targets(bench):
         ),
         ("ledger", st.builds(damaged, st.just(bench.ledger), DAMAGE), ledger),
         ("options", st.tuples(names, NUMBERS), options),
+        *point_targets(bench),
+    ]
+
+
+def point_targets(bench):
+    """Likewise for points, time stamps, areas with outlines, and outlines to be covered."""
+
+    def zones(name):
+        def action(content):
+            bench.check(name, content, ["areas", "show", name])
+            bench.release(name, content, areas=name)
+
+        return action
+
+    def outline(content):
+        for kind, sizes in (("grid", ["--sizes", "40000,20000"]), ("h3", ["--resolutions", "2,3"])):
+            bench.check(
+                "x.geojson", content, ["areas", kind, "x.geojson", *sizes, "--out", "cells.csv"]
+            )
+
+    return [
+        (
+            "points.csv",
+            csv_bytes(POINTS),
+            lambda x: bench.release("x.csv", x, *OF_POINTS, areas="zones.csv", flows="x.csv"),
+        ),
+        (
+            "points.parquet",
+            parquet_bytes(POINTS),
+            lambda x: bench.release(
+                "x.parquet",
+                x,
+                *OF_POINTS,
+                "--unplaceable",
+                "outside",
+                areas="zones.csv",
+                flows="x.parquet",
+            ),
+        ),
+        ("zones.csv", csv_bytes(["town", "wkt"]), zones("x.csv")),
+        ("zones.geojson", json_text(GEOJSON), zones("x.geojson")),
+        ("outline.geojson", json_text(GEOJSON["features"][0]), outline),
     ]
 
 
@@ -366,7 +471,13 @@ def work(minutes: float, log: Path) -> int:
                     notes = "\n".join(getattr(problem, "__notes__", []))[:3000]
                     print(f"FOUND in {name}: {problem!r}\n{notes}", flush=True)  # noqa: T201
                     for left in Path(folder).glob("*"):
-                        if left.name not in {"areas.csv", "flows.csv", "made", "made.db"}:
+                        if left.name not in {
+                            "areas.csv",
+                            "flows.csv",
+                            "zones.csv",
+                            "made",
+                            "made.db",
+                        }:
                             shutil.rmtree(left) if left.is_dir() else left.unlink()
                 done[name] += bench.examples - before
         os.chdir("/")

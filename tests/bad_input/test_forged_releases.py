@@ -26,6 +26,7 @@ from inftda.mechanisms.catalogue import mechanism_names
 from inftda.publication import parquet_file
 from inftda.publication.digest import digest
 from inftda.publication.folder import write_flows
+from inftda.publication.measurements import save_measurements
 from inftda.publication.pages import skeleton
 from inftda.publication.totals import SCHEMA, save_totals
 from inftda.publication.verify import verify
@@ -343,6 +344,7 @@ FILES = (
     "manifest.json", "flows.parquet", "areas.csv", "totals.parquet", "places.parquet",
     "measurements.parquet",
 )  # fmt: skip
+PARQUET_FILES = [name for name in FILES if name.endswith(".parquet")]
 DAMAGES = {
     "gone": lambda name: lambda folder: (folder / name).unlink(),
     "renamed": lambda name: lambda folder: (folder / name).rename(folder / name.upper()),
@@ -663,8 +665,36 @@ def long_texts(folder):
     rewritten(codes_as("x" * 3_000_000))(folder)
 
 
+def as_released(change, *, name="flows.parquet"):
+    """The same file with other rows, written by inftda itself."""
+
+    def apply(folder):
+        release = inftda.open_release(folder)
+        table = change(pq.read_table(folder / name))
+        if name == "totals.parquet":
+            save_totals(folder / name, table.cast(SCHEMA))
+            sealed(folder)
+        elif name == "measurements.parquet":
+            save_measurements(folder / name, table, release.tree, release.manifest.plan)
+            sealed(folder)
+        else:
+            write_flows(folder / name, release.tree, table)
+            sealed(folder, total=pc.sum(table["flow"]).as_py(), n_flows=len(table))
+
+    return apply
+
+
 def of_measurements(change=lambda table: table, **options):
+    """As inftda writes them, but for what is asked for."""
+    options = {"column_encoding": {"measured": "DELTA_BINARY_PACKED"}, **options}
     return rewritten(change, name="measurements.parquet", **options)
+
+
+def of_places(change=lambda table: table, **options):
+    """As inftda writes them, but for what is asked for."""
+    texts = ["level", "code", "name"]
+    options = {"use_dictionary": texts, "write_statistics": [*texts, "lon", "lat"], **options}
+    return rewritten(change, name="places.parquet", **options)
 
 
 def with_first(text):
@@ -674,8 +704,9 @@ def with_first(text):
 
 def nudged(folder):
     """The last value is one of a table off the tree, which only steers."""
-    of_measurements(
-        with_column("measured", lambda m: pa.array([*m.to_pylist()[:-1], m[-1].as_py() + 1]))
+    as_released(
+        with_column("measured", lambda m: pa.array([*m.to_pylist()[:-1], m[-1].as_py() + 1])),
+        name="measurements.parquet",
     )(folder)
 
 
@@ -804,7 +835,7 @@ TABLES = {
         with_column("measured", lambda measured: pc.add(measured, 1))
     ),
     "measurements: decimal": of_measurements(
-        with_column("measured", lambda measured: measured.cast(pa.float64()))
+        with_column("measured", lambda measured: measured.cast(pa.float64())), column_encoding=None
     ),
     "measurements: so large that sums overflow": of_measurements(
         with_column("measured", lambda m: pc.add(m, 1 << 61))
@@ -818,6 +849,30 @@ TABLES = {
     "measurements: a page after the last": in_last_chunk(
         page(b"secret" * 9), "measurements.parquet"
     ),
+    "measurements: another encoding": rewritten(name="measurements.parquet"),
+    "measurements: texts that are not listed": of_measurements(use_dictionary=False),
+    "measurements: smaller pages": of_measurements(data_page_size=16, write_batch_size=1),
+    "measurements: another version of the format": of_measurements(version="1.0"),
+    "measurements: without statistics": of_measurements(write_statistics=False),
+    "measurements: with checksums of pages": of_measurements(write_page_checksum=True),
+    "measurements: an index of pages": of_measurements(write_page_index=True),
+    "measurements: cells that may be empty": of_measurements(
+        lambda table: table.cast(pa.schema([field.with_nullable(True) for field in table.schema]))
+    ),
+    "measurements: another signature at the beginning": first_bytes(
+        b"17th", "measurements.parquet"
+    ),
+    "places: another encoding": of_places(use_dictionary=["level"]),
+    "places: texts that are not listed": of_places(use_dictionary=False),
+    "places: numbers that are listed": of_places(use_dictionary=True),
+    "places: smaller pages": of_places(data_page_size=16, write_batch_size=1),
+    "places: another version of the format": of_places(version="1.0"),
+    "places: without statistics": of_places(write_statistics=False),
+    "places: statistics of outlines": of_places(write_statistics=True),
+    "places: with checksums of pages": of_places(write_page_checksum=True),
+    "places: an index of pages": of_places(write_page_index=True),
+    "places: rows in many groups": of_places(row_group_size=1),
+    "places: another signature at the beginning": first_bytes(b"17th", "places.parquet"),
 }
 
 
@@ -832,6 +887,23 @@ ONLY_WRITTEN_AGAIN = {
     "another signature at the beginning",
     "totals: another encoding of the same",
     "totals: another signature at the beginning",
+    "measurements: another encoding",
+    "measurements: texts that are not listed",
+    "measurements: smaller pages",
+    "measurements: another version of the format",
+    "measurements: without statistics",
+    "measurements: with checksums of pages",
+    "measurements: cells that may be empty",
+    "measurements: another signature at the beginning",
+    "places: another encoding",
+    "places: texts that are not listed",
+    "places: numbers that are listed",
+    "places: smaller pages",
+    "places: another version of the format",
+    "places: without statistics",
+    "places: with checksums of pages",
+    "places: rows in many groups",
+    "places: another signature at the beginning",
 }
 #: With measurements the flows and totals are known from them: what remains are numbers that
 #: would have given the same flows.
@@ -891,7 +963,7 @@ def test_another_version_of_arrow_is_honest(slips):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["flows.parquet", "totals.parquet"])
+@pytest.mark.parametrize("name", PARQUET_FILES)
 def test_no_bit_of_headers_and_footers_can_be_changed_even_with_the_digest(slips, name, genuine):
     """But for the version of Arrow, and some of the compression: it differs from build to build."""
     content = (genuine / name).read_bytes()
@@ -919,22 +991,6 @@ def test_no_bit_of_headers_and_footers_can_be_changed_even_with_the_digest(slips
         assert not slips(apply) or says_the_same(changed), bit
 
 
-def as_released(change, *, name="flows.parquet"):
-    """The same file with other rows, written by inftda itself."""
-
-    def apply(folder):
-        tree = inftda.open_release(folder).tree
-        table = change(pq.read_table(folder / name))
-        if name == "totals.parquet":
-            save_totals(folder / name, table.cast(SCHEMA))
-            sealed(folder)
-        else:
-            write_flows(folder / name, tree, table)
-            sealed(folder, total=pc.sum(table["flow"]).as_py(), n_flows=len(table))
-
-    return apply
-
-
 #: What a folder cannot prove: other numbers of the same kind, in whatever order. A signature under
 #: the manifest would.
 UNPROVABLE_TABLES = {
@@ -942,7 +998,6 @@ UNPROVABLE_TABLES = {
         with_column("flow", lambda flow: pc.add(flow, 1)),
     ),
     "rows in another order": as_released(lambda table: table.take(list(range(len(table)))[::-1])),
-    "measurements: another encoding of the same": rewritten(name="measurements.parquet"),
     "measurements: another number off the tree": nudged,
     "totals: another number": as_released(
         with_column("measured", lambda measured: pc.add(measured, 1)), name="totals.parquet"
@@ -971,7 +1026,8 @@ def test_numbers_of_the_same_kind_are_told_by_their_digest_alone(slips, what):
 
 def in_parts(then=lambda _: None, name="flows.parquet"):
     def apply(folder):
-        tree = inftda.open_release(folder).tree
+        release = inftda.open_release(folder)
+        tree, plan = release.tree, release.manifest.plan
         table = pq.read_table(folder / name)
         (folder / name).unlink()
         (parts := folder / name).mkdir()
@@ -980,6 +1036,8 @@ def in_parts(then=lambda _: None, name="flows.parquet"):
             part = parts / f"part-{number:05d}.parquet"
             if name == "flows.parquet":
                 write_flows(part, tree, half)
+            elif name == "measurements.parquet":
+                save_measurements(part, half, tree, plan)
             else:
                 pq.write_table(half, part, compression="zstd")
         then(parts)
@@ -1038,8 +1096,7 @@ def places_as(column, make, row=3):
         field = table.schema.field(column)
         return table.set_column(at, field, pa.array(values, field.type))
 
-    return rewritten(change, name="places.parquet", use_dictionary=["level", "code", "name"],
-                     write_statistics=["level", "code", "name", "lon", "lat"])  # fmt: skip
+    return of_places(change)
 
 
 def test_places_written_again_verify(slips):

@@ -1,6 +1,7 @@
 """Input that once broke the rule: found by `fuzz.py`, or by looking for what it would find."""
 
 import io
+import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -81,3 +82,24 @@ def test_two_columns_that_differ_in_case_only(refuse_release, write):
     write("modes.csv", "mode\ncar\nbus\n")
     flows = write("x.csv", "origin,destination,Flow\n1,2,car\n")
     refuse_release("--axis", "Flow=modes.csv", flows=flows, says="another name")
+
+
+def feature(*rings):
+    """A file with one polygon."""
+    geometry = {"type": "Polygon", "coordinates": rings}
+    return json.dumps({"type": "Feature", "properties": {"town": "1"}, "geometry": geometry})
+
+
+@pytest.mark.parametrize("kind", [("grid", "--sizes", "40000"), ("h3", "--resolutions", "2")])
+def test_an_outline_without_corners(refuse, write, kind):
+    pytest.importorskip("pyogrio", reason="outlines need the extra geo")
+    arguments = ("areas", kind[0], write("x.geojson", feature()), *kind[1:], "--out", "cells.csv")
+    refuse(*arguments, says="without corners")
+
+
+def test_what_a_library_says_of_an_outline_does_not_reach_the_screen(refuse, write):
+    """It warns of a corner that it cannot read, and leaves the whole outline out."""
+    pytest.importorskip("pyogrio", reason="outlines need the extra geo")
+    ring = [[0, 0], [1, 0], [1], [0, 1], [0, 0]]
+    file = write("x.geojson", feature(ring))
+    refuse("areas", "grid", file, "--sizes", "40000", "--out", "cells.csv", says="has nothing")

@@ -11,8 +11,8 @@ from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
-from inftda.report.confidential import write_confidential_page
-from inftda.report.page import Files, write_page
+from inftda.reports.confidential import write_confidential_page
+from inftda.reports.page import Files, write_page
 
 HOSTILE = "</script><script>window.hacked=1</script>"
 HOSTILE_NAME = '<img src=x onerror="window.hacked=2">'

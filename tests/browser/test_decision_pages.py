@@ -3,11 +3,11 @@
 import pytest
 from chromium import skip_without_browser
 
-from inftda.compare.comparing import compare
-from inftda.compare.page import write_methods_page
+from inftda.comparisons.comparing import compare
+from inftda.comparisons.page import write_methods_page
 from inftda.noise.entropy import SeededSource
-from inftda.preview.page import write_preview_page
-from inftda.preview.trial import preview
+from inftda.previews.page import write_preview_page
+from inftda.previews.trial import preview
 
 skip_without_browser()
 

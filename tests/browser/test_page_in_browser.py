@@ -20,7 +20,7 @@ from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publication.spreadsheet import disarmed
 from inftda.publish import release
-from inftda.report.page import Files, write_page
+from inftda.reports.page import Files, write_page
 
 skip_without_browser()
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from chromium import skip_without_browser
 
-from inftda.dossier.api import dossier
+from inftda.dossiers.api import dossier
 from inftda.lab.generators.country import make_country
 from inftda.publish import release
 

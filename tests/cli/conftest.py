@@ -1,5 +1,6 @@
 """A small country on disk, and the command line called in this process."""
 
+import shutil
 from types import SimpleNamespace
 
 import pyarrow.csv as pa_csv
@@ -34,13 +35,16 @@ def cli(capsys):
     return call
 
 
-@pytest.fixture
-def released(country, cli, tmp_path):
-    """A fresh release of the small country."""
-    out = tmp_path / "release"
-    done = cli(
-        "release", country.flows, "--areas", country.areas,
-        "--epsilon", 1, "--delta", 1e-8, "--out", out, "--quiet",
-    )  # fmt: skip
-    assert done.code == 0, done.err
+@pytest.fixture(scope="session")
+def a_release(country, tmp_path_factory):
+    """A release of the small country, made once."""
+    out = tmp_path_factory.mktemp("released") / "release"
+    given = ("--areas", country.areas, "--epsilon", "1", "--delta", "1e-8")
+    assert run(["release", country.flows, *given, "--out", str(out), "--quiet"]) == 0
     return out
+
+
+@pytest.fixture
+def released(a_release, tmp_path):
+    """A copy of it, to do with as one likes."""
+    return shutil.copytree(a_release, tmp_path / "release")

@@ -1,5 +1,7 @@
 """The estimate of a release, and intervals of its numbers."""
 
+import shutil
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -45,13 +47,14 @@ def test_equal_seeds_give_equal_estimates_on_any_number_of_threads(measured):
 def test_an_estimate_is_closer_to_the_truth_than_the_release(measured, country):
     """Squared error over all cells, on a made-up country and one seed."""
     release, made = inftda.open_release(measured), inftda.estimate(measured)
-    codes = release.tree.axes[0].hierarchy.codes(3).to_pylist()
+    assert _squares(made.flows(), "estimate", country) < _squares(release.flows(), "flow", country)
+
+
+def _squares(flows, column, country):
+    """Sum of squared errors over all cells."""
+    codes = country.made.areas.codes(3).to_pylist()
     truth = _matrix(country.made.flows(), codes, "count")
-    errors = [
-        ((_matrix(flows, codes, column) - truth) ** 2).sum()
-        for flows, column in ((release.flows(), "flow"), (made.flows(), "estimate"))
-    ]
-    assert errors[1] < errors[0]
+    return ((_matrix(flows, codes, column) - truth) ** 2).sum()
 
 
 def _matrix(flows, codes, column):
@@ -111,9 +114,56 @@ def test_measurements_of_another_release_are_refused(measured, country, cli, tmp
         source=inftda.SeededSource(6),
     )  # fmt: skip
     (other / "measurements.parquet").write_bytes((measured / "measurements.parquet").read_bytes())
-    done = cli("estimate", other, "--out", tmp_path / "e")
-    assert done.code == 2
-    assert "another release" in done.err
+    _refused(cli, other, tmp_path / "e", "another release")
+
+
+DAMAGES = {
+    "cut off": lambda content: content[: len(content) // 2],
+    "a bit": lambda content: content[:999] + bytes([content[999] ^ 1]) + content[1000:],
+    "empty": lambda _: b"",
+    "a table of something else": lambda _: b"origin,destination\n",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_measurements_are_refused(measured, cli, tmp_path, damage):
+    folder = shutil.copytree(measured, tmp_path / "release")
+    file = folder / "measurements.parquet"
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    _refused(cli, folder, tmp_path / "e", "damaged")
+
+
+def test_lost_measurements_are_missed(measured, cli, tmp_path):
+    folder = shutil.copytree(measured, tmp_path / "release")
+    (folder / "measurements.parquet").unlink()
+    _refused(cli, folder, tmp_path / "e", "no measurements.parquet")
+
+
+def _refused(cli, folder, out, words):
+    """By all that reads measurements: one clear message, and nothing is written."""
+    for arguments in (("estimate", folder, "--out", out), ("query", folder, "--intervals")):
+        done = cli(*arguments)
+        assert done.code == 2
+        assert words in done.err
+        assert len(done.err.strip().splitlines()) == 1
+    assert not out.exists()
+
+
+def test_the_origin_tree_has_an_estimate_that_is_closer_to_the_truth(country):
+    """With intervals at every level, on a made-up country and one seed."""
+    release = inftda.release(
+        country.flows, country.areas, epsilon=1, delta=1e-6, tree="origin", measurements=True,
+        source=inftda.SeededSource(5),
+    )  # fmt: skip
+    made = inftda.estimate(release)
+    assert made.flows("all", "all").column("estimate").to_pylist() == [release.total]
+    assert _squares(made.flows(), "estimate", country) < _squares(release.flows(), "flow", country)
+    for level in release.tree.splitting_levels:
+        names = {
+            axis.name: axis.hierarchy.level_name(depth)
+            for axis, depth in zip(release.tree.axes, level.depths, strict=True)
+        }
+        assert release.flows(levels=names, intervals=True).column("low").null_count == 0
 
 
 def test_an_estimate_of_another_release_is_told_apart(measured, released):

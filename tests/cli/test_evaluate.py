@@ -121,3 +121,56 @@ def test_a_page_is_written_on_demand(work):
     page = work / "measures" / "CONFIDENTIAL-evaluation.html"
     assert "CONFIDENTIAL" in page.read_text()
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
+
+
+@pytest.fixture
+def measured(work):
+    """A release with measurements and an estimate of it."""
+    release = ["release", "flows.csv", "--areas", "areas.csv", "--out", "release", "--quiet"]
+    budget = ["--epsilon", "1", "--delta", "1e-6", "--measurements", "--force"]
+    assert run([*release, *COLUMNS, *budget]) == 0
+    assert run(["estimate", "release", "--out", "estimate", "--quiet"]) == 0
+    return work
+
+
+def test_with_measurements_intervals_are_checked_as_well(measured, capsys):
+    assert evaluate("--out", "measures", "--html") == 0
+    shown = capsys.readouterr().out
+    assert "intervals (95 %)" in shown
+    assert "fewer than 1,000" in shown
+    names = {path.name for path in (measured / "measures").iterdir()}
+    assert {"CONFIDENTIAL-intervals.csv", "CONFIDENTIAL-intervals.parquet"} < names
+    assert not any("estimate" in name for name in names)
+    assert "Numbers in their interval" in (
+        measured / "measures" / "CONFIDENTIAL-evaluation.html"
+    ).read_text(encoding="utf-8")
+
+
+def test_an_estimate_stands_beside_the_release(measured, capsys):
+    assert evaluate("--out", "measures", "--estimate", "estimate") == 0
+    shown = capsys.readouterr().out
+    assert "The estimate that was made from it:" in shown
+    assert shown.count("common part") == 2
+    names = {path.name for path in (measured / "measures").iterdir()}
+    for table in ("levels", "sizes", "totals", "intervals"):
+        assert f"CONFIDENTIAL-estimate-{table}.csv" in names
+    summary = json.loads((measured / "measures" / "CONFIDENTIAL-evaluation.json").read_text())
+    assert summary["estimate"]["levels"][-1]["total_released"] == 1180
+    assert summary["estimate"]["confidential"] is True
+
+
+def test_an_estimate_of_another_release_is_an_error(measured, capsys):
+    release = ["release", "flows.csv", "--areas", "areas.csv", "--out", "release", "--quiet"]
+    again = ["--epsilon", "1", "--delta", "1e-6", "--measurements", "--force"]
+    assert run([*release, *COLUMNS, *again]) == 0
+    capsys.readouterr()
+    assert evaluate("--out", "measures", "--estimate", "estimate") == 2
+    assert "made from another release" in capsys.readouterr().err
+    assert not (measured / "measures").exists()
+
+
+def test_damaged_measurements_are_an_error(measured, capsys):
+    (measured / "release" / "measurements.parquet").write_bytes(b"x")
+    assert evaluate("--out", "measures") == 2
+    assert "damaged" in capsys.readouterr().err
+    assert not (measured / "measures").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from inftda.evaluate.comparison import NOTICE
+from inftda.evaluation.comparison import NOTICE
 
 PUBLISHED = """dataset,mechanism,epsilon,level,metric,min,mean,max
 Tiny,InfTDA,1.0,1,max_error,0.0,100.0,200.0

@@ -7,8 +7,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from inftda.evaluate.bounds import guaranteed_errors
-from inftda.evaluate.outlook import balanced_areas
+from inftda.evaluation.bounds import guaranteed_errors
+from inftda.evaluation.outlook import balanced_areas
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit

@@ -9,12 +9,14 @@ Starting Python takes far longer than a release, so without this nearly every ra
 would hit the start.
 """
 
+import io
 import json
 import os
 import signal
 import sys
 import tempfile
 import time
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +39,8 @@ def load_everything() -> None:
     import duckdb  # noqa: F401, PLC0415
     import pyarrow.csv  # noqa: F401, PLC0415
 
-    import inftda.cli.main  # noqa: F401, PLC0415
+    import inftda.ledger.charge  # noqa: F401, PLC0415
+    from inftda.cli.main import run  # noqa: PLC0415
     from inftda.counts import Counts  # noqa: PLC0415
     from inftda.engines.local import LocalEngine  # noqa: PLC0415
     from inftda.hierarchy import Hierarchy  # noqa: PLC0415
@@ -48,6 +51,8 @@ def load_everything() -> None:
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
     from inftda.tree import Tree  # noqa: PLC0415
 
+    with redirect_stderr(io.StringIO()):  # there are no such areas, but options are known now
+        run(["release", "none.csv", "--areas", "none.csv", "--rho", "1", "--out", "none"])
     tempfile.gettempdir()  # Python tries whether it can write there, once
     tree = Tree.destination_first(Hierarchy.read({"a": ["x", "x", "y"], "b": ["1", "2", "3"]}))
     areas = [np.array([0, 2], np.int32)] * 2

@@ -15,9 +15,9 @@ SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
 
-def test_there_are_two_scripts_and_a_notebook():
+def test_there_are_two_scripts_and_two_notebooks():
     assert len(SCRIPTS) >= 2
-    assert len(NOTEBOOKS) >= 1
+    assert len(NOTEBOOKS) >= 2
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

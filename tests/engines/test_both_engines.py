@@ -9,6 +9,7 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 
 from further_mechanisms import offer
 from inftda.engines.spark import SparkEngine
+from inftda.estimates.estimating import estimate
 from inftda.lab.generators.country import make_country
 from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import SeededSource
@@ -196,8 +197,23 @@ def test_measurements_are_the_same_on_both_engines_and_change_no_flow(
         np.testing.assert_array_equal(here.areas, there.areas)
 
 
+@pytest.mark.parametrize("tree", ["destination", "origin"])
+def test_an_estimate_of_a_release_by_spark_is_that_of_one_by_one_machine(spark, publish, tree):
+    options = {**BUDGET, "areas": COUNTRY.areas, "tree": tree, "source": SeededSource(9)}
+    engine = SparkEngine(spark, tasks=3, driver_nodes=20)
+    here, _ = publish(FLOWS, measurements=True, **options)
+    there, _ = publish(FLOWS, measurements=True, engine=engine, **options)
+    assert there.measured.is_dir()
+    one, other = (estimate(made).table for made in (here, there))
+    assert other.equals(one)
+    for levels in (("region", "region"), (None, None)):
+        assert there.flows(*levels, intervals=True).equals(here.flows(*levels, intervals=True))
+
+
 def test_a_release_with_totals_across_is_complete_and_verifies(engine, publish):
-    made, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, across=0.08, **BUDGET)
+    made, cells = publish(
+        FLOWS, areas=COUNTRY.areas, engine=engine, across=0.08, measurements=True, **BUDGET
+    )
     assert sum(cells.values()) == made.total == 5_000
     assert len(list(verify(made.table.parent))) > 5
     assert totals_of(made)

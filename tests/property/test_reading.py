@@ -13,6 +13,7 @@ from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import CsvFile, TableSpec, read_leaves
+from leaf_counts import leaf_counts
 
 #: Codes that a reader might be tempted to mend; the last two differ in their normal form only.
 CODES = ["1", "01", "1.0", "a,b", 'q"q', " x ", "NULL", "true", "1e3", "ß;|", "\u00e9", "e\u0301"]
@@ -42,11 +43,9 @@ def expected(rows):
 
 def counted(source, *, random_source=None, **options):
     spec = TableSpec(axes=AXES, **options)
-    leaves = read_leaves(source, spec, random_source=random_source)
-    ends = (AREAS.codes(1).take(numbers).to_pylist() for numbers in leaves.areas)
-    pairs = list(zip(*ends, strict=True))
-    assert len(set(pairs)) == len(pairs)
-    return dict(zip(pairs, leaves.counts.tolist(), strict=True))
+    found = leaf_counts(read_leaves(source, spec, random_source=random_source))
+    code = AREAS.codes(1).to_pylist()
+    return {(code[origin], code[destination]): n for (origin, destination), n in found.items()}
 
 
 @modest

@@ -22,8 +22,8 @@ from neighbour_tables import (
     tables,
 )
 
-#: One of each way in; all others are seen in the slow tier.
-QUICK = ("pandas objects", "CSV", "SQLite", "a folder, the row first")
+#: In memory and on disk, with cells of many types; all others are seen in the slow tier.
+QUICK = ("pandas objects", "a folder, the row first")
 TIERED = [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 CALM = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much]}
 

@@ -1,5 +1,6 @@
 """Files and frames with geometry: GeoJSON, GeoPackage, shapefile, geopandas."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -82,7 +83,10 @@ def _polygons(geometries: Geometries, label: str) -> Any:
         raise HierarchyError(f"{label} has {', '.join(sorted(kinds))} in it; {_WHY}")
     # Outlines are drawn by hand, and no point is placed by them: what is broken is repaired.
     library_ = shapely()
-    return library_.union_all(library_.make_valid(library_.force_2d(geometries)))
+    outline = library_.union_all(library_.make_valid(library_.force_2d(geometries)))
+    if outline.is_empty:
+        raise HierarchyError(f"{label} has only polygons without corners in it; {_WHY}")
+    return outline
 
 
 _WHY: Final = (
@@ -97,13 +101,16 @@ def _read_file(path: Path) -> Layer:
         raise HierarchyError(f"there is no file {str(path)!r} (the areas); check the path")
     pyogrio = library("pyogrio", needed_for="files of polygons")
     try:
-        layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
-        if len(layers) > 1:
-            raise HierarchyError(
-                f"{label} has several layers ({', '.join(layers)}); save the one to use to a file "
-                "of its own"
-            )
-        meta, _, geometry, columns = pyogrio.raw.read(path)
+        with warnings.catch_warnings():
+            # About parts that it leaves out or repairs; what is missing is noticed later.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
+            if len(layers) > 1:
+                raise HierarchyError(
+                    f"{label} has several layers ({', '.join(layers)}); save the one to use to a "
+                    "file of its own"
+                )
+            meta, _, geometry, columns = pyogrio.raw.read(path)
     except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as problem:
         raise HierarchyError(
             f"cannot read {label}: it is damaged, or not what its name says ({_line(problem)})"

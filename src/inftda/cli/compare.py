@@ -9,7 +9,7 @@ from inftda.cli import options, output
 from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
-    from inftda.compare.comparing import MethodComparison
+    from inftda.comparisons.comparing import MethodComparison
 
 
 def command(  # noqa: PLR0913 - the table, the methods and the options of a release
@@ -54,10 +54,10 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Compare what offices do today with what is promised; what comes out is CONFIDENTIAL."""
-    from inftda.compare.comparing import compare  # noqa: PLC0415 - help must be instant
-    from inftda.compare.files import write_methods  # noqa: PLC0415
-    from inftda.compare.page import write_methods_page  # noqa: PLC0415
-    from inftda.evaluate.confidential import check_outside  # noqa: PLC0415
+    from inftda.comparisons.comparing import compare  # noqa: PLC0415 - help must be instant
+    from inftda.comparisons.files import write_methods  # noqa: PLC0415
+    from inftda.comparisons.page import write_methods_page  # noqa: PLC0415
+    from inftda.evaluation.confidential import check_outside  # noqa: PLC0415
 
     check_outside(out)
     with Meter("methods", shown=not (quiet or as_json)) as progress:
@@ -96,8 +96,8 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
 
 def summary(compared: "MethodComparison") -> str:
     """Accuracy and disclosure of every method, side by side."""
-    from inftda.compare.words import DISCLOSE, finding, honest_words  # noqa: PLC0415 - instant help
-    from inftda.evaluate.comparison import NOTICE  # noqa: PLC0415
+    from inftda.comparisons.words import DISCLOSE, finding, honest_words  # noqa: PLC0415 - instant help
+    from inftda.evaluation.comparison import NOTICE  # noqa: PLC0415
 
     head = ("method", "common part*", "max error", "false", "lost", "exact cells", "persons seen")
     rows = []

@@ -46,7 +46,7 @@ def command(  # noqa: PLR0913 - one option for each thing an office may decide
         raise InftdaError(
             "give a RELEASE, --about FILE and --out FOLDER; --template writes a FILE to fill in"
         )
-    from inftda.dossier.api import FILES, dossier  # noqa: PLC0415 - help must be instant
+    from inftda.dossiers.api import FILES, dossier  # noqa: PLC0415 - help must be instant
 
     with Meter("%", shown=not quiet) as progress:
         dossier(
@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - one option for each thing an office may decide
 def _write_template(
     folder: Path | None, about: Path | None, out: Path | None, *, force: bool
 ) -> None:
-    from inftda.dossier.office import template  # noqa: PLC0415 - help must be instant
+    from inftda.dossiers.office import template  # noqa: PLC0415 - help must be instant
 
     if folder is not None or about is not None:
         raise InftdaError("--template asks about no release yet; leave out RELEASE and --about")

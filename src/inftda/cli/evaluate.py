@@ -9,7 +9,7 @@ from inftda.cli import options, output
 from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
-    from inftda.evaluate.comparison import Comparison
+    from inftda.evaluation.comparison import Comparison
 
 
 def command(  # noqa: PLR0913 - the columns of the table, as for a release
@@ -19,6 +19,9 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
         str, typer.Option(metavar="FLOWS", help="The confidential table it was made from.")
     ],
     out: Annotated[Path, typer.Option(help="Folder for the measures; not in a release.")],
+    estimate: Annotated[
+        Path | None, typer.Option(help="Folder of an estimate made from it, compared as well.")
+    ] = None,
     origin: Annotated[str, typer.Option(help="Column where trips start.")] = "origin",
     destination: Annotated[str, typer.Option(help="Column where trips end.")] = "destination",
     origin_point: options.OriginPoint = None,
@@ -33,13 +36,17 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     as_json: options.Json = False,
 ) -> None:
     """Compare a release with the truth; what comes out is CONFIDENTIAL."""
-    from inftda.evaluate.comparison import compare, read_truth  # noqa: PLC0415 - instant help
-    from inftda.evaluate.confidential import check_outside, write_comparison  # noqa: PLC0415
+    from inftda.estimates.estimating import open_estimate  # noqa: PLC0415 - help must be instant
+    from inftda.evaluation.comparison import compare, read_truth  # noqa: PLC0415
+    from inftda.evaluation.confidential import check_outside, write_comparison  # noqa: PLC0415
     from inftda.publication.caveats import not_shown  # noqa: PLC0415
     from inftda.publication.release import open_release  # noqa: PLC0415
 
     check_outside(out, folder)
     release = open_release(folder)
+    made = None if estimate is None else open_estimate(estimate)
+    if made is not None:
+        made.check_release(release)
     said: list[str] = []
     with Meter("levels", shown=not (quiet or as_json)) as progress:
         counts = read_truth(
@@ -55,10 +62,10 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
             unplaceable=options.unplaceable_of(unplaceable),
             say=said.append,
         )
-        comparison = compare(release, counts, progress=progress)
+        comparison = compare(release, counts, estimate=made, progress=progress)
     page = None
     if html:
-        from inftda.report.confidential import page_of  # noqa: PLC0415 - only for a page
+        from inftda.reports.confidential import page_of  # noqa: PLC0415 - only for a page
 
         page = page_of(release, counts, comparison)
     files = write_comparison(comparison, out, release=folder, page=page)
@@ -73,8 +80,21 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
 
 def summary(comparison: "Comparison", *, counted: str) -> str:
     """The main measures of every level, side by side; `counted` says what a row was taken for."""
-    from inftda.evaluate.comparison import NOTICE  # noqa: PLC0415 - help must be instant
+    from inftda.evaluation.comparison import NOTICE  # noqa: PLC0415 - help must be instant
 
+    parts = [NOTICE, "", *_measures(comparison)]
+    notes = [
+        "*  over cells that are not zero in both tables",
+        "** mean relative error of the 100 largest true flows",
+        f"How the truth was counted: {counted}.",
+    ]
+    if comparison.estimate is not None:
+        parts += ["", "The estimate that was made from it:", "", *_measures(comparison.estimate)]
+    return "\n".join([*parts, "", *notes])
+
+
+def _measures(comparison: "Comparison") -> list[str]:
+    """Levels, totals across the tree, and intervals."""
     head = ("level", "cells", "max error", "mean error*", "FDR", "FNR", "common part", "top 100**")
     rows = [
         (
@@ -89,12 +109,7 @@ def summary(comparison: "Comparison", *, counted: str) -> str:
         )
         for level in comparison.levels
     ]
-    notes = [
-        "*  over cells that are not zero in both tables",
-        "** mean relative error of the 100 largest true flows",
-        f"How the truth was counted: {counted}.",
-    ]
-    return "\n".join([NOTICE, "", *output.aligned(head, rows), *_totals(comparison), "", *notes])
+    return [*output.aligned(head, rows), *_totals(comparison), *_intervals(comparison)]
 
 
 def _totals(comparison: "Comparison") -> list[str]:
@@ -118,4 +133,28 @@ def _totals(comparison: "Comparison") -> list[str]:
         )
         for total in comparison.totals
     ]
+    return ["", *output.aligned(head, rows)] if rows else []
+
+
+def _intervals(comparison: "Comparison") -> list[str]:
+    """How many intervals hold the truth, if there are any; they promise 95 %."""
+    from inftda.evaluation.coverage import LEAST, lowest_coverage, overall  # noqa: PLC0415
+
+    head = ("intervals (95 %)", "numbers", "in interval", "mean width", "lowest of any size")
+    rows = []
+    for name in dict.fromkeys(one.name for one in comparison.intervals):
+        here = [one for one in comparison.intervals if one.name == name]
+        every, lowest = overall(here), lowest_coverage(here)
+        rows.append(
+            (
+                name,
+                f"{every.n_numbers:,}",
+                f"{every.in_interval:.1%}",
+                f"{every.mean_width:,.1f}",
+                f"fewer than {LEAST:,}"
+                if lowest is None
+                else f"{lowest.in_interval:.1%} of {lowest.smallest:,} to "
+                + ("any" if lowest.largest is None else f"{lowest.largest:,}"),
+            )
+        )
     return ["", *output.aligned(head, rows)] if rows else []

@@ -9,7 +9,7 @@ from inftda.cli import options, output
 from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
-    from inftda.export.api import Kind
+    from inftda.exports.api import Kind
 
 
 def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
@@ -59,7 +59,7 @@ def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Write files for spreadsheets, maps, GIS, transport models or R."""
-    from inftda.export.api import export  # noqa: PLC0415 - help must be instant
+    from inftda.exports.api import export  # noqa: PLC0415 - help must be instant
 
     with Meter("%", shown=not quiet) as progress:
         export(

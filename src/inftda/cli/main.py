@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 import traceback
+from functools import cache
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -102,7 +103,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each ki
     is_publishing = bool(arguments) and arguments[0] in _PUBLISHING
     outcome = "; nothing was published" if is_publishing else ""
     try:
-        code = app(arguments, standalone_mode=False)
+        code = _parser()(arguments, standalone_mode=False)
     except InftdaError as problem:
         return _complain(str(problem), WRONG_USE)
     except KeyboardInterrupt:
@@ -120,6 +121,12 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each ki
     if code == _PARSER_INTERRUPTED:
         return _complain(f"interrupted{outcome}", FAILED)
     return code if isinstance(code, int) else DONE
+
+
+@cache
+def _parser() -> Any:
+    """All commands and their options, which take longer to make than most commands to run."""
+    return typer.main.get_command(app)
 
 
 def _forbid_core_dumps() -> None:

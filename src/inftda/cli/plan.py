@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Show the noise and the guaranteed error of each level. Needs no data, spends nothing."""
-    from inftda.evaluate.outlook import held  # noqa: PLC0415 - help must be instant
+    from inftda.evaluation.outlook import held  # noqa: PLC0415 - help must be instant
     from inftda.publication.caveats import careful_words  # noqa: PLC0415
     from inftda.words import plan as planned  # noqa: PLC0415
 

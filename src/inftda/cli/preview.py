@@ -10,7 +10,7 @@ from inftda.cli.meter import Meter
 from inftda.errors import InftdaError
 
 if TYPE_CHECKING:
-    from inftda.preview.findings import Preview, SettingPreview
+    from inftda.previews.findings import Preview, SettingPreview
 
 _STAND_IN = "What stands in"
 
@@ -130,7 +130,7 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Try settings out on something public. Spends nothing, reads nothing confidential."""
-    from inftda.preview.trial import preview  # noqa: PLC0415 - help must be instant
+    from inftda.previews.trial import preview  # noqa: PLC0415 - help must be instant
 
     output.check_out(html, force=force, reads=None if like is None else Path(like))
     with Meter("releases", shown=not (quiet or as_json)) as progress:
@@ -167,7 +167,7 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
             progress=progress,
         )
     if html is not None:
-        from inftda.preview.page import write_preview_page  # noqa: PLC0415 - only for a page
+        from inftda.previews.page import write_preview_page  # noqa: PLC0415 - only for a page
 
         write_preview_page(tried, html, force=force)
     if as_json:
@@ -186,8 +186,8 @@ def _whole(number: float) -> Any:
 
 def as_text(preview: "Preview") -> str:
     """Everything that a committee looks at first."""
-    from inftda.evaluate.comparison import NOTICE  # noqa: PLC0415 - help must be instant
-    from inftda.preview.words import what_is_usable  # noqa: PLC0415
+    from inftda.evaluation.comparison import NOTICE  # noqa: PLC0415 - help must be instant
+    from inftda.previews.words import what_is_usable  # noqa: PLC0415
 
     marked = [NOTICE, ""] if preview.is_confidential else []
     lines = [
@@ -209,7 +209,7 @@ def as_text(preview: "Preview") -> str:
 
 
 def _setting(one: "SettingPreview", tolerance: float) -> list[str]:
-    from inftda.preview.words import usable_from, verdict  # noqa: PLC0415 - help must be instant
+    from inftda.previews.words import usable_from, verdict  # noqa: PLC0415 - help must be instant
 
     head = ("level", "guaranteed", "95% within", "common part", "false", "lost", "usable from")
     rows = [

@@ -40,12 +40,12 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
 ) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""
     from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant
-    from inftda.report.page import Files, write_page  # noqa: PLC0415
+    from inftda.reports.page import Files, write_page  # noqa: PLC0415
 
     release = open_release(folder)
     estimated = None
     if estimate is not None:
-        from inftda.estimate.estimating import open_estimate  # noqa: PLC0415 - as above
+        from inftda.estimates.estimating import open_estimate  # noqa: PLC0415 - as above
 
         estimated = open_estimate(estimate)
     files = Files(names, centroids, geojson)

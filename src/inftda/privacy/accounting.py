@@ -15,6 +15,7 @@ delta up, rho down. Proofs: `docs/proofs/accounting.md`.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, Literal, cast, get_args
 
 from inftda.errors import PrivacyError
@@ -145,7 +146,7 @@ def calibrate(
 ) -> tuple[Accountant, Fraction]:
     """The accountant that was used ("auto" resolved), and the rho of `max_rho`."""
     asked, at, target = checked_accountant(accountant), *_checked(epsilon, delta)
-    shares = [Share(Fraction(weight), squared, shifts) for weight, squared, shifts in parts]
+    shares = tuple(Share(Fraction(weight), squared, shifts) for weight, squared, shifts in parts)
     if asked != "auto":
         return asked, _largest_rho(asked, at, target, shares)
     found: tuple[Accountant, Fraction] = "zcdp", _largest_rho("zcdp", at, target, shares)
@@ -240,8 +241,9 @@ def _check_single_trip(accountant: str, levels: Iterable[Measured]) -> None:
         )
 
 
+@lru_cache(maxsize=256)  # one plan asks for the same up to four times, a preview far more often
 def _largest_rho(
-    accountant: Accountant, epsilon: float, delta: float, shares: Sequence[Share]
+    accountant: Accountant, epsilon: float, delta: float, shares: tuple[Share, ...]
 ) -> Fraction:
     """Search between a rho that is safe and one that is not."""
     check_offered(accountant, delta)

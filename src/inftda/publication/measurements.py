@@ -30,7 +30,14 @@ from inftda.mechanisms.description import Description
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import ROW_GROUP, in_use
 from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
-from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
+from inftda.publication.parquet_file import (
+    Shape,
+    Written,
+    lists_others,
+    opened,
+    row_groups,
+    text_size,
+)
 from inftda.tables import as_arrow, repeated
 from inftda.tree import Axis, Tree, TreeLevel
 
@@ -284,8 +291,31 @@ class MeasurementsWriter:
         return self._path / part_name(number)
 
 
+def save_measurements(path: Path, table: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
+    """Write values that are in memory, as a release on one machine writes them.
+
+    Args:
+        path: the file.
+        table: all rows.
+        tree: of the release.
+        plan: of the release.
+    """
+    tables = measured_tables(tree, plan)
+    shape = shape_of(tree, tables, is_alone=True)
+    file = MeasurementsFile(path, tree.axes)
+    for rows in _batches(table):
+        for stretch in split(rows, tree, tables, shape):
+            file.write(tables[stretch.table].depths, stretch.areas, stretch.value)
+    file.close()
+
+
 def read_measurements(
-    source: pa.Table | Path, tree: Tree, plan: ReleasePlan, *, n_flows: int, is_strict: bool = False
+    source: pa.Table | Path,
+    tree: Tree,
+    plan: ReleasePlan,
+    *,
+    n_flows: int,
+    written: list[Written] | None = None,
 ) -> Measurements:
     """All that was measured, from its file, folder of files, or table in memory.
 
@@ -294,7 +324,8 @@ def read_measurements(
         tree: of the release.
         plan: of the release.
         n_flows: rows of the release, so that a file with far too many values is not read.
-        is_strict: whether to refuse whatever else may be in a file, too.
+        written: whatever else may be in a file is refused, too, and what each file is when its
+            rows are written again is added here; for `check_written_again`.
 
     Raises:
         ReleaseError: it cannot be read, or names tables or areas that the release has not.
@@ -303,9 +334,19 @@ def read_measurements(
     shape = shape_of(tree, tables, is_alone=isinstance(source, Path) and source.is_file())
     most = sum(_most_values(table, n_flows) for table in tables)
     found: list[list[_Stretch]] = [[] for _ in tables]
-    for rows in _groups(source, shape, most=most, is_strict=is_strict):
-        for stretch in split(rows, tree, tables, shape):
-            found[stretch.table].append(stretch)
+    n_rows = 0
+    for part in [source] if isinstance(source, pa.Table) else files_of(source):
+        sink = pa.BufferOutputStream()
+        again = None if written is None else MeasurementsFile(sink, tree.axes)
+        for rows in _groups(part, shape, most=most - n_rows, is_strict=again is not None):
+            n_rows += len(rows)
+            for stretch in split(rows, tree, tables, shape):
+                found[stretch.table].append(stretch)
+                if again is not None:
+                    again.write(tables[stretch.table].depths, stretch.areas, stretch.value)
+        if written is not None and again is not None:
+            again.close()
+            written.append((part, sink.getvalue(), shape))
     return Measurements(
         tuple(
             MeasuredTable(table.depths, table.sigma2, *_joined(tree, parts))
@@ -415,17 +456,18 @@ def split(
 def _groups(
     source: pa.Table | Path, shape: Shape, *, most: int, is_strict: bool
 ) -> Iterator[pa.Table]:
-    """Rows, some at a time; of files one row group at a time."""
+    """Rows, some at a time; of a file one row group at a time."""
     if isinstance(source, pa.Table):
-        yield from (pa.Table.from_batches([batch]) for batch in source.to_batches())
+        yield from _batches(source)
         return
-    n_rows = 0
-    for path in files_of(source):
-        with opened(path, shape) as file:
-            n_rows += file.metadata.num_rows
-            if n_rows > most:
-                raise shape.fail(f"has {n_rows:,} rows or more, which no such release can have")
-            yield from row_groups(file, shape) if is_strict else _plain_groups(file, shape)
+    with opened(source, shape) as file:
+        if file.metadata.num_rows > most:
+            raise shape.fail("has more rows than such a release can have")
+        yield from row_groups(file, shape) if is_strict else _plain_groups(file, shape)
+
+
+def _batches(table: pa.Table) -> Iterator[pa.Table]:
+    return (pa.Table.from_batches([batch]) for batch in table.to_batches())
 
 
 def _plain_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:

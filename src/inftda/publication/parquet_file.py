@@ -75,6 +75,10 @@ class Shape:
         return (longest + 9) * n_rows + self.code_bytes[column] + 8 * longest + _PAGES
 
 
+#: A file, what writing its rows again has made, and what it must hold.
+Written = tuple[Path, pa.Buffer, Shape]
+
+
 @contextmanager
 def opened(path: Path, shape: Shape) -> Iterator[pq.ParquetFile]:
     """A file whose header and footer are those of a release; no row is read yet.

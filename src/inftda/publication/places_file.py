@@ -18,7 +18,14 @@ from inftda.areas.wkb import check_outlines
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_NAME, Places
-from inftda.publication.parquet_file import Shape, lists_others, opened, row_groups, text_size
+from inftda.publication.parquet_file import (
+    Shape,
+    check_written_again,
+    lists_others,
+    opened,
+    row_groups,
+    text_size,
+)
 from inftda.tables import as_arrow, repeated
 
 SCHEMA: Final = pa.schema(
@@ -36,8 +43,8 @@ MAX_OUTLINES: Final = 256 << 20
 _TEXTS: Final = ["level", "code", "name"]
 
 
-def save_places(path: Path, hierarchy: Hierarchy) -> None:
-    """Write the file.
+def save_places(path: Path | pa.NativeFile, hierarchy: Hierarchy) -> None:
+    """Write the file: it follows from the hierarchy and its places.
 
     Raises:
         HierarchyError: the outlines are too detailed to be published.
@@ -65,14 +72,7 @@ def read_places(path: Path, hierarchy: Hierarchy) -> Places:
         ReleaseError: it cannot be read, or holds anything else.
     """
     levels, codes = _areas(hierarchy)
-    n_rows = len(codes)
-    (of_levels, longest_level), (of_codes, longest_code) = map(text_size, (levels, codes))
-    shape = Shape(
-        path.name,
-        tuple(SCHEMA),
-        (of_levels, of_codes, n_rows * (MAX_NAME + 4), 0, 0, 2 * MAX_OUTLINES),
-        (longest_level, longest_code, MAX_NAME, 0, 0, 0),
-    )
+    shape = _shape(path, levels, codes)
     if not path.exists():
         raise ReleaseError(
             f"there is no {path.name}, which the manifest states; get the release again from its "
@@ -80,7 +80,7 @@ def read_places(path: Path, hierarchy: Hierarchy) -> Places:
         )
     parts = []
     with opened(path, shape) as file:
-        if file.metadata.num_rows != n_rows:
+        if file.metadata.num_rows != len(codes):
             raise shape.fail("does not have one row for each area")
         for part in row_groups(file, shape):
             plain = part.cast(SCHEMA)
@@ -100,6 +100,30 @@ def read_places(path: Path, hierarchy: Hierarchy) -> Places:
     if places.is_empty or any(not _is_same(table[name], again[name]) for name in SCHEMA.names):
         raise shape.fail("is not written as inftda writes places")
     return places
+
+
+def check_places_file(path: Path, hierarchy: Hierarchy) -> None:
+    """Compare a file with one of what was read from it.
+
+    Args:
+        path: the file.
+        hierarchy: with its places.
+
+    Raises:
+        ReleaseError: it was written in another way.
+    """
+    save_places(sink := pa.BufferOutputStream(), hierarchy)
+    check_written_again(path, sink.getvalue(), _shape(path, *_areas(hierarchy)))
+
+
+def _shape(path: Path, levels: pa.StringArray, codes: pa.StringArray) -> Shape:
+    (of_levels, longest_level), (of_codes, longest_code) = map(text_size, (levels, codes))
+    return Shape(
+        path.name,
+        tuple(SCHEMA),
+        (of_levels, of_codes, len(codes) * (MAX_NAME + 4), 0, 0, 2 * MAX_OUTLINES),
+        (longest_level, longest_code, MAX_NAME, 0, 0, 0),
+    )
 
 
 def _areas(hierarchy: Hierarchy) -> tuple[pa.StringArray, pa.StringArray]:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.notebook import card
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
+from inftda.publication.digest import digest
 from inftda.publication.folder import areas_files, write_flows, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
@@ -34,7 +34,7 @@ from inftda.publication.inventory import (
     places_name,
 )
 from inftda.publication.manifest import AxisEntry, Manifest
-from inftda.publication.measurements import Measurements, read_measurements
+from inftda.publication.measurements import Measurements, read_measurements, save_measurements
 from inftda.publication.names import with_names
 from inftda.publication.places_file import read_places
 from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows
@@ -91,7 +91,7 @@ class Release:
             levels: axis name to level name, for tables with other axes.
             where: axis name to area or areas, likewise.
             intervals: add `low` and `high`, between which the true number is at least 95 times
-                in 100: "model" (or True) by the posterior of `inftda.estimate`, "noise" without
+                in 100: "model" (or True) by the posterior of `inftda.estimates`, "noise" without
                 any model, which is wider. Null where no interval is known: for sums across the
                 tree that were not measured. Needs a release with measurements.
             names: whether to add the names of areas: a column `origin_name` after `origin`.
@@ -116,7 +116,7 @@ class Release:
         """Intervals of published numbers, from the measurements; computed once.
 
         Args:
-            use_model: whether the model of `inftda.estimate` narrows them; otherwise they
+            use_model: whether the model of `inftda.estimates` narrows them; otherwise they
                 follow from the noise alone.
 
         Raises:
@@ -173,15 +173,25 @@ class Release:
         """Every noisy value that was drawn for the release, table by table.
 
         Raises:
-            ReleaseError: they are not published with this release, or cannot be read.
+            ReleaseError: they are not published with this release, or they are damaged or of
+                another one.
         """
         if self.measured is None:
             raise ReleaseError(
                 "this release has no measurements; its publisher can release with --measurements "
                 "(measurements=True in Python), which costs no privacy"
             )
-        manifest = self.manifest
-        return read_measurements(self.measured, self.tree, manifest.plan, n_flows=manifest.n_flows)
+        manifest, measured = self.manifest, self.measured
+        if (
+            isinstance(measured, Path)
+            and measured.exists()
+            and digest(measured) != manifest.measurements_sha256
+        ):
+            raise ReleaseError(
+                f"{MEASUREMENTS_FILE} is not the one that was published with this release: it is "
+                "damaged or of another release; get the release again from its publisher"
+            )
+        return read_measurements(measured, self.tree, manifest.plan, n_flows=manifest.n_flows)
 
     @property
     def total(self) -> int:
@@ -224,9 +234,13 @@ class Release:
             if isinstance(self.table, pa.Table):
                 write_flows(folder / FLOWS_FILE, self.tree, self.table)
             else:
-                _save(self.table, folder / FLOWS_FILE)
-            if self.measured is not None:
-                _save(self.measured, folder / MEASUREMENTS_FILE)
+                _copy(self.table, folder / FLOWS_FILE)
+            if isinstance(self.measured, pa.Table):
+                save_measurements(
+                    folder / MEASUREMENTS_FILE, self.measured, self.tree, self.manifest.plan
+                )
+            elif self.measured is not None:
+                _copy(self.measured, folder / MEASUREMENTS_FILE)
             if self.totals is not None:
                 save_totals(folder / TOTALS_FILE, self.totals)
             write_public_files(folder, self.tree, self.manifest)
@@ -241,11 +255,9 @@ class Release:
         return axis_named(self.tree, name)
 
 
-def _save(table: pa.Table | Path, path: Path) -> None:
-    """Write a table of the release, which is in memory, a file or a folder of parts."""
-    if isinstance(table, pa.Table):
-        pq.write_table(table, path, compression="zstd")
-    elif table.is_dir():
+def _copy(table: Path, path: Path) -> None:
+    """Copy a table of the release, which is a file or a folder of parts."""
+    if table.is_dir():
         shutil.copytree(table, path)
     else:
         shutil.copyfile(table, path)

@@ -27,12 +27,14 @@ from inftda.publication.manifest import SOFTWARE, Manifest, check_same
 from inftda.publication.measurements import measured_tables, read_measurements
 from inftda.publication.parquet_file import (
     Shape,
+    Written,
     check_written_again,
     lists_others,
     opened,
     row_groups,
     text_size,
 )
+from inftda.publication.places_file import check_places_file
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import check_totals, check_totals_file
@@ -64,7 +66,7 @@ def verify(path: str | Path) -> Iterator[str]:
     yield _check_guarantee(release)
     _check_statements(release)
     _check_text(release.manifest, folder)
-    written: list[tuple[Path, pa.Buffer, Shape]] = []
+    written: list[Written] = []
     yield from _check_flows(release, written)
     yield _check_digest(release)
     for again in written:
@@ -85,6 +87,8 @@ def _check_areas(release: Release, folder: Path) -> None:
 
 def _check_places(release: Release, folder: Path) -> Iterator[str]:
     """What the files may hold was checked when they were read; they are those of the manifest."""
+    axes = zip(release.manifest.axes, release.tree.axes, strict=True)
+    hierarchies = {entry.file: axis.hierarchy for entry, axis in axes}
     entries = {axis.file: axis.places_sha256 for axis in release.manifest.axes}
     stated = {file: sha256 for file, sha256 in entries.items() if sha256}
     for axis in release.manifest.axes:
@@ -98,6 +102,7 @@ def _check_places(release: Release, folder: Path) -> Iterator[str]:
                 f"{places_name(file)} is not what the manifest was written for; it was damaged or "
                 f"changed: {_AGAIN}"
             )
+        check_places_file(folder / places_name(file), hierarchies[file])
     if stated:
         yield "names, locations and outlines are to the bit the ones the manifest states"
 
@@ -164,7 +169,7 @@ def _check_text(manifest: Manifest, folder: Path) -> None:
         )
 
 
-def _check_flows(release: Release, written: list[tuple[Path, pa.Buffer, Shape]]) -> Iterator[str]:
+def _check_flows(release: Release, written: list[Written]) -> Iterator[str]:
     """Known areas, positive integers, no cell twice, total and number of rows as stated.
 
     Args:
@@ -301,7 +306,8 @@ def _check_measurements(release: Release) -> Iterator[str]:
     from inftda.publication import replay  # noqa: PLC0415 - compiled kernels
 
     plan, tree = manifest.plan, release.tree
-    measured = read_measurements(path, tree, plan, n_flows=manifest.n_flows, is_strict=True)
+    written: list[Written] = []
+    measured = read_measurements(path, tree, plan, n_flows=manifest.n_flows, written=written)
     planned = measured_tables(tree, plan)
     leaves = replay.read_leaves(_files(release.table), tree)
     objective = manifest.options.get("objective")
@@ -314,6 +320,8 @@ def _check_measurements(release: Release) -> Iterator[str]:
             f"{path.name} is not what the manifest was written for; it was damaged or changed: "
             "get the release again from its publisher"
         )
+    for again in written:
+        check_written_again(*again)
     yield "measurements are to the bit the ones the manifest states"
 
 

@@ -6,7 +6,7 @@ import pytest
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import LEVEL_NAMES, make_country, nested_areas
-from inftda.preview.surroundings import SURROUNDINGS, apportion
+from inftda.previews.surroundings import SURROUNDINGS, apportion
 
 AREAS = Hierarchy.read(
     {

@@ -13,8 +13,8 @@ from further_mechanisms import offer
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
-from inftda.evaluate.metrics import measure
-from inftda.evaluate.totals import totals_across
+from inftda.evaluation.metrics import measure
+from inftda.evaluation.totals import totals_across
 from inftda.lab.baselines.catalogue import SMALL_BLOCK, TDA_L2_BLACKBOX
 from inftda.lab.baselines.optimizers import optimize_one_by_one
 from inftda.lab.experiments import runner
@@ -110,6 +110,50 @@ def test_totals_across_are_measured_with_and_without_them(place, tmp_path):
     shown = (tmp_path / "summary.md").read_text()
     assert "## Totals across the tree" in shown
     assert "| origin municipality |" in shown
+
+
+def test_estimates_stand_beside_the_releases_they_are_made_from(place, tmp_path):
+    spec = tiny_spec(
+        place, settings=("ours", "across"), mechanisms=("inftda", "vanilla-gauss"),
+        epsilons=(1.0,), runs=1, estimates=True,
+    )  # fmt: skip
+    rows = run_experiment(spec, tmp_path).to_pylist()
+    figures = {
+        (row["setting"], row["level_name"], row["measure"]): row["value"]
+        for row in rows
+        if row["mechanism"] == "inftda"
+    }
+    for setting in spec.settings:
+        finest = "municipality > municipality"
+        # Equal seeds give equal releases, so the same figures are found in two ways.
+        assert figures[setting, finest, "common_part"] == pytest.approx(
+            figures[setting, "", "released_common_part"]
+        )
+        for name in ("estimated_common_part", "estimated_rmse", "released_rmse"):
+            assert figures[setting, "", name] >= 0
+        for axis in ("origin", "destination"):
+            assert figures[setting, axis, "estimated_total_mean_abs_error"] >= 0
+    assert not [
+        row for row in rows if row["mechanism"] != "inftda" and "estimated_" in row["measure"]
+    ]
+    write_summary(
+        pq.read_table(tmp_path / "results.parquet"), spec, tmp_path / "summary.md",
+        published=None, figures=[],
+    )  # fmt: skip
+    lines = (tmp_path / "summary.md").read_text().partition("## Estimates and intervals")[2]
+    shown = [line.split(" | ") for line in lines.splitlines() if line.startswith("| tiny")]
+    assert [line[3] for line in shown] == ["0", "0.08"]
+    assert all("\N{RIGHTWARDS ARROW}" in line[4] for line in shown)
+    assert "| total of origin | total of destination | lowest coverage |" in lines
+    with pytest.raises(InftdaError, match="another experiment"):
+        run_experiment(replace(spec, runs=2), tmp_path)
+
+
+def test_results_without_estimates_are_not_taken_for_results_with_them(place, tmp_path):
+    spec = tiny_spec(place, mechanisms=("inftda",), epsilons=(1.0,), runs=1)
+    run_experiment(spec, tmp_path)
+    with pytest.raises(InftdaError, match="another experiment"):
+        run_experiment(replace(spec, estimates=True), tmp_path)
 
 
 def test_results_are_tidy(place, tmp_path, truth):

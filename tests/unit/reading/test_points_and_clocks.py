@@ -20,6 +20,7 @@ from inftda.errors import HierarchyError, IngestError, PrivacyError
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import SqlQuery, TableSpec, read_leaves
 from inftda.reading.spec import Clock, Point
+from leaf_counts import leaf_counts
 
 SQUARES = read_areas(
     {"zone": list("abcd"), "wkt": [shapely.box(x, 40, x + 1, 41).wkt for x in range(4)]}
@@ -42,9 +43,7 @@ def spec(**options):
 
 
 def counted(source, of=None, **options):
-    leaves = read_leaves(source, of or spec(**options))
-    areas = zip(*(axis.tolist() for axis in leaves.areas), strict=True)
-    return dict(zip(areas, leaves.counts.tolist(), strict=True))
+    return leaf_counts(read_leaves(source, of or spec(**options)))
 
 
 def typed(table):

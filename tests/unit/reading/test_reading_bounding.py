@@ -121,8 +121,16 @@ def test_flaws_are_reported_as_without_persons(read, make):
         read(make(trips(*[("a", "X", "002", 1)] * 2)), person="who", unit=at_most(1))
 
 
-@pytest.mark.parametrize("make", [dict, stream])
-@pytest.mark.parametrize("many", [bounding.MAX_COPIES + 1, 2**62, 2**63 - 1])
+@pytest.mark.parametrize(
+    ("make", "many"),
+    [
+        (dict, 2**63 - 1),
+        (stream, bounding.MAX_COPIES + 1),
+        pytest.param(dict, bounding.MAX_COPIES + 1, marks=pytest.mark.slow),
+        *(pytest.param(make, 2**62, marks=pytest.mark.slow) for make in (dict, stream)),
+        pytest.param(stream, 2**63 - 1, marks=pytest.mark.slow),
+    ],
+)
 def test_a_person_with_absurdly_many_trips_is_bounded_like_any_other(read, make, many):
     """Nobody else's trips may depend on that, not even on whether the table is read."""
     rows = [("a", "001", "002", many), ("a", "001", "003", many), ("b", "003", "003", 2)]

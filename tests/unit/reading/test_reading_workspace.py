@@ -139,11 +139,14 @@ def test_memory_that_cannot_suffice_is_one_clear_error(tmp_path):
 
 
 ENDLESS = """
+import signal
 import sys
 import pyarrow as pa
 from inftda.hierarchy import Hierarchy
 from inftda.reading import TableSpec, read_leaves
 
+# Ignored otherwise, where a shell runs the tests in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 batch = pa.record_batch({"town": ["001"] * 10_000})
 
 def batches():

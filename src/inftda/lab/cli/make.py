@@ -115,7 +115,7 @@ def _numbers(sizes: str) -> list[int]:
 
 def _read_margins(path: Path, areas: Any) -> tuple[Any, Any]:
     """Residents and jobs of every finest area, in the order of the areas."""
-    from inftda.preview.public_totals import read_area_numbers  # noqa: PLC0415 - instant help
+    from inftda.previews.public_totals import read_area_numbers  # noqa: PLC0415 - instant help
 
     names = ("residents", "jobs")
     found = read_area_numbers(path, areas, names, what="margins table")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inftda.evaluate.comparison import NOTICE
-from inftda.evaluate.confidential import check_outside
+from inftda.evaluation.comparison import NOTICE
+from inftda.evaluation.confidential import check_outside
 from inftda.scratch import whole_file
 
 

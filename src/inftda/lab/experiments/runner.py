@@ -20,11 +20,12 @@ import pyarrow.parquet as pq
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
-from inftda.evaluate.comparison import NOTICE
-from inftda.evaluate.confidential import make_private
-from inftda.evaluate.metrics import measure
-from inftda.evaluate.totals import measure_totals
+from inftda.evaluation.comparison import NOTICE
+from inftda.evaluation.confidential import make_private
+from inftda.evaluation.metrics import measure
+from inftda.evaluation.totals import measure_totals
 from inftda.lab.experiments.confidential import marked, write_private
+from inftda.lab.experiments.estimates import estimate_figures
 from inftda.lab.experiments.reproduction import published_run
 from inftda.lab.experiments.spec import DataSet, Spec
 from inftda.lab.generators.synthetic import make_synthetic
@@ -128,6 +129,8 @@ def _check_folder(spec: Spec, folder: Path) -> None:
     """Refuse a folder of another experiment: cells do not record their settings."""
     path = folder / "cells" / "experiment.json"
     ours: dict[str, Any] = {"delta": spec.delta, "runs": spec.runs, "seed": spec.seed}
+    if spec.estimates:
+        ours["estimates"] = True
     theirs = _read_note(path) if path.exists() else ours
     if {key: theirs.get(key) for key in ours} != ours:
         raise InftdaError(
@@ -192,10 +195,27 @@ def run_cell(cell: Cell, spec: Spec, truth: Counts) -> pa.Table:
         }
         rows.append({**fixed, "level": -1, "level_name": "", "measure": "time", "value": seconds})
         rows += [fixed | figure for figure in _figures(truth, released)]
+        if spec.estimates and _has_estimates(cell):
+            made = estimate_figures(
+                truth,
+                mechanism=cell.mechanism,
+                epsilon=cell.epsilon,
+                delta=spec.delta,
+                across=DEFAULT_SHARE if cell.setting == "across" else 0,
+                seed=spec.seed + run,
+                centroids=cell.dataset.centroids,
+            )
+            rows += [fixed | figure for figure in made]
         if spent > spec.time_limit:
             break
     results = pa.Table.from_pylist(rows, schema=SCHEMA)
     return marked(results, is_confidential=cell.dataset.is_confidential)
+
+
+def _has_estimates(cell: Cell) -> bool:
+    """Whether anybody could estimate what such a release was made from."""
+    is_ours = cell.setting != "published"
+    return is_ours and mechanism_named(cell.mechanism).description.is_top_down
 
 
 def _figures(truth: Counts, released: Counts) -> Iterator[dict[str, Any]]:

@@ -32,6 +32,7 @@ class DataSet:
         published: its name among the published figures, if it has any.
         mechanisms: to run on this one; all of the experiment's by default.
         public: whether anybody may see the flows of the files.
+        centroids: file of where areas are, for estimates.
     """
 
     name: str
@@ -42,6 +43,7 @@ class DataSet:
     published: str | None = None
     mechanisms: tuple[str, ...] | None = None
     public: bool = False
+    centroids: Path | None = None
 
     @property
     def is_confidential(self) -> bool:
@@ -64,6 +66,7 @@ class Spec:
             paper's figures were made, which is not private as stated; see `reproduction`).
         time_limit: seconds after which a mechanism is given up on a data set.
         seed: first seed; run r uses seed + r.
+        estimates: whether to make estimates as well, of top-down mechanisms with our guarantee.
     """
 
     datasets: tuple[DataSet, ...]
@@ -74,6 +77,7 @@ class Spec:
     settings: tuple[str, ...] = ("ours",)
     time_limit: float = 60.0
     seed: int = 1
+    estimates: bool = False
 
     @property
     def confidential(self) -> tuple[str, ...]:
@@ -124,6 +128,8 @@ class Spec:
         checked_delta(self.delta)
         if not _is_kind(self.runs, int) or self.runs < 1:
             raise InftdaError(f"runs must be a whole number from 1 up, got {self.runs!r}")
+        if not isinstance(self.estimates, bool):
+            raise InftdaError(f"estimates must be true or false, got {self.estimates!r}")
         if not _is_kind(self.seed, int):
             raise InftdaError(f"seed must be a whole number, got {self.seed!r}")
         if not _is_kind(self.time_limit, _NUMBER) or not self.time_limit > 0:
@@ -182,13 +188,13 @@ def _dataset(entry: Mapping[str, Any], folder: Path) -> DataSet:
         raise InftdaError(f"there is no synthetic data set {synthetic!r}; there are {list(PAPER)}")
     if synthetic is None and not {"flows", "areas"} <= set(entry):
         raise InftdaError(f"the data set {entry['name']!r} needs flows and areas, or synthetic")
-    for key in ("flows", "areas", "published"):
+    for key in ("flows", "areas", "published", "centroids"):
         if not isinstance(entry.get(key, ""), str):
             raise InftdaError(f"the {key!r} of a data set must be text, got {entry[key]!r}")
     further = entry.get("axes", {})
     if not (isinstance(further, dict) and _is_list(list(further.values()), str)):
         raise InftdaError(f"the 'axes' of a data set are columns and files, got {further!r}")
-    files = {key: folder / entry[key] for key in ("flows", "areas") if key in entry}
+    files = {key: folder / entry[key] for key in ("flows", "areas", "centroids") if key in entry}
     mechanisms = entry.get("mechanisms")
     return DataSet(
         entry["name"],

@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import InftdaError
-from inftda.evaluate.comparison import NOTICE
+from inftda.evaluation.comparison import NOTICE
+from inftda.evaluation.coverage import LEAST
 from inftda.lab.experiments.confidential import write_private
+from inftda.lab.experiments.estimates import PREFIXES, RELEASED
 from inftda.lab.experiments.spec import Spec
 from inftda.lattice import DEFAULT_SHARE
 
@@ -150,6 +152,8 @@ class _Page:
             yield from self._worse()
         if {"ours", "across"} <= {*self.spec.settings}:
             yield from self._across()
+        if self.spec.estimates:
+            yield from self._estimates()
         for figure in figures:
             yield f"![{figure.stem.replace('-', ' ')}]({figure.as_posix()})"
 
@@ -280,6 +284,40 @@ class _Page:
                 rows,
             )  # fmt: skip
 
+    def _estimates(self) -> Iterator[str]:
+        yield "## Estimates and intervals"
+        yield (
+            "Releases with measurements and the estimates that were made from these, means over "
+            "runs, release \N{RIGHTWARDS ARROW} estimate: common part of commuters, root mean "
+            "squared error over all cells, and largest error, between finest areas; mean errors "
+            "of their totals on each axis. Coverage is the lowest of any class of published size "
+            f"with {LEAST:,} numbers, at any level and in any run, of intervals stated at 95 %."
+        )
+        axes = [
+            name
+            for (name,) in self._rows(
+                "SELECT level_name FROM means WHERE measure = ? GROUP BY level_name "
+                "ORDER BY level_name <> 'origin', level_name <> 'destination', level_name",
+                f"{RELEASED}total_mean_abs_error",
+            )
+        ]
+        figures = [("common_part", "%.3f", ""), ("rmse", "%.3g", ""), ("max_abs_error", "%.0f", "")]
+        figures += [("total_mean_abs_error", "%.3g", axis) for axis in axes]
+        shown = ", ".join(_gained(*figure) for figure in figures)
+        rows = self._rows(
+            f"SELECT dataset, mechanism, epsilon, {_SHARE}, {shown}, {_COVERAGE} "  # noqa: S608 - constants, and names of axes
+            "FROM means WHERE starts_with(measure, ?) OR starts_with(measure, ?) "
+            "GROUP BY dataset, mechanism, epsilon, setting "
+            "ORDER BY dataset, mechanism, epsilon, setting DESC",
+            *PREFIXES,
+        )
+        totals = [f"total of {axis}" for axis in axes]
+        yield _table(
+            ("data set", "mechanism", "epsilon", "across", "common part", "RMSE", "max error",
+             *totals, "lowest coverage"),
+            rows,
+        )  # fmt: skip
+
     def _worse(self) -> Iterator[str]:
         yield "## Where InfTDA is worse than another mechanism"
         yield (
@@ -324,6 +362,24 @@ def _both(measure: str, shown: str) -> str:
         for setting in ("ours", "across")
     ]
     return " || ' > ' || ".join(means)
+
+
+_SHARE: Final = f"CASE setting WHEN 'across' THEN '{float(DEFAULT_SHARE):g}' ELSE '0' END"
+_COVERAGE: Final = (
+    "coalesce(printf('%.1f %%', 100 * min(low) FILTER (measure = "
+    f"'{RELEASED}lowest_coverage')), 'too few')"
+)
+
+
+def _gained(measure: str, shown: str, axis: str) -> str:
+    """SQL for a mean of releases and of estimates; of the totals of an axis, if one is named."""
+    quoted = axis.replace("'", "''")
+    means = [
+        f"printf('{shown}', any_value(mean) FILTER (measure = '{prefix}{measure}' "
+        f"AND level_name = '{quoted}'))"
+        for prefix in PREFIXES
+    ]
+    return " || ' \N{RIGHTWARDS ARROW} ' || ".join(means)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:

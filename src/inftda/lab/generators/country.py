@@ -1,6 +1,6 @@
 """A made-up country of any size, for the demo, tests and benchmarks.
 
-The nested gravity model of `inftda.preview.surroundings` with both margins given. Margins are
+The nested gravity model of `inftda.previews.surroundings` with both margins given. Margins are
 heavy-tailed, as real ones are.
 
 What is exact and what is not:
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.preview.surroundings import Progress, apportion, match_trips
+from inftda.previews.surroundings import Progress, apportion, match_trips
 
 #: Names of levels from coarse to fine; the first ones are used.
 LEVEL_NAMES = ("region", "province", "municipality", "district", "section")

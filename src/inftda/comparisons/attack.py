@@ -1,0 +1,193 @@
+"""What a reader finds out by arithmetic: cells that follow exactly from what is published.
+
+Every number is the sum of its children, and every total the sum of its leaves. From what a
+reader knows of each (at least so many, at most so many) bounds are carried along these sums
+until nothing changes. Along the tree alone this finds all that follows: no two sums share more
+than one number, and none in a circle. With totals across it finds at least a part: linear
+programming could find more.
+
+What comes out is about the truth, and as confidential.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.comparisons.published import Numbers, Published
+from inftda.counts import Counts
+
+#: Rounds of carrying bounds across; after a few hardly anything changes.
+MAX_ROUNDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """What a reader can find out. Confidential.
+
+    Attributes:
+        trips: in the table, one for each person.
+        cells: finest cells with trips.
+        small_cells: of these, cells of a single trip.
+        hidden_cells: finest cells that are published as hidden.
+        hidden_trips: trips in them.
+        exact_by_levels: finest cells that are not published as they are, but follow exactly from
+            the numbers of all levels.
+        exact_with_totals: the same with out- and in-totals of the finest areas, at least.
+        exact_ones: of these, cells of a single trip: one person is known.
+        seen_at_leaf: trips of which two editions, with and without, show where from and where
+            to exactly.
+        seen_somewhere: trips of which they show something below the grand total.
+    """
+
+    trips: int
+    cells: int
+    small_cells: int
+    hidden_cells: int
+    hidden_trips: int
+    exact_by_levels: int
+    exact_with_totals: int
+    exact_ones: int
+    seen_at_leaf: int
+    seen_somewhere: int
+
+
+def attack(published: Published) -> Attack:
+    """Find out what can be found out."""
+    leaves = published.levels[-1]
+    bounds = Bounds.of(published)
+    # What is published as it is needs no finding out.
+    was_open = leaves.low < leaves.high
+    bounds.along_tree()
+    by_levels = int(np.count_nonzero(was_open & bounds.is_exact))
+    bounds.everywhere()
+    exact = was_open & bounds.is_exact
+    return Attack(
+        trips=published.truth.total,
+        cells=len(leaves.true),
+        small_cells=int(np.count_nonzero(leaves.true == 1)),
+        hidden_cells=int(np.count_nonzero(leaves.is_hidden)),
+        hidden_trips=int(leaves.true[leaves.is_hidden].sum()),
+        exact_by_levels=by_levels,
+        exact_with_totals=int(np.count_nonzero(exact)),
+        exact_ones=int(np.count_nonzero(exact & (leaves.true == 1))),
+        seen_at_leaf=published.seen_at_leaf,
+        seen_somewhere=published.seen_somewhere,
+    )
+
+
+class Bounds:
+    """What is known of every cell: at least `low`, at most `high`, level by level.
+
+    Args:
+        truth: its shape says which numbers are sums of which.
+        low: for the root and each splitting level, int64 of each cell with a true count.
+        high: likewise.
+        totals: for each axis, low and high of the totals of its finest areas.
+        most_of_a_zero: what a cell that is not listed may be at most.
+    """
+
+    def __init__(
+        self,
+        truth: Counts,
+        low: Sequence[Numbers],
+        high: Sequence[Numbers],
+        totals: Sequence[tuple[Numbers, Numbers]],
+        most_of_a_zero: int,
+    ) -> None:
+        self.low = [np.array(part) for part in low]
+        # No cell is larger than what is known of the whole.
+        self.high = [np.minimum(part, high[0]) for part in high]
+        self._totals, self._offsets = totals, [level.offsets for level in truth.levels]
+        self._slack = [most_of_a_zero * missing for missing in _missing_children(truth)]
+        self._across = _missing_leaves(truth, most_of_a_zero, int(high[0][0]))
+        self._areas = truth.leaves[0]
+
+    @classmethod
+    def of(cls, published: Published) -> "Bounds":
+        """What a reader of an edition knows."""
+        return cls(
+            published.truth,
+            [table.low for table in published.levels],
+            [table.high for table in published.levels],
+            [(table.low, table.high) for table in published.totals],
+            published.most_of_a_zero,
+        )
+
+    @property
+    def is_exact(self) -> NDArray[np.bool_]:
+        """Which leaves are known exactly."""
+        return np.asarray(self.low[-1] == self.high[-1])
+
+    def along_tree(self) -> None:
+        """Carry bounds up and down the tree, once each, which is enough."""
+        for i in range(len(self._offsets) - 1, -1, -1):
+            sums = self._sums(i)
+            self.low[i] = np.maximum(self.low[i], sums[0])
+            self.high[i] = np.minimum(self.high[i], sums[1])
+        for i, offsets in enumerate(self._offsets):
+            low, high = (np.repeat(part, np.diff(offsets)) for part in self._rest(i))
+            self._tighten(i + 1, low, high)
+
+    def everywhere(self) -> None:
+        """Carry bounds along the tree and across it until nothing changes."""
+        for _ in range(MAX_ROUNDS):
+            before = self._width()
+            self._across_tree()
+            self.along_tree()
+            if self._width() == before:
+                return
+
+    def _sums(self, i: int) -> tuple[Numbers, Numbers]:
+        """Of each parent, what its children come to at least and at most."""
+        first = self._offsets[i][:-1]
+        low = np.add.reduceat(self.low[i + 1], first)
+        return low, np.add.reduceat(self.high[i + 1], first) + self._slack[i]
+
+    def _rest(self, i: int) -> tuple[Numbers, Numbers]:
+        """Of each parent, by how much a child may differ from its own other bound."""
+        low, high = self._sums(i)
+        return self.low[i] - high, self.high[i] - low
+
+    def _tighten(self, i: int, low: Numbers, high: Numbers) -> None:
+        """A cell is what its sum is, less all others: their bounds without its own."""
+        new_low, new_high = low + self.high[i], high + self.low[i]
+        self.low[i] = np.maximum(self.low[i], new_low)
+        self.high[i] = np.minimum(self.high[i], new_high)
+
+    def _across_tree(self) -> None:
+        for axis, ((low, high), slack) in enumerate(zip(self._totals, self._across, strict=True)):
+            area = self._areas[axis]
+            sums = np.zeros((2, len(low)), np.int64)
+            np.add.at(sums[0], area, self.low[-1])
+            np.add.at(sums[1], area, self.high[-1])
+            rest_low, rest_high = low - (sums[1] + slack), high - sums[0]
+            self._tighten(-1, rest_low[area], rest_high[area])
+
+    def _width(self) -> int:
+        return sum(int((high - low).sum()) for low, high in zip(self.low, self.high, strict=True))
+
+
+def _missing_children(truth: Counts) -> list[Numbers]:
+    """For each splitting level, how many possible children of each parent have no count."""
+    missing = []
+    for number, level in enumerate(truth.levels):
+        areas, _ = truth.nodes(number)
+        possible = np.diff(level.level.child_offsets)[areas[level.level.axis]]
+        missing.append(np.asarray(possible - np.diff(level.offsets), np.int64))
+    return missing
+
+
+def _missing_leaves(truth: Counts, most: int, whole: int) -> list[Numbers]:
+    """For each axis, what cells without a count may come to for each finest area."""
+    sizes = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in truth.tree.axes]
+    slack = []
+    for number, size in enumerate(sizes):
+        others = 1
+        for other, n in enumerate(sizes):
+            others *= n if other != number else 1
+        there = np.bincount(truth.leaves[0][number], minlength=size)
+        # Beyond all trips a bound says nothing more.
+        slack.append(np.minimum((others - there) * most, whole).astype(np.int64))
+    return slack

@@ -1,0 +1,241 @@
+"""Make, write and open an estimate: whole numbers that add up, each with an interval.
+
+Post-processing of a release that was published with its measurements: nothing else is read, so
+it costs no privacy and anybody can make one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.errors import InftdaError, ReleaseError
+from inftda.estimates.locations import points_of
+from inftda.estimates.manifest import EstimateManifest, Model, release_digest
+from inftda.inference.families import Areas
+from inftda.inference.fit import Fit
+from inftda.publication.conversion import FlowFormat, converted_flows
+from inftda.publication.digest import digest
+from inftda.publication.folder import check_writable, release_around, write_areas, writing
+from inftda.publication.inventory import (
+    MANIFEST_FILE,
+    areas_names,
+    check_plain,
+    is_plain,
+    places_name,
+)
+from inftda.publication.names import with_names
+from inftda.publication.query import asked_for, sum_flows
+from inftda.publication.release import Release, open_release, read_tree
+from inftda.tables import as_arrow
+from inftda.tree import DESTINATION, ORIGIN, Tree
+
+ESTIMATE_FILE: Final = "estimate.parquet"
+#: Columns besides those of the axes.
+ESTIMATE, LOW, HIGH = VALUES = ("estimate", "low", "high")
+_AGAIN: Final = "it was edited or damaged: make it again with `inftda estimate`"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimated flows between finest areas.
+
+    Attributes:
+        manifest: of which release, by which model.
+        tree: axes and order of refinement.
+        table: one column for each axis, and `estimate`, `low`, `high`; or the file that holds it.
+    """
+
+    manifest: EstimateManifest
+    tree: Tree
+    table: pa.Table | Path
+
+    def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
+        self,
+        origin_level: str | None = None,
+        destination_level: str | None = None,
+        *,
+        origin: str | Sequence[str] | None = None,
+        destination: str | Sequence[str] | None = None,
+        levels: Mapping[str, str] | None = None,
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        intervals: bool = True,
+        names: bool = False,
+        as_: FlowFormat = "arrow",
+    ) -> Any:
+        """Estimates between areas of any levels; arguments as `Release.flows` takes them.
+
+        Returns:
+            A table with `estimate`, and between finest areas also `low` and `high` unless
+            `intervals` is False: intervals cannot be summed up.
+
+        Raises:
+            ReleaseError: no such axis, an axis is named twice, or an area is unknown or ambiguous.
+        """
+        level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
+        ends = {ORIGIN: origin, DESTINATION: destination}
+        shown, filters = asked_for(self.tree, (level_of_end, levels), (ends, where))
+        is_finest = all(
+            axis.hierarchy.level_of(shown[axis.name]) == axis.hierarchy.depth
+            for axis in self.tree.axes
+            if shown[axis.name] in {"all", *axis.hierarchy.level_names}
+        )
+        columns = VALUES if is_finest and intervals else (ESTIMATE,)
+        found = sum_flows(self.table, self.tree, shown, filters, columns)
+        named = with_names(found, self.tree, shown) if names else found
+        return converted_flows(named, as_, self.tree, shown)
+
+    @property
+    def total(self) -> int:
+        """Sum of all estimates."""
+        return self.manifest.total
+
+    def check_release(self, release: Release) -> None:
+        """Complain unless it was made from this release.
+
+        Raises:
+            ReleaseError: it was made from another one.
+        """
+        if self.manifest.release_sha256 != release_digest(release.manifest):
+            raise ReleaseError(
+                "the estimate was made from another release; make it again from this one with "
+                "`inftda estimate`"
+            )
+
+
+def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
+    release: Release | str | Path,
+    *,
+    centroids: Any = None,
+    out: str | Path | None = None,
+    force: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Estimate:
+    """Estimate all flows of a release from its measurements.
+
+    Args:
+        release: a release with measurements, or its folder.
+        centroids: where areas are: a file or table with a column named after a level, lon and lat.
+            Without it, what the release has of its areas.
+        out: folder to write; without it the estimate stays in memory.
+        force: replace an estimate that is there.
+        seed: decides which numbers are rounded up; nothing else is random.
+        threads: how many; all cores by default.
+
+    Raises:
+        ReleaseError: the release has no measurements, or they are damaged or of another one.
+        InftdaError: locations cannot be read.
+
+    Privacy:
+        Post-processing of the release: no cost.
+    """
+    if seed < 0:
+        raise InftdaError(f"seed must be at least 0, got {seed}")
+    opened = release if isinstance(release, Release) else open_release(release)
+    if out is not None:
+        _check_out(Path(out), force=force)
+    _check_top_down(opened)
+    points = points_of(opened.tree, centroids)
+    measured = opened.measurements()
+    fit = Fit.of(opened.tree, measured, opened.total, points, threads=threads)
+    rounded, (low, high) = fit.leaves(seed)
+    table = _table(opened.tree, rounded.areas, (rounded.value, low, high))
+    manifest = EstimateManifest(
+        private=opened.manifest.private,
+        release_sha256=release_digest(opened.manifest),
+        model=Model.of(fit, locations=bool(points), seed=seed),
+        axes=opened.manifest.axes,
+        order=opened.manifest.order,
+        total=opened.total,
+        n_rows=len(table),
+    )
+    made = Estimate(manifest, opened.tree, table)
+    return made if out is None else _save(made, Path(out), force=force)
+
+
+def open_estimate(path: str | Path) -> Estimate:
+    """Read the folder of an estimate.
+
+    Raises:
+        ReleaseError: the folder is missing, is not an estimate, or is damaged.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise ReleaseError(f"there is no folder {str(folder)!r}; check the path")
+    check_plain(folder, (MANIFEST_FILE, ESTIMATE_FILE))
+    manifest = EstimateManifest.read(folder)
+    tree = read_tree(folder, manifest.axes, manifest.order)
+    table = folder / ESTIMATE_FILE
+    if not table.is_file() or digest(table) != manifest.estimate_sha256:
+        raise ReleaseError(f"{ESTIMATE_FILE} of {str(folder)!r} is not what it was; {_AGAIN}")
+    return Estimate(manifest, tree, table)
+
+
+def _check_out(out: Path, *, force: bool) -> None:
+    """Complain about the folder to write before any work is done."""
+    around = release_around(out.absolute().parent)
+    if around is not None:
+        raise ReleaseError(
+            f"{str(out)!r} lies in the release folder {str(around)!r}, which stays as it was "
+            "published; write it elsewhere"
+        )
+    check_writable(out, force=force, check=_check_replaceable)
+
+
+def _check_top_down(release: Release) -> None:
+    """Complain about a release that goes down no tree."""
+    if not release.manifest.description.is_top_down:
+        raise ReleaseError(
+            f"estimates are made from the measurements of top-down releases, not of "
+            f"{release.manifest.mechanism!r}; release with the mechanism 'inftda'"
+        )
+
+
+def _check_replaceable(folder: Path, name: Path) -> None:
+    """Complain unless a folder is an estimate with nothing else in it."""
+    try:
+        manifest = EstimateManifest.read(folder)
+    except ReleaseError as problem:
+        raise ReleaseError(f"{str(name)!r} is not replaced: {problem}") from None
+    # Not those that the manifest names: anything in the folder would be one of these then.
+    areas = areas_names([axis.fingerprint for axis in manifest.axes])
+    own = {MANIFEST_FILE, ESTIMATE_FILE, *areas, *map(places_name, areas)}
+    others = sorted(
+        path.name for path in folder.iterdir() if path.name not in own or not is_plain(path)
+    )
+    if others:
+        raise ReleaseError(
+            f"{str(name)!r} is not replaced: {others[0]!r} in it is not part of an estimate; move "
+            "it elsewhere or choose another folder"
+        )
+
+
+def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
+    with writing(out, force=force, check=_check_replaceable) as folder:
+        pq.write_table(made.table, folder / ESTIMATE_FILE, compression="zstd")
+        manifest = replace(
+            made.manifest,
+            axes=write_areas(folder, made.tree, made.manifest.axes),
+            estimate_sha256=digest(folder / ESTIMATE_FILE),
+        )
+        (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
+    return open_estimate(out)
+
+
+def _table(tree: Tree, areas: Areas, values: Sequence[NDArray[np.int64]]) -> pa.Table:
+    """The estimates, by the numbers of their areas."""
+    order = np.lexsort(areas[::-1])
+    columns = [
+        pa.DictionaryArray.from_arrays(
+            as_arrow(numbers[order]), axis.hierarchy.codes(axis.hierarchy.depth)
+        )
+        for axis, numbers in zip(tree.axes, areas, strict=True)
+    ]
+    columns += [as_arrow(numbers[order]) for numbers in values]
+    return pa.Table.from_arrays(columns, names=[*(axis.name for axis in tree.axes), *VALUES])

@@ -1,0 +1,113 @@
+"""Open Matrix (OMX) for transport models: a file with one matrix for each level.
+
+All matrices of an OMX file have the same shape, so every level has a file of its own. Zones are
+numbered from 1 in the order of the areas; `code` tells which is which.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from inftda.errors import MissingExtraError
+from inftda.exports.contents import Contents, Numbers
+from inftda.exports.csv_files import level_codes, write_table
+from inftda.exports.package import Resource, file_of
+from inftda.tree import DESTINATION, ORIGIN
+
+#: Cells of a matrix: 10,000 areas at each end, 0.8 GB once somebody reads it.
+MAX_CELLS = 100_000_000
+#: Cells that are in memory at a time.
+_BLOCK = 4_000_000
+
+
+def write_omx(contents: Contents, folder: Path) -> list[Resource]:
+    """Write `flows-LEVEL.omx`, and `zones-LEVEL.csv` with the number of each code.
+
+    Raises:
+        InftdaError: a level has too many areas for a matrix.
+        MissingExtraError: openmatrix is not installed.
+    """
+    contents.check_cells(MAX_CELLS, "a matrix", "export it as csv")
+    try:
+        import openmatrix  # noqa: PLC0415 - optional
+    except ImportError:
+        raise MissingExtraError(
+            "an export to omx needs openmatrix, which is not installed; install inftda[omx]"
+        ) from None
+    written = []
+    for numbers in contents.numbers():
+        file = f"flows-{numbers.level.file}.omx"
+        with openmatrix.open_file(str(folder / file), "w") as matrices:
+            _fill(matrices, contents, numbers)
+        title = f"Matrix at level {numbers.level.name}"
+        written.append(file_of(file, "omx", title, **contents.facts(numbers)))
+        written += _zones(contents, numbers, folder)
+    return written
+
+
+def _fill(matrices: Any, contents: Contents, numbers: Numbers) -> None:
+    """All measures of a level, and the codes of its zones."""
+    origin, destination = (numbers.areas(contents.tree, axis) for axis in contents.ends)
+    hierarchies = [contents.tree.axes[axis].hierarchy for axis in contents.ends]
+    depths = [numbers.level.depths[axis] for axis in contents.ends]
+    shape = tuple(of.n_areas(depth) for of, depth in zip(hierarchies, depths, strict=True))
+    order = np.argsort(origin, kind="stable")
+    origin, destination = origin[order], destination[order]
+    about = {"description": contents.description, **contents.facts(numbers)}
+    for name in numbers.measures:
+        # There is no null in a matrix: -1 where no interval is known.
+        value = pc.fill_null(numbers.table.column(name), -1).to_numpy()[order]
+        _write_matrix(matrices, name, shape, (origin, destination, value), about)
+    codes = [of.codes(depth).to_pylist() for of, depth in zip(hierarchies, depths, strict=True)]
+    if contents.shares_areas:
+        _write_lookup(matrices, "code", codes[0])
+        matrices.create_mapping("number", np.arange(1, shape[0] + 1))
+        return
+    for end, listed in zip((ORIGIN, DESTINATION), codes, strict=True):
+        _write_lookup(matrices, f"{end}_code", listed)
+
+
+def _write_matrix(
+    matrices: Any,
+    name: str,
+    shape: tuple[int, ...],
+    cells: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]],
+    about: dict[str, Any],
+) -> None:
+    """Some rows at a time, so that memory does not follow the number of cells."""
+    import tables  # noqa: PLC0415 - comes with openmatrix
+
+    texts = {key: str(value) for key, value in about.items()}
+    matrix = matrices.create_matrix(name, atom=tables.Int64Atom(), shape=shape, attrs=texts)
+    origin, destination, value = cells
+    step = max(1, _BLOCK // shape[1])
+    for first in range(0, shape[0], step):
+        last = min(first + step, shape[0])
+        here = slice(*np.searchsorted(origin, (first, last)))
+        block = np.zeros((last - first, shape[1]), np.int64)
+        block[origin[here] - first, destination[here]] = value[here]
+        matrix[first:last] = block
+
+
+def _write_lookup(matrices: Any, name: str, codes: list[str]) -> None:
+    """Codes as the texts they are: the library itself only writes numbers."""
+    if "lookup" not in matrices.root:
+        matrices.create_group(matrices.root, "lookup")
+    matrices.create_array(
+        matrices.root.lookup, name, obj=np.array([code.encode() for code in codes])
+    )
+
+
+def _zones(contents: Contents, numbers: Numbers, folder: Path) -> list[Resource]:
+    written = []
+    ends = [""] if contents.shares_areas else [f"-{ORIGIN}", f"-{DESTINATION}"]
+    for end, axis in zip(ends, contents.ends, strict=False):
+        hierarchy = contents.tree.axes[axis].hierarchy
+        file = f"zones-{numbers.level.file}{end}.csv"
+        table = level_codes(hierarchy, numbers.level.depths[axis])
+        write_table(folder / file, table, contents)
+        written.append(file_of(file, "csv", f"Numbers of zones at level {numbers.level.name}"))
+    return written

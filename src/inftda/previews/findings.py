@@ -1,0 +1,166 @@
+"""What a preview found: for every setting the levels and totals that would be published."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from inftda.evaluation.comparison import NOTICE
+from inftda.evaluation.typical import LevelErrors
+from inftda.previews.usable import Usable
+from inftda.privacy.unit import PrivacyUnit
+
+_WHAT_IT_IS: Final = (
+    "Simulated on a public stand-in: nothing confidential was read and nothing is spent. "
+    "Guaranteed errors hold for every table; all other figures are true of the stand-in."
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One choice of what is decided before a release.
+
+    Attributes:
+        epsilon: strength of the guarantee.
+        unit: who is protected.
+        split: of the budget over levels, as it was given.
+    """
+
+    epsilon: float
+    unit: PrivacyUnit
+    split: Any = "uniform"
+
+    def describe(self) -> str:
+        """In one line."""
+        split = self.split if isinstance(self.split, str) else ",".join(map(str, self.split))
+        return f"epsilon = {self.epsilon:g}; {self.unit.describe()}; split {split}"
+
+
+@dataclass(frozen=True)
+class LevelPreview:
+    """One level of a release to come.
+
+    Attributes:
+        name: for people.
+        depths: level on each axis.
+        n_cells: possible cells.
+        guaranteed: no number of the release will be further off, with 95 % probability for
+            all levels together.
+        largest_error: of any cell, in the worst simulation.
+        mean_error: over cells that are not zero in both tables.
+        common_part: common part of commuters, 1 if nothing is wrong.
+        false_share: part of the published flows that are zero in truth.
+        lost_share: part of the true flows that are published as zero.
+        typical: errors by size of the published number.
+        usable: from what size on numbers can be relied on.
+    """
+
+    name: str
+    depths: tuple[int, ...]
+    n_cells: int
+    guaranteed: int
+    largest_error: int
+    mean_error: float
+    common_part: float
+    false_share: float
+    lost_share: float
+    typical: LevelErrors
+    usable: Usable
+
+
+@dataclass(frozen=True)
+class TotalPreview:
+    """In- or out-totals of one level of areas, or totals of a level of any other axis.
+
+    Attributes:
+        axis: its name.
+        level: name of the level.
+        n_areas: how many totals there are.
+        mean_error: over all areas.
+        p95: 95 % of the areas err by no more.
+        largest_error: in the worst simulation.
+        stated_within: a measured total is published with an interval of this half width; None
+            where totals are not measured across the tree.
+    """
+
+    axis: str
+    level: str
+    n_areas: int
+    mean_error: float
+    p95: int
+    largest_error: int
+    stated_within: int | None
+
+
+@dataclass(frozen=True)
+class SettingPreview:
+    """What would be published with one setting.
+
+    Attributes:
+        setting: the setting.
+        promise: epsilon, delta, rho and the accountant in words.
+        sigma: noise scale of the finest level that is measured.
+        levels: of the tree, coarse to fine.
+        totals: in- and out-totals, by axis and level.
+    """
+
+    setting: Setting
+    promise: str
+    sigma: float
+    levels: tuple[LevelPreview, ...]
+    totals: tuple[TotalPreview, ...]
+
+    @property
+    def finest_usable(self) -> LevelPreview | None:
+        """The finest level that can be used as a whole."""
+        usable = [level for level in self.levels if level.usable.is_enough]
+        return usable[-1] if usable else None
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What would be published with each of the settings.
+
+    Attributes:
+        stand_in: how the stand-in was made, in words.
+        n_trips: its trips.
+        n_flows: its flows between finest areas.
+        runs: simulations of each setting.
+        tolerance: part of itself by which a number may be off to be relied on.
+        delta: the same for all settings.
+        settings: in the order they were asked for.
+        is_confidential: whether what stands in may be confidential, and so all of this.
+    """
+
+    stand_in: str
+    n_trips: int
+    n_flows: int
+    runs: int
+    tolerance: float
+    delta: float
+    settings: tuple[SettingPreview, ...]
+    is_confidential: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        shown = []
+        for one in self.settings:
+            data = {"epsilon": one.setting.epsilon, "unit": one.setting.unit.to_dict()}
+            data |= {"split": one.setting.split, "promise": one.promise, "sigma": one.sigma}
+            finest = one.finest_usable
+            data |= {
+                "finest_usable": None if finest is None else finest.name,
+                "levels": [asdict(level) for level in one.levels],
+                "totals": [asdict(total) for total in one.totals],
+            }
+            shown.append(data)
+        return {
+            "kind": "inftda-preview",
+            "what_it_is": NOTICE if self.is_confidential else _WHAT_IT_IS,
+            "confidential": self.is_confidential,
+            "stand_in": self.stand_in,
+            "trips": self.n_trips,
+            "flows": self.n_flows,
+            "runs": self.runs,
+            "tolerance": self.tolerance,
+            "delta": self.delta,
+            "settings": shown,
+        }

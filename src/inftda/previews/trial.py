@@ -1,0 +1,381 @@
+"""A preview: releases of a public stand-in, simulated for every setting that is considered.
+
+Nothing confidential is read and nothing is charged to any ledger, so settings can be tried out as
+often as one likes. What is guaranteed holds for every table; all else is true of the stand-in,
+and of the confidential table as far as the two are alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from inftda.counts import Counts
+from inftda.errors import InftdaError
+from inftda.evaluation.bins import N_BINS, bin_of, quantile
+from inftda.evaluation.bounds import error_bounds
+from inftda.evaluation.metrics import LevelMeasures, measure
+from inftda.evaluation.simulation import Simulation
+from inftda.evaluation.totals import area_totals
+from inftda.evaluation.typical import Tally
+from inftda.lattice import DEFAULT_SHARE
+from inftda.ledger.ledger import Ledger
+from inftda.ledger.sources import file_marks
+from inftda.mechanisms.base import Progress
+from inftda.mechanisms.catalogue import OWN, mechanism_named
+from inftda.noise.entropy import RandomSource, SecureSource
+from inftda.previews.findings import (
+    LevelPreview,
+    Preview,
+    Setting,
+    SettingPreview,
+    TotalPreview,
+)
+from inftda.previews.stand_in import Columns, StandIn, from_flows, from_totals
+from inftda.previews.usable import Closeness
+from inftda.privacy.spending import ReleasePlan
+from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.totals import half_width, planned_totals
+from inftda.reading import Unplaceable
+from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
+
+#: Probability that some guaranteed error, at any level, does not hold.
+BETA: Final = 0.05
+#: More settings than a committee can look at.
+MAX_SETTINGS: Final = 60
+
+
+def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing to decide
+    areas: Any = None,
+    *,
+    like: Any = None,
+    like_level: str | None = None,
+    totals: Any = None,
+    centroids: str | Path | None = None,
+    decay: float | None = None,
+    epsilon: float | Sequence[float] = (0.5, 1, 2),
+    delta: float | None = None,
+    neighbours: str | Sequence[str] = "substitute",
+    trips: int | Sequence[int] = 1,
+    exactly: bool | None = None,
+    distinct: bool = False,
+    split: Any = "uniform",
+    across: float | None = None,
+    accountant: str = "auto",
+    origin_areas: Any = None,
+    destination_areas: Any = None,
+    axes: dict[str, Any] | None = None,
+    order: Sequence[str] | None = None,
+    tree: Literal["destination", "origin"] = "destination",
+    origin: str = ORIGIN,
+    destination: str = DESTINATION,
+    count: str | None = "auto",
+    unplaceable: Unplaceable = "error",
+    runs: int = 5,
+    tolerance: float = 0.3,
+    ledger: str | Path | Ledger | None = None,
+    even_if_confidential: bool = False,
+    seed: int = 1,
+    source: RandomSource | None = None,
+    progress: Progress | None = None,
+) -> Preview:
+    """Try settings out on a public stand-in for the confidential table.
+
+    Args:
+        areas: the public hierarchy, as for a release; likewise `origin_areas`,
+            `destination_areas`, `axes`, `order` and `tree`.
+        like: a public table of flows that is like the confidential one.
+        like_level: name of the level of its areas, if it is coarser.
+        totals: public totals of the finest areas (columns named after that level, `out`, `in`
+            and perhaps `within`), to make flows up from, or to spread a coarser table by.
+        centroids: locations of areas, for flows that fall off with distance.
+        decay: kilometres over which they fall to 1 / e.
+        epsilon: one or several; every combination of what is given severalfold is a setting.
+        delta: probability that the guarantee does not hold.
+        neighbours: one or several of "substitute" and "add-remove".
+        trips: one or several numbers of trips of one person.
+        exactly: as for a release; likewise `distinct`, `across` and `accountant`.
+        distinct: see `exactly`.
+        split: one, or a list of several: "uniform", "geometric:1.3", or lists of weights.
+        across: see `exactly`.
+        accountant: see `exactly`.
+        origin_areas: see `areas`.
+        destination_areas: see `areas`.
+        axes: see `areas`.
+        order: see `areas`.
+        tree: see `areas`.
+        origin: column of the public table where trips start.
+        destination: column where they end.
+        count: column of counts.
+        unplaceable: rows of the public table with an unknown area.
+        runs: simulations of each setting.
+        tolerance: part of itself by which a number may be off to be relied on.
+        ledger: its data sets are confidential, and refused as stand-ins.
+        even_if_confidential: take one of them all the same; what comes out is then
+            confidential, and choosing by it has to be disclosed.
+        seed: of made-up flows; of their noise if `source` says so.
+        source: random bits; secure by default.
+        progress: called with what is done, how much of it, and how much in all.
+
+    Raises:
+        InftdaError: something is wrong with what was asked for or with a public table.
+
+    Privacy:
+        None is spent, as long as the tables given are public.
+    """
+    if (like is None) == (totals is None) and not (like is not None and like_level is not None):
+        raise InftdaError("give either a public table of flows to stand in, or public totals")
+    if not 0 < tolerance < 1:
+        raise InftdaError(f"tolerance must be between 0 and 1, got {tolerance}")
+    if not 1 <= runs <= 1000:
+        raise InftdaError(f"runs must be from 1 to 1000, got {runs}")
+    if ledger is not None and not even_if_confidential:
+        refuse_confidential(ledger, like, totals)
+    public = build_tree(
+        areas,
+        origin_areas=origin_areas,
+        destination_areas=destination_areas,
+        axes=axes,
+        order=order,
+        first=tree,
+        outside=unplaceable == "outside",
+    )
+    settings = _settings(
+        epsilon, neighbours, trips, split, {"exactly": exactly, "distinct": distinct}
+    )
+    budget: dict[str, Any] = {"delta": delta, "accountant": accountant}
+    budget["across"] = DEFAULT_SHARE if across is None else across
+    # Planned before anything is made up, so that a wrong setting is told at once.
+    plans = [plan_of(public, one, budget) for one in settings]
+    if like is not None:
+        columns = Columns(
+            origin=origin, destination=destination, count=count, unplaceable=unplaceable
+        )
+        made = from_flows(public, like, level=like_level, totals=totals, columns=columns, seed=seed)
+    else:
+        place = None if centroids is None else Path(centroids)
+        made = from_totals(
+            public, totals, centroids=place, decay=decay, seed=seed, progress=progress
+        )
+    tried = try_out(
+        made,
+        list(zip(settings, plans, strict=True)),
+        runs=runs,
+        tolerance=tolerance,
+        source=source or SecureSource(),
+        progress=progress,
+    )
+    return replace(tried, is_confidential=even_if_confidential)
+
+
+def refuse_confidential(ledger: str | Path | Ledger, *tables: Any) -> None:
+    """Refuse to take for public what a ledger knows.
+
+    Raises:
+        InftdaError: one of the tables was charged to the ledger.
+    """
+    opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    for table in tables:
+        name = opened.dataset_of(file_marks(table))
+        if name is not None:
+            raise InftdaError(
+                f"the table to stand in is, or lies with, the confidential data set {name!r} of "
+                "the ledger; choose settings on something public, or say --even-if-confidential: "
+                "what comes out is then confidential, and choosing by it has to be disclosed"
+            )
+
+
+def plan_of(tree: Tree, setting: Setting, budget: dict[str, Any]) -> ReleasePlan:
+    """The noise of a setting."""
+    mechanism = mechanism_named(OWN)
+    return mechanism.plan(
+        tree, setting.unit, epsilon=setting.epsilon, rho=None, split=setting.split, **budget
+    )
+
+
+def try_out(  # noqa: PLR0913 - what is tried out, how often, and who is told
+    made: StandIn,
+    settings: Sequence[tuple[Setting, ReleasePlan]],
+    *,
+    runs: int,
+    tolerance: float,
+    source: RandomSource,
+    progress: Progress | None = None,
+) -> Preview:
+    """Simulate releases of a stand-in with each setting."""
+    tried = []
+    for number, (setting, plan) in enumerate(settings):
+        done = _Shown(progress, number, len(settings), runs)
+        tried.append(_try(made.counts, setting, plan, runs, tolerance, source, done))
+    delta = settings[0][1].delta
+    return Preview(
+        stand_in=made.words,
+        n_trips=made.counts.total,
+        n_flows=made.counts.n_leaves,
+        runs=runs,
+        tolerance=tolerance,
+        delta=0.0 if delta is None else float(delta),
+        settings=tuple(tried),
+    )
+
+
+@dataclass
+class _Shown:
+    """Tells how far the simulations of all settings are."""
+
+    progress: Progress | None
+    number: int
+    settings: int
+    runs: int
+    run: int = 0
+
+    def __call__(self, *_: object) -> None:
+        if self.progress is not None:
+            done = self.number * self.runs + self.run
+            self.progress("simulating", done, self.settings * self.runs)
+
+
+def _settings(
+    epsilon: Any, neighbours: Any, trips: Any, split: Any, unit: dict[str, Any]
+) -> list[Setting]:
+    """Every combination; a list of splits is a list of texts or of lists."""
+    splits = split if isinstance(split, list | tuple) and _holds_splits(split) else [split]
+    units = [
+        PrivacyUnit(one, number, **unit)
+        for one, number in product(_several(neighbours), _several(trips))
+    ]
+    made = [
+        Setting(float(strength), one, way)
+        for one, way, strength in product(units, splits, _several(epsilon))
+    ]
+    if not made:
+        raise InftdaError("give at least one epsilon")
+    if len(made) > MAX_SETTINGS:
+        raise InftdaError(
+            f"these are {len(made)} settings, more than the {MAX_SETTINGS} that anybody can "
+            "compare; give fewer epsilons, units or splits"
+        )
+    return made
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _holds_splits(split: Sequence[Any]) -> bool:
+    return all(isinstance(one, str | list | tuple) for one in split)
+
+
+def _try(  # noqa: PLR0913, PLR0917 - private
+    counts: Counts,
+    setting: Setting,
+    plan: ReleasePlan,
+    runs: int,
+    tolerance: float,
+    source: RandomSource,
+    shown: _Shown,
+) -> SettingPreview:
+    tree = counts.tree
+    areas, flow = counts.leaves
+    shown_levels = [
+        level
+        for level in tree.levels
+        if not level.is_trivial and (level.index or not plan.unit.root_is_public)
+    ]
+    tallies = [Tally(tree, level.depths, areas, flow, factor=1) for level in shown_levels]
+    near = [
+        Closeness(tree, level.depths, areas, flow, tolerance=tolerance) for level in shown_levels
+    ]
+    sums = [_TotalErrors(counts, number, depth) for number, depth in _totals_of(tree)]
+    measured: list[tuple[LevelMeasures, ...]] = []
+    simulation = Simulation(counts, OWN, plan, source)
+    for run in range(runs):
+        shown.run = run
+        made_areas, made = simulation.run(shown)
+        released = Counts.from_leaves(tree, made_areas, made)
+        measured.append(measure(counts, released))
+        for tally in tallies:
+            tally.add(made_areas, made)
+        for close in near:
+            close.add(made_areas, made)
+        for total in sums:
+            total.add(released)
+    bounds = {bound.index: bound.max_error for bound in error_bounds(tree, plan, BETA)}
+    levels = tuple(
+        _level(level, bounds[level.index], [run[level.index] for run in measured], tally, close)
+        for level, tally, close in zip(shown_levels, tallies, near, strict=True)
+    )
+    widths = {table.depths: half_width(sigma) for table, sigma in planned_totals(tree, plan)}
+    noise = [float(level.sigma2) ** 0.5 for level in plan.levels if level.sigma2]
+    totals = tuple(one.errors(widths) for one in sums)
+    return SettingPreview(setting, plan.describe(), noise[-1], levels, totals)
+
+
+def _level(
+    level: TreeLevel,
+    bound: int,
+    runs: Sequence[LevelMeasures],
+    tally: Tally,
+    close: Closeness,
+) -> LevelPreview:
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(run, name) for run in runs]))
+
+    return LevelPreview(
+        name=level.name,
+        depths=level.depths,
+        n_cells=level.n_nodes,
+        guaranteed=bound,
+        largest_error=max(run.max_abs_error for run in runs),
+        mean_error=mean("mean_abs_error_nonzero"),
+        common_part=mean("common_part"),
+        false_share=mean("false_discovery_rate"),
+        lost_share=mean("false_negative_rate"),
+        typical=tally.errors(),
+        usable=close.usable(),
+    )
+
+
+def _totals_of(tree: Tree) -> list[tuple[int, int]]:
+    """Axis and level of all totals by one axis."""
+    return [
+        (number, depth)
+        for number, axis in enumerate(tree.axes)
+        for depth in range(1, axis.hierarchy.depth + 1)
+        if axis.hierarchy.splits(depth)
+    ]
+
+
+class _TotalErrors:
+    """Errors of the totals of one level of an axis over all simulations."""
+
+    def __init__(self, counts: Counts, number: int, depth: int) -> None:
+        self._axis, self._depth, self._number = counts.tree.axes[number], depth, number
+        self._depths = tuple(depth if i == number else 0 for i in range(len(counts.tree.axes)))
+        self._true = area_totals(counts, number, depth)
+        self._bins = np.zeros(N_BINS, np.int64)
+        self._sum, self._largest, self._runs = 0, 0, 0
+
+    def add(self, released: Counts) -> None:
+        """Count the errors of one simulated release."""
+        error = np.abs(area_totals(released, self._number, self._depth) - self._true)
+        self._bins += np.bincount(bin_of(error), minlength=N_BINS)
+        self._sum += int(error.sum())
+        self._largest = max(self._largest, int(error.max()))
+        self._runs += 1
+
+    def errors(self, widths: dict[tuple[int, ...], int]) -> TotalPreview:
+        """What the count says."""
+        n = len(self._true)
+        return TotalPreview(
+            axis=self._axis.name,
+            level=self._axis.hierarchy.level_name(self._depth),
+            n_areas=n,
+            mean_error=self._sum / max(n * self._runs, 1),
+            p95=quantile(self._bins, 0.95),
+            largest_error=self._largest,
+            stated_within=widths.get(self._depths),
+        )

@@ -1,0 +1,144 @@
+"""Methods without a guarantee do what is said of them, and who is seen is counted rightly."""
+
+import numpy as np
+import pytest
+from small_tables import TOWNS, TWO, counts_of, random_counts
+
+from inftda.comparisons import methods
+from inftda.comparisons.comparing import DEFAULT_METHODS, compare
+from inftda.comparisons.methods import CellKey, Rounding, Suppression, perturbation_matrix
+from inftda.comparisons.published import finest_totals
+from inftda.errors import InftdaError
+from inftda.lab.generators.country import make_country
+from inftda.noise.entropy import SeededSource
+
+
+@pytest.fixture(scope="module")
+def country():
+    return make_country((2, 5, 14), 6_000, seed=2)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_family_hides_a_single_cell_and_no_hidden_cell_has_all_its_parts_shown(seed):
+    truth = random_counts(TOWNS, seed, cells=12, most=30)
+    published = Suppression(10).publish(truth, np.random.default_rng(0))
+    for number, level in enumerate(truth.levels):
+        above, here = published.levels[number].is_hidden, published.levels[number + 1]
+        for parent, (first, last) in enumerate(zip(level.offsets, level.offsets[1:], strict=False)):
+            hidden = here.is_hidden[first:last]
+            if above[parent]:
+                assert hidden.any()
+            elif hidden.any():
+                together = here.true[first:last][hidden].sum()
+                assert hidden.all() or (hidden.sum() >= 2 and together >= 10)
+        assert (here.is_hidden | (here.true >= 10)).all()
+
+
+def test_rounding_is_right_in_expectation_and_to_one_of_the_two_next_multiples():
+    true = np.arange(30)
+    chances = (np.arange(50) + 0.5) / 50
+    rounded = np.array([Rounding(5)._rounded(true, np.full(30, chance)) for chance in chances])
+    assert np.allclose(rounded.mean(axis=0), true)
+    assert (rounded % 5 == 0).all()
+    assert (np.abs(rounded - true) < 5).all()
+
+
+@pytest.mark.parametrize("most", [2, 3, 5])
+def test_the_perturbation_matrix_has_mean_zero_and_no_number_below_zero(most):
+    matrix = perturbation_matrix(most)
+    law = np.diff(matrix, axis=1, prepend=0)
+    change = np.arange(-most, most + 1)
+    assert np.allclose(law @ change, 0, atol=1e-9)
+    assert np.allclose((law @ change**2)[-1], 2.0)
+    for count, row in enumerate(law):
+        assert row[change < -count].sum() == 0
+    assert law[0, most] == 1  # zeros stay
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_trips_seen_after_rounding_are_those_without_which_the_leaf_is_another(seed):
+    """The second edition is made for each leaf in turn; no count is 1, so no cell vanishes."""
+    flows = [(0, 0, 7), (1, 0, 12), (0, 1, 5), (1, 1, 23)]
+    first = Rounding(5).publish(counts_of(TWO, flows), np.random.default_rng(seed))
+    seen = somewhere = 0
+    for i, (origin, destination, n) in enumerate(flows):
+        without = [*flows[:i], (origin, destination, n - 1), *flows[i + 1 :]]
+        second = Rounding(5).publish(counts_of(TWO, without), np.random.default_rng(seed))
+        differ = [
+            (a.value != b.value).any()
+            for a, b in zip(first.levels[1:], second.levels[1:], strict=True)
+        ]
+        seen += n * differ[-1]
+        somewhere += n * any(differ)
+    assert (first.seen_at_leaf, first.seen_somewhere) == (seen, somewhere)
+
+
+def test_trips_seen_by_cell_keys_are_those_without_which_a_number_is_another():
+    truth = random_counts(TOWNS, 3, cells=10, most=6)
+    published = CellKey(3).publish(truth, np.random.default_rng(4))
+    matrix = perturbation_matrix(3)
+    seed = np.uint64(np.random.default_rng(4).integers(1, 2**63))
+    owner = np.repeat(np.arange(truth.n_leaves), truth.leaves[1])
+    keys = [int(methods._key_of(seed, record)) for record in range(len(owner))]
+    node = methods._nodes_of_leaves(truth)
+    seen = somewhere = 0
+    for gone, leaf in enumerate(owner):
+        changes = []
+        for level, shown in zip(range(1, len(node)), published.levels[1:], strict=True):
+            here = node[level, leaf]
+            rest = [keys[i] for i in range(len(owner)) if node[level, owner[i]] == here]
+            total = np.uint64((sum(rest) - keys[gone]) % 2**64)
+            value = methods._by_key(len(rest) - 1, total, matrix)
+            changes.append(value != shown.value[here])
+        seen += changes[-1]
+        somewhere += any(changes)
+    assert (published.seen_at_leaf, published.seen_somewhere) == (seen, somewhere)
+
+
+def test_whoever_is_in_a_shown_cell_is_seen():
+    truth = counts_of(TWO, [(0, 0, 3), (1, 0, 30), (0, 1, 40), (1, 1, 50)])
+    published = Suppression(10).publish(truth, np.random.default_rng(0))
+    assert published.seen_at_leaf == 90
+    assert published.seen_somewhere == 123
+
+
+def test_zeros_stay_zeros_and_totals_are_published_by_the_same_method():
+    truth = counts_of(TWO, [(0, 0, 3), (1, 0, 30)])
+    for method in (Suppression(10), Rounding(5), CellKey(3)):
+        published = method.publish(truth, np.random.default_rng(1))
+        for shown, true in zip(published.totals, finest_totals(truth), strict=True):
+            assert (shown.value[true == 0] == 0).all()
+            assert (shown.low <= true).all()
+            assert (true <= shown.high).all()
+
+
+def test_methods_are_measured_alike(country):
+    names = ["suppress:10", "suppress-primary:10", "round:5", "cell-key:3", "inftda"]
+    compared = compare(
+        country.flows(), country.areas, methods=names, epsilon=[1, 10], delta=1e-6, seed=1,
+        source=SeededSource(1),
+    )  # fmt: skip
+    labels = [one.label for one in compared.results]
+    assert labels == [*names[:4], "inftda, epsilon 1", "inftda, epsilon 10"]
+    suppressed, primary, rounded, by_key, weak, strong = compared.results
+    assert {len(one.levels) for one in compared.results} == {7}
+    assert {len(one.totals) for one in compared.results} == {5}
+    assert suppressed.levels[-1].common_part <= primary.levels[-1].common_part
+    assert primary.levels[-1].max_abs_error == 9
+    assert rounded.levels[-1].max_abs_error <= 4
+    assert by_key.levels[-1].max_abs_error <= 3
+    assert weak.levels[-1].common_part < strong.levels[-1].common_part
+    assert weak.attack is None
+    assert suppressed.attack.seen_at_leaf == suppressed.levels[-1].total_released
+    assert compared.to_dict()["confidential"] is True
+    assert compared.level_table().column("notice")[0].as_py().startswith("CONFIDENTIAL")
+
+
+@pytest.mark.parametrize("name", ["suppress:1", "round:x", "cell-key:0", "magic", "inftda:5"])
+def test_a_method_that_is_not_there_is_refused(country, name):
+    with pytest.raises(InftdaError, match=name.partition(":")[0]):
+        compare(country.flows(), country.areas, methods=[name], delta=1e-6)
+
+
+def test_what_is_compared_by_default_is_there():
+    assert DEFAULT_METHODS[-1] == "inftda"

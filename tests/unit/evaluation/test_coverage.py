@@ -1,0 +1,137 @@
+"""How often intervals hold the truth, by level and size class."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import inftda
+from inftda.counts import Counts
+from inftda.evaluation.comparison import compare, read_truth
+from inftda.evaluation.coverage import (
+    LEAST,
+    EstimatedLeaves,
+    IntervalMeasures,
+    lowest_coverage,
+    measure_estimated,
+    measure_intervals,
+    overall,
+)
+from inftda.evaluation.typical import CLASS_STARTS
+from inftda.hierarchy import Hierarchy
+from inftda.lab.generators.country import make_country
+from inftda.tree import Tree
+
+COUNTRY = make_country((3, 9, 60), 30_000, seed=4)
+TREE = Tree.destination_first(Hierarchy.read({"town": ["1", "2", "3"]}))
+
+
+@pytest.fixture(scope="module")
+def released():
+    return inftda.release(
+        COUNTRY.flows(), COUNTRY.areas, epsilon=1, delta=1e-6, measurements=True,
+        source=inftda.SeededSource(3),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def truth(released):
+    return read_truth(released, COUNTRY.flows())
+
+
+def number(*areas):
+    return tuple(np.array(axis, np.int32) for axis in areas)
+
+
+def test_shares_are_those_of_each_class_by_published_size():
+    truth = Counts.from_leaves(TREE, number([0, 0, 1], [0, 1, 1]), np.array([5, 40, 2]))
+    made = EstimatedLeaves(
+        # Not in order, and one where nothing is true.
+        number([1, 0, 2, 0], [1, 0, 2, 1]),
+        np.array([1, 2, 1, 50]),
+        np.array([3, 0, 0, 40]),
+        np.array([9, 5, 2, 60]),
+    )
+    small, large = measure_estimated(truth, made)
+    assert small == IntervalMeasures(
+        "town > town", 1, 2, 3, pytest.approx(2 / 3), pytest.approx(13 / 3)
+    )
+    assert large == IntervalMeasures("town > town", 30, 99, 1, 1.0, 20.0)
+    every = overall([small, large])
+    assert (every.n_numbers, every.in_interval) == (4, pytest.approx(3 / 4))
+    assert every.mean_width == pytest.approx(33 / 4)
+
+
+def test_the_lowest_class_is_looked_for_among_those_with_enough_numbers():
+    classes = [
+        IntervalMeasures("town", low, None, n, share, 1.0)
+        for low, n, share in ((1, LEAST, 0.97), (3, LEAST - 1, 0.5), (10, LEAST, 0.96))
+    ]
+    assert lowest_coverage(classes) == classes[2]
+    assert lowest_coverage(classes, least=1) == classes[1]
+    assert lowest_coverage(classes, least=10**6) is None
+
+
+def test_every_level_of_the_tree_is_looked_at(released, truth):
+    found = measure_intervals(truth, released)
+    names = list(dict.fromkeys(one.name for one in found))
+    assert names == [level.name for level in released.tree.splitting_levels]
+    finest = [one for one in found if one.name == names[-1]]
+    assert sum(one.n_numbers for one in finest) == released.manifest.n_flows
+    assert {one.smallest for one in found} <= {*CLASS_STARTS}
+
+
+def test_intervals_that_were_shifted_are_found_out(released, truth, monkeypatch):
+    """Of numbers about as large as the noise; the truth is known, so it would be seen."""
+    known = released.intervals()
+    honest = overall(
+        one for one in measure_intervals(truth, released) if "municipality" in one.name
+    )
+    of = known.of
+
+    def shifted(depths, areas, flow):
+        low, high = of(depths, areas, flow)
+        return low + 60, high + 60
+
+    monkeypatch.setattr(known, "of", shifted)
+    false = overall(one for one in measure_intervals(truth, released) if "municipality" in one.name)
+    assert honest.in_interval > 0.9
+    assert false.in_interval < 0.5
+    assert false.mean_width == honest.mean_width
+
+
+def test_without_measurements_there_are_none(truth):
+    made = inftda.release(
+        COUNTRY.flows(), COUNTRY.areas, epsilon=1, delta=1e-6, source=inftda.SeededSource(3)
+    )
+    compared = compare(made, truth)
+    assert compared.intervals == ()
+    assert len(compared.interval_table()) == 0
+    assert compared.to_dict()["estimate"] is None
+
+
+def test_an_estimate_is_compared_like_the_release(released, truth):
+    made = inftda.estimate(released)
+    compared = compare(released, truth, estimate=made)
+    of_estimate = compared.estimate
+    assert of_estimate.levels[-1].total_released == released.total
+    assert of_estimate.levels[-1].n_released == len(made.table)
+    assert of_estimate.levels[-1].common_part > compared.levels[-1].common_part
+    assert {one.name for one in of_estimate.intervals} == {"municipality > municipality"}
+    assert overall(of_estimate.intervals).in_interval > 0.9
+    assert compared.interval_table().column("notice")[0].as_py().startswith("CONFIDENTIAL")
+
+
+def test_an_estimate_of_another_release_is_refused(released, truth):
+    other = inftda.release(
+        COUNTRY.flows(), COUNTRY.areas, epsilon=2, delta=1e-6, measurements=True,
+        source=inftda.SeededSource(4),
+    )  # fmt: skip
+    with pytest.raises(inftda.InftdaError, match="made from another release"):
+        compare(released, truth, estimate=inftda.estimate(other))
+
+
+def test_an_estimate_that_is_none_is_refused(released, truth):
+    made = inftda.estimate(released)
+    object.__setattr__(made, "table", pa.table({"origin": ["1"]}))
+    with pytest.raises(inftda.InftdaError, match="cannot be read as estimates"):
+        compare(released, truth, estimate=made)

@@ -1,0 +1,43 @@
+"""A small release with places, for the tests of exports."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+
+from inftda.exports.api import export
+from inftda.lab.generators.country import make_country
+from inftda.noise.entropy import SeededSource
+from inftda.publish import release
+
+
+@pytest.fixture(scope="session")
+def country(tmp_path_factory):
+    """A release in memory, and a file that says where its municipalities lie."""
+    made = make_country((3, 6, 24), 5_000, seed=3)
+    released = release(made.flows(), made.areas, epsilon=1, delta=1e-8, source=SeededSource(1))
+    codes = made.areas.codes(made.areas.depth)
+    numbers = np.arange(len(codes))
+    centroids = tmp_path_factory.mktemp("places") / "centroids.csv"
+    table = {
+        "municipality": codes,
+        "lon": 9 + numbers % 6 / 5,
+        "lat": 44 + numbers // 6 / 5,
+        "name": [f"Town {code}" for code in codes.to_pylist()],
+    }
+    pa_csv.write_csv(pa.table(table), centroids)
+    return SimpleNamespace(release=released, areas=made.areas, centroids=centroids)
+
+
+@pytest.fixture
+def exported(country, tmp_path):
+    """Exports the small release; one simulation is enough for tests."""
+
+    def call(kind, **options):
+        defaults = {"centroids": country.centroids, "runs": 1, "seconds": 0}
+        source = options.pop("source", country.release)
+        return export(source, to=kind, out=tmp_path / kind, **{**defaults, **options})
+
+    return call

@@ -1,0 +1,180 @@
+"""The folder of an export: whole or not at all, and nothing is replaced that is not ours."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import inftda
+from inftda.errors import InftdaError, ReleaseError
+from inftda.exports.api import KINDS, export
+from inftda.noise.entropy import SeededSource
+from inftda.publish import release
+
+
+def test_an_export_replaces_an_export_only_if_asked(exported):
+    folder = exported("csv", levels=["region"])
+    with pytest.raises(ReleaseError, match="exists already"):
+        exported("csv")
+    exported("csv", levels=["province"], force=True)
+    assert not (folder / "flows-1-region.csv").exists()
+
+
+def test_what_is_no_export_is_never_replaced(exported, country, tmp_path):
+    folder = exported("csv")
+    (folder / "mine.txt").write_text("mine")
+    with pytest.raises(ReleaseError, match=r"'mine.txt' in it is not part of the export"):
+        exported("csv", force=True)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "datapackage.json").write_text('{"resources": []}')
+    with pytest.raises(ReleaseError, match="not an export"):
+        export(country.release, to="csv", out=other, force=True)
+    assert (other / "datapackage.json").exists()
+
+
+def test_nothing_is_written_into_a_release(country, tmp_path):
+    country.release.save(tmp_path / "release")
+    with pytest.raises(ReleaseError, match="lies in the release folder"):
+        export(tmp_path / "release", to="csv", out=tmp_path / "release" / "csv")
+
+
+def test_a_folder_is_as_good_as_an_open_release(country, tmp_path):
+    country.release.save(tmp_path / "release")
+    options = {"to": "csv", "intervals": False}
+    first = inftda.export(tmp_path / "release", out=tmp_path / "a", **options)
+    second = inftda.export(country.release, out=tmp_path / "b", **options)
+    name = "flows-3-municipality.csv"
+    assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+def test_wrong_choices_are_refused_before_anything_is_done(country, tmp_path):
+    with pytest.raises(InftdaError, match=f"there are {', '.join(KINDS)}"):
+        export(country.release, to="xls", out=tmp_path / "x")
+    with pytest.raises(InftdaError, match="only an export to od can be wide"):
+        export(country.release, to="csv", out=tmp_path / "x", wide=True)
+    with pytest.raises(ReleaseError, match="no release folder"):
+        export(tmp_path / "nothing", to="csv", out=tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+class Estimate:
+    """What an estimate has to have."""
+
+    def __init__(self, release):
+        self.tree = release.tree
+        self._release = release
+
+    def flows(self, *, levels=None):
+        table = self._release.flows(levels=levels)
+        value = table.column("flow")
+        table = table.rename_columns([*table.column_names[:-1], "estimate"])
+        return table.append_column("low", value).append_column("high", value)
+
+
+def test_whatever_has_a_tree_and_flows_is_exported_the_same_way(exported, country):
+    for kind in KINDS:
+        folder = exported(kind, source=Estimate(country.release))
+        assert "estimates" in (folder / "datapackage.json").read_text()
+    header = (folder.parent / "csv" / "flows-1-region.csv").read_text().splitlines()[0]
+    assert header == '"origin","destination","estimate","low","high"'
+
+
+class Coarse(Estimate):
+    """Intervals cannot be summed up: an estimate may have them at its finest level only."""
+
+    def flows(self, *, levels=None):
+        table = super().flows(levels=levels)
+        is_finest = levels["origin"] == "municipality"
+        return table if is_finest else table.drop_columns(["low", "high"])
+
+
+def test_levels_without_intervals_say_so(exported, country):
+    folder = exported("csv", source=Coarse(country.release))
+    package = json.loads((folder / "datapackage.json").read_text())
+    said = {entry["name"]: entry.get("intervals") for entry in package["resources"]}
+    assert said["flows-1-region"] == "none are stated"
+    assert said["flows-3-municipality"].startswith("95 %")
+
+
+class Partly(Estimate):
+    """Some numbers have no interval."""
+
+    def flows(self, *, levels=None):
+        table = super().flows(levels=levels)
+        unknown = pa.nulls(table.num_rows, pa.int64())
+        return (
+            table.drop_columns(["low", "high"])
+            .append_column("low", unknown)
+            .append_column("high", unknown)
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_without_an_interval_is_a_number_all_the_same(exported, country, kind):
+    folder = exported(kind, source=Partly(country.release))
+    for file in (*folder.glob("*.json"), *folder.glob("*.geojson")):
+        json.loads(file.read_text())
+    if kind == "geojson":
+        lines = json.loads((folder / "flows-1-region.geojson").read_text())["features"]
+        assert sum(line["properties"]["estimate"] for line in lines) == country.release.total
+        assert {line["properties"]["low"] for line in lines} == {None}
+
+
+@pytest.mark.slow
+def test_estimates_and_measured_intervals_are_exported(exported, country, tmp_path):
+    rows = country.release.flows().rename_columns(["origin", "destination", "count"])
+    out = tmp_path / "release"
+    made = release(
+        rows, country.areas, epsilon=1, delta=1e-8, measurements=True, out=out,
+        source=SeededSource(1),
+    )  # fmt: skip
+    folder = exported("csv", source=made)
+    assert "from what was measured" in (folder / "datapackage.json").read_text()
+    inftda.estimate(made, out=tmp_path / "estimate")
+    for kind in KINDS:
+        folder = exported(kind, source=tmp_path / "estimate", force=True)
+        package = json.loads((folder / "datapackage.json").read_text())
+        assert package["title"] == "Estimated flows"
+        assert package["estimate"]["kind"] == "inftda-estimate"
+        assert package["description"].startswith("NOT PRIVATE")  # it was made with a seed
+
+
+def test_levels_that_nothing_was_measured_at_have_no_intervals_and_say_so(exported):
+    areas = {"region": list("nnss"), "town": list("abcd")}
+    rows = {"origin": list("abcd"), "destination": list("bcda"), "hour": list("0101")}
+    made = release(
+        {name: cells * 30 for name, cells in rows.items()}, areas,
+        axes={"hour": {"hour": list("01")}},
+        order=["hour", "origin", "origin", "destination", "destination"],
+        rho=5, across=0, measurements=True, source=SeededSource(1),
+    )  # fmt: skip
+    folder = exported("od", source=made, centroids=None)
+    package = json.loads((folder / "datapackage.json").read_text())
+    files = [one for one in package["resources"] if one["path"].startswith("flows")]
+    for one in files:
+        header = (folder / one["path"]).read_text().partition("\n")[0]
+        assert header == '"origin","destination","flow"'
+        assert one["intervals"] == "none are stated"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_release_is_exported_as_one(exported, kind, tmp_path):
+    places = tmp_path / "places.csv"
+    places.write_text("town,lon,lat\na,9,45\nb,10,45\n")
+    rows = {"origin": ["a"], "destination": ["b"]}
+    unit = {"neighbours": "add-remove"}
+    for seed in range(100):  # until noise leaves nothing of one trip
+        made = release(rows, {"town": ["a", "b"]}, rho=0.1, source=SeededSource(seed), **unit)
+        if not made.total:
+            break
+    assert exported(kind, source=made, centroids=places)
+
+
+@pytest.mark.parametrize("mechanism", ["vanilla-gauss", "stability-histogram"])
+def test_releases_without_typical_errors_have_no_intervals(exported, mechanism):
+    rows = {"origin": ["a", "b"] * 40, "destination": ["b", "a"] * 40}
+    promised = {"epsilon": 5, "delta": 1e-3, "mechanism": mechanism}
+    made = release(rows, {"town": ["a", "b"]}, source=SeededSource(1), **promised)
+    folder = exported("csv", source=made, centroids=None)
+    assert '"intervals": "none are stated"' in (folder / "datapackage.json").read_text()

@@ -1,0 +1,209 @@
+"""Maps: files as QGIS (through geopandas), flowmap.gl and kepler.gl read them."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from inftda.errors import InftdaError
+from inftda.exports import flowmap, kepler
+from inftda.exports.view import View
+from inftda.hierarchy import Hierarchy
+from inftda.noise.entropy import SeededSource
+from inftda.places import Places
+from inftda.publication.shapes import places_at
+from inftda.publish import release
+
+KINDS_OF_MAPS = ("geojson", "geopackage", "flowmap", "kepler")
+
+
+def layers_of(folder, kind, level):
+    """The desire lines of a level as geopandas reads them."""
+    geopandas = pytest.importorskip("geopandas")
+    if kind == "geojson":
+        return geopandas.read_file(folder / f"flows-{level}.geojson")
+    return geopandas.read_file(folder / "flows.gpkg", layer=f"flows_{level}")
+
+
+@pytest.mark.parametrize("kind", ["geojson", "geopackage"])
+def test_geopandas_reads_desire_lines_with_flow_and_interval(exported, country, kind):
+    folder = exported(kind)
+    for number, level in enumerate(("region", "province", "municipality"), start=1):
+        lines = layers_of(folder, kind, f"{number}-{level}")
+        assert lines.crs.to_epsg() == 4326
+        assert {*lines.geom_type} == {"LineString"}
+        assert lines["flow"].sum() == country.release.total
+        assert len(lines) == country.release.flows(level, level).num_rows
+        assert (lines["low"] <= lines["flow"]).all()
+        assert (lines["flow"] <= lines["high"]).all()
+    one = lines.iloc[0]
+    assert one["origin_name"] == f"Town {one['origin']}"
+    place = country.areas.find(3, [one["origin"], one["destination"]])
+    expected = [(9 + at % 6 / 5, 44 + at // 6 / 5) for at in place.tolist()]
+    assert np.allclose(np.array(one.geometry.coords), expected, atol=1e-5)
+
+
+def test_a_geopackage_has_points_and_says_what_it_is(exported):
+    geopandas = pytest.importorskip("geopandas")
+    pyogrio = pytest.importorskip("pyogrio")
+    file = exported("geopackage") / "flows.gpkg"
+    layers = {name for name, _ in pyogrio.list_layers(file)}
+    assert {"areas_1-region", "flows_3-municipality"} <= layers
+    areas = geopandas.read_file(file, layer="areas_3-municipality")
+    assert len(areas) == 24
+    assert {*areas.geom_type} == {"Point"}
+    about = pyogrio.read_info(file, layer="flows_3-municipality")
+    assert "not a guarantee" in about["layer_metadata"]["DESCRIPTION"]
+    assert np.allclose(about["total_bounds"], (9, 44, 10, 44.6), atol=1e-5)
+
+
+def test_names_come_from_a_file_for_every_level(exported, country, tmp_path):
+    code = country.areas.codes(1)[0].as_py()
+    (tmp_path / "names.csv").write_text(f"level,code,name\nregion,{code},Lakeland\n")
+    folder = exported("geojson", names=tmp_path / "names.csv", levels=["region"])
+    assert '"origin_name":"Lakeland"' in (folder / "flows-1-region.geojson").read_text()
+
+
+def test_flowmap_gets_locations_flows_and_our_levels_as_zoom_levels(exported, country):
+    folder = exported("flowmap")
+    assert (folder / "locations.csv").read_text().startswith('"id","name","lat","lon"\n')
+    assert (folder / "flows.csv").read_text().startswith('"origin","dest","count"\n')
+    whole = json.loads((folder / "flowmap.json").read_text())
+    ids = {location["id"] for location in whole["locations"]}
+    assert ids == {*country.areas.codes(3).to_pylist()}
+    assert sum(flow["count"] for flow in whole["flows"]) == country.release.total
+    assert {end for flow in whole["flows"] for end in (flow["origin"], flow["dest"])} <= ids
+    levels = whole["clusterLevels"]
+    assert [len(level["nodes"]) for level in levels] == [3, 6, 24]
+    zooms = [level["zoom"] for level in levels]
+    assert zooms == sorted(set(zooms))
+    # Each level lists all of the next one, once; the last is the locations themselves.
+    for upper, lower in pairwise(levels):
+        children = [child for node in upper["nodes"] for child in node["children"]]
+        assert sorted(children) == sorted(node["id"] for node in lower["nodes"])
+    assert {node["id"] for node in levels[-1]["nodes"]} == ids
+    assert all("children" not in node for node in levels[-1]["nodes"])
+
+
+def test_different_areas_at_both_ends_are_different_locations(exported, tmp_path):
+    home = Hierarchy.read({"region": ["N", "S"], "town": ["1", "2"]})
+    abroad = Hierarchy.read({"state": ["1", "2"]})
+    rows = {"origin": ["1", "2"] * 9, "destination": ["1", "2"] * 9}
+    made = release(
+        rows, origin_areas=home, destination_areas=abroad, rho=50, source=SeededSource(1)
+    )
+    places = tmp_path / "places.csv"
+    places.write_text("town,state,lon,lat\n1,,9,45\n2,,10,45\n,1,20,50\n,2,21,50\n")
+    folder = exported("flowmap", source=made, centroids=places)
+    whole = json.loads((folder / "flowmap.json").read_text())
+    ids = [location["id"] for location in whole["locations"]]
+    assert ids == ["origin:1", "origin:2", "destination:1", "destination:2"]
+    assert exported("geopackage", source=made, centroids=places)
+    assert exported("kepler", source=made, centroids=places)
+    assert exported("omx", source=made, centroids=places)
+
+
+@pytest.mark.filterwarnings("default")  # of libraries about each other
+def test_kepler_takes_the_data_and_the_settings(exported, country, tmp_path):
+    folder = exported("kepler")
+    whole = json.loads((folder / "kepler.json").read_text())
+    assert whole["info"]["app"] == "kepler.gl"
+    state = whole["config"]["config"]["visState"]
+    datasets = {entry["data"]["id"]: entry["data"] for entry in whole["datasets"]}
+    for layer in state["layers"]:
+        data = datasets[layer["config"]["dataId"]]
+        names = [field["name"] for field in data["fields"]]
+        assert {*layer["config"]["columns"].values()} <= {*names}
+        assert layer["visualChannels"]["sizeField"]["name"] in names
+        assert all(len(row) == len(names) for row in data["allData"])
+        flow = names.index("flow")
+        assert sum(row[flow] for row in data["allData"]) == country.release.total
+    assert sum(layer["config"]["isVisible"] for layer in state["layers"]) == 1
+    keplergl = pytest.importorskip("keplergl")
+    pandas = pytest.importorskip("pandas")
+    frames = {
+        name: pandas.DataFrame(data["allData"], columns=[field["name"] for field in data["fields"]])
+        for name, data in datasets.items()
+    }
+    shown = keplergl.KeplerGl(data=frames, config=whole["config"])
+    shown.save_to_html(file_name=str(tmp_path / "map.html"))
+    assert "flows-3" in (tmp_path / "map.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_MAPS)
+def test_a_map_without_places_is_refused_with_what_to_do(exported, kind, tmp_path):
+    with pytest.raises(InftdaError, match="give --centroids FILE"):
+        exported(kind, centroids=None)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("kind", "module"), [("flowmap", flowmap), ("kepler", kepler)])
+def test_more_than_a_browser_holds_is_refused(exported, kind, module, monkeypatch):
+    monkeypatch.setattr(module, "MAX_FLOWS", 10)
+    with pytest.raises(InftdaError, match="choose a coarser one with --level"):
+        exported(kind)
+    assert exported(kind, levels=["region"])
+
+
+@pytest.mark.parametrize("kind", ["geojson", "geopackage"])
+def test_what_has_no_place_is_left_out_and_said_to_be(exported, country, kind, tmp_path):
+    few = tmp_path / "few.csv"
+    few.write_text("\n".join(country.centroids.read_text().splitlines()[:10]) + "\n")
+    folder = exported(kind, centroids=few, levels=["municipality"])
+    lines = layers_of(folder, kind, "3-municipality")
+    assert 0 < len(lines) < country.release.manifest.n_flows
+    assert "whose place is not known" in (folder / "datapackage.json").read_text()
+
+
+def test_lines_go_the_short_way_over_180_degrees(exported, tmp_path):
+    areas = {"town": ["east", "west"]}
+    rows = {"origin": ["east", "west"] * 50, "destination": ["west", "east"] * 50}
+    made = release(rows, areas, rho=50, source=SeededSource(1))
+    places = tmp_path / "places.csv"
+    places.write_text("town,lon,lat\neast,179,-17\nwest,-179,-17\n")
+    folder = exported("geojson", source=made, centroids=places)
+    whole = json.loads((folder / "flows-1-town.geojson").read_text())
+    ends = [feature["geometry"]["coordinates"] for feature in whole["features"]]
+    assert [[179, -17], [181, -17]] in ends
+    assert all(abs(start[0] - end[0]) <= 2 for start, end in ends)
+
+
+def test_the_middle_of_areas_around_180_degrees_lies_between_them():
+    areas = Hierarchy.read({"isles": ["a", "a", "b"], "isle": ["1", "2", "3"]})
+    lon, lat = places_at(
+        areas, 1, (np.array([179.0, -179.0, np.nan]), np.array([10.0, 10.0, np.nan]))
+    )
+    assert abs(lon[0]) == pytest.approx(180)
+    assert lat[0] == pytest.approx(10, abs=0.01)
+    assert np.isnan(lon[1])
+
+
+def test_a_map_begins_where_its_places_are():
+    view = View.of(np.array([9.0, 10.0]), np.array([45.0, 45.5]))
+    assert (view.lon, view.lat) == (9.5, 45.25)
+    assert 8 < view.zoom < 10
+    assert View.of(np.array([np.nan]), np.array([np.nan])).zoom < 1
+    assert view.zoom_for(4) < view.zoom_for(400)
+
+
+def test_places_that_the_release_brings_need_no_file(exported, tmp_path):
+    geopandas = pytest.importorskip("geopandas")
+    shapely = pytest.importorskip("shapely")
+    areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
+    boxes = [shapely.box(at, 45, at + 1, 46) for at in (9, 10, 11)]
+    outlines = pa.array([shapely.to_wkb(box, byte_order=1) for box in boxes], pa.binary())
+    names = {"town": pa.array(["Aix", "Bex", None])}
+    lon, lat = np.array([9.5, 10.5, 11.5]), np.array([45.5, 45.5, 45.5])
+    areas = areas.with_places(Places(names, lon, lat, outlines))
+    rows = {"origin": ["1", "2", "3"] * 30, "destination": ["2", "3", "1"] * 30}
+    out = tmp_path / "release"
+    release(rows, areas, rho=50, source=SeededSource(1), out=out)
+    file = exported("geopackage", source=out, centroids=None) / "flows.gpkg"
+    towns = geopandas.read_file(file, layer="areas_2-town")
+    assert towns["name"].tolist() == ["Aix", "Bex", "3"]
+    assert towns.geometry.geom_equals(geopandas.GeoSeries(boxes, crs=4326)).all()
+    assert {*geopandas.read_file(file, layer="areas_1-region").geom_type} == {"Point"}
+    lines = geopandas.read_file(file, layer="flows_2-town")
+    assert "Aix" in set(lines["origin_name"])

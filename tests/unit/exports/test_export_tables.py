@@ -1,0 +1,194 @@
+"""CSV, R and OMX: tables as the libraries of their users open them."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from inftda.errors import InftdaError, MissingExtraError
+from inftda.exports import od, omx
+from inftda.exports.csv_files import level_codes
+from inftda.hierarchy import Hierarchy
+from inftda.noise.entropy import SeededSource
+from inftda.publish import release
+
+#: Libraries warn of each other, which is no concern of ours.
+pytestmark = pytest.mark.filterwarnings("default")
+
+LEVELS = ("region", "province", "municipality")
+
+
+def sums(released, level):
+    table = released.flows(level, level)
+    keys = zip(table["origin"].to_pylist(), table["destination"].to_pylist(), strict=True)
+    return dict(zip(keys, table["flow"].to_pylist(), strict=True))
+
+
+def package_of(folder):
+    return json.loads((folder / "datapackage.json").read_text())
+
+
+@pytest.fixture
+def frictionless():
+    return pytest.importorskip("frictionless")
+
+
+def test_frictionless_finds_nothing_wrong_with_a_package_of_csv(exported, country, frictionless):
+    folder = exported("csv", title="Commuting", licence="CC-BY-4.0")
+    report = frictionless.validate(str(folder / "datapackage.json"))
+    assert report.valid, report.flatten(["title", "note"])
+    package = frictionless.Package(str(folder / "datapackage.json"))
+    assert package.title == "Commuting"
+    assert package.licenses == [{"name": "CC-BY-4.0"}]
+    flows = [name for name in package.resource_names if name.startswith("flows")]
+    assert len(flows) == len(LEVELS)
+    for number, level in enumerate(LEVELS, start=1):
+        resource = package.get_resource(f"flows-{number}-{level}")
+        rows = resource.read_rows()
+        found = {(row["origin"], row["destination"]): row["flow"] for row in rows}
+        assert found == sums(country.release, level)
+        assert all(0 <= row["low"] <= row["flow"] <= row["high"] for row in rows)
+        fields = {field.name: field.to_dict() for field in resource.schema.fields}
+        assert fields["flow"]["unit"] == "trips"
+        assert "not a guarantee" in fields["low"]["description"]
+
+
+def test_a_package_says_what_is_promised_and_what_intervals_are(exported, country):
+    package = package_of(exported("csv"))
+    plan = country.release.manifest.plan
+    assert package["guarantee"]["epsilon"] == plan.epsilon
+    assert package["guarantee"]["rho"] == str(plan.rho)
+    assert package["guarantee"]["unit"] == plan.unit.describe()
+    assert "NOT PRIVATE" in package["caveats"][0]  # it was made with a seed
+    finest = package["resources"][2]
+    assert finest["intervals"].startswith("typical: ")
+    assert finest["guaranteed"]["probability"] == 0.95
+
+
+def test_totals_that_were_measured_have_intervals_of_their_own(exported, country, frictionless):
+    package = frictionless.Package(str(exported("csv") / "datapackage.json"))
+    rows = package.get_resource("totals-3-municipality-1-origin").read_rows()
+    expected = country.release.total_intervals("origin", "municipality").to_pylist()
+    found = [{**row.to_dict(), "sigma": float(row["sigma"])} for row in rows]
+    assert found == [row | {"sigma": pytest.approx(row["sigma"])} for row in expected]
+
+
+def test_without_intervals_none_are_written_and_nothing_is_simulated(exported):
+    folder = exported("csv", intervals=False)
+    assert (folder / "flows-1-region.csv").read_text().splitlines()[0] == (
+        '"origin","destination","flow"'
+    )
+    assert package_of(folder)["resources"][0]["intervals"] == "none are stated"
+
+
+def test_only_the_chosen_levels_are_written(exported):
+    folder = exported("csv", levels=["province"])
+    flows_and_areas = {path.name for path in folder.glob("[fad]*")}
+    assert flows_and_areas == {
+        "flows-2-province.csv", "areas.csv", "datapackage.json",
+    }  # fmt: skip
+    with pytest.raises(InftdaError, match=r"no level 'town'.*there are region, province"):
+        exported("csv", levels=["town"], force=True)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """Levels and codes that a spreadsheet would run and that are no names of files."""
+    areas = Hierarchy.read({"../x": ["=1+1", "=1+1", "b"], "-@town": ["=A1", 'q"', "c"]})
+    flows = pa.table({"origin": ["=A1", 'q"'] * 2, "destination": ["c", "=A1"] * 2})
+    return release(flows, areas, rho=50, source=SeededSource(1))
+
+
+def test_formulas_are_disarmed_unless_asked_otherwise(exported, hostile, frictionless):
+    folder = exported("csv", source=hostile, centroids=None)
+    files = {path.name for path in folder.iterdir()}
+    assert files == {"flows-1-x.csv", "flows-2-town.csv", "areas.csv", "datapackage.json"}
+    assert '"\'=A1"' in (folder / "flows-2-town.csv").read_text()
+    report = frictionless.validate(str(folder / "datapackage.json"))
+    assert report.valid, report.flatten(["title", "note"])
+    folder = exported("csv", source=hostile, centroids=None, keep_formulas=True, force=True)
+    assert '"=A1"' in (folder / "flows-2-town.csv").read_text()
+    assert frictionless.validate(str(folder / "datapackage.json")).valid
+
+
+def test_tables_for_r_are_long_or_wide_and_join_to_their_zones(exported, country):
+    pandas = pytest.importorskip("pandas")
+    truth = sums(country.release, "municipality")
+    folder = exported("od")
+    long = pandas.read_csv(folder / "flows-3-municipality.csv", dtype={0: str, 1: str})
+    assert list(long.columns) == ["origin", "destination", "flow", "low", "high"]
+    assert dict(zip(zip(long["origin"], long["destination"]), long["flow"])) == truth  # noqa: B905
+    zones = json.loads((folder / "zones-3-municipality.geojson").read_text())["features"]
+    assert list(zones[0]["properties"]) == ["code", "name"]
+    assert {*long["origin"]} <= {zone["properties"]["code"] for zone in zones}
+    folder = exported("od", wide=True, force=True)
+    wide = pandas.read_csv(folder / "flows-3-municipality.csv", index_col=0, dtype={0: str})
+    assert wide.shape == (24, 24)
+    assert wide.to_numpy().sum() == country.release.total
+    assert all(wide.loc[origin, destination] == n for (origin, destination), n in truth.items())
+
+
+def test_openmatrix_reads_a_matrix_of_each_level(exported, country):
+    openmatrix = pytest.importorskip("openmatrix")
+    folder = exported("omx")
+    for number, level in enumerate(LEVELS, start=1):
+        depth = country.areas.level_of(level)
+        n = country.areas.n_areas(depth)
+        with openmatrix.open_file(str(folder / f"flows-{number}-{level}.omx")) as matrices:
+            assert matrices.list_matrices() == ["flow", "high", "low"]
+            assert matrices.shape() == (n, n)
+            place = {code.decode(): at for code, at in matrices.mapping("code").items()}
+            assert list(place) == country.areas.codes(depth).to_pylist()
+            assert list(matrices.mapping("number")) == list(range(1, n + 1))
+            flow = np.array(matrices["flow"])
+            assert "differential privacy" in str(matrices["flow"].attrs["description"])
+        truth = sums(country.release, level)
+        assert flow.sum() == country.release.total
+        assert all(flow[place[o], place[d]] == value for (o, d), value in truth.items())
+
+
+def test_matrices_in_several_blocks_are_the_same(exported, country, monkeypatch):
+    openmatrix = pytest.importorskip("openmatrix")
+    monkeypatch.setattr(omx, "_BLOCK", 50)
+    folder = exported("omx", levels=["municipality"], intervals=False)
+    with openmatrix.open_file(str(folder / "flows-3-municipality.omx")) as matrices:
+        assert np.array(matrices["flow"]).sum() == country.release.total
+
+
+def test_what_is_too_large_is_refused_with_the_levels_that_fit(exported, monkeypatch, tmp_path):
+    monkeypatch.setattr(omx, "MAX_CELLS", 100)
+    monkeypatch.setattr(od, "MAX_WIDE", 5)
+    with pytest.raises(InftdaError, match=r"576 cells.*these fit: --level region --level province"):
+        exported("omx")
+    with pytest.raises(InftdaError, match="more than 5; leave out --wide"):
+        exported("od", wide=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_openmatrix_the_message_names_the_extra(exported, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "openmatrix", None)
+    with pytest.raises(MissingExtraError, match=r"install inftda\[omx\]"):
+        exported("omx")
+
+
+def test_other_tables_go_to_csv_with_all_their_axes(exported, frictionless):
+    axes = {
+        "disease": {"chapter": ["A", "A", "B"], "disease": ["a", "b", "c"]},
+        "sex": {"sex": ["f", "m"]},
+    }
+    table = pa.table(
+        {"disease": ["a", "b", "c"] * 2, "sex": ["f", "m", "f"] * 2, "count": [90] * 6}
+    )
+    made = release(table, axes=axes, rho=50, source=SeededSource(1))
+    folder = exported("csv", source=made, centroids=None)
+    assert frictionless.validate(str(folder / "datapackage.json")).valid
+    assert (folder / "flows-1-chapter-sex.csv").exists()
+    with pytest.raises(InftdaError, match="the axes are disease, sex; export it as csv"):
+        exported("omx", source=made, centroids=None)
+
+
+def test_zones_are_numbered_in_the_order_of_the_areas(country):
+    numbered = level_codes(country.areas, 1)
+    assert numbered["number"].to_pylist() == [1, 2, 3]
+    assert numbered["region"].to_pylist() == country.areas.codes(1).to_pylist()

@@ -1,0 +1,219 @@
+"""Stand-ins: totals come out right, coarse flows stay as they are, bad input is told."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from inftda.errors import InftdaError
+from inftda.lab.generators.country import make_country
+from inftda.previews.gravity import gravity_flows, law_of_commuting
+from inftda.previews.spreading import home_share, zipf
+from inftda.previews.stand_in import coarsened, from_flows, from_totals
+from inftda.previews.surroundings import match_trips
+from inftda.tree import Tree, build_tree
+
+
+@pytest.fixture(scope="module")
+def country():
+    return make_country((3, 9, 40), 30_000, seed=5)
+
+
+@pytest.fixture(scope="module")
+def tree(country):
+    return Tree.destination_first(country.areas)
+
+
+def totals_of(made, n):
+    areas, count = made.counts.leaves
+    return [np.bincount(axis, count, n).astype(int) for axis in areas]
+
+
+def totals_table(country, *, within=False):
+    areas, n = country.areas, country.areas.n_areas(3)
+    columns = {
+        "municipality": areas.codes(3),
+        "out": np.bincount(country.origin, country.count, n).astype(int),
+        "in": np.bincount(country.destination, country.count, n).astype(int),
+    }
+    if within:
+        is_within = country.origin == country.destination
+        columns["within"] = np.bincount(
+            country.origin[is_within], country.count[is_within], n
+        ).astype(int)
+    return pa.table(columns)
+
+
+def centroids_file(country, folder, *, missing=0):
+    """Towns on a grid, ten kilometres apart."""
+    n = country.areas.n_areas(3)
+    lines = ["municipality,lon,lat"]
+    lines += [
+        f"{code},{10 + 0.13 * (i % 7):.3f},{45 + 0.09 * (i // 7):.3f}"
+        for i, code in enumerate(country.areas.codes(3).to_pylist())
+    ][missing:]
+    assert len(lines) == n + 1 - missing
+    path = folder / "centroids.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def coarse_flows(country, level):
+    hierarchy = country.areas
+    above = hierarchy.ancestor(3, level)
+    codes = hierarchy.codes(level)
+    return pa.table(
+        {
+            "origin": codes.take(pa.array(above[country.origin])),
+            "destination": codes.take(pa.array(above[country.destination])),
+            "count": country.count,
+        }
+    )
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_made_up_flows_have_the_public_totals(country, tree, within):
+    table = totals_table(country, within=within)
+    made = from_totals(tree, table)
+    out, into = totals_of(made, 40)
+    assert out.tolist() == table.column("out").to_pylist()
+    assert into.tolist() == table.column("in").to_pylist()
+    if within:
+        areas, count = made.counts.leaves
+        stay = areas[0] == areas[1]
+        home = np.bincount(areas[0][stay], count[stay], 40)
+        assert (home >= table.column("within").to_numpy()).all()
+
+
+@pytest.mark.parametrize("missing", [0, 6])
+def test_a_gravity_model_has_the_public_totals_too(country, tree, tmp_path, missing):
+    table = totals_table(country, within=True)
+    path = centroids_file(country, tmp_path, missing=missing)
+    made = from_totals(tree, table, centroids=path)
+    out, into = totals_of(made, 40)
+    assert out.tolist() == table.column("out").to_pylist()  # exactly
+    far = np.abs(into - table.column("in").to_numpy()).sum() / made.counts.total
+    assert far < 0.01  # in expectation, after fitting
+    assert "km" in made.words
+
+
+def test_flows_of_a_gravity_model_fall_off_with_distance_as_stated():
+    """Equal towns on a line: flows over one more decay are a third, as far as totals let them."""
+    n = 60
+    lat = np.full(n, 0.0)
+    lon = np.arange(n) * 0.09  # ten kilometres
+    trips = np.full(n, 1_000_000)
+    flows, decay = gravity_flows(trips, trips, lon, lat, np.random.default_rng(1), decay=10.0)
+    assert decay == 10
+    at = {(o, d): c for o, d, c in zip(flows.origin, flows.destination, flows.count, strict=True)}
+    ratio = at[30, 33] / at[30, 32]
+    assert abs(ratio - np.exp(-1)) < 0.02
+    assert abs(at[30, 28] - at[30, 32]) <= 0.01 * at[30, 32]
+
+
+def test_the_law_of_commuting_is_that_of_its_authors():
+    assert law_of_commuting(np.array([3.0, 3.0])) == pytest.approx(1 / (0.3 * 36**-0.18))
+
+
+def test_areas_at_one_place_or_far_from_all_others_do_not_break_the_model():
+    lon, lat = np.array([0.0, 0.0, 0.1, 170.0]), np.array([0.0, 0.0, 0.0, 80.0])
+    trips = np.array([10, 10, 10, 10])
+    flows, _ = gravity_flows(trips, trips, lon, lat, np.random.default_rng(1), is_home_free=False)
+    assert np.bincount(flows.origin, flows.count).tolist() == [10, 10, 10, 10]
+    assert (flows.origin != flows.destination).all()
+
+
+@pytest.mark.parametrize("level", ["region", "province"])
+@pytest.mark.parametrize("has_totals", [True, False])
+def test_a_spread_table_keeps_its_coarse_flows(country, tree, level, has_totals):
+    coarse = coarse_flows(country, country.areas.level_of(level))
+    totals = totals_table(country) if has_totals else None
+    made = from_flows(tree, coarse, level=level, totals=totals)
+    top = Tree.destination_first(coarsened(country.areas, country.areas.level_of(level)))
+    again = from_flows(top, coarse).counts
+    above = country.areas.ancestor(3, country.areas.level_of(level))
+    areas, count = made.counts.leaves
+    back = type(again).from_leaves(top, [above[axis] for axis in areas], count)
+    for found, wanted in zip(back.leaves[0], again.leaves[0], strict=True):
+        assert found.tolist() == wanted.tolist()
+    assert back.leaves[1].tolist() == again.leaves[1].tolist()
+    assert ("Zipf" in made.words) is not has_totals
+
+
+def test_finer_areas_share_by_zipf(tree):
+    weights = zipf(tree.axes[0].hierarchy, 0)
+    assert weights[:4].tolist() == [1, 1 / 2, 1 / 3, 1 / 4]
+
+
+def test_who_stays_in_a_coarse_area_stays_at_home_as_the_nested_model_says():
+    each = np.full(1500, 60)
+    made = make_country((3, 30, 1500), seed=1, residents=each, jobs=each)
+    for level in (0, 1, 2, 3):
+        above = made.areas.ancestor(3, level)
+        is_within = above[made.origin] == above[made.destination]
+        home = made.count[made.origin == made.destination].sum()
+        # Who goes further comes home by chance now and then.
+        assert abs(home / made.count[is_within].sum() - home_share(level, 3)) < 0.02
+
+
+def test_nobody_looks_at_home_if_told_so(country):
+    n = country.areas.n_areas(3)
+    each = np.full(n, 100)
+    random = np.random.default_rng(0)
+    free = match_trips(country.areas, each, each, np.random.default_rng(0))
+    told = match_trips(country.areas, each, each, random, is_home_first=False)
+
+    def at_home(flows):
+        return flows.count[flows.origin == flows.destination].sum()
+
+    assert at_home(told) < at_home(free) / 3
+
+
+def test_a_coarsened_hierarchy_keeps_its_numbers(country):
+    top = coarsened(country.areas, 2)
+    assert top.codes(2).to_pylist() == country.areas.codes(2).to_pylist()
+    assert top.codes(1).to_pylist() == country.areas.codes(1).to_pylist()
+
+
+def test_totals_need_not_be_whole_nor_of_one_sum(country, tree):
+    table = totals_table(country)
+    halves = {name: table.column(name) for name in table.column_names}
+    halves["out"] = table.column("out").to_numpy() * 0.5
+    made = from_totals(tree, halves)
+    assert made.counts.total == round(halves["out"].sum())
+    out, into = totals_of(made, 40)
+    assert (np.abs(out - halves["out"]) < 1).all()
+    assert (np.abs(into - table.column("in").to_numpy() / 2) < 2).all()
+
+
+def bad(country, **changed):
+    table = {name: totals_table(country).column(name).to_pylist()
+             for name in ("municipality", "out", "in")}  # fmt: skip
+    table |= changed
+    return {name: column for name, column in table.items() if column is not None}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"in": None}, "no column 'in'"),
+        ({"out": ["x"] * 40}, "'out'.*must be numbers"),
+        ({"out": [-1] * 40}, "from 0 up"),
+        ({"out": [0] * 40}, "no trips"),
+        ({"municipality": ["zz"] * 40}, "one row for each of the 40 areas"),
+    ],
+)
+def test_bad_totals_are_told(country, tree, change, words):
+    with pytest.raises(InftdaError, match=words):
+        from_totals(tree, bad(country, **change))
+
+
+def test_totals_make_flows_between_the_same_areas_only(country):
+    other = {"state": ["a", "b"]}
+    tree = build_tree(origin_areas=country.areas, destination_areas=other)
+    with pytest.raises(InftdaError, match="same areas"):
+        from_totals(tree, totals_table(country))
+
+
+def test_a_coarser_table_needs_its_level(country, tree):
+    with pytest.raises(InftdaError, match="say at which level"):
+        from_flows(tree, coarse_flows(country, 2))
