@@ -47,13 +47,13 @@ SLOW = (
     "property/test_reading.py::test_files_read_back_are_the_flows",
     "property/test_topdown.py::test_a_release_is_positive_whole_and_has_the_public_total[tda",
     "statistical/",
-    "unit/evaluate/test_bounds.py::test_bounds_hold_for_releases_with_prices",
-    "unit/evaluate/test_bounds.py::test_the_inequalities_behind_the_bounds_hold",
-    "unit/evaluate/test_typical.py::test_a_noised_total_has_an_error",
-    "unit/evaluate/test_typical.py::test_far_from_zero_the_stated_error_is_the_true_one",
-    "unit/evaluate/test_typical.py::test_other_noise_would_be_found_out",
-    "unit/evaluate/test_typical.py::test_sizes_that_often_vanish_end_about_where_they_truly_do",
-    "unit/export/",  # waits for the libraries of those who read exports
+    "unit/evaluation/test_bounds.py::test_bounds_hold_for_releases_with_prices",
+    "unit/evaluation/test_bounds.py::test_the_inequalities_behind_the_bounds_hold",
+    "unit/evaluation/test_typical.py::test_a_noised_total_has_an_error",
+    "unit/evaluation/test_typical.py::test_far_from_zero_the_stated_error_is_the_true_one",
+    "unit/evaluation/test_typical.py::test_other_noise_would_be_found_out",
+    "unit/evaluation/test_typical.py::test_sizes_that_often_vanish_end_about_where_they_truly_do",
+    "unit/exports/",  # waits for the libraries of those who read exports
     "unit/lab/",  # the laboratory, which the product does not use
     "unit/mechanisms/test_prices.py::test_bounds_of_errors_grow",
     "unit/mechanisms/test_topdown_loop.py::test_no_mechanism_ends_unless_all_that_was_planned_was_drawn[tda",
@@ -62,9 +62,9 @@ SLOW = (
     "unit/optimize/test_intopt.py::test_the_closed_form_equals_both_algorithms",
     "unit/optimize/test_intopt.py::test_the_test_of_ties_sees_one_result_in_ten",
     "unit/optimize/test_optimizers.py::test_results_are_among_those_of_the_exhaustive_search",
-    "unit/preview/test_stand_in.py::test_a_gravity_model_has_the_public_totals_too",
-    "unit/preview/test_trial.py::test_a_table_that_was_charged_is_not_taken_for_public",
-    "unit/preview/test_trial.py::test_all_combinations_are_tried",
+    "unit/previews/test_stand_in.py::test_a_gravity_model_has_the_public_totals_too",
+    "unit/previews/test_trial.py::test_a_table_that_was_charged_is_not_taken_for_public",
+    "unit/previews/test_trial.py::test_all_combinations_are_tried",
     "unit/privacy/test_accounting.py::test_composed_noise_scales_are_met",
     "unit/privacy/test_accounting.py::test_the_tightest_valid_accountant_is_taken",
     "unit/ledger/test_ledger.py::test_processes_at_once_never_overspend",
@@ -92,7 +92,7 @@ FAST = (
     "privacy/test_exact_small_trees.py::test_the_sensitivity_of_the_paper_is_seen",
     "statistical/test_chisquare.py::",
     "statistical/test_samplers.py::test_gaussian_draws_have_their_exact_probabilities",
-    "unit/export/test_export_folder.py::",
+    "unit/exports/test_export_folder.py::",
 )
 #: Folders whose tests share something that takes long to start: each is run by one process.
 GROUPS = {"browser": "browser", "crash": "crash", "integration": "server"}
