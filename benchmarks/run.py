@@ -20,6 +20,7 @@ PAGE = HERE.parent / "docs" / "performance.md"
 BENCHMARKS = {
     "start_up": (["--quick"], []),
     "whole_release": (["--quick"], []),
+    "estimates": (["--quick"], []),
     "growth": (["--quick"], []),
     "reading": (["--rows", "200000"], ["--rows", "100000000"]),
     "spark": (["--quick"], []),
@@ -82,6 +83,7 @@ def page(results):
         _where(results),
         *_releases(results["whole_release"]),
         *_start_up(results["start_up"]),
+        *_estimates(results["estimates"]["rows"]),
         *_growth(results["growth"]["rows"]),
         *_reading(results["reading"]),
         *_spark(results["spark"]["rows"]),
@@ -145,6 +147,24 @@ def _start_up(found):
             [(r["case"], f"{r['seconds']:.2f}", f"**{r['ratio']:.2f}**") for r in found["rows"]],
         ),
     )
+
+
+def _estimates(rows):
+    return (
+        "## Measurements and estimates",
+        "As processes, start-up included, epsilon 1; with locations where the table has them.",
+        table(
+            ("table", "release", "with measurements", "measurements", "their file", "estimate",
+             "locations", "peak memory"),
+            [
+                (r["case"], f"{r['release_seconds']:.2f} s", f"{r['measured_seconds']:.2f} s",
+                 f"{r['measurements']:,}", f"{r['measurements_mb']:.1f} MB",
+                 f"{r['seconds']:.2f} s", "yes" if r["has_locations"] else "no",
+                 f"{r['peak_gb']:.2f} GB")
+                for r in rows
+            ],
+        ),
+    )  # fmt: skip
 
 
 def _growth(rows):

@@ -207,7 +207,8 @@ def json_text(draw, value):
         for key in path[:-1]:
             place = place[key]
         if draw(st.booleans()):
-            place[path[-1]] = draw(VALUES)
+            # A copy: lists and objects among them would become part of each other.
+            place[path[-1]] = copy.deepcopy(draw(VALUES))
         else:
             del place[path[-1]]
         if not changed:

@@ -91,7 +91,7 @@ class Release:
             levels: axis name to level name, for tables with other axes.
             where: axis name to area or areas, likewise.
             intervals: add `low` and `high`, between which the true number is at least 95 times
-                in 100: "model" (or True) by the posterior of `inftda.estimates`, "noise" without
+                in 100: "model" (or True) by the posterior of `inftda.estimate`, "noise" without
                 any model, which is wider. Null where no interval is known: for sums across the
                 tree that were not measured. Needs a release with measurements.
             names: whether to add the names of areas: a column `origin_name` after `origin`.
@@ -116,7 +116,7 @@ class Release:
         """Intervals of published numbers, from the measurements; computed once.
 
         Args:
-            use_model: whether the model of `inftda.estimates` narrows them; otherwise they
+            use_model: whether the model of `inftda.estimate` narrows them; otherwise they
                 follow from the noise alone.
 
         Raises:
