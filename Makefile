@@ -47,7 +47,7 @@ demo: $(VENV)/.run    ## Release a small made-up country and say what happened
 	@$(BIN)/inftda demo --out demo-output
 
 # Lint, types and the compilation of kernels need one core each, so two go on at a time.
-test: $(VENV)/.dev    ## Lint, types and the fast tests: three to four minutes on two cores
+test: $(VENV)/.dev    ## Lint, types and the fast tests: under three minutes on two cores
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types kernels
 	@$(PYTEST) $(PYTEST_ARGS)
 

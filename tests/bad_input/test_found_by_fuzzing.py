@@ -90,11 +90,12 @@ def feature(*rings):
     return json.dumps({"type": "Feature", "properties": {"town": "1"}, "geometry": geometry})
 
 
+@pytest.mark.parametrize("rings", [[], [[(0, 0), (1, 1), (0, 0)]]])
 @pytest.mark.parametrize("kind", [("grid", "--sizes", "40000"), ("h3", "--resolutions", "2")])
-def test_an_outline_without_corners(refuse, write, kind):
+def test_an_outline_that_nothing_lies_in(refuse, write, kind, rings):
     pytest.importorskip("pyogrio", reason="outlines need the extra geo")
-    arguments = ("areas", kind[0], write("x.geojson", feature()), *kind[1:], "--out", "cells.csv")
-    refuse(*arguments, says="without corners")
+    file = write("x.geojson", feature(*rings))
+    refuse("areas", kind[0], file, *kind[1:], "--out", "cells.csv", says="that nothing lies in")
 
 
 def test_what_a_library_says_of_an_outline_does_not_reach_the_screen(refuse, write):

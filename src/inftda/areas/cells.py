@@ -63,9 +63,9 @@ def h3_areas(outline: Any, resolutions: Sequence[int]) -> pa.Table:
         )
     finest = resolutions[-1]
     _check_number(outline, finest)
-    cells = sorted(
-        h3.h3shape_to_cells_experimental(h3.geo_to_h3shape(outline), finest, contain="overlap")
-    )
+    shape = h3.geo_to_h3shape(outline)
+    # Once each: of an outline in several parts, a cell may overlap more than one.
+    cells = sorted({*h3.h3shape_to_cells_experimental(shape, finest, contain="overlap")})
     columns = {f"h3_{at}": [h3.cell_to_parent(cell, at) for cell in cells] for at in resolutions}
     centres = {
         name: np.array([h3.cell_to_latlng(cell) for cell in codes])

@@ -83,9 +83,12 @@ def _polygons(geometries: Geometries, label: str) -> Any:
         raise HierarchyError(f"{label} has {', '.join(sorted(kinds))} in it; {_WHY}")
     # Outlines are drawn by hand, and no point is placed by them: what is broken is repaired.
     library_ = shapely()
-    outline = library_.union_all(library_.make_valid(library_.force_2d(geometries)))
+    whole = library_.union_all(library_.make_valid(library_.force_2d(geometries)))
+    # A polygon that collapses to a line is repaired to one.
+    parts = library_.get_parts(library_.get_parts([whole]))
+    outline = library_.union_all(parts[library_.area(parts) > 0])
     if outline.is_empty:
-        raise HierarchyError(f"{label} has only polygons without corners in it; {_WHY}")
+        raise HierarchyError(f"{label} has only polygons in it that nothing lies in; {_WHY}")
     return outline
 
 

@@ -36,6 +36,13 @@ def test_cells_cover_the_outline_and_nest(cells):
         assert h3.cell_to_parent(fine, 5) == coarse
 
 
+def test_a_cell_that_overlaps_two_islands_is_there_once():
+    islands = shapely.MultiPolygon(
+        [shapely.box(0, 0, 0.01, 0.01), shapely.box(0.02, 0, 0.03, 0.01)]
+    )
+    assert read_areas(h3_areas(islands, [3, 4])).depth == 2
+
+
 def test_names_are_short_and_nested(cells):
     names = {level: array.to_pylist() for level, array in cells.places.names.items()}
     assert set(names) == {"h3_5", "h3_7", "h3_8"}
