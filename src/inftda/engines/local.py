@@ -27,6 +27,8 @@ from inftda.tree import Tree
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+#: With tens of thousands DuckDB runs out of memory, and ends the process.
+MOST_THREADS = 1024
 #: A group of more items than this is divided on all threads.
 LARGE = 8
 
@@ -44,6 +46,8 @@ class LocalEngine:
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise InftdaError(f"threads must be at least 1, got {self.threads}")
+        if self.threads > MOST_THREADS:
+            raise InftdaError(f"threads must be at most {MOST_THREADS:,}, got {self.threads:,}")
         object.__setattr__(self, "_crew", Crew(self.threads))
 
     def check(self, mechanism: Mechanism, plan: ReleasePlan, *, noise: str) -> None:
