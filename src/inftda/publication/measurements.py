@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -38,7 +37,7 @@ from inftda.publication.parquet_file import (
     row_groups,
     text_size,
 )
-from inftda.tables import as_arrow, repeated
+from inftda.tables import as_arrow, as_numpy, find_texts, repeated
 from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -438,7 +437,7 @@ def split(
     if (number < 0).any() or any(map(lists_others, rows.columns, _listed(tree, tables))):
         raise shape.fail("names tables or areas that the release does not have")
     columns = [encoded(rows.column(axis.name)) for axis in tree.axes]
-    value = rows.column(MEASURED).to_numpy()
+    value = as_numpy(rows.column(MEASURED).combine_chunks())
     starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
     for low, high in pairwise([*starts, len(number)]):
         table = int(number[low])
@@ -483,16 +482,14 @@ def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]
     texts = column.combine_chunks()
     if isinstance(texts, pa.ChunkedArray):  # of no chunks at all
         texts = pa.array([], _CODE)
-    return texts.indices.to_numpy(), texts.dictionary
+    return as_numpy(texts.indices), texts.dictionary
 
 
 def numbers_of(
     indices: NDArray[np.int32], texts: pa.StringArray, known: pa.StringArray
 ) -> NDArray[np.int32]:
     """int32: number of each text among known ones, -1 where it is not."""
-    number_of = pc.fill_null(pc.index_in(texts, value_set=known), -1).to_numpy()
-    found: NDArray[np.int32] = number_of.astype(np.int32, copy=False)[indices]
-    return found
+    return find_texts(texts, known)[indices]
 
 
 def _schema(axes: tuple[Axis, ...]) -> pa.Schema:
