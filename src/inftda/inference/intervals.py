@@ -36,6 +36,8 @@ def child_ends(levels: Sequence[Estimated], number: int, child: NDArray[np.int64
         number: which layer.
         child: int64[n], which children of it.
     """
+    if not len(child):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     level = levels[number]
     layer = level.layer
     family = np.searchsorted(layer.offsets, child, side="right") - 1

@@ -12,6 +12,7 @@ Counts are integers; where the noise is much larger than one, steps of s / 40 st
 
 import math
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Final
 
 import numpy as np
@@ -52,15 +53,34 @@ class Posterior:
         spread: psi.
         zeros: phi.
         moments: float64[means, noisy values, 2], mean and variance.
-        ends: float64[means, noisy values, 2], the interval.
-        ends_unseen: float64[means], the upper end for counts that were not measured.
+        law: of the level's counts.
     """
 
     spread: float
     zeros: float
     moments: Grid
-    ends: Grid
-    ends_unseen: Grid
+    law: "Law"
+
+    @cached_property
+    def ends(self) -> Grid:
+        """float64[means, noisy values, 2]: the interval."""
+        ends = np.empty((len(_MEANS), len(_NOISY), 2))
+        for row, probability in enumerate(self._counts):
+            below = np.cumsum(probability[:, None] * self.law.noise, axis=0)
+            below /= below[-1] + 1e-300
+            ends[row, :, 0] = self.law.count[np.argmax(below > TAIL, axis=0)]
+            ends[row, :, 1] = self.law.count[np.argmax(below >= 1 - TAIL, axis=0)]
+        return ends
+
+    @cached_property
+    def ends_unseen(self) -> Grid:
+        """float64[means]: the upper end for counts that were not measured."""
+        below = np.cumsum(self._counts, axis=1)
+        return self.law.count[np.argmax(below >= (1 - TAIL) * below[:, -1:], axis=1)]
+
+    @cached_property
+    def _counts(self) -> Grid:
+        return _counts(self.law, max(self.spread, _LEAST_SPREAD), self.zeros)
 
 
 def posterior_of(
@@ -77,7 +97,7 @@ def posterior_of(
         noisy: int64[children].
         log_mean: float32[children], logarithm of mean / sigma.
     """
-    law = _Law.of(sigma)
+    law = Law.of(sigma)
     seen = np.zeros((len(_MEANS), len(_NOISY)), np.int64)
     seen_kernel(offsets, noisy, log_mean, sigma, seen)
     spread, zeros = _most_likely(law, seen)
@@ -86,11 +106,10 @@ def posterior_of(
     mean = counts @ (law.count[:, None] * law.noise) / evidence
     square = counts @ (law.count[:, None] ** 2 * law.noise) / evidence
     moments = np.stack([np.maximum(mean, 1e-9), np.maximum(square - mean**2, 1e-9)], axis=-1)
-    ends = _ends(law, _counts(law, max(spread, _LEAST_SPREAD), zeros))
-    return Posterior(spread, zeros, moments, *ends)
+    return Posterior(spread, zeros, moments, law)
 
 
-def _counts(law: "_Law", spread: float, zeros: float) -> Grid:
+def _counts(law: "Law", spread: float, zeros: float) -> Grid:
     """float64[means, counts]: probability of each count before it is measured."""
     weights, none = _rate_weights(spread, zeros)
     counts = weights @ law.counts
@@ -99,7 +118,7 @@ def _counts(law: "_Law", spread: float, zeros: float) -> Grid:
 
 
 @dataclass(frozen=True)
-class _Law:
+class Law:
     """Counts given rates, and noisy counts given counts; counts in noise scales.
 
     Attributes:
@@ -113,7 +132,7 @@ class _Law:
     noise: Grid
 
     @classmethod
-    def of(cls, sigma: float) -> "_Law":
+    def of(cls, sigma: float) -> "Law":
         step = max(1.0, sigma / _STEPS)
         rate = np.exp(_RATES) * sigma
         count = np.arange(math.ceil((rate[-1] + 8 * math.sqrt(rate[-1])) / step) + 5) * step
@@ -128,6 +147,7 @@ class _Law:
         return cls(count / sigma, counts, noise)
 
 
+@cache
 def _rate_weights(spread: float, zeros: float) -> tuple[Grid, Grid]:
     """float64[means, rates]: probability of each rate; and of rate 0."""
     places = np.arange(-14.0, 8.0, 0.05)
@@ -144,7 +164,7 @@ def _log_logistic(place: Grid, spread: float) -> Grid:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _most_likely(law: _Law, seen: NDArray[np.int64]) -> tuple[float, float]:
+def _most_likely(law: Law, seen: NDArray[np.int64]) -> tuple[float, float]:
     """Spread and share of zeros; the default unless another is clearly more likely."""
     by_rate, by_none = law.counts @ law.noise, law.noise[0]
 
@@ -157,18 +177,6 @@ def _most_likely(law: _Law, seen: NDArray[np.int64]) -> tuple[float, float]:
 
     best = max(((spread, zeros) for spread in SPREADS for zeros in ZEROS), key=likelihood)
     return best if likelihood(best) > likelihood(_DEFAULT) + _CLEARLY else _DEFAULT
-
-
-def _ends(law: _Law, counts: Grid) -> tuple[Grid, Grid]:
-    """Intervals given a noisy value, and upper ends without one."""
-    ends = np.empty((len(_MEANS), len(_NOISY), 2))
-    for row, probability in enumerate(counts):
-        below = np.cumsum(probability[:, None] * law.noise, axis=0)
-        below /= below[-1] + 1e-300
-        ends[row, :, 0] = law.count[np.argmax(below > TAIL, axis=0)]
-        ends[row, :, 1] = law.count[np.argmax(below >= 1 - TAIL, axis=0)]
-    unseen = np.cumsum(counts, axis=1)
-    return ends, law.count[np.argmax(unseen >= (1 - TAIL) * unseen[:, -1:], axis=1)]
 
 
 @inlined_kernel
