@@ -12,13 +12,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.estimates.locations import points_of
+from inftda.estimates.locations import Points, points_of
 from inftda.estimates.manifest import EstimateManifest, Model, release_digest
-from inftda.inference.families import Areas
-from inftda.inference.fit import Fit
+from inftda.inference.families import keys_of
+from inftda.inference.fit import Fit, Leaves
 from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.digest import digest
 from inftda.publication.folder import check_writable, release_around, write_areas, writing
@@ -142,14 +141,12 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         _check_out(Path(out), force=force)
     _check_top_down(opened)
     points = points_of(opened.tree, centroids)
-    measured = opened.measurements()
-    fit = Fit.of(opened.tree, measured, opened.total, points, threads=threads)
-    rounded, (low, high) = fit.leaves(seed)
-    table = _table(opened.tree, rounded.areas, (rounded.value, low, high))
+    model, leaves = _fitted(opened, points, seed, threads)
+    table = _table(opened.tree, leaves)
     manifest = EstimateManifest(
         private=opened.manifest.private,
         release_sha256=release_digest(opened.manifest),
-        model=Model.of(fit, locations=bool(points), seed=seed),
+        model=model,
         axes=opened.manifest.axes,
         order=opened.manifest.order,
         total=opened.total,
@@ -228,14 +225,27 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
     return open_estimate(out)
 
 
-def _table(tree: Tree, areas: Areas, values: Sequence[NDArray[np.int64]]) -> pa.Table:
-    """The estimates, by the numbers of their areas."""
-    order = np.lexsort(areas[::-1])
-    columns = [
-        pa.DictionaryArray.from_arrays(
-            as_arrow(numbers[order]), axis.hierarchy.codes(axis.hierarchy.depth)
+def _fitted(
+    release: Release, points: Points, seed: int, threads: int | None
+) -> tuple[Model, list[Leaves]]:
+    """The model and its estimates; all else is given up."""
+    fit = Fit.of(release.tree, release.measurements(), release.total, points, threads=threads)
+    return Model.of(fit, locations=bool(points), seed=seed), fit.leaves(seed)
+
+
+def _table(tree: Tree, leaves: list[Leaves]) -> pa.Table:
+    """The estimates, by the numbers of their areas; `leaves` are given up, column by column."""
+    parts = [[*areas, *values] for areas, *values in leaves]
+    columns = [list(column) for column in zip(*parts, strict=True)]
+    leaves.clear()
+    parts.clear()
+    areas = [np.concatenate(columns.pop(0)) for _ in tree.axes]
+    order = np.argsort(keys_of(areas))
+    table = {
+        axis.name: pa.DictionaryArray.from_arrays(
+            as_arrow(areas.pop(0)[order]), axis.hierarchy.codes(axis.hierarchy.depth)
         )
-        for axis, numbers in zip(tree.axes, areas, strict=True)
-    ]
-    columns += [as_arrow(numbers[order]) for numbers in values]
-    return pa.Table.from_arrays(columns, names=[*(axis.name for axis in tree.axes), *VALUES])
+        for axis in tree.axes
+    }
+    table |= {name: as_arrow(np.concatenate(columns.pop(0))[order]) for name in VALUES}
+    return pa.Table.from_arrays(list(table.values()), names=list(table))

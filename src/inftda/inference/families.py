@@ -57,7 +57,8 @@ class Layer:
         offsets: int64[families + 1], slices of the children.
         noisy: int64[children], what was measured; 0 for an only child.
         parent: int64[families], the child of the layer above that is divided.
-        below: int32[children], family of the layer below that divides it, -1 if none does.
+        below: int32[children], family of the layer below that divides it, -1 if none does; empty
+            if there is no layer below.
     """
 
     level: TreeLevel
@@ -132,7 +133,7 @@ def layers_of(tree: Tree, tables: Sequence[Table]) -> list[Layer]:
 def find_rows(rows: Areas, wanted: Areas) -> NDArray[np.int64]:
     """int64: which row has the areas that are wanted, -1 where none has."""
     n = len(rows[0])
-    key = _keys(tuple(map(np.concatenate, zip(rows, wanted, strict=True))))
+    key = keys_of(tuple(map(np.concatenate, zip(rows, wanted, strict=True))))
     order = np.argsort(key[:n], kind="stable")
     at = np.searchsorted(key[:n], key[n:], sorter=order)
     row = order[np.minimum(at, n - 1)] if n else np.full(len(at), -1)
@@ -141,12 +142,12 @@ def find_rows(rows: Areas, wanted: Areas) -> NDArray[np.int64]:
 
 def distinct_rows(areas: Areas) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """One row for each combination of areas, and how many rows have it."""
-    _, row, count = np.unique(_keys(areas), return_index=True, return_counts=True)
+    _, row, count = np.unique(keys_of(areas), return_index=True, return_counts=True)
     return row, count
 
 
-def _keys(areas: Areas) -> NDArray[np.int64]:
-    """int64: equal for rows with equal areas."""
+def keys_of(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+    """int64: equal for rows with equal areas, and otherwise in the order of these."""
     key, largest = np.zeros(len(areas[0]), np.int64), 1
     for numbers in areas:
         size = int(numbers.max(initial=0)) + 1
@@ -163,12 +164,15 @@ def _layer(level: TreeLevel, table: Table, finer: Layer | None) -> Layer:
     axis, depth = level.axis, level.depths[level.axis]
     up = level.axes[axis].hierarchy.ancestor(depth, depth - 1)
     n_children = np.diff(level.child_offsets).astype(np.int64)
-    divided = tuple(up[n] if a == axis else n for a, n in enumerate(table.areas))
-    is_first = np.zeros(len(table.value), bool)
-    for numbers in divided:
-        is_first |= np.diff(numbers, prepend=-1) != 0
-    start = np.flatnonzero(is_first)
-    areas, noisy = tuple(numbers[start] for numbers in divided), table.value
+    is_first = np.ones(len(table.value), bool)
+    is_first[1:] = False
+    for a, numbers in enumerate(table.areas):
+        divided = up[numbers] if a == axis else numbers
+        is_first[1:] |= divided[1:] != divided[:-1]
+    start, noisy = np.flatnonzero(is_first), table.value
+    areas = tuple(
+        up[n[start]] if a == axis else n[start] for a, n in enumerate(table.areas)
+    )
     if (np.diff(start, append=len(noisy)) != n_children[areas[axis]]).any():
         raise _damaged(level)
     if finer is not None and (n_children == 1).any():
@@ -184,7 +188,7 @@ def _layer(level: TreeLevel, table: Table, finer: Layer | None) -> Layer:
         offsets=np.concatenate([[0], np.cumsum(n_children[areas[axis]])]),
         noisy=noisy,
         parent=np.zeros(len(areas[axis]), np.int64),
-        below=np.full(len(noisy), -1, np.int32),
+        below=np.full(0 if finer is None else len(noisy), -1, np.int32),
     )
 
 

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inftda.inference.families import Areas, Table, layers_of
 from inftda.inference.intervals import Ends, child_ends, unseen_ends
@@ -28,6 +29,22 @@ class Measured(Protocol):
         """The table of a level of the tree."""
 
 
+class Leaves(NamedTuple):
+    """Numbers of finest areas.
+
+    Attributes:
+        areas: int32[numbers] for each axis.
+        value: int64[numbers], positive.
+        low: int64[numbers], lower ends of their intervals.
+        high: int64[numbers], upper ends.
+    """
+
+    areas: Areas
+    value: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Fit:
     """Estimates of every measured level.
@@ -36,11 +53,13 @@ class Fit:
         tree: the public tree.
         total: of everything.
         levels: estimates, coarse to fine.
+        crew: threads to work on.
     """
 
     tree: Tree
     total: int
     levels: Sequence[Estimated]
+    crew: Crew
 
     @classmethod
     def of(
@@ -66,22 +85,27 @@ class Fit:
             ReleaseError: the measurements are damaged.
         """
         layers = layers_of(tree, [measured.level(at.index) for at in tree.splitting_levels])
-        crew = Crew(threads or available_cores())
         totals = [_totals(tree, measured, layer.level.depths, layer.level.axis) for layer in layers]
+        del measured  # as large as all that follows, if nobody else has it
+        crew = Crew(threads or available_cores())
         levels = estimate_layers(
             layers, float(total), totals=totals, points=dict(points or {}), map_=crew.map
         )
-        return cls(tree, total, levels)
+        return cls(tree, total, levels, crew)
 
-    def leaves(self, seed: int) -> tuple[Rounded, Ends]:
-        """Positive whole numbers of finest areas that add up at every level, and their intervals.
+    def leaves(self, seed: int) -> list[Leaves]:
+        """Positive whole numbers of finest areas that add up at every level, in some parts.
 
         Args:
             seed: decides which numbers are rounded up.
         """
-        rounded = round_down_the_tree(
-            self.tree, self.levels, self.total, np.random.default_rng(seed)
+        random = np.random.default_rng(seed)
+        return round_down_the_tree(
+            self.tree, self.levels, self.total, random, self._leaves, self.crew.map
         )
+
+    def _leaves(self, rounded: Rounded) -> Leaves:
+        """Some numbers with their intervals."""
         low, high = rounded.value.copy(), rounded.value.copy()
         for number, level in enumerate(self.levels):
             is_here = rounded.layer == number
@@ -92,7 +116,8 @@ class Fit:
                 low[is_unseen], high[is_unseen] = unseen_ends(
                     posterior, sigma, rounded.mean[is_unseen]
                 )
-        return rounded, (np.minimum(low, rounded.value), np.maximum(high, rounded.value))
+        value = rounded.value
+        return Leaves(rounded.areas, value, np.minimum(low, value), np.maximum(high, value))
 
     def node_ends(self, number: int, areas: Areas) -> Ends:
         """Intervals of nodes that were released.
