@@ -12,12 +12,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates.locations import Points, points_of
 from inftda.estimates.manifest import EstimateManifest, Model, release_digest
 from inftda.inference.families import keys_of
-from inftda.inference.fit import Fit, Leaves
+from inftda.inference.fit import Fit
 from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.digest import digest
 from inftda.publication.folder import check_writable, release_around, write_areas, writing
@@ -141,8 +142,8 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         _check_out(Path(out), force=force)
     _check_top_down(opened)
     points = points_of(opened.tree, centroids)
-    model, leaves = _fitted(opened, points, seed, threads)
-    table = _table(opened.tree, leaves)
+    model, columns = _fitted(opened, points, seed, threads)
+    table = _table(opened.tree, columns)
     manifest = EstimateManifest(
         private=opened.manifest.private,
         release_sha256=release_digest(opened.manifest),
@@ -227,25 +228,21 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
 
 def _fitted(
     release: Release, points: Points, seed: int, threads: int | None
-) -> tuple[Model, list[Leaves]]:
-    """The model and its estimates; all else is given up."""
+) -> tuple[Model, list[NDArray[Any]]]:
+    """The model, and areas and values of its estimates; all else is given up."""
     fit = Fit.of(release.tree, release.measurements(), release.total, points, threads=threads)
-    return Model.of(fit, locations=bool(points), seed=seed), fit.leaves(seed)
+    areas, *values = fit.leaves(seed)
+    return Model.of(fit, locations=bool(points), seed=seed), [*areas, *values]
 
 
-def _table(tree: Tree, leaves: list[Leaves]) -> pa.Table:
-    """The estimates, by the numbers of their areas; `leaves` are given up, column by column."""
-    parts = [[*areas, *values] for areas, *values in leaves]
-    columns = [list(column) for column in zip(*parts, strict=True)]
-    leaves.clear()
-    parts.clear()
-    areas = [np.concatenate(columns.pop(0)) for _ in tree.axes]
-    order = np.argsort(keys_of(areas))
+def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
+    """The estimates, by the numbers of their areas; the columns given are used up."""
+    order = np.argsort(keys_of(columns[: len(tree.axes)]))
     table = {
         axis.name: pa.DictionaryArray.from_arrays(
-            as_arrow(areas.pop(0)[order]), axis.hierarchy.codes(axis.hierarchy.depth)
+            as_arrow(columns.pop(0)[order]), axis.hierarchy.codes(axis.hierarchy.depth)
         )
         for axis in tree.axes
     }
-    table |= {name: as_arrow(np.concatenate(columns.pop(0))[order]) for name in VALUES}
+    table |= {name: as_arrow(columns.pop(0)[order]) for name in VALUES}
     return pa.Table.from_arrays(list(table.values()), names=list(table))

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.growing import Growing
 from inftda.inference.families import Areas, Table, layers_of
 from inftda.inference.intervals import Ends, child_ends, unseen_ends
 from inftda.inference.model import Estimated, estimate_layers
@@ -93,18 +94,23 @@ class Fit:
         )
         return cls(tree, total, levels, crew)
 
-    def leaves(self, seed: int) -> list[Leaves]:
-        """Positive whole numbers of finest areas that add up at every level, in some parts.
+    def leaves(self, seed: int) -> Leaves:
+        """Positive whole numbers of finest areas that add up at every level, and their intervals.
 
         Args:
             seed: decides which numbers are rounded up.
         """
+        areas = tuple(Growing(np.int32) for _ in self.tree.axes)
+        values = tuple(Growing(np.int64) for _ in range(3))
         random = np.random.default_rng(seed)
-        return round_down_the_tree(
-            self.tree, self.levels, self.total, random, self._leaves, self.crew.map
-        )
+        for part in round_down_the_tree(
+            self.tree, self.levels, self.total, random, self._with_ends, self.crew.map
+        ):
+            for column, numbers in zip((*areas, *values), (*part.areas, *part[1:]), strict=True):
+                column.add(numbers)
+        return Leaves(tuple(one.values for one in areas), *(one.values for one in values))
 
-    def _leaves(self, rounded: Rounded) -> Leaves:
+    def _with_ends(self, rounded: Rounded) -> Leaves:
         """Some numbers with their intervals."""
         low, high = rounded.value.copy(), rounded.value.copy()
         for number, level in enumerate(self.levels):

@@ -6,7 +6,7 @@ What is left at nodes that nothing divides goes further down trip by trip, by th
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -53,7 +53,7 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
     random: np.random.Generator,
     finish: Callable[[Rounded], Finished],
     map_: Map,
-) -> list[Finished]:
+) -> Iterator[Finished]:
     """Whole numbers of the finest areas that sum to the total and, at every level, to each other.
 
     Args:
@@ -61,8 +61,11 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
         levels: estimates of every measured level.
         total: of everything.
         random: decides which numbers are rounded up.
-        finish: what to make of some of them; the others are not there yet, or no longer.
+        finish: what to make of some of them, on their thread.
         map_: work on threads.
+
+    Yields:
+        What was made of some of them, until all are there.
     """
     whole = np.array([total], np.int64)
     is_divided = bool(levels) and len(levels[0].layer.first) > 0
@@ -74,19 +77,18 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
         child=np.full(n, -1),
         mean=whole[:n].astype(float),
     )
-    finished = []
     for number, level in enumerate(levels):
         layer = level.layer
         left = _divided(left, layer.level, level.shares.within(layer.level), random)
         draws, lost = random.random(len(layer.first)), np.zeros(layer.n_areas)
         work = partial(_round_part, levels, number, whole, draws, lost)
-        if level is levels[-1]:
-            finished = list(map_(lambda part, work=work: finish(work(part)[1]), layer.parts()))
+        if level is levels[-1]:  # next to all numbers are of this one
+            yield from map_(lambda part, work=work: finish(work(part)[1]), layer.parts())
         else:
             parts = list(map_(work, layer.parts()))
             left = _joined([left, *(here for _, here in parts)])
             whole = np.concatenate([whole[:0], *(numbers for numbers, _ in parts)])
-    return [finish(left), *finished]
+    yield finish(left)
 
 
 def _round_part(  # noqa: PLR0913, PLR0917 - bound to a level, called for its parts

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
+from inftda.growing import Growing
 from inftda.mechanisms.description import Description
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import ROW_GROUP, in_use
@@ -332,7 +333,8 @@ def read_measurements(
     tables = measured_tables(tree, plan)
     shape = shape_of(tree, tables, is_alone=isinstance(source, Path) and source.is_file())
     most = sum(_most_values(table, n_flows) for table in tables)
-    found: list[list[_Stretch]] = [[] for _ in tables]
+    areas = [tuple(Growing(np.int32) for _ in tree.axes) for _ in tables]
+    value = [Growing(np.int64) for _ in tables]
     n_rows = 0
     for part in [source] if isinstance(source, pa.Table) else files_of(source):
         sink = pa.BufferOutputStream()
@@ -340,7 +342,9 @@ def read_measurements(
         for rows in _groups(part, shape, most=most - n_rows, is_strict=again is not None):
             n_rows += len(rows)
             for stretch in split(rows, tree, tables, shape):
-                found[stretch.table].append(stretch)
+                value[stretch.table].add(stretch.value)
+                for column, numbers in zip(areas[stretch.table], stretch.areas, strict=True):
+                    column.add(numbers)
                 if again is not None:
                     again.write(tables[stretch.table].depths, stretch.areas, stretch.value)
         if written is not None and again is not None:
@@ -348,8 +352,10 @@ def read_measurements(
             written.append((part, sink.getvalue(), shape))
     return Measurements(
         tuple(
-            MeasuredTable(table.depths, table.sigma2, *_joined(tree, parts))
-            for table, parts in zip(tables, found, strict=True)
+            MeasuredTable(
+                table.depths, table.sigma2, tuple(column.values for column in columns), noisy.values
+            )
+            for table, columns, noisy in zip(tables, areas, value, strict=True)
         ),
         tuple(table.level.index if table.is_on_tree else None for table in tables),
     )
@@ -369,19 +375,6 @@ class _Stretch(NamedTuple):
     table: int
     areas: tuple[NDArray[np.int32], ...]
     value: NDArray[np.int64]
-
-
-def _joined(
-    tree: Tree, parts: list[_Stretch]
-) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
-    """Areas and values of several parts; these are given up."""
-    areas = tuple(
-        np.concatenate([np.zeros(0, np.int32), *(part.areas[axis] for part in parts)])
-        for axis in range(len(tree.axes))
-    )
-    value = np.concatenate([np.zeros(0, np.int64), *(part.value for part in parts)])
-    parts.clear()
-    return areas, value
 
 
 def files_of(path: Path) -> list[Path]:
