@@ -237,12 +237,12 @@ def _fitted(
 
 def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
     """The estimates, by the numbers of their areas; the columns given are used up."""
-    order = np.argsort(keys_of(columns[: len(tree.axes)]))
+    order = np.argsort(keys_of(columns[: len(tree.axes)]), kind="stable")
     table = {
         axis.name: pa.DictionaryArray.from_arrays(
             as_arrow(columns.pop(0)[order]), axis.hierarchy.codes(axis.hierarchy.depth)
         )
         for axis in tree.axes
     }
-    table |= {name: as_arrow(columns.pop(0)[order]) for name in VALUES}
+    table |= {name: as_arrow(columns.pop(0)[order].astype(np.int64)) for name in VALUES}
     return pa.Table.from_arrays(list(table.values()), names=list(table))

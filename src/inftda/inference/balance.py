@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
-from inftda.inference.families import Layer
+from inftda.inference.families import Layer, Map, Whole
 from inftda.inference.prior import CLEAR, MOST_NOISY, Posterior, look_up
-from inftda.inference.shares import Floats, Map, Totals
+from inftda.inference.shares import Floats, Totals
 
 #: Rounds of prices, unless none moves by more than this many noise scales.
 _SWEEPS: Final = 6
@@ -156,7 +156,7 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     end: int,
     offsets: NDArray[np.int64],
     first: NDArray[np.int64],
-    noisy: NDArray[np.int64],
+    noisy: Whole,
     below: NDArray[np.int32],
     count: Floats,
     log_mean: NDArray[np.float32],
@@ -178,7 +178,7 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         end: one after the last.
         offsets: int64[families + 1], slices of the children.
         first: int64[families], area of the first child.
-        noisy: int64[children].
+        noisy: whole numbers[children].
         below: int32[children], index into means below, or -1; not read if there are none.
         count: float64[families].
         log_mean: float32[children].
@@ -235,7 +235,7 @@ def add_children_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     begin: int,
     end: int,
     offsets: NDArray[np.int64],
-    noisy: NDArray[np.int64],
+    noisy: Whole,
     below: NDArray[np.int32],
     log_mean: NDArray[np.float32],
     moments: Floats,

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inftda.growing import Growing
-from inftda.inference.families import Areas, Table, layers_of
+from inftda.inference.families import Areas, Table, Whole, layers_of
 from inftda.inference.intervals import Ends, child_ends, unseen_ends
 from inftda.inference.model import Estimated, estimate_layers
 from inftda.inference.rounding import Rounded, round_down_the_tree
@@ -35,15 +34,15 @@ class Leaves(NamedTuple):
 
     Attributes:
         areas: int32[numbers] for each axis.
-        value: int64[numbers], positive.
-        low: int64[numbers], lower ends of their intervals.
-        high: int64[numbers], upper ends.
+        value: whole numbers, positive.
+        low: lower ends of their intervals.
+        high: upper ends.
     """
 
     areas: Areas
-    value: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    value: Whole
+    low: Whole
+    high: Whole
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,8 @@ class Fit:
         Args:
             seed: decides which numbers are rounded up.
         """
-        areas = tuple(Growing(np.int32) for _ in self.tree.axes)
-        values = tuple(Growing(np.int64) for _ in range(3))
+        areas = [Growing() for _ in self.tree.axes]
+        values = [Growing() for _ in range(3)]
         random = np.random.default_rng(seed)
         for part in round_down_the_tree(
             self.tree, self.levels, self.total, random, self._with_ends, self.crew.map

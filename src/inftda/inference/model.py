@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from inftda.inference.balance import Known, balance, unbalanced
-from inftda.inference.families import Layer
+from inftda.inference.families import Layer, Map
 from inftda.inference.prior import CLEAR, posterior_of
 from inftda.inference.shares import (
     Floats,
-    Map,
     Pairs,
     Shares,
     Totals,
@@ -92,7 +91,7 @@ def _down(
     above, apart = np.array([total]), _Apart(layers)
     for layer, measured in zip(layers, totals, strict=True):
         count = above[layer.parent]
-        pairs = pairs_of(layer, points)
+        pairs = pairs_of(layer, points, map_)
         shares = fit_shares(layer, pairs, count, measured, apart.by_axis[layer.level.axis], map_)
         known = _expected(layer, pairs, shares, count, map_)
         knowns.append(known)
@@ -115,7 +114,7 @@ def _expected(layer: Layer, pairs: Pairs, shares: Shares, count: Floats, map_: M
         )  # fmt: skip
 
     list(map_(work, layer.parts()))
-    posterior = posterior_of(layer.sigma, layer.offsets, layer.noisy, log_mean)
+    posterior = posterior_of(layer, log_mean, map_)
     return Known(layer, posterior, log_mean, _NOTHING, _NOTHING)
 
 

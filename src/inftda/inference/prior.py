@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
+from inftda.inference.families import Layer, Map, Whole
 
 Grid = NDArray[np.float64]
 
@@ -76,30 +77,30 @@ class Posterior:
     def ends_unseen(self) -> Grid:
         """float64[means]: the upper end for counts that were not measured."""
         below = np.cumsum(self._counts, axis=1)
-        return self.law.count[np.argmax(below >= (1 - TAIL) * below[:, -1:], axis=1)]
+        ends: Grid = self.law.count[np.argmax(below >= (1 - TAIL) * below[:, -1:], axis=1)]
+        return ends
 
     @cached_property
     def _counts(self) -> Grid:
         return _counts(self.law, max(self.spread, _LEAST_SPREAD), self.zeros)
 
 
-def posterior_of(
-    sigma: float,
-    offsets: NDArray[np.int64],
-    noisy: NDArray[np.int64],
-    log_mean: NDArray[np.float32],
-) -> Posterior:
+def posterior_of(layer: Layer, log_mean: NDArray[np.float32], map_: Map) -> Posterior:
     """The table of a level, with the prior that explains its counts best.
 
     Args:
-        sigma: noise scale.
-        offsets: int64[families + 1], slices of the children.
-        noisy: int64[children].
+        layer: the level.
         log_mean: float32[children], logarithm of mean / sigma.
+        map_: work on threads.
     """
-    law = Law.of(sigma)
-    seen = np.zeros((len(_MEANS), len(_NOISY)), np.int64)
-    seen_kernel(offsets, noisy, log_mean, sigma, seen)
+
+    def count(part: tuple[int, int]) -> NDArray[np.int64]:
+        seen = np.zeros((len(_MEANS), len(_NOISY)), np.int64)
+        seen_kernel(*part, layer.offsets, layer.noisy, log_mean, layer.sigma, seen)
+        return seen
+
+    law = Law.of(layer.sigma)
+    seen = sum(map_(count, layer.parts()), np.zeros((len(_MEANS), len(_NOISY)), np.int64))
     spread, zeros = _most_likely(law, seen)
     counts = _counts(law, spread, zeros)
     evidence = counts @ law.noise + 1e-300
@@ -133,6 +134,7 @@ class Law:
 
     @classmethod
     def of(cls, sigma: float) -> "Law":
+        """The law of a level with this noise scale."""
         step = max(1.0, sigma / _STEPS)
         rate = np.exp(_RATES) * sigma
         count = np.arange(math.ceil((rate[-1] + 8 * math.sqrt(rate[-1])) / step) + 5) * step
@@ -204,23 +206,27 @@ def look_up(table: Grid, log_mean: float, noisy: float) -> tuple[float, float]:
 
 
 @kernel
-def seen_kernel(
+def seen_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    begin: int,
+    end: int,
     offsets: NDArray[np.int64],
-    noisy: NDArray[np.int64],
+    noisy: Whole,
     log_mean: NDArray[np.float32],
     sigma: float,
     seen: NDArray[np.int64],
 ) -> None:
-    """Count the counts of a level that are not clear by the nearest cell of the table.
+    """Count the counts of some families that are not clear by the nearest cell of the table.
 
     Args:
+        begin: first family.
+        end: one after the last.
         offsets: int64[families + 1], slices of the children.
-        noisy: int64[children].
+        noisy: whole numbers[children].
         log_mean: float32[children].
         sigma: noise scale.
         seen: int64[means, noisy values], added to.
     """
-    for f in range(offsets.size - 1):
+    for f in range(begin, end):
         if offsets[f + 1] - offsets[f] == 1:  # an only child was not measured
             continue
         for i in range(offsets[f], offsets[f + 1]):

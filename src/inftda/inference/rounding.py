@@ -9,20 +9,22 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
-from inftda.inference.families import Areas, distinct_rows
+from inftda.inference.families import Areas, Map, distinct_rows
 from inftda.inference.model import Estimated
-from inftda.inference.shares import Floats, Map
+from inftda.inference.shares import Floats
 from inftda.tree import Tree, TreeLevel
 
 #: How much likelier fractions are rounded up where a whole trip is lost (its logarithm), and the
 #: most that counts.
 _PRESSING, _MOST_LOST = 0.5, 4.0
+#: Parts of the last level, each of which takes several times its own memory while it is rounded.
+_PARTS: Final = 256
 
 Finished = TypeVar("Finished")
 
@@ -83,7 +85,7 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
         draws, lost = random.random(len(layer.first)), np.zeros(layer.n_areas)
         work = partial(_round_part, levels, number, whole, draws, lost)
         if level is levels[-1]:  # next to all numbers are of this one
-            yield from map_(lambda part, work=work: finish(work(part)[1]), layer.parts())
+            yield from map_(lambda part: finish(work(part)[1]), layer.parts(_PARTS))  # noqa: B023 - used here and now
         else:
             parts = list(map_(work, layer.parts()))
             left = _joined([left, *(here for _, here in parts)])

@@ -333,7 +333,7 @@ def read_measurements(
     tables = measured_tables(tree, plan)
     shape = shape_of(tree, tables, is_alone=isinstance(source, Path) and source.is_file())
     most = sum(_most_values(table, n_flows) for table in tables)
-    areas = [tuple(Growing(np.int32) for _ in tree.axes) for _ in tables]
+    areas = [[Growing() for _ in tree.axes] for _ in tables]
     value = [Growing(np.int64) for _ in tables]
     n_rows = 0
     for part in [source] if isinstance(source, pa.Table) else files_of(source):
@@ -350,6 +350,8 @@ def read_measurements(
         if written is not None and again is not None:
             again.close()
             written.append((part, sink.getvalue(), shape))
+    # Arrow keeps what it has read with for the next time; there is none.
+    pa.default_memory_pool().release_unused()
     return Measurements(
         tuple(
             MeasuredTable(
