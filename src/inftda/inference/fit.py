@@ -107,7 +107,7 @@ class Fit:
         ):
             for column, numbers in zip((*areas, *values), (*part.areas, *part[1:]), strict=True):
                 column.add(numbers)
-        return Leaves(tuple(one.values for one in areas), *(one.values for one in values))
+        return Leaves(tuple(one.cut() for one in areas), *(one.cut() for one in values))
 
     def _with_ends(self, rounded: Rounded) -> Leaves:
         """Some numbers with their intervals."""

@@ -355,7 +355,7 @@ def read_measurements(
     return Measurements(
         tuple(
             MeasuredTable(
-                table.depths, table.sigma2, tuple(column.values for column in columns), noisy.values
+                table.depths, table.sigma2, tuple(column.cut() for column in columns), noisy.cut()
             )
             for table, columns, noisy in zip(tables, areas, value, strict=True)
         ),
