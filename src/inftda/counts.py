@@ -60,11 +60,13 @@ class Counts:
         tree: the public tree.
         total: number of trips.
         levels: the splitting levels, coarse to fine.
+        margins: int64[finest areas] for each axis, the trips of every area.
     """
 
     tree: Tree
     total: int
     levels: tuple[LevelCounts, ...]
+    margins: tuple[NDArray[np.int64], ...]
     #: How many levels `nodes` has gone down last, and the areas there.
     _areas: tuple[int, tuple[NDArray[np.int32], ...]] = field(init=False, compare=False)
 
@@ -81,13 +83,14 @@ class Counts:
             threads: how many to sort on, at least 1; all cores by default.
         """
         layout, total = Layout.of(tree), int(leaves.counts.sum())
-        if not layout.levels:
-            return cls(tree, total, ())
         threads = threads or available_cores()
         crew = Crew(threads if len(leaves.counts) > FEW else 1)
+        margins = _margins(tree, leaves, crew)
+        if not layout.levels:
+            return cls(tree, total, (), margins)
         in_order = _sort(layout, leaves, crew)
         del leaves  # levels take several times their room
-        return cls(tree, total, _sum_up(layout, in_order, crew))
+        return cls(tree, total, _sum_up(layout, in_order, crew), margins)
 
     @classmethod
     def from_leaves(
@@ -156,6 +159,19 @@ FEW = 1 << 17
 PARTS_PER_THREAD = 4
 
 
+def _margins(tree: Tree, leaves: Leaves, crew: Crew) -> tuple[NDArray[np.int64], ...]:
+    """int64[finest areas] for each axis: the trips of every area."""
+    hierarchies = [axis.hierarchy for axis in tree.axes]
+    margins = tuple(np.zeros(areas.n_areas(areas.depth), np.int64) for areas in hierarchies)
+
+    def add(axis: int, n: int = len(leaves.counts)) -> None:
+        add_by_area_kernel(leaves.areas[axis][:n], leaves.counts[:n], margins[axis])
+
+    add(0, 0)  # no leaf at all: loads the kernel before threads share it
+    list(crew.map(add, range(len(margins))))
+    return margins
+
+
 class _Part(NamedTuple):
     """Some of the leaves in tree order.
 
@@ -186,7 +202,7 @@ class _Sorted(NamedTuple):
 
 def _sort(layout: Layout, leaves: Leaves, crew: Crew) -> _Sorted:
     """Leaves are partitioned by the top bits of their keys, then parts of them sorted."""
-    buckets = partition(layout, layout.keys(leaves.areas), leaves.counts)
+    buckets = partition(layout, layout.keys(leaves.areas, crew), leaves.counts)
     keys, counts, ends, spare_keys, spare_counts = buckets
     words, shifts = digits_below_cut(layout)
 
@@ -278,7 +294,7 @@ class _Nodes:
             int64[levels]: trips of nodes that began before.
         """
         layout, firsts = self.layout, self.firsts[number]
-        carried = np.zeros_like(firsts)
+        carried = np.zeros(len(firsts), np.int64)
         places = np.array(layout.word), np.array(layout.shift), np.array(layout.bits)
         write_nodes_kernel(
             leaves.keys, leaves.counts, *part, *places, self.starts, firsts, firsts.copy(),
@@ -303,6 +319,21 @@ class _Nodes:
             if number + 2 < len(self.starts):
                 offsets[-1] = self.starts[number + 2] - stop
         return tuple(levels)
+
+
+@kernel
+def add_by_area_kernel(
+    areas: NDArray[np.int32], counts: NDArray[np.int64], sums: NDArray[np.int64]
+) -> None:
+    """Add counts to the sums of their areas, in place.
+
+    Args:
+        areas: int32[n].
+        counts: int64[n].
+        sums: int64[areas].
+    """
+    for i in range(areas.size):
+        sums[areas[i]] += counts[i]
 
 
 @kernel

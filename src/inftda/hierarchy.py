@@ -116,6 +116,11 @@ class Hierarchy:
         spans = np.diff(self.descend(coarser, level))
         return np.repeat(np.arange(len(spans), dtype=np.int32), spans)
 
+    def sum_up(self, finest: NDArray[np.int64], level: int) -> NDArray[np.int64]:
+        """int64[n_areas(level)]: sums of a number for each finest area."""
+        sums: NDArray[np.int64] = np.add.reduceat(finest, self.descend(level, self.depth)[:-1])
+        return sums
+
     def leaves_under(self, level: int) -> NDArray[np.int64]:
         """int64[n_areas(level)]: number of finest areas inside each area of the level."""
         return np.diff(self.descend(level, self.depth)).astype(np.int64)

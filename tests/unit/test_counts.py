@@ -132,6 +132,17 @@ def test_nodes_and_sums_of_every_level_are_those_of_the_twin(name, spread):
 
 
 @pytest.mark.parametrize("name", TREES)
+def test_margins_are_the_trips_of_every_area(name):
+    tree = TREES[name]
+    areas, value = random_leaves(tree, 60, seed=2)
+    found = Counts.from_leaves(tree, areas, value).margins
+    for axis, numbers, margin in zip(tree.axes, areas, found, strict=True):
+        expected = np.zeros(axis.hierarchy.n_areas(axis.hierarchy.depth), np.int64)
+        np.add.at(expected, numbers, value)
+        assert margin.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", TREES)
 def test_ordinals_and_slices_of_every_level_are_those_of_the_twin(name):
     tree = TREES[name]
     areas, value = random_leaves(tree, 40, seed=1)
@@ -383,5 +394,6 @@ def test_the_caller_loads_the_kernels_before_threads_share_them(monkeypatch):
     tree = TREES["two words"]
     Counts.from_leaves(tree, *random_leaves(tree, 100), threads=2)
     assert set(called_by_work) == {
-        "sort_buckets_kernel", "merge_equal_kernel", "count_nodes_kernel", "write_nodes_kernel",
+        "add_by_area_kernel", "sort_buckets_kernel", "merge_equal_kernel", "count_nodes_kernel",
+        "write_nodes_kernel",
     }  # fmt: skip

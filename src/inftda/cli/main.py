@@ -95,6 +95,9 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     _forbid_core_dumps()
+    # A virtual machine may have given its free memory back, and gets it again page by page; a huge
+    # page then takes milliseconds, and a country's trip table has a thousand of them.
+    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     sys.exit(run(sys.argv[1:]))
 
 

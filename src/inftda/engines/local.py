@@ -117,7 +117,7 @@ class LocalEngine:
 
     def totals(self, truth: Counts, step: LevelStep) -> NDArray[np.int64]:
         """The one-way table that is measured at a step, noisy."""
-        return AcrossStep.of(step).measure_totals(truth)
+        return AcrossStep.of(step).measure_totals(truth.margins[step.level.axis])
 
     def _items(
         self,
