@@ -41,7 +41,7 @@ from inftda.mechanisms.step import (
     count_draws_kernel,
     find_true_kernel,
     join,
-    sort_by_area,
+    order_by_area,
 )
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import check_status
@@ -112,10 +112,8 @@ class GroupedTruth:
         """The truth that the step to a level needs."""
         areas = parent_areas(counts, level)
         refined = areas[level.axis]
-        n_areas = len(level.child_offsets) - 1
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(refined, minlength=n_areas))])
-        order = sort_by_area(np.arange(len(refined)), refined, n_areas)
-        return cls(counts.level(level), areas, order, offsets)
+        ordered = order_by_area(np.arange(len(refined)), refined, len(level.child_offsets) - 1)
+        return cls(counts.level(level), areas, *ordered)
 
     def __repr__(self) -> str:
         return "GroupedTruth(confidential)"
