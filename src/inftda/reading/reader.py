@@ -102,6 +102,9 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
 
 def _joined(column: pa.ChunkedArray) -> NDArray[Any]:
     """The numbers of a column in one array."""
+    if column.num_chunks < 2:
+        return as_numpy(column.combine_chunks())
+    # Not by Arrow, which would get the room from its own store of memory and keep it.
     return np.concatenate([as_numpy(chunk) for chunk in column.chunks])
 
 
