@@ -13,18 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
+from inftda.compiled import inlined_kernel, kernel
 from inftda.leaves import Leaves
-from inftda.threads import available_cores, map_in_order
+from inftda.threads import Crew, available_cores
 from inftda.tree import Tree, TreeLevel
 from inftda.tree_order import (
     DIGIT_BITS,
-    WORD_BITS,
-    Buckets,
     Keys,
     Layout,
     digits_below_cut,
@@ -61,11 +60,13 @@ class Counts:
         tree: the public tree.
         total: number of trips.
         levels: the splitting levels, coarse to fine.
+        margins: int64[finest areas] for each axis, the trips of every area.
     """
 
     tree: Tree
     total: int
     levels: tuple[LevelCounts, ...]
+    margins: tuple[NDArray[np.int64], ...]
     #: How many levels `nodes` has gone down last, and the areas there.
     _areas: tuple[int, tuple[NDArray[np.int32], ...]] = field(init=False, compare=False)
 
@@ -81,10 +82,15 @@ class Counts:
             leaves: they may repeat.
             threads: how many to sort on, at least 1; all cores by default.
         """
-        layout = Layout.of(tree)
-        keys = layout.keys(leaves.areas)
-        levels = _sum_up(layout, keys, leaves.counts, threads or available_cores())
-        return cls(tree, int(leaves.counts.sum()), tuple(levels))
+        layout, total = Layout.of(tree), int(leaves.counts.sum())
+        threads = threads or available_cores()
+        crew = Crew(threads if len(leaves.counts) > FEW else 1)
+        margins = _margins(tree, leaves, crew)
+        if not layout.levels:
+            return cls(tree, total, (), margins)
+        in_order = _sort(layout, leaves, crew)
+        del leaves  # levels take several times their room
+        return cls(tree, total, _sum_up(layout, in_order, crew), margins)
 
     @classmethod
     def from_leaves(
@@ -153,43 +159,75 @@ FEW = 1 << 17
 PARTS_PER_THREAD = 4
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """Some levels of a part of the leaves, fine to coarse, and what they were summed up to."""
+def _margins(tree: Tree, leaves: Leaves, crew: Crew) -> tuple[NDArray[np.int64], ...]:
+    """int64[finest areas] for each axis: the trips of every area."""
+    hierarchies = [axis.hierarchy for axis in tree.axes]
+    margins = tuple(np.zeros(areas.n_areas(areas.depth), np.int64) for areas in hierarchies)
 
-    levels: list[LevelCounts]
+    def add(axis: int, n: int = len(leaves.counts)) -> None:
+        add_by_area_kernel(leaves.areas[axis][:n], leaves.counts[:n], margins[axis])
+
+    add(0, 0)  # no leaf at all: loads the kernel before threads share it
+    list(crew.map(add, range(len(margins))))
+    return margins
+
+
+class _Part(NamedTuple):
+    """Some of the leaves in tree order.
+
+    Attributes:
+        low: first of them.
+        high: one after the last.
+        before: the leaf that stands before them, -1 if there is none.
+    """
+
+    low: int
+    high: int
+    before: int
+
+
+class _Sorted(NamedTuple):
+    """Different leaves in tree order, part after part.
+
+    Attributes:
+        keys: uint64[n_words, n].
+        counts: int64[n].
+        parts: where they stand; what is between them is nothing.
+    """
+
     keys: Keys
     counts: NDArray[np.int64]
+    parts: list[_Part]
 
 
-def _sum_up(
-    layout: Layout, keys: Keys, counts: NDArray[np.int64], threads: int
-) -> list[LevelCounts]:
-    """Levels from coarse to fine.
+def _sort(layout: Layout, leaves: Leaves, crew: Crew) -> _Sorted:
+    """Leaves are partitioned by the top bits of their keys, then parts of them sorted."""
+    buckets = partition(layout, layout.keys(leaves.areas, crew), leaves.counts)
+    keys, counts, ends, spare_keys, spare_counts = buckets
+    words, shifts = digits_below_cut(layout)
 
-    Leaves are partitioned by the top bits of their keys. Parts of them are then sorted and
-    summed up on their own, on all threads, as far as nodes do not straddle two parts.
-    """
-    buckets = partition(layout, keys, counts)
-    indices = list(range(len(layout.levels)))[::-1]
-    inside = [index for index in indices if layout.is_below_cut(index)]
-    threads = threads if len(counts) > FEW else 1
-    work = _PartWork(layout, buckets, inside)
-    if threads > 1:
+    def sort(buckets: tuple[int, int]) -> tuple[int, int]:
+        first, last = buckets
+        digit_ends = np.empty(1 << DIGIT_BITS, np.int64)
+        sort_buckets_kernel(
+            keys, counts, ends, first, last, words, shifts, spare_keys, spare_counts, digit_ends
+        )
+        low = int(ends[first - 1]) if first else 0
+        return low, low + merge_equal_kernel(keys, counts, low, int(ends[last - 1]))
+
+    if crew.threads > 1:
         # No bucket at all: this only compiles or loads the kernels. If two threads did that
         # and one were interrupted, the other would wait for its lock forever.
-        work.sum_up((1, 1))
-    parts = list(map_in_order(work.sum_up, _parts(buckets.ends, threads), threads))
-    del buckets, work
-    # Taken off the parts one by one, so that no more than one level is held twice.
-    below = [_join([part.levels.pop(0) for part in parts]) for _ in inside]
-    keys = np.concatenate([part.keys for part in parts], axis=1)
-    counts = np.concatenate([part.counts for part in parts])
-    above = _sum_levels(layout, keys, counts, 0, len(counts), indices[len(inside) :])
-    return (below + above.levels)[::-1]
+        sort((1, 1))
+    parts, before = [], -1
+    for low, high in crew.map(sort, _bucket_ranges(ends, crew.threads)):
+        if high > low:
+            parts.append(_Part(low, high, before))
+            before = high - 1
+    return _Sorted(keys, counts, parts)
 
 
-def _parts(ends: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
+def _bucket_ranges(ends: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
     """Range of buckets of each part; parts have about the same number of leaves."""
     n = int(ends[-1])
     n_parts = 1 if threads == 1 else threads * PARTS_PER_THREAD
@@ -198,55 +236,104 @@ def _parts(ends: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(cuts) if b > a]
 
 
-@dataclass(frozen=True)
-class _PartWork:
-    """Sorting and summing up of a part of the leaves."""
+def _sum_up(layout: Layout, leaves: _Sorted, crew: Crew) -> tuple[LevelCounts, ...]:
+    """Levels from coarse to fine.
+
+    Nodes are counted first and then written where they belong: nothing is written twice.
+    """
+    places = np.array(layout.word), np.array(layout.shift)
+
+    def count(part: _Part) -> NDArray[np.int64]:
+        n_nodes = np.zeros(len(layout.levels), np.int64)
+        count_nodes_kernel(leaves.keys, *part, *places, n_nodes)
+        return n_nodes
+
+    if crew.threads > 1:
+        nothing = _Part(0, 0, -1)  # as above
+        _Nodes.of(layout, [count(nothing)]).write(leaves, nothing, 0)
+    nodes = _Nodes.of(layout, list(crew.map(count, leaves.parts)))
+    numbered = enumerate(leaves.parts)
+    nodes.add(list(crew.map(lambda part: nodes.write(leaves, part[1], part[0]), numbered)))
+    return nodes.levels()
+
+
+@dataclass(frozen=True, repr=False)
+class _Nodes:
+    """Nodes of all levels, one level after the other.
+
+    Attributes:
+        layout: of their keys.
+        starts: int64[levels + 1], where each level begins.
+        firsts: int64[parts, levels], where the nodes that begin in a part do.
+        ordinal: int32, as in `LevelCounts`.
+        count: int64, likewise.
+        offsets: int64: those of each level's nodes, and one more after each level.
+    """
 
     layout: Layout
-    buckets: Buckets
-    indices: list[int]
+    starts: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    ordinal: NDArray[np.int32]
+    count: NDArray[np.int64]
+    offsets: NDArray[np.int64]
 
-    def sum_up(self, part: tuple[int, int]) -> _Sums:
-        first, last = part
-        keys, counts, ends, spare_keys, spare_counts = self.buckets
-        words, shifts = digits_below_cut(self.layout)
-        digit_ends = np.empty(1 << DIGIT_BITS, np.int64)
-        sort_buckets_kernel(
-            keys, counts, ends, first, last, words, shifts, spare_keys, spare_counts, digit_ends
-        )
-        low = int(ends[first - 1]) if first else 0
-        n = merge_equal_kernel(keys, counts, low, int(ends[last - 1]))
-        return _sum_levels(self.layout, keys, counts, low, n, self.indices)
+    @classmethod
+    def of(cls, layout: Layout, n_nodes: list[NDArray[np.int64]]) -> "_Nodes":
+        """Room for the nodes that were counted in each part."""
+        of_parts = np.array([np.zeros(len(layout.levels), np.int64), *n_nodes])
+        before = np.cumsum(of_parts, axis=0)
+        starts = np.concatenate([[0], np.cumsum(before[-1])])
+        n = int(starts[-1])
+        room = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n + len(starts), np.int64)
+        return cls(layout, starts, before[:-1] + starts[:-1], *room)
 
+    def write(self, leaves: _Sorted, part: _Part, number: int) -> NDArray[np.int64]:
+        """Write the nodes that begin in a part.
 
-def _sum_levels(  # noqa: PLR0913, PLR0917 - private
-    layout: Layout, keys: Keys, counts: NDArray[np.int64], low: int, n: int, indices: list[int]
-) -> _Sums:
-    """Sum up n sorted nodes from index `low` on, level by level; `indices` are fine to coarse."""
-    levels = []
-    for index in indices:
-        ordinal, count = np.empty(n, np.int32), np.empty(n, np.int64)
-        offsets = np.empty(n + 1, np.int64)
-        n = sum_level_kernel(
-            keys, counts, low, n, layout.word[index], layout.shift[index], layout.bits[index],
-            ordinal, count, offsets,
+        Returns:
+            int64[levels]: trips of nodes that began before.
+        """
+        layout, firsts = self.layout, self.firsts[number]
+        carried = np.zeros(len(firsts), np.int64)
+        places = np.array(layout.word), np.array(layout.shift), np.array(layout.bits)
+        write_nodes_kernel(
+            leaves.keys, leaves.counts, *part, *places, self.starts, firsts, firsts.copy(),
+            np.zeros_like(firsts), self.ordinal, self.count, self.offsets, carried,
         )  # fmt: skip
-        levels.append(LevelCounts(layout.levels[index], offsets[: n + 1].copy(), ordinal, count))
-    return _Sums(levels, keys[:, low : low + n].copy(), counts[low : low + n].copy())
+        return carried
+
+    def add(self, carried: list[NDArray[np.int64]]) -> None:
+        """Add the trips in each part that belong to nodes of parts before."""
+        for first, trips in zip(self.firsts, carried, strict=True):
+            is_any = trips > 0
+            self.count[first[is_any] - 1] += trips[is_any]
+
+    def levels(self) -> tuple[LevelCounts, ...]:
+        """Level by level."""
+        levels: list[LevelCounts] = []
+        offsets = np.unique(self.starts[:2])  # of the root, if there is one
+        for number, (start, stop) in enumerate(pairwise(self.starts.tolist())):
+            ordinal, count = self.ordinal[start:stop], self.count[start:stop]
+            levels.append(LevelCounts(self.layout.levels[number], offsets, ordinal, count))
+            offsets = self.offsets[start + number : stop + number + 1]
+            if number + 2 < len(self.starts):
+                offsets[-1] = self.starts[number + 2] - stop
+        return tuple(levels)
 
 
-def _join(parts: list[LevelCounts]) -> LevelCounts:
-    """The same level of several parts, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    before = np.cumsum([0, *(len(part.count) for part in parts)])
-    shifted = [part.offsets[:-1] + n for part, n in zip(parts, before, strict=False)]
-    return LevelCounts(
-        parts[0].level,
-        np.concatenate([*shifted, before[-1:]]),
-        np.concatenate([part.ordinal for part in parts]),
-        np.concatenate([part.count for part in parts]),
-    )
+@kernel
+def add_by_area_kernel(
+    areas: NDArray[np.int32], counts: NDArray[np.int64], sums: NDArray[np.int64]
+) -> None:
+    """Add counts to the sums of their areas, in place.
+
+    Args:
+        areas: int32[n].
+        counts: int64[n].
+        sums: int64[areas].
+    """
+    for i in range(areas.size):
+        sums[areas[i]] += counts[i]
 
 
 @kernel
@@ -277,56 +364,120 @@ def merge_equal_kernel(keys: Keys, counts: NDArray[np.int64], low: int, high: in
     return at - low
 
 
+@inlined_kernel
+def coarsest_new(
+    keys: Keys, leaf: int, before: int, word: NDArray[np.int64], shift: NDArray[np.int64]
+) -> int:
+    """The coarsest level at which a leaf is in another node than the different one before it.
+
+    Args:
+        keys: uint64[n_words, n], sorted.
+        leaf: which.
+        before: the leaf before it, -1 if there is none.
+        word: int64[levels], index of the word that holds each level's ordinal.
+        shift: int64[levels], its distance from the word's low end.
+    """
+    if before < 0:
+        return 0
+    w = 0
+    while keys[w, leaf] == keys[w, before]:
+        w += 1
+    differing = keys[w, leaf] ^ keys[w, before]
+    # From the fine end: neighbours in tree order mostly share all but their last areas.
+    level = word.size - 1
+    while level > 0 and (
+        word[level] > w or (word[level - 1] == w and differing >> np.uint64(shift[level - 1]) > 0)
+    ):
+        level -= 1
+    return level
+
+
 @kernel
-def sum_level_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def count_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    keys: Keys,
+    low: int,
+    high: int,
+    before: int,
+    word: NDArray[np.int64],
+    shift: NDArray[np.int64],
+    n_nodes: NDArray[np.int64],
+) -> None:
+    """Count the nodes of each level that begin among the leaves low..high.
+
+    Args:
+        keys: uint64[n_words, n], sorted and different from low to high.
+        low: first leaf.
+        high: one after the last.
+        before: the leaf before the first, -1 if there is none.
+        word: int64[levels], as above.
+        shift: int64[levels], likewise.
+        n_nodes: int64[levels], zeros; written.
+    """
+    for leaf in range(low, high):
+        n_nodes[coarsest_new(keys, leaf, before, word, shift)] += 1
+        before = leaf
+    for level in range(1, n_nodes.size):
+        n_nodes[level] += n_nodes[level - 1]
+
+
+@kernel
+def write_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     keys: Keys,
     counts: NDArray[np.int64],
     low: int,
-    n: int,
-    word: int,
-    shift: int,
-    bits: int,
+    high: int,
+    before: int,
+    word: NDArray[np.int64],
+    shift: NDArray[np.int64],
+    bits: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    firsts: NDArray[np.int64],
+    at: NDArray[np.int64],
+    begun: NDArray[np.int64],
     ordinal: NDArray[np.int32],
     count: NDArray[np.int64],
     offsets: NDArray[np.int64],
-) -> int:
-    """Write the nodes of one level and sum them up to their parents, in place.
+    carried: NDArray[np.int64],
+) -> None:
+    """Write the nodes of all levels that begin among the leaves low..high.
 
     Args:
-        keys: uint64[n_words, ..], sorted; the first key of each parent is moved towards low.
-        counts: int64[..], likewise with the sums. The total is below 2^60.
-        low: index of the first node.
-        n: number of nodes.
-        word: index of the word that holds the level's ordinal.
-        shift: its distance from the word's low end.
-        bits: its width.
-        ordinal: int32[n], written: index of each node among the children of its parent.
-        count: int64[n], written.
-        offsets: int64[n + 1], written: slices of the nodes, one for each parent.
-
-    Returns:
-        Number of parents.
+        keys: uint64[n_words, n], sorted and different from low to high.
+        counts: int64[n]. The total is below 2^60.
+        low: first leaf.
+        high: one after the last.
+        before: the leaf before the first, -1 if there is none.
+        word: int64[levels], as above.
+        shift: int64[levels], likewise.
+        bits: int64[levels], width of each level's ordinal.
+        starts: int64[levels + 1], where each level begins in the arrays of all nodes.
+        firsts: int64[levels], where the nodes of each level go.
+        at: int64[levels], the same; overwritten.
+        begun: int64[levels], zeros; overwritten.
+        ordinal: int32, written: index of each node among the children of its parent.
+        count: int64, written: of nodes that begin here, what these leaves have.
+        offsets: int64, written: the first child of each node, with one more place after each level.
+        carried: int64[levels], written: what these leaves have of nodes that began before.
     """
-    mask = np.uint64((1 << bits) - 1)
-    by, above = np.uint64(shift), np.uint64(shift + bits)
-    at = low
-    for i in range(low, low + n):
-        key = keys[word, i]
-        ordinal[i - low] = np.int32((key >> by) & mask)
-        count[i - low] = counts[i]
-        is_new = i == low
-        if not is_new:
-            # Shifting by 64 would shift by nothing: then all bits of the word are the ordinal's.
-            is_new = bool(above < WORD_BITS and key >> above != keys[word, at - 1] >> above)
-            for w in range(word):
-                is_new = is_new or keys[w, i] != keys[w, at - 1]
-        if is_new:
-            for w in range(word + 1):
-                keys[w, at] = keys[w, i]
-            counts[at] = counts[i]
-            offsets[at - low] = i - low
-            at += 1
+    n_levels = word.size
+    trips = 0
+    for leaf in range(low, high):
+        for level in range(coarsest_new(keys, leaf, before, word, shift), n_levels):
+            node = at[level]
+            if node == firsts[level]:
+                carried[level] = trips
+            else:
+                count[node - 1] = trips - begun[level]
+            begun[level] = trips
+            mask = np.uint64((1 << bits[level]) - 1)
+            ordinal[node] = np.int32((keys[word[level], leaf] >> np.uint64(shift[level])) & mask)
+            if level < n_levels - 1:
+                offsets[node + level] = at[level + 1] - starts[level + 1]
+            at[level] = node + 1
+        trips += counts[leaf]
+        before = leaf
+    for level in range(n_levels):
+        if at[level] == firsts[level]:
+            carried[level] = trips
         else:
-            counts[at - 1] += counts[i]
-    offsets[at - low] = n
-    return at - low
+            count[at[level] - 1] = trips - begun[level]

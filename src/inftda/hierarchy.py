@@ -116,6 +116,11 @@ class Hierarchy:
         spans = np.diff(self.descend(coarser, level))
         return np.repeat(np.arange(len(spans), dtype=np.int32), spans)
 
+    def sum_up(self, finest: NDArray[np.int64], level: int) -> NDArray[np.int64]:
+        """int64[n_areas(level)]: sums of a number for each finest area."""
+        sums: NDArray[np.int64] = np.add.reduceat(finest, self.descend(level, self.depth)[:-1])
+        return sums
+
     def leaves_under(self, level: int) -> NDArray[np.int64]:
         """int64[n_areas(level)]: number of finest areas inside each area of the level."""
         return np.diff(self.descend(level, self.depth)).astype(np.int64)
@@ -251,10 +256,12 @@ def _depth_first(table: pa.Table) -> tuple[NDArray[np.intp], list[NDArray[np.int
     ranks = []
     for name in table.column_names:
         encoded = table.column(name).combine_chunks().dictionary_encode()
-        by_code = as_numpy(pc.sort_indices(encoded.dictionary))
-        rank_of = np.empty(len(by_code), np.int32)
-        rank_of[by_code] = np.arange(len(by_code), dtype=np.int32)
-        ranks.append(rank_of[as_numpy(encoded.indices)])
+        codes, rank = encoded.dictionary, as_numpy(encoded.indices)
+        if not pc.all(pc.less(codes[:-1], codes[1:])).as_py():  # most tables are in order
+            rank_of = np.empty(len(codes), np.int32)
+            rank_of[as_numpy(pc.sort_indices(codes))] = np.arange(len(codes), dtype=np.int32)
+            rank = rank_of[rank]
+        ranks.append(rank)
     return np.lexsort(ranks[::-1]), ranks
 
 

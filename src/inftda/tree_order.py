@@ -8,12 +8,14 @@ comparing keys is comparing paths. Sorting is by radix: a comparison sort on ten
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import kernel
+from inftda.threads import Crew
 from inftda.tree import Tree, TreeLevel
 
 WORD_BITS = 64
@@ -62,20 +64,24 @@ class Layout:
         """Lowest of the key's top bits: leaves are partitioned by these before they are sorted."""
         return max(self.used_bits(0) - DIGIT_BITS, 0)
 
-    def is_below_cut(self, index: int) -> bool:
-        """Whether nodes with one parent at this level always agree in the top bits."""
-        return self.word[index] > 0 or self.shift[index] + self.bits[index] <= self.cut
-
     def used_bits(self, word: int) -> int:
         """Bits in use at the low end of a word."""
         ordinals = zip(self.bits, self.word, self.shift, strict=True)
         return max((shift + bits for bits, w, shift in ordinals if w == word), default=0)
 
-    def keys(self, areas: Sequence[NDArray[np.int32]]) -> NDArray[np.uint64]:
+    def keys(self, areas: Sequence[NDArray[np.int32]], crew: Crew) -> NDArray[np.uint64]:
         """uint64[n_words, leaves]: every axis has its own bits of the key, so they are ORed."""
-        words = np.zeros((self.n_words, len(areas[0])), np.uint64)
-        for axis, numbers in enumerate(areas):
-            add_bits_kernel(words, self._axis_bits(axis), numbers)
+        n = len(areas[0])
+        words = np.zeros((self.n_words, n), np.uint64)
+        bits = [self._axis_bits(axis) for axis in range(len(areas))]
+        bounds = [n * part // crew.threads for part in range(crew.threads + 1)]
+
+        def add(part: tuple[int, int]) -> None:
+            for table, numbers in zip(bits, areas, strict=True):
+                add_bits_kernel(words, table, numbers, *part)
+
+        add((0, 0))  # no leaf at all: loads the kernel before threads share it
+        list(crew.map(add, pairwise(bounds)))
         return words
 
     def _axis_bits(self, axis: int) -> NDArray[np.uint64]:
@@ -131,16 +137,20 @@ def digits_below_cut(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 @kernel
-def add_bits_kernel(words: Keys, table: Keys, numbers: NDArray[np.int32]) -> None:
-    """Add the bits of one axis to keys.
+def add_bits_kernel(
+    words: Keys, table: Keys, numbers: NDArray[np.int32], first: int, last: int
+) -> None:
+    """Add the bits of one axis to the keys first..last.
 
     Args:
         words: uint64[n_words, n], changed.
         table: uint64[n_words, areas], the bits of each area.
         numbers: int32[n], the area of each.
+        first: first key.
+        last: one after the last.
     """
     for word in range(words.shape[0]):
-        for i in range(numbers.size):
+        for i in range(first, last):
             words[word, i] |= table[word, numbers[i]]
 
 

@@ -12,17 +12,16 @@ def radix_pass(words, counts, word, shift, digit_bits):
     return [key for key, _ in pairs], [count for _, count in pairs]
 
 
-def collapse(words, counts, word, above):
-    """First keys, sums and starts of the runs that agree in the words and bits compared."""
+def nodes_of_level(words, counts, word, shift):
+    """First key, sum, and first leaf of every run of keys that agree down to a bit of a word."""
     keys = [tuple(int(w) for w in key) for key in words.T]
-    pairs = enumerate(zip(keys, counts.tolist(), strict=True))
-    first, sums, starts = [], [], []
-    for _, run in groupby(pairs, lambda p: (p[1][0][:word], p[1][0][word] >> above)):
+    leaves = enumerate(zip(keys, counts.tolist(), strict=True))
+    nodes = []
+    for _, run in groupby(leaves, lambda leaf: (leaf[1][0][:word], leaf[1][0][word] >> shift)):
         members = list(run)
-        starts.append(members[0][0])
-        first.append(members[0][1][0])
-        sums.append(sum(count for _, (_, count) in members))
-    return first, sums, [*starts, len(keys)]
+        first, (key, _) = members[0]
+        nodes.append((key, sum(count for _, (_, count) in members), first))
+    return nodes
 
 
 def code_paths(hierarchy, depth=None):

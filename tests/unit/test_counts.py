@@ -8,16 +8,22 @@ import numpy as np
 import pytest
 from reference_counts import (
     child_ordinal,
-    collapse,
+    nodes_of_level,
     radix_pass,
     read_nodes,
     true_nodes,
 )
 
 from inftda import counts as counts_module
-from inftda.counts import Counts, merge_equal_kernel, sum_level_kernel
+from inftda.counts import (
+    Counts,
+    count_nodes_kernel,
+    merge_equal_kernel,
+    write_nodes_kernel,
+)
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
+from inftda.threads import Crew
 from inftda.tree import Axis, Tree
 from inftda.tree_order import DIGIT_BITS, radix_pass_kernel, sort_buckets_kernel
 
@@ -123,6 +129,17 @@ def test_nodes_and_sums_of_every_level_are_those_of_the_twin(name, spread):
         )
     assert read_nodes(tree, len(tree.steps), counts.leaves) == expected[-1]
     assert counts.n_leaves == len(expected[-1])
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_margins_are_the_trips_of_every_area(name):
+    tree = TREES[name]
+    areas, value = random_leaves(tree, 60, seed=2)
+    found = Counts.from_leaves(tree, areas, value).margins
+    for axis, numbers, margin in zip(tree.axes, areas, found, strict=True):
+        expected = np.zeros(axis.hierarchy.n_areas(axis.hierarchy.depth), np.int64)
+        np.add.at(expected, numbers, value)
+        assert margin.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -276,32 +293,45 @@ def test_buckets_are_sorted_each_on_its_own(n_words):
 
 
 @pytest.mark.parametrize("n_words", [1, 2, 3])
-@pytest.mark.parametrize("n", [0, 1, 300])
-def test_summing_up_a_level_does_what_its_twin_does(n_words, n):
+@pytest.mark.parametrize("cuts", [[], [0, 0], [1], [2, 3, 150, 151, 299]])
+def test_nodes_of_all_levels_are_written_as_their_twin_has_them(n_words, cuts):
+    place = [
+        (word, *ends) for word in range(n_words) for ends in ((60, 4), (34, 26), (4, 30), (0, 4))
+    ]
+    word, shift, bits = (np.array(column) for column in zip(*place, strict=True))
     for seed in range(5):
-        words, counts = random_keys(n_words, n, seed=seed)
-        words = words[:, np.lexsort(words[::-1])].copy()
-        for word in range(n_words):
-            for shift, bits in ((0, 4), (4, 30), (34, 28), (60, 4)):
-                first, sums, starts = collapse(words, counts, word, shift + bits)
-                # Two strangers in front must be left alone.
-                strangers = np.full((n_words, 2), 7, np.uint64)
-                out_words = np.concatenate([strangers, words], axis=1)
-                out_counts = np.concatenate([[-1, -2], counts])
-                ordinal, count = np.empty(n, np.int32), np.empty(n, np.int64)
-                start = np.full(n + 1, -1, np.int64)
-                runs = sum_level_kernel(
-                    out_words, out_counts, 2, n, word, shift, bits, ordinal, count, start
-                )
-                assert runs == len(first)
-                assert start[: runs + 1].tolist() == starts
-                assert out_counts[: runs + 2].tolist() == [-1, -2, *sums]
-                keys = out_words[: word + 1, 2 : runs + 2].T.tolist()
-                assert [tuple(key) for key in keys] == [key[: word + 1] for key in first]
-                assert count.tolist() == counts.tolist()
-                mask = (1 << bits) - 1
-                whole = [(int(key) >> shift & mask) for key in words[word]]
-                assert ordinal.tolist() == whole
+        words = np.unique(random_keys(n_words, 300, seed=seed)[0], axis=1)
+        counts = np.random.default_rng(seed).integers(1, 100, words.shape[1])
+        expected = [nodes_of_level(words, counts, w, s) for w, s, _ in place]
+        edges = [min(edge, len(counts)) for edge in (0, *cuts, len(counts))]
+        n_nodes = np.zeros((len(edges), len(place)), np.int64)
+        for part, (low, high) in enumerate(pairwise(edges), start=1):
+            count_nodes_kernel(words, low, high, low - 1, word, shift, n_nodes[part])
+        assert n_nodes.sum(axis=0).tolist() == [len(nodes) for nodes in expected]
+
+        starts = np.concatenate([[0], np.cumsum(n_nodes.sum(axis=0))])
+        ordinal, count = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int64)
+        offsets = np.full(starts[-1] + len(starts), -1, np.int64)
+        carried = np.zeros((len(edges) - 1, len(place)), np.int64)
+        firsts = starts[:-1] + np.cumsum(n_nodes, axis=0)
+        for part, (low, high) in enumerate(pairwise(edges)):
+            write_nodes_kernel(
+                words, counts, low, high, low - 1, word, shift, bits, starts, firsts[part],
+                firsts[part].copy(), np.zeros_like(word), ordinal, count, offsets, carried[part],
+            )  # fmt: skip
+            is_carried = carried[part] > 0
+            count[firsts[part][is_carried] - 1] += carried[part][is_carried]
+        assert count.tolist() == [node[1] for nodes in expected for node in nodes]
+        assert ordinal.tolist() == [
+            key[w] >> s & (1 << b) - 1
+            for (w, s, b), nodes in zip(place, expected, strict=True)
+            for key, *_ in nodes
+        ]
+        for level, (nodes, children) in enumerate(pairwise(expected)):
+            firsts_below = [first for *_, first in children]
+            start = starts[level] + level
+            found = offsets[start : start + len(nodes)].tolist()
+            assert found == [firsts_below.index(first) for *_, first in nodes]
 
 
 def test_equal_keys_are_merged_and_their_counts_added_up():
@@ -328,33 +358,42 @@ def test_parts_on_several_threads_give_what_one_thread_gives(tree, monkeypatch):
 def test_sorting_keeps_to_the_threads_it_is_given(threads, used, monkeypatch):
     given = []
 
-    def watched(work, items, n):
-        given.append(n)
-        return map(work, items)
+    class Watched(Crew):
+        def map(self, work, items):
+            given.append(self.threads)
+            return map(work, items)
 
     monkeypatch.setattr("inftda.counts.FEW", 0)
     monkeypatch.setattr("inftda.counts.available_cores", lambda: 5)
-    monkeypatch.setattr("inftda.counts.map_in_order", watched)
+    monkeypatch.setattr("inftda.counts.Crew", Watched)
     tree = TREES["destination tree"]
     Counts.from_leaves(tree, *random_leaves(tree, 100), threads=threads)
-    assert given == [used]
+    assert set(given) == {used}
 
 
 def test_the_caller_loads_the_kernels_before_threads_share_them(monkeypatch):
     """A thread interrupted while it loads one keeps the lock, and others would wait forever."""
-    names = ["sort_buckets_kernel", "merge_equal_kernel", "sum_level_kernel"]
-    called = []
+    called, called_by_work = [], []
 
     def noted(name, function):
         return lambda *arguments: (called.append(name), function(*arguments))[1]
 
-    def on_threads(work, items, _):
-        assert set(called) == set(names)
-        return map(work, items)
+    class Watched(Crew):
+        def map(self, work, items):
+            n = len(called)
+            results = list(map(work, items))
+            assert set(called[n:]) <= set(called[:n])
+            called_by_work.extend(called[n:])
+            return iter(results)
 
     monkeypatch.setattr("inftda.counts.FEW", 0)
-    monkeypatch.setattr("inftda.counts.map_in_order", on_threads)
-    for name in names:
+    monkeypatch.setattr("inftda.counts.Crew", Watched)
+    names = [name for name in vars(counts_module) if name.endswith("_kernel")]
+    for name in {*names} - {"inlined_kernel"}:
         monkeypatch.setattr(counts_module, name, noted(name, getattr(counts_module, name)))
     tree = TREES["two words"]
     Counts.from_leaves(tree, *random_leaves(tree, 100), threads=2)
+    assert set(called_by_work) == {
+        "add_by_area_kernel", "sort_buckets_kernel", "merge_equal_kernel", "count_nodes_kernel",
+        "write_nodes_kernel",
+    }  # fmt: skip

@@ -76,6 +76,13 @@ def test_ancestors_and_descendants_skip_levels(country):
     assert country.ancestor(2, 2).tolist() == [0, 1, 2]
 
 
+def test_numbers_of_finest_areas_are_summed_up_at_every_level(country):
+    finest = np.array([1, 2, 4, 8, 16, 32])
+    assert country.sum_up(finest, 0).tolist() == [63]
+    assert country.sum_up(finest, 1).tolist() == [15, 48]
+    assert country.sum_up(finest, 3).tolist() == finest.tolist()
+
+
 def test_leaves_are_counted_under_every_area(country):
     assert country.leaves_under(0).tolist() == [6]
     assert country.leaves_under(1).tolist() == [4, 2]

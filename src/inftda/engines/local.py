@@ -72,8 +72,11 @@ class LocalEngine:
         Raises:
             InftdaError: it cannot be read as counts, or must not be read that way.
         """
-        leaves = read_leaves(table, spec, random_source=source, say=say, threads=self.threads)
-        return Counts.of(tree, leaves, threads=self.threads)
+        return Counts.of(
+            tree,
+            read_leaves(table, spec, random_source=source, say=say, threads=self.threads),
+            threads=self.threads,
+        )
 
     def root(self, truth: Counts, value: int) -> Nodes:
         """The root; nothing at all if its released count is 0."""
@@ -114,7 +117,7 @@ class LocalEngine:
 
     def totals(self, truth: Counts, step: LevelStep) -> NDArray[np.int64]:
         """The one-way table that is measured at a step, noisy."""
-        return AcrossStep.of(step).measure_totals(truth)
+        return AcrossStep.of(step).measure_totals(truth.margins[step.level.axis])
 
     def _items(
         self,

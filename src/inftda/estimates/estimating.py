@@ -96,7 +96,7 @@ class Estimate:
         return self.manifest.total
 
     def check_release(self, release: Release) -> None:
-        """Complain unless it was made from this release.
+        """Refuse any release but the one it was made from.
 
         Raises:
             ReleaseError: it was made from another one.
@@ -176,7 +176,7 @@ def open_estimate(path: str | Path) -> Estimate:
 
 
 def _check_out(out: Path, *, force: bool) -> None:
-    """Complain about the folder to write before any work is done."""
+    """Refuse a folder that cannot, or must not, be written, before any work is done."""
     around = release_around(out.absolute().parent)
     if around is not None:
         raise ReleaseError(
@@ -187,7 +187,7 @@ def _check_out(out: Path, *, force: bool) -> None:
 
 
 def _check_top_down(release: Release) -> None:
-    """Complain about a release that goes down no tree."""
+    """Refuse a release that goes down no tree."""
     if not release.manifest.description.is_top_down:
         raise ReleaseError(
             f"estimates are made from the measurements of top-down releases, not of "
@@ -196,7 +196,7 @@ def _check_top_down(release: Release) -> None:
 
 
 def _check_replaceable(folder: Path, name: Path) -> None:
-    """Complain unless a folder is an estimate with nothing else in it."""
+    """Refuse a folder that is not an estimate, or has something else in it."""
     try:
         manifest = EstimateManifest.read(folder)
     except ReleaseError as problem:

@@ -86,11 +86,11 @@ def _summed(number: NDArray[np.int64], flow: NDArray[np.int64]) -> Cells:
 
 def match_cells(simulated: Cells, truth: Cells) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Truth of each simulated cell (0 if it has none), and which true cells are missing."""
-    place = np.searchsorted(truth.number, simulated.number)
-    is_there = place < len(truth.number)
-    is_there[is_there] = truth.number[place[is_there]] == simulated.number[is_there]
+    index = np.searchsorted(truth.number, simulated.number)
+    is_there = index < len(truth.number)
+    is_there[is_there] = truth.number[index[is_there]] == simulated.number[is_there]
     value = np.zeros(len(simulated.number), np.int64)
-    value[is_there] = truth.value[place[is_there]]
+    value[is_there] = truth.value[index[is_there]]
     is_lost = np.ones(len(truth.number), bool)
-    is_lost[place[is_there]] = False
+    is_lost[index[is_there]] = False
     return value, is_lost

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.counts import Counts
-from inftda.evaluation.sums import LevelSums
 from inftda.lattice import tables_on_tree
 from inftda.publication.release import Release
 from inftda.tree import Axis, Tree
@@ -92,12 +91,7 @@ def totals_across(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
 
 def area_totals(counts: Counts, number: int, depth: int) -> NDArray[np.int64]:
     """int64[areas]: sum of the counts of each area."""
-    tree = counts.tree
-    depths = [depth if i == number else 0 for i in range(len(tree.axes))]
-    cells = LevelSums(tree, depths).of(*counts.leaves)
-    totals = np.zeros(tree.axes[number].hierarchy.n_areas(depth), np.int64)
-    totals[cells.number] = cells.value
-    return totals
+    return counts.tree.axes[number].hierarchy.sum_up(counts.margins[number], depth)
 
 
 def measure_total(

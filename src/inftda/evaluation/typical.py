@@ -260,8 +260,8 @@ def _numbers(column: pa.ChunkedArray, codes: pa.StringArray) -> NDArray[np.int32
     parts = [np.empty(0, np.int32)]
     for chunk in column.chunks:
         encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        place = pc.index_in(encoded.dictionary.cast(pa.string()), value_set=codes)
-        number = place.take(encoded.indices)
+        index = pc.index_in(encoded.dictionary.cast(pa.string()), value_set=codes)
+        number = index.take(encoded.indices)
         if number.null_count:
             return None
         parts.append(np.asarray(number, dtype=np.int32))

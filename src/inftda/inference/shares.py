@@ -10,8 +10,8 @@ area's factor.
 
 Noisy counts and not estimates are fitted: estimates are shrunk and would lose the means.
 Counts that are clear (`prior`) need no mean, and single large flows say little of the others:
-the means are those of what clear counts leave, and of clear counts themselves only the
-logarithm counts.
+the means are those of what clear counts leave, and for the factor of an area only the logarithm
+of a clear count matters.
 """
 
 from dataclasses import dataclass

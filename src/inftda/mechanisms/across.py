@@ -41,7 +41,7 @@ from inftda.mechanisms.step import (
     count_draws_kernel,
     find_true_kernel,
     join,
-    sort_by_area,
+    order_by_area,
 )
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import check_status
@@ -112,10 +112,8 @@ class GroupedTruth:
         """The truth that the step to a level needs."""
         areas = parent_areas(counts, level)
         refined = areas[level.axis]
-        n_areas = len(level.child_offsets) - 1
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(refined, minlength=n_areas))])
-        order = sort_by_area(np.arange(len(refined)), refined, n_areas)
-        return cls(counts.level(level), areas, order, offsets)
+        ordered = order_by_area(np.arange(len(refined)), refined, len(level.child_offsets) - 1)
+        return cls(counts.level(level), areas, *ordered)
 
     def __repr__(self) -> str:
         return "GroupedTruth(confidential)"
@@ -140,17 +138,16 @@ class AcrossStep:
             raise ValueError("the step measures nothing across")
         return cls(step, step.across)
 
-    def measure_totals(self, counts: Counts) -> NDArray[np.int64]:
-        """The one-way table, noisy: all its cells, also below areas that were dropped."""
-        level = self.step.level
-        refined = parent_areas(counts, level)[level.axis]
-        first = level.child_offsets[refined].astype(np.int64)
-        return self.noisy_totals(TrueCells(counts.level(level), np.arange(len(first)), first))
+    def measure_totals(self, margin: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The one-way table, noisy: all its cells, also below areas that were dropped.
 
-    def noisy_totals(self, everyone: "TrueCells") -> NDArray[np.int64]:
-        """The same from the true children of all true parents."""
+        Args:
+            margin: int64[finest areas], the true trips of every area on the refined axis.
+        """
+        level = self.step.level
         number = next(n for n, known in enumerate(self.across.tables) if known.is_one_way)
-        return self._noisy_sums(number, 0, int(self.step.level.child_offsets[-1]), everyone)
+        sums = level.axes[level.axis].hierarchy.sum_up(margin, level.depths[level.axis])
+        return self._noise(number, 0, len(sums)) + sums
 
     def divide_groups(  # noqa: PLR0913 - what to divide, where, and what to give back
         self,
@@ -315,8 +312,9 @@ class AcrossStep:
         sizes = groups.n_children[rows.group]
         first = (np.cumsum(sizes) - sizes)[rows.of_true]
         is_in = rows.of_true >= 0
-        sums = TrueCells(groups.truth.children, groups.true[is_in], first[is_in])
-        return self._noisy_sums(number, item, int(sizes.sum()), sums)
+        true = TrueCells(groups.truth.children, groups.true[is_in], first[is_in])
+        n_cells = int(sizes.sum())
+        return self._noise(number, item, n_cells) + true.sums(n_cells)
 
     def _drawn(
         self, number: int, groups: "Groups", rows: "Rows", value: NDArray[np.int64]
@@ -329,17 +327,11 @@ class AcrossStep:
             areas[table.across] = rows.across
         return Drawn.below(level, table.depths, tuple(areas), value)
 
-    def _noisy_sums(
-        self, number: int, item: int, n_cells: int, sums: "TrueCells"
-    ) -> NDArray[np.int64]:
-        """Noise for some cells of a table, and the true sums."""
+    def _noise(self, number: int, item: int, n_cells: int) -> NDArray[np.int64]:
+        """Noise for some cells of a table."""
         cells = np.empty(n_cells, np.int64)
         stream = self.step.source.stream(self.step.level.index, item, number)
         self.across.tables[number].sampler.fill(cells, stream)
-        children = sums.children
-        add_sums_kernel(
-            cells, sums.first, sums.parent, children.offsets, children.ordinal, children.count
-        )
         return cells
 
     def _children(
@@ -374,6 +366,14 @@ class TrueCells:
     children: LevelCounts
     parent: NDArray[np.int64]
     first: NDArray[np.int64]
+
+    def sums(self, n_cells: int) -> NDArray[np.int64]:
+        """int64[cells]: trips in each cell."""
+        cells, children = np.zeros(n_cells, np.int64), self.children
+        add_sums_kernel(
+            cells, self.first, self.parent, children.offsets, children.ordinal, children.count
+        )
+        return cells
 
 
 class Chained(NamedTuple):
@@ -505,7 +505,7 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     true_ordinal: NDArray[np.int32],
     true_count: NDArray[np.int64],
 ) -> None:
-    """Add true counts to the noise of the cells they are summed up in, in place.
+    """Add true counts to the cells they are summed up in, in place.
 
     Args:
         cells: int64.

@@ -35,6 +35,8 @@ HARD: Final = np.inf
 #: Priced counts are whole numbers of 2^-16, so that a price of less than 1 counts too.
 DIGITS: Final = 16
 ONE: Final = 1 << DIGITS
+#: So few candidates are sorted: from one pass to the next little changes.
+FEW: Final = 32
 #: Larger noisy counts cannot be given these digits.
 LARGEST: Final = 1 << (60 - DIGITS)
 
@@ -174,30 +176,47 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     n_chains = cells.row.shape[0]
     for parent in range(first, last):
         start, stop = offsets[parent], offsets[parent + 1]
-        added, largest = 0, noisy[start] - (LARGEST << 2)
-        for i in range(start, stop):
-            sum_of_prices, floor = 0.0, -reach
-            for chain in range(n_chains):
-                row = cells.row[chain, parent]
-                of_cell = price[cells.offsets[row] + column[i]]
-                sum_of_prices += of_cell
-                if cells.trust[row] == HARD:
-                    floor = min(floor, of_cell)
-            shift = np.floor(min(max(sum_of_prices, floor), reach) * ONE)
-            value[i] = noisy[i] + np.int64(shift)
-            added += (value[i] >> DIGITS) - (noisy[i] >> DIGITS)
-            largest = max(largest, value[i])
-        lift = ceil_div(total[parent] - sum_of_all[parent] - added, size[parent])
-        lift, drop = find_lift_and_drop(
-            value, start, stop, total[parent], lift, least[parent], largest
-        )
-        raise_largest(value, noisy, column, start, stop, total[parent], lift, drop)
+        if stop - start == 1:
+            value[start] = total[parent]
+        else:
+            added, largest = add_prices(parent, candidates, cells, price, reach)
+            lift = ceil_div(total[parent] - sum_of_all[parent] - added, size[parent])
+            lift, drop = find_lift_and_drop(
+                value, start, stop, total[parent], lift, least[parent], largest
+            )
+            raise_largest(value, noisy, column, start, stop, total[parent], lift, drop)
         for i in range(start, stop):
             if value[i] > 0:
                 for chain in range(n_chains):
                     cell = cells.offsets[cells.row[chain, parent]] + column[i]
                     sums.sum[cell] += value[i]
                     sums.positive[cell] += 1
+
+
+@inlined_kernel
+def add_prices(
+    parent: int, candidates: Candidates, cells: Cells, price: Floats, reach: float
+) -> tuple[int, int]:
+    """Write noisy counts plus prices into the value of a parent's candidates.
+
+    Returns:
+        By how much they rose, in whole counts, and the largest of them.
+    """
+    offsets, column, noisy, value = candidates[:4]
+    start, stop = offsets[parent], offsets[parent + 1]
+    added, largest = 0, noisy[start] - (LARGEST << 2)
+    row = cells.row[0, parent]
+    first_cell, is_hard = cells.offsets[row], cells.trust[row] == HARD
+    for i in range(start, stop):
+        sum_of_prices = price[first_cell + column[i]]
+        floor = min(-reach, sum_of_prices) if is_hard else -reach
+        for chain in range(1, cells.row.shape[0]):
+            sum_of_prices += price[cells.offsets[cells.row[chain, parent]] + column[i]]
+        shift = np.floor(min(max(sum_of_prices, floor), reach) * ONE)
+        value[i] = noisy[i] + np.int64(shift)
+        added += (value[i] >> DIGITS) - (noisy[i] >> DIGITS)
+        largest = max(largest, value[i])
+    return added, largest
 
 
 @inlined_kernel
@@ -247,7 +266,6 @@ def raise_largest(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     """Put all on their floors, max(0, x - drop), and raise the largest to their ceilings.
 
     These are max(0, x + lift); the last one is raised as far as it takes to sum to the total.
-    It is found by partition, as by quicksort, but only on the side that it lies on.
 
     Args:
         value: int64 buffer, counts in units of 2^-16; whole counts are written.
@@ -260,9 +278,47 @@ def raise_largest(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
         drop: above.
     """
     room = total - positive(value, start, stop, -drop)[1]
+    low = start
+    if stop - start <= FEW:
+        sort_kernel(value, noisy, column, start, stop)
+    else:
+        low, room = raised(value, noisy, column, start, stop, room, lift, drop)
+    while low < stop and gap(value[low], lift, drop) <= room:
+        room -= gap(value[low], lift, drop)
+        low += 1
+    for i in range(start, low):
+        value[i] = max(0, (value[i] >> DIGITS) + lift)
+    for i in range(low, stop):
+        value[i] = max(0, (value[i] >> DIGITS) - drop)
+    if low < stop:
+        value[low] += room
+
+
+@inlined_kernel
+def raised(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    value: Ints,
+    noisy: Ints,
+    column: NDArray[np.int32],
+    start: int,
+    stop: int,
+    room: int,
+    lift: int,
+    drop: int,
+) -> tuple[int, int]:
+    """Put those that are raised to their ceilings first, without sorting.
+
+    The one that is raised last is found by partition, as by quicksort, but only on the side that
+    it lies on.
+
+    Args as above, and:
+        room: sum of what may be raised.
+
+    Returns:
+        One after the last that is raised all the way, and the room that is left.
+    """
     low, high = start, stop
     while low < high:
-        any_of_them = random_word(np.uint64(low), high) % np.uint64(high - low)
+        any_of_them = random_word(np.uint64(low - start), high - low) % np.uint64(high - low)
         swap(value, noisy, column, low + int(any_of_them), high - 1)
         middle, gaps = low, 0
         for i in range(low, high - 1):
@@ -280,12 +336,7 @@ def raise_largest(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
             break
         room -= gap(value[low], lift, drop)
         low += 1
-    for i in range(start, low):
-        value[i] = max(0, (value[i] >> DIGITS) + lift)
-    for i in range(low, stop):
-        value[i] = max(0, (value[i] >> DIGITS) - drop)
-    if low < stop:
-        value[low] += room
+    return low, room
 
 
 @inlined_kernel
@@ -319,13 +370,14 @@ def positive(value: Ints, start: int, stop: int, lift: int) -> tuple[int, int]:
 def sort_kernel(key: Ints, other: Ints, column: NDArray[np.int32], start: int, stop: int) -> None:
     """Sort key[start:stop] from the largest, and two more arrays with it.
 
-    By insertion, first at some distance (Shell's sort): from one pass to the next little
-    changes, and then a look at the neighbours is enough.
+    By insertion, of many first at some distance (Shell's sort), unless a look at the neighbours
+    is enough.
     """
     gap = 1
     n_wrong = 0
-    for i in range(start + 1, stop):
-        n_wrong += key[i] > key[i - 1]
+    if stop - start > FEW:
+        for i in range(start + 1, stop):
+            n_wrong += key[i] > key[i - 1]
     while n_wrong > 8 and gap < (stop - start) // 3:
         gap = 3 * gap + 1
     while gap > 0:

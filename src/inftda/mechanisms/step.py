@@ -336,11 +336,16 @@ def sort_by_area(
     order: NDArray[np.int64], area: NDArray[np.int32], n_areas: int
 ) -> NDArray[np.int64]:
     """An order of nodes sorted by an area of each, stably: once for each area, no comparisons."""
-    if n_areas == 1:
-        return order
-    out = np.empty_like(order)
-    counting_sort_kernel(order, area, np.zeros(n_areas + 1, np.int64), out)
-    return out
+    return order if n_areas == 1 else order_by_area(order, area, n_areas)[0]
+
+
+def order_by_area(
+    order: NDArray[np.int64], area: NDArray[np.int32], n_areas: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same, and int64[areas + 1]: slices of it with the nodes of each area."""
+    out, offsets = np.empty_like(order), np.zeros(n_areas + 2, np.int64)
+    counting_sort_kernel(order, area, offsets[1:], out)
+    return out, offsets[:-1]
 
 
 class _Scratch(NamedTuple):

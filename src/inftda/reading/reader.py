@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from inftda.reading.sources import Source
@@ -84,7 +85,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
                 secret=bounding.draw_secret(random_source or SecureSource()),
             )
         result = table.attempt(fetch)
-        *areas, counts = (as_numpy(column.combine_chunks()) for column in result.columns)
+        *areas, counts = map(_joined, result.columns)
         del result
         complaint = Complaint(label=table.label, spec=spec, count_name=roles.count_name)
         found = _flaws(areas[0], counts)
@@ -97,6 +98,14 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     if not spec.may_be_empty:
         _check_not_empty(counts, complaint)
     return Leaves.of(areas, counts)
+
+
+def _joined(column: pa.ChunkedArray) -> NDArray[Any]:
+    """The numbers of a column in one array."""
+    if column.num_chunks < 2:
+        return as_numpy(column.combine_chunks())
+    # Not by Arrow, which would get the room from its own store of memory and keep it.
+    return np.concatenate([as_numpy(chunk) for chunk in column.chunks])
 
 
 def _flaws(first: NDArray[np.int32], counts: NDArray[np.int64]) -> dict[int, int]:

@@ -35,7 +35,7 @@ from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import PARTITIONS, carry_out, opened, sent, settings
 from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
-from inftda.mechanisms.across import AcrossStep, TrueCells
+from inftda.mechanisms.across import AcrossStep
 from inftda.mechanisms.base import Keeper, Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import RandomSource
@@ -195,10 +195,7 @@ class RunningSpark:
 
     def totals(self, truth: SparkTruth, step: LevelStep) -> NDArray[np.int64]:
         """The one-way table that is measured at a step, noisy; the driver draws the noise."""
-        nothing = np.zeros(1, np.int64)
-        return AcrossStep.of(step).noisy_totals(
-            TrueCells(truth.one_way(step.level), nothing, nothing)
-        )
+        return AcrossStep.of(step).measure_totals(truth.margins[step.level.axis])
 
     def write(self, flows: Iterable[SparkNodes], path: Path, tree: Tree) -> Written:
         """Released leaves as a folder of Parquet files, or as a file if they are few.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from inftda.counts import Counts, LevelCounts
+from inftda.counts import Counts
 from inftda.engines.spark import tasks
 from inftda.engines.spark.leaves import SparkLeaves
 from inftda.engines.spark.packing import Batches, Made, unpack
@@ -89,17 +89,6 @@ class SparkTruth:
             of_axis[area[axis == number]] = n[axis == number]
             found.append(of_axis)
         return found
-
-    def one_way(self, level: TreeLevel) -> LevelCounts:
-        """True trips of every area that a level refines, as the children of one parent."""
-        hierarchy, depth = level.axes[level.axis].hierarchy, level.depths[level.axis]
-        finest = self.margins[level.axis]
-        sums = np.zeros(hierarchy.n_areas(depth), np.int64)
-        np.add.at(sums, hierarchy.ancestor(hierarchy.depth, depth), finest)
-        ordinal = np.flatnonzero(sums)
-        return LevelCounts(
-            level, np.array([0, len(ordinal)]), ordinal.astype(np.int32), sums[ordinal]
-        )
 
     def __repr__(self) -> str:
         return f"SparkTruth({len(self.tree.axes)} axes, confidential)"
