@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import HierarchyError
 from inftda.places import Places
-from inftda.tables import as_arrow, as_numpy, read_strings
+from inftda.tables import as_arrow, as_numpy, read_strings, repeated
 
 #: Code, at every level, of the extra area for rows with a missing or unknown code.
 OUTSIDE = "outside"
@@ -79,7 +79,7 @@ class Hierarchy:
     def codes(self, level: int) -> pa.StringArray:
         """Codes of the areas of a level, in depth-first order, as they were written."""
         if level == 0:
-            return pa.array(["all"], pa.string())
+            return repeated("all", 1)
         return self._codes[level - 1]
 
     def child_offsets(self, level: int) -> NDArray[np.int32]:

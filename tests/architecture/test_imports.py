@@ -25,6 +25,7 @@ LAYERS = (
     "compiled",
     "database",
     "threads",
+    "growing",
     "excel",
     "tables",
     "places",

@@ -1,6 +1,8 @@
 """The estimate of a release, and intervals of its numbers."""
 
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -42,6 +44,21 @@ def test_an_estimate_adds_up_to_the_total_and_lies_in_its_intervals(measured, cl
 def test_equal_seeds_give_equal_estimates_on_any_number_of_threads(measured):
     one, two = (inftda.estimate(measured, seed=3, threads=n).table for n in (1, 2))
     assert one.equals(two)
+
+
+def test_an_estimate_loads_no_pandas(measured, tmp_path):
+    """Arrow imports it for next to nothing, and it takes longer than small estimates."""
+    centroids = tmp_path / "centroids.csv"
+    level = inftda.open_release(measured).tree.axes[0].hierarchy
+    name, code = level.level_name(level.depth), level.codes(level.depth)[0]
+    centroids.write_text(f"{name},lon,lat\n{code},10,45\n", encoding="utf-8")
+    program = (
+        "import sys, inftda\n"
+        "inftda.estimate(sys.argv[1], centroids=sys.argv[2], out=sys.argv[3])\n"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    given = [measured, centroids, tmp_path / "estimate"]
+    subprocess.run([sys.executable, "-c", program, *map(str, given)], check=True)
 
 
 def test_an_estimate_is_closer_to_the_truth_than_the_release(measured, country):

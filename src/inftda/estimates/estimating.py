@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.estimates.locations import points_of
+from inftda.estimates.locations import Points, points_of
 from inftda.estimates.manifest import EstimateManifest, Model, release_digest
-from inftda.inference.families import Areas
+from inftda.inference.families import keys_of
 from inftda.inference.fit import Fit
 from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.digest import digest
@@ -142,14 +142,12 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         _check_out(Path(out), force=force)
     _check_top_down(opened)
     points = points_of(opened.tree, centroids)
-    measured = opened.measurements()
-    fit = Fit.of(opened.tree, measured, opened.total, points, threads=threads)
-    rounded, (low, high) = fit.leaves(seed)
-    table = _table(opened.tree, rounded.areas, (rounded.value, low, high))
+    model, columns = _fitted(opened, points, seed, threads)
+    table = _table(opened.tree, columns)
     manifest = EstimateManifest(
         private=opened.manifest.private,
         release_sha256=release_digest(opened.manifest),
-        model=Model.of(fit, locations=bool(points), seed=seed),
+        model=model,
         axes=opened.manifest.axes,
         order=opened.manifest.order,
         total=opened.total,
@@ -228,14 +226,23 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
     return open_estimate(out)
 
 
-def _table(tree: Tree, areas: Areas, values: Sequence[NDArray[np.int64]]) -> pa.Table:
-    """The estimates, by the numbers of their areas."""
-    order = np.lexsort(areas[::-1])
-    columns = [
-        pa.DictionaryArray.from_arrays(
-            as_arrow(numbers[order]), axis.hierarchy.codes(axis.hierarchy.depth)
+def _fitted(
+    release: Release, points: Points, seed: int, threads: int | None
+) -> tuple[Model, list[NDArray[Any]]]:
+    """The model, and areas and values of its estimates; all else is given up."""
+    fit = Fit.of(release.tree, release.measurements(), release.total, points, threads=threads)
+    areas, *values = fit.leaves(seed)
+    return Model.of(fit, locations=bool(points), seed=seed), [*areas, *values]
+
+
+def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
+    """The estimates, by the numbers of their areas; the columns given are used up."""
+    order = np.argsort(keys_of(columns[: len(tree.axes)]), kind="stable")
+    table = {
+        axis.name: pa.DictionaryArray.from_arrays(
+            as_arrow(columns.pop(0)[order]), axis.hierarchy.codes(axis.hierarchy.depth)
         )
-        for axis, numbers in zip(tree.axes, areas, strict=True)
-    ]
-    columns += [as_arrow(numbers[order]) for numbers in values]
-    return pa.Table.from_arrays(columns, names=[*(axis.name for axis in tree.axes), *VALUES])
+        for axis in tree.axes
+    }
+    table |= {name: as_arrow(columns.pop(0)[order].astype(np.int64)) for name in VALUES}
+    return pa.Table.from_arrays(list(table.values()), names=list(table))

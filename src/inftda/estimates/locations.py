@@ -4,12 +4,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.areas.centroids import locations
 from inftda.errors import InftdaError
-from inftda.tables import read_strings
+from inftda.tables import find_texts, read_strings
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
 Points = dict[str, NDArray[np.float64]]
@@ -57,9 +56,8 @@ def _at_finest(axis: Axis, table: pa.Table, at: NDArray[np.float64]) -> NDArray[
     found = np.full((hierarchy.n_areas(hierarchy.depth), 3), np.nan)
     for level in range(hierarchy.depth, 0, -1):
         if hierarchy.level_name(level) in table.column_names:
-            codes = table.column(hierarchy.level_name(level))
-            number = pc.fill_null(pc.index_in(codes, value_set=hierarchy.codes(level)), -1)
-            area = np.asarray(number, dtype=np.int64)
+            codes = table.column(hierarchy.level_name(level)).combine_chunks()
+            area = find_texts(codes, hierarchy.codes(level))
             known = np.full((hierarchy.n_areas(level), 3), np.nan)
             known[area[area >= 0]] = at[area >= 0]
             around = known[hierarchy.ancestor(hierarchy.depth, level)]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
-from inftda.inference.families import Layer
+from inftda.inference.families import Layer, Map, Whole
 from inftda.inference.prior import CLEAR, MOST_NOISY, Posterior, look_up
-from inftda.inference.shares import Floats, Map, Totals
+from inftda.inference.shares import Floats, Totals
 
 #: Rounds of prices, unless none moves by more than this many noise scales.
 _SWEEPS: Final = 6
@@ -53,29 +53,14 @@ class Known:
     variance: Floats
 
 
-@dataclass(frozen=True)
-class Balanced:
-    """Children that add up.
-
-    Attributes:
-        estimate: float64[children].
-        shift: float64[families], added to the noisy values of a family.
-        price: float64[areas], added to the noisy values of an area.
-    """
-
-    estimate: Floats
-    shift: Floats
-    price: Floats
-
-
 def balance(
     known: Known,
     count: Floats,
     map_: Map,
     totals: Totals | None = None,
     elsewhere: Floats | None = None,
-) -> Balanced:
-    """Estimates of all children of a layer that sum to the nodes above.
+) -> Floats:
+    """float64[children]: estimates of a layer that sum to the nodes above.
 
     Args:
         known: what is known of them.
@@ -85,18 +70,17 @@ def balance(
         elsewhere: float64[areas], the part of each that is in no family.
     """
     layer = known.layer
-    found = Balanced(
-        np.empty(len(layer.noisy)), np.zeros(len(layer.first)), np.zeros(layer.n_areas)
-    )
-    sums, slope = np.zeros((3, layer.n_areas)), np.empty(len(layer.noisy), np.float32)
-
+    estimate = np.empty(len(layer.noisy))
+    shifts, prices = np.zeros(len(layer.first)), np.zeros(layer.n_areas)
+    sums = np.zeros((3, layer.n_areas))
     close = _CLOSE
 
     def shift(part: tuple[int, int]) -> None:
+        slope = np.empty(layer.level.max_children, np.float32)
         shift_kernel(
             *part, layer.offsets, layer.first, layer.noisy, layer.below, count, known.log_mean,
-            known.posterior.moments, known.mean, known.variance, layer.sigma, close, found.price,
-            found.shift, found.estimate, slope, sums,
+            known.posterior.moments, known.mean, known.variance, layer.sigma, close, prices,
+            shifts, estimate, slope, sums,
         )  # fmt: skip
 
     list(map_(shift, layer.parts()))
@@ -106,16 +90,16 @@ def balance(
             common = _MISFIT * ((sums[2] + elsewhere) / layer.sigma) ** 2
             trust = (layer.sigma / totals.sigma) ** 2 * (1 + common / own)
             missing = totals.value - sums[0] - elsewhere
-            price = found.price + (trust * missing - found.price) / (1 + trust * own)
+            price = prices + (trust * missing - prices) / (1 + trust * own)
             price = np.clip(price, -_REACH * layer.sigma, _REACH * layer.sigma)
-            moved = np.abs(price - found.price).max(initial=0.0)
+            moved = np.abs(price - prices).max(initial=0.0)
             is_last = sweep == _SWEEPS - 1 or moved <= _SETTLED * layer.sigma
-            found.price[:], sums[:] = price, 0
+            prices[:], sums[:] = price, 0
             close = _CLOSE if is_last else _NEAR
             list(map_(shift, layer.parts()))
             if is_last:
                 break
-    return found
+    return estimate
 
 
 def unbalanced(known: Known, map_: Map) -> tuple[Floats, Floats]:
@@ -156,7 +140,7 @@ def _shifted(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     sigma: float,
 ) -> tuple[float, float]:
     """Mean and variance of a child whose noisy count is shifted, by all that is known of it."""
-    if mean_below.size and below >= 0:
+    if below >= 0:
         variance = variance_below[below]
         mean = mean_below[below] + variance * by / (sigma * sigma)
     else:
@@ -172,7 +156,7 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     end: int,
     offsets: NDArray[np.int64],
     first: NDArray[np.int64],
-    noisy: NDArray[np.int64],
+    noisy: Whole,
     below: NDArray[np.int32],
     count: Floats,
     log_mean: NDArray[np.float32],
@@ -194,8 +178,8 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         end: one after the last.
         offsets: int64[families + 1], slices of the children.
         first: int64[families], area of the first child.
-        noisy: int64[children].
-        below: int32[children], index into the next two but one, or -1.
+        noisy: whole numbers[children].
+        below: int32[children], index into means below, or -1; not read if there are none.
         count: float64[families].
         log_mean: float32[children].
         moments: float64[means, noisy values, 2].
@@ -206,7 +190,8 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         price: float64[areas].
         shift: float64[families], where to start; overwritten.
         estimate: float64[children], written.
-        slope: float32[children], written: by how much an estimate rises with its noisy count.
+        slope: float32[most children], overwritten: by how much an estimate rises with its noisy
+            count.
         sums: float64[3, areas], added to: estimates, their slopes in the price (variances over
             sigma^2), and estimates of counts that are not clear.
     """
@@ -222,12 +207,13 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             whole, rise = 0.0, 0.0
             for i in range(low, high):
                 by = moved + price[first[f] + i - low]
+                b = below[i] if mean_below.size else -1
                 mean, variance = _shifted(
-                    below[i], mean_below, variance_below, moments, log_mean[i], noisy[i], by, sigma
+                    b, mean_below, variance_below, moments, log_mean[i], noisy[i], by, sigma
                 )
-                estimate[i], slope[i] = mean, variance / (sigma * sigma)
+                estimate[i], slope[i - low] = mean, variance / (sigma * sigma)
                 whole += mean
-                rise += slope[i]
+                rise += slope[i - low]
             missing = count[f] - whole
             if abs(missing) <= close * min(0.1 * (1 + count[f]), sigma) or step == _STEPS - 1:
                 break
@@ -241,7 +227,7 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             sums[0, k] += estimate[i]
             if noisy[i] <= CLEAR * sigma:
                 sums[2, k] += estimate[i]
-            sums[1, k] += slope[i]
+            sums[1, k] += slope[i - low]
 
 
 @kernel
@@ -249,7 +235,7 @@ def add_children_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     begin: int,
     end: int,
     offsets: NDArray[np.int64],
-    noisy: NDArray[np.int64],
+    noisy: Whole,
     below: NDArray[np.int32],
     log_mean: NDArray[np.float32],
     moments: Floats,
@@ -268,7 +254,7 @@ def add_children_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     for f in range(begin, end):
         mean[f], variance[f] = 0.0, 0.0
         for i in range(offsets[f], offsets[f + 1]):
-            if below[i] >= 0:
+            if mean_below.size and below[i] >= 0:
                 mean[f] += mean_below[below[i]]
                 variance[f] += variance_below[below[i]]
             else:

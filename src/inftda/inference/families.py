@@ -5,11 +5,11 @@ as a family of one; below all others nothing is known but the sum.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from inftda.errors import ReleaseError
 from inftda.tree import Tree, TreeLevel
 
 Areas = tuple[NDArray[np.int32], ...]
+#: Where 32 bits are enough, they are half of the memory.
+Whole = NDArray[np.int32] | NDArray[np.int64]
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 #: A level is worked through in at most this many parts, on however many threads.
 _PARTS: Final = 16
@@ -55,9 +58,10 @@ class Layer:
         areas: int32[families] for each axis, the areas of the node that is divided.
         first: int64[families], area of the first child on the refined axis; others follow.
         offsets: int64[families + 1], slices of the children.
-        noisy: int64[children], what was measured; 0 for an only child.
+        noisy: whole numbers[children], what was measured; 0 for an only child.
         parent: int64[families], the child of the layer above that is divided.
-        below: int32[children], family of the layer below that divides it, -1 if none does.
+        below: int32[children], family of the layer below that divides it, -1 if none does; empty
+            if there is no layer below.
     """
 
     level: TreeLevel
@@ -65,7 +69,7 @@ class Layer:
     areas: Areas
     first: NDArray[np.int64]
     offsets: NDArray[np.int64]
-    noisy: NDArray[np.int64]
+    noisy: Whole
     parent: NDArray[np.int64]
     below: NDArray[np.int32]
 
@@ -74,11 +78,11 @@ class Layer:
         """Areas that the refined axis has here."""
         return int(self.level.child_offsets[-1])
 
-    def parts(self) -> list[tuple[int, int]]:
+    def parts(self, most: int = _PARTS) -> list[tuple[int, int]]:
         """Ranges of families to work on at a time; no area of the refined axis is in two."""
         refined = self.areas[self.level.axis]
         starts = np.append(np.flatnonzero(np.diff(refined, prepend=-1)), len(refined))
-        goals = np.linspace(0, len(self.noisy), _PARTS + 1)
+        goals = np.linspace(0, len(self.noisy), most + 1)
         cuts = np.unique(starts[np.searchsorted(self.offsets[starts], goals)])
         return list(pairwise(cuts.tolist()))
 
@@ -132,7 +136,7 @@ def layers_of(tree: Tree, tables: Sequence[Table]) -> list[Layer]:
 def find_rows(rows: Areas, wanted: Areas) -> NDArray[np.int64]:
     """int64: which row has the areas that are wanted, -1 where none has."""
     n = len(rows[0])
-    key = _keys(tuple(map(np.concatenate, zip(rows, wanted, strict=True))))
+    key = keys_of(tuple(map(np.concatenate, zip(rows, wanted, strict=True))))
     order = np.argsort(key[:n], kind="stable")
     at = np.searchsorted(key[:n], key[n:], sorter=order)
     row = order[np.minimum(at, n - 1)] if n else np.full(len(at), -1)
@@ -141,12 +145,12 @@ def find_rows(rows: Areas, wanted: Areas) -> NDArray[np.int64]:
 
 def distinct_rows(areas: Areas) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """One row for each combination of areas, and how many rows have it."""
-    _, row, count = np.unique(_keys(areas), return_index=True, return_counts=True)
+    _, row, count = np.unique(keys_of(areas), return_index=True, return_counts=True)
     return row, count
 
 
-def _keys(areas: Areas) -> NDArray[np.int64]:
-    """int64: equal for rows with equal areas."""
+def keys_of(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+    """int64: equal for rows with equal areas, and otherwise in the order of these."""
     key, largest = np.zeros(len(areas[0]), np.int64), 1
     for numbers in areas:
         size = int(numbers.max(initial=0)) + 1
@@ -163,12 +167,13 @@ def _layer(level: TreeLevel, table: Table, finer: Layer | None) -> Layer:
     axis, depth = level.axis, level.depths[level.axis]
     up = level.axes[axis].hierarchy.ancestor(depth, depth - 1)
     n_children = np.diff(level.child_offsets).astype(np.int64)
-    divided = tuple(up[n] if a == axis else n for a, n in enumerate(table.areas))
-    is_first = np.zeros(len(table.value), bool)
-    for numbers in divided:
-        is_first |= np.diff(numbers, prepend=-1) != 0
-    start = np.flatnonzero(is_first)
-    areas, noisy = tuple(numbers[start] for numbers in divided), table.value
+    is_first = np.ones(len(table.value), bool)
+    is_first[1:] = False
+    for a, numbers in enumerate(table.areas):
+        divided = up[numbers] if a == axis else numbers
+        is_first[1:] |= divided[1:] != divided[:-1]
+    start, noisy = np.flatnonzero(is_first), table.value
+    areas = tuple(up[n[start]] if a == axis else n[start] for a, n in enumerate(table.areas))
     if (np.diff(start, append=len(noisy)) != n_children[areas[axis]]).any():
         raise _damaged(level)
     if finer is not None and (n_children == 1).any():
@@ -182,9 +187,9 @@ def _layer(level: TreeLevel, table: Table, finer: Layer | None) -> Layer:
         areas=areas,
         first=level.child_offsets[areas[axis]].astype(np.int64),
         offsets=np.concatenate([[0], np.cumsum(n_children[areas[axis]])]),
-        noisy=noisy,
+        noisy=_narrow(noisy),
         parent=np.zeros(len(areas[axis]), np.int64),
-        below=np.full(len(noisy), -1, np.int32),
+        below=np.full(0 if finer is None else len(noisy), -1, np.int32),
     )
 
 
@@ -200,6 +205,13 @@ def _with_only(
     child = np.repeat(starts[order], moved) + within
     values = np.concatenate([noisy, np.zeros(len(only[axis]), np.int64)])
     return tuple(numbers[order] for numbers in joined), values[child]
+
+
+def _narrow(numbers: NDArray[np.int64]) -> Whole:
+    """In 32 bits if all fit."""
+    ends = np.iinfo(np.int32)
+    is_enough = numbers.min(initial=0) >= ends.min and numbers.max(initial=0) <= ends.max
+    return numbers.astype(np.int32) if is_enough else numbers
 
 
 def _damaged(level: TreeLevel) -> ReleaseError:

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from inftda.inference.families import Areas, Table, layers_of
+from inftda.growing import Growing
+from inftda.inference.families import Areas, Table, Whole, layers_of
 from inftda.inference.intervals import Ends, child_ends, unseen_ends
 from inftda.inference.model import Estimated, estimate_layers
 from inftda.inference.rounding import Rounded, round_down_the_tree
@@ -28,6 +29,22 @@ class Measured(Protocol):
         """The table of a level of the tree."""
 
 
+class Leaves(NamedTuple):
+    """Numbers of finest areas.
+
+    Attributes:
+        areas: int32[numbers] for each axis.
+        value: whole numbers, positive.
+        low: lower ends of their intervals.
+        high: upper ends.
+    """
+
+    areas: Areas
+    value: Whole
+    low: Whole
+    high: Whole
+
+
 @dataclass(frozen=True)
 class Fit:
     """Estimates of every measured level.
@@ -36,11 +53,13 @@ class Fit:
         tree: the public tree.
         total: of everything.
         levels: estimates, coarse to fine.
+        crew: threads to work on.
     """
 
     tree: Tree
     total: int
     levels: Sequence[Estimated]
+    crew: Crew
 
     @classmethod
     def of(
@@ -66,22 +85,32 @@ class Fit:
             ReleaseError: the measurements are damaged.
         """
         layers = layers_of(tree, [measured.level(at.index) for at in tree.splitting_levels])
-        crew = Crew(threads or available_cores())
         totals = [_totals(tree, measured, layer.level.depths, layer.level.axis) for layer in layers]
+        del measured  # as large as all that follows, if nobody else has it
+        crew = Crew(threads or available_cores())
         levels = estimate_layers(
             layers, float(total), totals=totals, points=dict(points or {}), map_=crew.map
         )
-        return cls(tree, total, levels)
+        return cls(tree, total, levels, crew)
 
-    def leaves(self, seed: int) -> tuple[Rounded, Ends]:
+    def leaves(self, seed: int) -> Leaves:
         """Positive whole numbers of finest areas that add up at every level, and their intervals.
 
         Args:
             seed: decides which numbers are rounded up.
         """
-        rounded = round_down_the_tree(
-            self.tree, self.levels, self.total, np.random.default_rng(seed)
-        )
+        areas = [Growing() for _ in self.tree.axes]
+        values = [Growing() for _ in range(3)]
+        random = np.random.default_rng(seed)
+        for part in round_down_the_tree(
+            self.tree, self.levels, self.total, random, self._with_ends, self.crew.map
+        ):
+            for column, numbers in zip((*areas, *values), (*part.areas, *part[1:]), strict=True):
+                column.add(numbers)
+        return Leaves(tuple(one.cut() for one in areas), *(one.cut() for one in values))
+
+    def _with_ends(self, rounded: Rounded) -> Leaves:
+        """Some numbers with their intervals."""
         low, high = rounded.value.copy(), rounded.value.copy()
         for number, level in enumerate(self.levels):
             is_here = rounded.layer == number
@@ -92,7 +121,8 @@ class Fit:
                 low[is_unseen], high[is_unseen] = unseen_ends(
                     posterior, sigma, rounded.mean[is_unseen]
                 )
-        return rounded, (np.minimum(low, rounded.value), np.maximum(high, rounded.value))
+        value = rounded.value
+        return Leaves(rounded.areas, value, np.minimum(low, value), np.maximum(high, value))
 
     def node_ends(self, number: int, areas: Areas) -> Ends:
         """Intervals of nodes that were released.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import kernel
+from inftda.inference.families import Whole
 from inftda.inference.model import Estimated
 from inftda.inference.prior import CLEAR, LEAST_MEAN, MEAN_STEPS, TAIL, Posterior, look_up
 from inftda.inference.shares import Floats
@@ -36,6 +37,8 @@ def child_ends(levels: Sequence[Estimated], number: int, child: NDArray[np.int64
         number: which layer.
         child: int64[n], which children of it.
     """
+    if not len(child):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     level = levels[number]
     layer = level.layer
     family = np.searchsorted(layer.offsets, child, side="right") - 1
@@ -86,7 +89,7 @@ def _whole(low: NDArray[np.floating], high: NDArray[np.floating]) -> Ends:
 @kernel
 def ends_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     child: NDArray[np.int64],
-    noisy: NDArray[np.int64],
+    noisy: Whole,
     log_mean: NDArray[np.float32],
     ends: Floats,
     sigma: float,
@@ -97,7 +100,7 @@ def ends_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
     Args:
         child: int64[n], which children.
-        noisy: int64[children].
+        noisy: whole numbers[children].
         log_mean: float32[children].
         ends: float64[means, noisy values, 2].
         sigma: noise scale.

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from inftda.inference.balance import Balanced, Known, balance, unbalanced
-from inftda.inference.families import Layer
+from inftda.inference.balance import Known, balance, unbalanced
+from inftda.inference.families import Layer, Map
 from inftda.inference.prior import CLEAR, posterior_of
 from inftda.inference.shares import (
     Floats,
-    Map,
     Pairs,
     Shares,
     Totals,
@@ -36,12 +35,12 @@ class Estimated:
     Attributes:
         known: the layer, its posterior, and what is known of its children from below.
         shares: the fitted factors.
-        balanced: estimates that add up.
+        estimate: float64[children], adding up to the level above.
     """
 
     known: Known
     shares: Shares
-    balanced: Balanced
+    estimate: Floats
 
     @property
     def layer(self) -> Layer:
@@ -66,18 +65,17 @@ def estimate_layers(
         points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
         map_: work on threads.
     """
-    found = _down(layers, total, totals, points, map_)
-    _up(found, map_)
+    knowns, shares = _down(layers, total, totals, points, map_)
+    _up(knowns, map_)
+    found: list[Estimated] = []
     count, apart = np.array([total]), _Apart(layers)
-    for number, (level, known) in enumerate(zip(found, totals, strict=True)):
-        layer = level.layer
-        apart.divide(layer, level.shares)
-        balanced = balance(
-            level.known, count[layer.parent], map_, known, apart.by_axis[layer.level.axis]
-        )
-        found[number] = replace(level, balanced=balanced)
-        apart.add(layer, balanced.estimate)
-        count = balanced.estimate
+    for known, factors, measured in zip(knowns, shares, totals, strict=True):
+        layer = known.layer
+        apart.divide(layer, factors)
+        elsewhere = apart.by_axis[layer.level.axis]
+        count = balance(known, count[layer.parent], map_, measured, elsewhere)
+        found.append(Estimated(known, factors, count))
+        apart.add(layer, count)
     return found
 
 
@@ -87,21 +85,22 @@ def _down(
     totals: Sequence[Totals | None],
     points: dict[str, Floats],
     map_: Map,
-) -> list[Estimated]:
-    """Shares and posteriors of every level, given estimates of the level above."""
-    found = []
+) -> tuple[list[Known], list[Shares]]:
+    """Posteriors and shares of every level, given estimates of the level above."""
+    knowns, found = [], []
     above, apart = np.array([total]), _Apart(layers)
-    for layer, known in zip(layers, totals, strict=True):
+    for layer, measured in zip(layers, totals, strict=True):
         count = above[layer.parent]
-        pairs = pairs_of(layer, points)
-        shares = fit_shares(layer, pairs, count, known, apart.by_axis[layer.level.axis], map_)
-        expected = _expected(layer, pairs, shares, count, map_)
-        balanced = balance(expected, count, map_)
-        found.append(Estimated(expected, shares, balanced))
-        apart.divide(layer, shares)
-        apart.add(layer, balanced.estimate)
-        above = balanced.estimate
-    return found
+        pairs = pairs_of(layer, points, map_)
+        shares = fit_shares(layer, pairs, count, measured, apart.by_axis[layer.level.axis], map_)
+        known = _expected(layer, pairs, shares, count, map_)
+        knowns.append(known)
+        found.append(shares)
+        if layer is not layers[-1]:  # whose estimates nothing divides
+            above = balance(known, count, map_)
+            apart.divide(layer, shares)
+            apart.add(layer, above)
+    return knowns, found
 
 
 def _expected(layer: Layer, pairs: Pairs, shares: Shares, count: Floats, map_: Map) -> Known:
@@ -115,23 +114,22 @@ def _expected(layer: Layer, pairs: Pairs, shares: Shares, count: Floats, map_: M
         )  # fmt: skip
 
     list(map_(work, layer.parts()))
-    posterior = posterior_of(layer.sigma, layer.offsets, layer.noisy, log_mean)
+    posterior = posterior_of(layer, log_mean, map_)
     return Known(layer, posterior, log_mean, _NOTHING, _NOTHING)
 
 
-def _up(found: list[Estimated], map_: Map) -> None:
+def _up(knowns: list[Known], map_: Map) -> None:
     """What children say of the nodes they divide, with the nodes' own noisy counts."""
-    for number in range(len(found) - 1, 0, -1):
-        finer, level = found[number], found[number - 1]
-        mean, variance = unbalanced(finer.known, map_)
-        layer, parent = level.layer, finer.layer.parent
+    for number in range(len(knowns) - 1, 0, -1):
+        finer, known = knowns[number], knowns[number - 1]
+        mean, variance = unbalanced(finer, map_)
+        layer, parent = known.layer, finer.layer.parent
         is_measured = np.ones(len(layer.noisy), bool)
         is_measured[layer.offsets[:-1][np.diff(layer.offsets) == 1]] = False
         own = is_measured[parent] / layer.sigma**2
         theirs = 1 / np.maximum(variance, 1e-9)
         mean = (own * layer.noisy[parent] + theirs * mean) / (own + theirs)
-        known = replace(level.known, mean=mean, variance=1 / (own + theirs))
-        found[number - 1] = replace(level, known=known)
+        knowns[number - 1] = replace(known, mean=mean, variance=1 / (own + theirs))
 
 
 class _Apart:

@@ -12,12 +12,14 @@ Counts are integers; where the noise is much larger than one, steps of s / 40 st
 
 import math
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
+from inftda.inference.families import Layer, Map, Whole
 
 Grid = NDArray[np.float64]
 
@@ -52,45 +54,63 @@ class Posterior:
         spread: psi.
         zeros: phi.
         moments: float64[means, noisy values, 2], mean and variance.
-        ends: float64[means, noisy values, 2], the interval.
-        ends_unseen: float64[means], the upper end for counts that were not measured.
+        law: of the level's counts.
     """
 
     spread: float
     zeros: float
     moments: Grid
-    ends: Grid
-    ends_unseen: Grid
+    law: "Law"
+
+    @cached_property
+    def ends(self) -> Grid:
+        """float64[means, noisy values, 2]: the interval."""
+        ends = np.empty((len(_MEANS), len(_NOISY), 2))
+        for row, probability in enumerate(self._counts):
+            below = np.cumsum(probability[:, None] * self.law.noise, axis=0)
+            below /= below[-1] + 1e-300
+            ends[row, :, 0] = self.law.count[np.argmax(below > TAIL, axis=0)]
+            ends[row, :, 1] = self.law.count[np.argmax(below >= 1 - TAIL, axis=0)]
+        return ends
+
+    @cached_property
+    def ends_unseen(self) -> Grid:
+        """float64[means]: the upper end for counts that were not measured."""
+        below = np.cumsum(self._counts, axis=1)
+        ends: Grid = self.law.count[np.argmax(below >= (1 - TAIL) * below[:, -1:], axis=1)]
+        return ends
+
+    @cached_property
+    def _counts(self) -> Grid:
+        return _counts(self.law, max(self.spread, _LEAST_SPREAD), self.zeros)
 
 
-def posterior_of(
-    sigma: float,
-    offsets: NDArray[np.int64],
-    noisy: NDArray[np.int64],
-    log_mean: NDArray[np.float32],
-) -> Posterior:
+def posterior_of(layer: Layer, log_mean: NDArray[np.float32], map_: Map) -> Posterior:
     """The table of a level, with the prior that explains its counts best.
 
     Args:
-        sigma: noise scale.
-        offsets: int64[families + 1], slices of the children.
-        noisy: int64[children].
+        layer: the level.
         log_mean: float32[children], logarithm of mean / sigma.
+        map_: work on threads.
     """
-    law = _Law.of(sigma)
-    seen = np.zeros((len(_MEANS), len(_NOISY)), np.int64)
-    seen_kernel(offsets, noisy, log_mean, sigma, seen)
+
+    def count(part: tuple[int, int]) -> NDArray[np.int64]:
+        seen = np.zeros((len(_MEANS), len(_NOISY)), np.int64)
+        seen_kernel(*part, layer.offsets, layer.noisy, log_mean, layer.sigma, seen)
+        return seen
+
+    law = Law.of(layer.sigma)
+    seen = sum(map_(count, layer.parts()), np.zeros((len(_MEANS), len(_NOISY)), np.int64))
     spread, zeros = _most_likely(law, seen)
     counts = _counts(law, spread, zeros)
     evidence = counts @ law.noise + 1e-300
     mean = counts @ (law.count[:, None] * law.noise) / evidence
     square = counts @ (law.count[:, None] ** 2 * law.noise) / evidence
     moments = np.stack([np.maximum(mean, 1e-9), np.maximum(square - mean**2, 1e-9)], axis=-1)
-    ends = _ends(law, _counts(law, max(spread, _LEAST_SPREAD), zeros))
-    return Posterior(spread, zeros, moments, *ends)
+    return Posterior(spread, zeros, moments, law)
 
 
-def _counts(law: "_Law", spread: float, zeros: float) -> Grid:
+def _counts(law: "Law", spread: float, zeros: float) -> Grid:
     """float64[means, counts]: probability of each count before it is measured."""
     weights, none = _rate_weights(spread, zeros)
     counts = weights @ law.counts
@@ -99,7 +119,7 @@ def _counts(law: "_Law", spread: float, zeros: float) -> Grid:
 
 
 @dataclass(frozen=True)
-class _Law:
+class Law:
     """Counts given rates, and noisy counts given counts; counts in noise scales.
 
     Attributes:
@@ -113,7 +133,8 @@ class _Law:
     noise: Grid
 
     @classmethod
-    def of(cls, sigma: float) -> "_Law":
+    def of(cls, sigma: float) -> "Law":
+        """The law of a level with this noise scale."""
         step = max(1.0, sigma / _STEPS)
         rate = np.exp(_RATES) * sigma
         count = np.arange(math.ceil((rate[-1] + 8 * math.sqrt(rate[-1])) / step) + 5) * step
@@ -128,6 +149,7 @@ class _Law:
         return cls(count / sigma, counts, noise)
 
 
+@cache
 def _rate_weights(spread: float, zeros: float) -> tuple[Grid, Grid]:
     """float64[means, rates]: probability of each rate; and of rate 0."""
     places = np.arange(-14.0, 8.0, 0.05)
@@ -144,7 +166,7 @@ def _log_logistic(place: Grid, spread: float) -> Grid:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _most_likely(law: _Law, seen: NDArray[np.int64]) -> tuple[float, float]:
+def _most_likely(law: Law, seen: NDArray[np.int64]) -> tuple[float, float]:
     """Spread and share of zeros; the default unless another is clearly more likely."""
     by_rate, by_none = law.counts @ law.noise, law.noise[0]
 
@@ -157,18 +179,6 @@ def _most_likely(law: _Law, seen: NDArray[np.int64]) -> tuple[float, float]:
 
     best = max(((spread, zeros) for spread in SPREADS for zeros in ZEROS), key=likelihood)
     return best if likelihood(best) > likelihood(_DEFAULT) + _CLEARLY else _DEFAULT
-
-
-def _ends(law: _Law, counts: Grid) -> tuple[Grid, Grid]:
-    """Intervals given a noisy value, and upper ends without one."""
-    ends = np.empty((len(_MEANS), len(_NOISY), 2))
-    for row, probability in enumerate(counts):
-        below = np.cumsum(probability[:, None] * law.noise, axis=0)
-        below /= below[-1] + 1e-300
-        ends[row, :, 0] = law.count[np.argmax(below > TAIL, axis=0)]
-        ends[row, :, 1] = law.count[np.argmax(below >= 1 - TAIL, axis=0)]
-    unseen = np.cumsum(counts, axis=1)
-    return ends, law.count[np.argmax(unseen >= (1 - TAIL) * unseen[:, -1:], axis=1)]
 
 
 @inlined_kernel
@@ -196,23 +206,27 @@ def look_up(table: Grid, log_mean: float, noisy: float) -> tuple[float, float]:
 
 
 @kernel
-def seen_kernel(
+def seen_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    begin: int,
+    end: int,
     offsets: NDArray[np.int64],
-    noisy: NDArray[np.int64],
+    noisy: Whole,
     log_mean: NDArray[np.float32],
     sigma: float,
     seen: NDArray[np.int64],
 ) -> None:
-    """Count the counts of a level that are not clear by the nearest cell of the table.
+    """Count the counts of some families that are not clear by the nearest cell of the table.
 
     Args:
+        begin: first family.
+        end: one after the last.
         offsets: int64[families + 1], slices of the children.
-        noisy: int64[children].
+        noisy: whole numbers[children].
         log_mean: float32[children].
         sigma: noise scale.
         seen: int64[means, noisy values], added to.
     """
-    for f in range(offsets.size - 1):
+    for f in range(begin, end):
         if offsets[f + 1] - offsets[f] == 1:  # an only child was not measured
             continue
         for i in range(offsets[f], offsets[f + 1]):

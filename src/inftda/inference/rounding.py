@@ -6,14 +6,16 @@ What is left at nodes that nothing divides goes further down trip by trip, by th
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
-from inftda.inference.families import Areas, distinct_rows
+from inftda.inference.families import Areas, Map, distinct_rows
 from inftda.inference.model import Estimated
 from inftda.inference.shares import Floats
 from inftda.tree import Tree, TreeLevel
@@ -21,6 +23,10 @@ from inftda.tree import Tree, TreeLevel
 #: How much likelier fractions are rounded up where a whole trip is lost (its logarithm), and the
 #: most that counts.
 _PRESSING, _MOST_LOST = 0.5, 4.0
+#: Parts of the last level, each of which takes several times its own memory while it is rounded.
+_PARTS: Final = 256
+
+Finished = TypeVar("Finished")
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,14 @@ class Rounded:
     mean: Floats
 
 
-def round_down_the_tree(
-    tree: Tree, levels: Sequence[Estimated], total: int, random: np.random.Generator
-) -> Rounded:
+def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and what becomes of it
+    tree: Tree,
+    levels: Sequence[Estimated],
+    total: int,
+    random: np.random.Generator,
+    finish: Callable[[Rounded], Finished],
+    map_: Map,
+) -> Iterator[Finished]:
     """Whole numbers of the finest areas that sum to the total and, at every level, to each other.
 
     Args:
@@ -52,6 +63,11 @@ def round_down_the_tree(
         levels: estimates of every measured level.
         total: of everything.
         random: decides which numbers are rounded up.
+        finish: what to make of some of them, on their thread.
+        map_: work on threads.
+
+    Yields:
+        What was made of some of them, until all are there.
     """
     whole = np.array([total], np.int64)
     is_divided = bool(levels) and len(levels[0].layer.first) > 0
@@ -64,24 +80,43 @@ def round_down_the_tree(
         mean=whole[:n].astype(float),
     )
     for number, level in enumerate(levels):
-        layer, estimate = level.layer, level.balanced.estimate
+        layer = level.layer
         left = _divided(left, layer.level, level.shares.within(layer.level), random)
-        numbers = np.empty(len(estimate), np.int64)
-        draws = random.random(len(layer.first))
-        lost = np.zeros(layer.n_areas)
-        round_families_kernel(
-            layer.offsets, layer.parent, layer.first, whole, estimate, draws, lost, numbers
-        )
-        child = np.flatnonzero((numbers > 0) & (layer.below < 0))
-        here = Rounded(
-            layer.child_areas(child),
-            numbers[child],
-            np.full(len(child), number, np.int32),
-            child,
-            estimate[child],
-        )
-        left, whole = _joined(left, here), numbers
-    return left
+        draws, lost = random.random(len(layer.first)), np.zeros(layer.n_areas)
+        work = partial(_round_part, levels, number, whole, draws, lost)
+        if level is levels[-1]:  # next to all numbers are of this one
+            yield from map_(lambda part: finish(work(part)[1]), layer.parts(_PARTS))  # noqa: B023 - used here and now
+        else:
+            parts = list(map_(work, layer.parts()))
+            left = _joined([left, *(here for _, here in parts)])
+            whole = np.concatenate([whole[:0], *(numbers for numbers, _ in parts)])
+    yield finish(left)
+
+
+def _round_part(  # noqa: PLR0913, PLR0917 - bound to a level, called for its parts
+    levels: Sequence[Estimated],
+    number: int,
+    whole: NDArray[np.int64],
+    draws: Floats,
+    lost: Floats,
+    part: tuple[int, int],
+) -> tuple[NDArray[np.int64], Rounded]:
+    """All numbers of some families of a layer, and the positive ones that nothing divides."""
+    level = levels[number]
+    layer, estimate = level.layer, level.estimate
+    low, high = layer.offsets[part[0]], layer.offsets[part[1]]
+    numbers = np.empty(high - low, np.int64)
+    round_families_kernel(
+        *part, layer.offsets, layer.parent, layer.first, whole, estimate, draws, lost, numbers
+    )
+    is_here = numbers > 0
+    if layer.below.size:
+        is_here &= layer.below[low:high] < 0
+    at = np.flatnonzero(is_here)
+    child = low + at
+    ordinal = np.full(len(child), number, np.int32)
+    areas = layer.child_areas(child)
+    return numbers, Rounded(areas, numbers[at], ordinal, child, estimate[child])
 
 
 def _divided(
@@ -119,14 +154,14 @@ def _divided(
     )
 
 
-def _joined(first: Rounded, second: Rounded) -> Rounded:
-    """Numbers of both."""
+def _joined(parts: Sequence[Rounded]) -> Rounded:
+    """Numbers of all parts."""
     return Rounded(
-        tuple(map(np.concatenate, zip(first.areas, second.areas, strict=True))),
-        np.concatenate([first.value, second.value]),
-        np.concatenate([first.layer, second.layer]),
-        np.concatenate([first.child, second.child]),
-        np.concatenate([first.mean, second.mean]),
+        tuple(map(np.concatenate, zip(*(part.areas for part in parts), strict=True))),
+        np.concatenate([part.value for part in parts]),
+        np.concatenate([part.layer for part in parts]),
+        np.concatenate([part.child for part in parts]),
+        np.concatenate([part.mean for part in parts]),
     )
 
 
@@ -138,6 +173,8 @@ def _pressing(lost: float) -> float:
 
 @kernel
 def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    begin: int,
+    end: int,
     offsets: NDArray[np.int64],
     parent: NDArray[np.int64],
     first: NDArray[np.int64],
@@ -153,6 +190,8 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     a child gets one for each integer that its stretch of the running sum of fractions covers.
 
     Args:
+        begin: first family.
+        end: one after the last.
         offsets: int64[families + 1], slices of the children.
         parent: int64[families], index into `whole`.
         first: int64[families], area of the first child.
@@ -160,9 +199,10 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         estimate: float64[children].
         draws: float64[families], uniform in [0, 1).
         lost: float64[areas], zeros; overwritten.
-        numbers: int64[children], written.
+        numbers: int64[children of these families], written.
     """
-    for f in range(parent.size):
+    before = offsets[begin]
+    for f in range(begin, end):
         low, high = offsets[f], offsets[f + 1]
         goal = whole[parent[f]]
         total = 0.0
@@ -172,8 +212,8 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         left, fractions = goal, 0.0
         for i in range(low, high):
             share = estimate[i] * scale
-            numbers[i] = min(int(share), left)
-            left -= numbers[i]
+            numbers[i - before] = min(int(share), left)
+            left -= numbers[i - before]
             owed = _pressing(lost[first[f] + i - low])
             fractions += (share - int(share)) * owed
         running, done, rest = draws[f], 0, left
@@ -186,6 +226,6 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             here = min(int(running), rest)
             if i == high - 1:
                 here = rest
-            numbers[i] += here - done
+            numbers[i - before] += here - done
             done = here
-            lost[k] += share - numbers[i]
+            lost[k] += share - numbers[i - before]

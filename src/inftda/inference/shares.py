@@ -14,7 +14,6 @@ the means are those of what clear counts leave, and for the factor of an area on
 of a clear count matters.
 """
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,12 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
-from inftda.inference.families import Layer
+from inftda.inference.families import Layer, Map, Whole
 from inftda.inference.prior import CLEAR
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
 
 Floats = NDArray[np.float64]
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 #: Newton steps, and after how many of them the spread of factors is fitted as well.
 _ROUNDS, _SETTLED = 12, 2
@@ -92,12 +90,13 @@ class Shares:
         return np.asarray(self.area / np.repeat(sums, np.diff(level.child_offsets)))
 
 
-def pairs_of(layer: Layer, points: dict[str, Floats]) -> Pairs:
+def pairs_of(layer: Layer, points: dict[str, Floats], map_: Map) -> Pairs:
     """Same areas and distances of a layer's children.
 
     Args:
         layer: the layer.
         points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
+        map_: work on threads.
     """
     level = layer.level
     other = _other_end(level)
@@ -118,7 +117,13 @@ def pairs_of(layer: Layer, points: dict[str, Floats]) -> Pairs:
         here = _centres(points[own.name], own.hierarchy.ancestor(own.hierarchy.depth, depth))
         above = theirs.hierarchy.ancestor(theirs.hierarchy.depth, across)
         there = _centres(points[theirs.name], above)
-        bin_distances_kernel(layer.offsets, layer.first, layer.areas[other], here, there, bins)
+
+        def work(part: tuple[int, int]) -> None:
+            bin_distances_kernel(
+                *part, layer.offsets, layer.first, layer.areas[other], here, there, bins
+            )
+
+        list(map_(work, layer.parts()))
     return Pairs(same, bins)
 
 
@@ -246,6 +251,8 @@ def _centres(points: Floats, above: NDArray[np.int32]) -> Floats:
 
 @kernel
 def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    begin: int,
+    end: int,
     offsets: NDArray[np.int64],
     first: NDArray[np.int64],
     other: NDArray[np.int32],
@@ -253,9 +260,11 @@ def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     there: Floats,
     bins: NDArray[np.uint8],
 ) -> None:
-    """Class of distance of every child: two for each doubling of 1 + km.
+    """Class of distance of the children of some families: two for each doubling of 1 + km.
 
     Args:
+        begin: first family.
+        end: one after the last.
         offsets: int64[families + 1], slices of the children.
         first: int64[families], area of the first child.
         other: int32[families], area at the other end.
@@ -263,7 +272,7 @@ def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         there: float64[areas at the other end, 3].
         bins: uint8[children], written.
     """
-    for f in range(first.size):
+    for f in range(begin, end):
         for i in range(offsets[f], offsets[f + 1]):
             k = first[f] + i - offsets[f]
             square = 0.0
@@ -307,7 +316,7 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     end: int,
     offsets: NDArray[np.int64],
     first: NDArray[np.int64],
-    noisy: NDArray[np.int64],
+    noisy: Whole,
     count: Floats,
     same: NDArray[np.int32],
     bins: NDArray[np.uint8],
@@ -327,7 +336,7 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         end: one after the last.
         offsets: int64[families + 1], slices of the children.
         first: int64[families], area of the first child.
-        noisy: int64[children].
+        noisy: whole numbers[children].
         count: float64[families], estimated sum of the children.
         same: int32[families], which child contains the other end, or -1.
         bins: uint8[children] or empty.
@@ -391,7 +400,7 @@ def log_means_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     end: int,
     offsets: NDArray[np.int64],
     first: NDArray[np.int64],
-    noisy: NDArray[np.int64],
+    noisy: Whole,
     count: Floats,
     same: NDArray[np.int32],
     bins: NDArray[np.uint8],

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
+from inftda.growing import Growing
 from inftda.mechanisms.description import Description
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import ROW_GROUP, in_use
@@ -38,7 +38,7 @@ from inftda.publication.parquet_file import (
     row_groups,
     text_size,
 )
-from inftda.tables import as_arrow, repeated
+from inftda.tables import as_arrow, as_numpy, find_texts, repeated
 from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -333,7 +333,8 @@ def read_measurements(
     tables = measured_tables(tree, plan)
     shape = shape_of(tree, tables, is_alone=isinstance(source, Path) and source.is_file())
     most = sum(_most_values(table, n_flows) for table in tables)
-    found: list[list[_Stretch]] = [[] for _ in tables]
+    areas = [[Growing() for _ in tree.axes] for _ in tables]
+    value = [Growing(np.int64) for _ in tables]
     n_rows = 0
     for part in [source] if isinstance(source, pa.Table) else files_of(source):
         sink = pa.BufferOutputStream()
@@ -341,16 +342,22 @@ def read_measurements(
         for rows in _groups(part, shape, most=most - n_rows, is_strict=again is not None):
             n_rows += len(rows)
             for stretch in split(rows, tree, tables, shape):
-                found[stretch.table].append(stretch)
+                value[stretch.table].add(stretch.value)
+                for column, numbers in zip(areas[stretch.table], stretch.areas, strict=True):
+                    column.add(numbers)
                 if again is not None:
                     again.write(tables[stretch.table].depths, stretch.areas, stretch.value)
         if written is not None and again is not None:
             again.close()
             written.append((part, sink.getvalue(), shape))
+    # Arrow keeps what it has read with for the next time; there is none.
+    pa.default_memory_pool().release_unused()
     return Measurements(
         tuple(
-            MeasuredTable(table.depths, table.sigma2, *_joined(tree, parts))
-            for table, parts in zip(tables, found, strict=True)
+            MeasuredTable(
+                table.depths, table.sigma2, tuple(column.cut() for column in columns), noisy.cut()
+            )
+            for table, columns, noisy in zip(tables, areas, value, strict=True)
         ),
         tuple(table.level.index if table.is_on_tree else None for table in tables),
     )
@@ -370,19 +377,6 @@ class _Stretch(NamedTuple):
     table: int
     areas: tuple[NDArray[np.int32], ...]
     value: NDArray[np.int64]
-
-
-def _joined(
-    tree: Tree, parts: list[_Stretch]
-) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
-    """Areas and values of several parts; these are given up."""
-    areas = tuple(
-        np.concatenate([np.zeros(0, np.int32), *(part.areas[axis] for part in parts)])
-        for axis in range(len(tree.axes))
-    )
-    value = np.concatenate([np.zeros(0, np.int64), *(part.value for part in parts)])
-    parts.clear()
-    return areas, value
 
 
 def files_of(path: Path) -> list[Path]:
@@ -438,7 +432,7 @@ def split(
     if (number < 0).any() or any(map(lists_others, rows.columns, _listed(tree, tables))):
         raise shape.fail("names tables or areas that the release does not have")
     columns = [encoded(rows.column(axis.name)) for axis in tree.axes]
-    value = rows.column(MEASURED).to_numpy()
+    value = as_numpy(rows.column(MEASURED).combine_chunks())
     starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
     for low, high in pairwise([*starts, len(number)]):
         table = int(number[low])
@@ -483,16 +477,14 @@ def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]
     texts = column.combine_chunks()
     if isinstance(texts, pa.ChunkedArray):  # of no chunks at all
         texts = pa.array([], _CODE)
-    return texts.indices.to_numpy(), texts.dictionary
+    return as_numpy(texts.indices), texts.dictionary
 
 
 def numbers_of(
     indices: NDArray[np.int32], texts: pa.StringArray, known: pa.StringArray
 ) -> NDArray[np.int32]:
     """int32: number of each text among known ones, -1 where it is not."""
-    number_of = pc.fill_null(pc.index_in(texts, value_set=known), -1).to_numpy()
-    found: NDArray[np.int32] = number_of.astype(np.int32, copy=False)[indices]
-    return found
+    return find_texts(texts, known)[indices]
 
 
 def _schema(axes: tuple[Axis, ...]) -> pa.Schema:

@@ -53,15 +53,15 @@ def test_rounding_moves_totals_of_areas_by_a_few_trips_only(small_flows):
     fit = _fit(small_flows, across=0.08, epsilon=0.02)
     totals = []
     for seed in range(2):
-        rounded, _ = fit.leaves(seed)
-        totals.append([np.bincount(n, rounded.value, N_AREAS) for n in rounded.areas])
+        leaves = fit.leaves(seed)
+        totals.append([np.bincount(n, leaves.value, N_AREAS) for n in leaves.areas])
     assert np.abs(np.subtract(*totals)).max() <= 8
 
 
 def test_children_sum_to_their_node_at_every_level(small_flows):
     above = None
     for level in _fit(small_flows, across=0.08).levels:
-        layer, estimate = level.layer, level.balanced.estimate
+        layer, estimate = level.layer, level.estimate
         count = small_flows.sum() if above is None else above[layer.parent]
         assert np.add.reduceat(estimate, layer.offsets[:-1]) == pytest.approx(count, abs=1e-6)
         assert (estimate >= 0).all()
