@@ -21,6 +21,8 @@ from inftda.tree import Tree, TreeLevel
 WORD_BITS = 64
 #: Bits sorted by one pass: 2^11 counters stay in the first-level cache.
 DIGIT_BITS = 11
+#: Leaves are partitioned by the whole first word if it has no more bits: sorting leaves it alone.
+BUCKET_BITS = 16
 
 Keys = NDArray[np.uint64]
 
@@ -62,7 +64,9 @@ class Layout:
     @property
     def cut(self) -> int:
         """Lowest of the key's top bits: leaves are partitioned by these before they are sorted."""
-        return max(self.used_bits(0) - DIGIT_BITS, 0)
+        used = self.used_bits(0)
+        is_all = self.n_words > 1 and used <= BUCKET_BITS
+        return 0 if is_all else max(used - DIGIT_BITS, 0)
 
     def used_bits(self, word: int) -> int:
         """Bits in use at the low end of a word."""
@@ -104,7 +108,7 @@ class Buckets(NamedTuple):
     Attributes:
         keys: uint64[n_words, n].
         counts: int64[n].
-        ends: int64[2^DIGIT_BITS], where the bucket of each value of the top bits ends.
+        ends: int64[values], where the bucket of each value of the top bits ends.
         spare_keys: room for as many keys, to sort with.
         spare_counts: likewise for counts.
     """
@@ -119,9 +123,9 @@ class Buckets(NamedTuple):
 def partition(layout: Layout, keys: Keys, counts: NDArray[np.int64]) -> Buckets:
     """Order leaves by the top bits of their keys; `keys` is used up, `counts` is not."""
     out_keys, out_counts = np.empty_like(keys), np.empty_like(counts)
-    ends = np.zeros(1 << DIGIT_BITS, np.int64)
+    ends = np.zeros(1 << (layout.used_bits(0) - layout.cut), np.int64)
     n = len(counts)
-    if radix_pass_kernel(keys, counts, 0, n, 0, layout.cut, out_keys, out_counts, ends):
+    if radix_pass_kernel(keys, counts, 0, n, 0, layout.cut, 0, out_keys, out_counts, ends):
         return Buckets(out_keys, out_counts, ends, keys, np.empty_like(counts))
     return Buckets(keys, counts.copy(), ends, out_keys, out_counts)
 
@@ -169,7 +173,8 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 ) -> None:
     """Sort each of the buckets first..last on its own, by all digits given.
 
-    Buckets are short, so all passes over one stay in the cache.
+    Buckets are short, so all passes over one stay in the cache. Words that no digit is of are
+    equal in all keys of a bucket and stay where they are.
 
     Args:
         keys: uint64[n_words, n], sorted within each bucket.
@@ -188,21 +193,21 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         high = ends[bucket]
         if high - low < 2:
             continue
-        is_spare = False
+        is_spare, top = False, words[words.size - 1] if words.size > 0 else 0
         for digit in range(words.size):
             word, shift = words[digit], shifts[digit]
             if is_spare:
                 moved = radix_pass_kernel(
-                    spare_keys, spare_counts, low, high, word, shift, keys, counts, digit_ends
+                    spare_keys, spare_counts, low, high, word, shift, top, keys, counts, digit_ends
                 )
             else:
                 moved = radix_pass_kernel(
-                    keys, counts, low, high, word, shift, spare_keys, spare_counts, digit_ends
+                    keys, counts, low, high, word, shift, top, spare_keys, spare_counts, digit_ends
                 )
             if moved:
                 is_spare = not is_spare
         if is_spare:
-            for w in range(keys.shape[0]):
+            for w in range(top, keys.shape[0]):
                 for i in range(low, high):
                     keys[w, i] = spare_keys[w, i]
             for i in range(low, high):
@@ -217,6 +222,7 @@ def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     high: int,
     word: int,
     shift: int,
+    top: int,
     out_keys: Keys,
     out_counts: NDArray[np.int64],
     ends: NDArray[np.int64],
@@ -230,14 +236,15 @@ def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         high: one after the last.
         word: index of the word that holds the digit.
         shift: its distance from the word's low end.
+        top: first word of the keys that is moved.
         out_keys: uint64[n_words, n], written from low to high.
         out_counts: int64[n], likewise.
-        ends: int64[2^DIGIT_BITS], written: where each digit's bucket ends.
+        ends: int64[values], written: where each digit's bucket ends; a power of 2 of them.
 
     Returns:
         False if all digits are equal and nothing was moved.
     """
-    mask = np.uint64((1 << DIGIT_BITS) - 1)
+    mask = np.uint64(ends.size - 1)
     by = np.uint64(shift)
     ends[:] = 0
     for i in range(low, high):
@@ -254,7 +261,7 @@ def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             digit = (keys[word, i] >> by) & mask
             to = ends[digit]
             ends[digit] = to + 1
-            for w in range(keys.shape[0]):
+            for w in range(top, keys.shape[0]):
                 out_keys[w, to] = keys[w, i]
             out_counts[to] = counts[i]
     return is_moved

@@ -169,7 +169,7 @@ def test_what_was_kept_is_called_without_numba(tmp_path):
         "import sys, numpy as np\n"
         "from inftda.tree_order import radix_pass_kernel as kernel\n"
         "keys, counts, ends = np.ones((1, 3), np.uint64), np.arange(3), np.zeros(4096, np.int64)\n"
-        "kernel(keys, counts, 0, 3, 0, 0, keys.copy(), counts.copy(), ends)\n"
+        "kernel(keys, counts, 0, 3, 0, 0, 0, keys.copy(), counts.copy(), ends)\n"
         "print('numba' in sys.modules, ends[1])"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -249,7 +249,7 @@ def test_one_pass_of_the_radix_sort_does_what_its_twin_does(n_words, n, low, hig
                 ends = np.empty(1 << DIGIT_BITS, np.int64)
                 before = words.copy()
                 moved = radix_pass_kernel(
-                    words, counts, low, high, word, shift, out_words, out_counts, ends
+                    words, counts, low, high, word, shift, 0, out_words, out_counts, ends
                 )
                 here = slice(low, high)
                 keys, sums = radix_pass(words[:, here], counts[here], word, shift, DIGIT_BITS)
@@ -267,10 +267,10 @@ def test_one_pass_of_the_radix_sort_does_what_its_twin_does(n_words, n, low, hig
 def test_a_radix_pass_says_whether_it_moved_anything():
     words, counts = np.array([[5, 3, 5]], np.uint64), np.array([1, 2, 3])
     spare = np.zeros_like(words), np.zeros_like(counts), np.empty(1 << DIGIT_BITS, np.int64)
-    assert radix_pass_kernel(words, counts, 0, 3, 0, 0, *spare)
+    assert radix_pass_kernel(words, counts, 0, 3, 0, 0, 0, *spare)
     assert spare[0].tolist() == [[3, 5, 5]]
     assert spare[1].tolist() == [2, 1, 3]
-    assert not radix_pass_kernel(words, counts, 0, 3, 0, DIGIT_BITS, *spare)
+    assert not radix_pass_kernel(words, counts, 0, 3, 0, DIGIT_BITS, 0, *spare)
 
 
 @pytest.mark.parametrize("n_words", [1, 2])
