@@ -139,10 +139,12 @@ class Counts:
         if reached > n_levels:
             reached, areas = 0, self._root_areas()
         for level in self.levels[reached:n_levels]:
-            n_children = np.diff(level.offsets)
-            areas = tuple(np.repeat(axis, n_children) for axis in areas)
-            refined = areas[level.level.axis]
-            np.add(level.level.child_offsets[refined], level.ordinal, out=refined)
+            below = tuple(np.empty(len(level.count), np.int32) for _ in areas)
+            child_areas_kernel(
+                areas, level.level.axis, level.level.child_offsets, level.offsets, level.ordinal,
+                below,
+            )  # fmt: skip
+            areas = below
         object.__setattr__(self, "_areas", (n_levels, areas))
         return areas, self.levels[n_levels - 1].count if n_levels else self._root_count()
 
@@ -319,6 +321,37 @@ class _Nodes:
             if number + 2 < len(self.starts):
                 offsets[-1] = self.starts[number + 2] - stop
         return tuple(levels)
+
+
+@kernel
+def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    parents: tuple[NDArray[np.int32], ...],
+    refined: int,
+    child_offsets: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    index: NDArray[np.int32],
+    out: tuple[NDArray[np.int32], ...],
+) -> None:
+    """Areas of some children: on one axis their own, on the others their parents'.
+
+    Args:
+        parents: int32[parents] for every axis, area of each parent.
+        refined: the axis on which children differ.
+        child_offsets: int32[areas + 1], first child of each area on that axis.
+        offsets: int64[parents + 1], slices of the next.
+        index: int32, index of each child among all children of its parent.
+        out: int32 for every axis, written.
+    """
+    for axis in range(len(parents)):
+        areas, children = parents[axis], out[axis]
+        if axis == refined:
+            for i in range(areas.size):
+                for child in range(offsets[i], offsets[i + 1]):
+                    children[child] = child_offsets[areas[i]] + index[child]
+        else:
+            for i in range(areas.size):
+                for child in range(offsets[i], offsets[i + 1]):
+                    children[child] = areas[i]
 
 
 @kernel

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import kernel
-from inftda.counts import Counts, LevelCounts
+from inftda.counts import Counts, LevelCounts, child_areas_kernel
 from inftda.lattice import Table, chains
 from inftda.mechanisms.prices import (
     HARD,
@@ -37,7 +37,6 @@ from inftda.mechanisms.step import (
     Nodes,
     _scratch,
     add_truth_kernel,
-    child_areas_kernel,
     count_draws_kernel,
     find_true_kernel,
     join,

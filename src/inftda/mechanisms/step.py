@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import kernel
-from inftda.counts import LevelCounts
+from inftda.counts import LevelCounts, child_areas_kernel
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import Optimizer, Survivors, check_status
@@ -445,37 +445,6 @@ def add_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             at = true_index[parent]
             for child in range(true_offsets[at], true_offsets[at + 1]):
                 x[first + true_ordinal[child]] += true_count[child]
-
-
-@kernel
-def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    parents: tuple[NDArray[np.int32], ...],
-    refined: int,
-    child_offsets: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    index: NDArray[np.int32],
-    out: tuple[NDArray[np.int32], ...],
-) -> None:
-    """Areas of surviving children: on one axis their own, on the others their parents'.
-
-    Args:
-        parents: int32[parents] for every axis, area of each parent.
-        refined: the axis on which children differ.
-        child_offsets: int32[areas + 1], first child of each area on that axis.
-        offsets: int64[parents + 1], slices of the next.
-        index: int32, index of each surviving child among all children of its parent.
-        out: int32 for every axis, written.
-    """
-    for axis in range(len(parents)):
-        areas, children = parents[axis], out[axis]
-        if axis == refined:
-            for i in range(areas.size):
-                for child in range(offsets[i], offsets[i + 1]):
-                    children[child] = child_offsets[areas[i]] + index[child]
-        else:
-            for i in range(areas.size):
-                for child in range(offsets[i], offsets[i + 1]):
-                    children[child] = areas[i]
 
 
 @kernel
