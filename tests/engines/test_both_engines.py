@@ -237,6 +237,32 @@ def test_totals_of_short_axes_are_the_same_on_both_engines(spark, publish, optio
     assert totals_of(other) == totals_of(one) != []
 
 
+def test_trips_by_points_and_time_stamps_are_the_same_on_both_engines(spark, publish):
+    random = np.random.default_rng(6)
+    ends = [f"{end}_{degrees}" for end in ("from", "to") for degrees in ("lon", "lat")]
+    trips = pa.table(
+        {name: random.uniform(40, 44, 300).round(6) for name in ends}
+        | {"at": [f"2026-05-{day:02} 0{day % 10}:30:00" for day in random.integers(1, 29, 300)]}
+    )
+    corners = [(x, y) for x in range(40, 44) for y in range(40, 44)]
+    zones = {
+        "side": ["west" if x < 42 else "east" for x, _ in corners],
+        "zone": [f"{x}-{y}" for x, y in corners],
+        "wkt": [
+            f"POLYGON (({x} {y}, {x + 1} {y}, {x + 1} {y + 1}, {x} {y + 1}, {x} {y}))"
+            for x, y in corners
+        ],
+    }
+    options = {
+        "areas": zones, "origin_point": tuple(ends[:2]), "destination_point": tuple(ends[2:]),
+        "hour_of": "at", "source": SeededSource(8), **BUDGET,
+    }  # fmt: skip
+    one, alone = publish(trips, **options)
+    other, together = publish(trips, engine=SparkEngine(spark, tasks=3, driver_nodes=3), **options)
+    assert together == alone
+    assert other.total == one.total == 300
+
+
 def test_a_seeded_release_repeats_and_is_not_private(engine, publish):
     twice = [
         publish(FLOWS, areas=COUNTRY.areas, engine=engine, source=SeededSource(7), **BUDGET)
