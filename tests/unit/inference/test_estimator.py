@@ -68,6 +68,18 @@ def test_children_sum_to_their_node_at_every_level(small_flows):
         above = estimate
 
 
+def test_counts_of_more_than_32_bits_are_estimated_too(small_flows):
+    flows = small_flows.copy()
+    flows[0, 1] = 5 * 10**9
+    fit = _fit(flows, across=0.08)
+    assert fit.levels[-1].layer.noisy.dtype == np.int64
+    leaves = fit.leaves(0)
+    assert leaves.value.sum() == flows.sum()
+    (origin, destination), value = leaves.areas, leaves.value
+    (largest,) = value[(origin == 0) & (destination == 1)]
+    assert abs(largest - flows[0, 1]) < 1_000
+
+
 def test_a_table_is_met_in_its_cells_and_straight_in_between():
     table = np.random.default_rng(0).random((6, 9, 2))
     mean, noisy = LEAST_MEAN + 2 / MEAN_STEPS, LEAST_NOISY + 5 / NOISY_STEPS
