@@ -41,12 +41,8 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
     output.say(f"Estimate:   {out}")
     output.say(f"Flows:      {manifest.n_rows:,} of at least 1, {manifest.total:,} trips")
     output.say(f"Model:      shares by {distances}; {len(manifest.model.levels)} levels")
-    output.say(
-        "Use it for: patterns and sums of flows; take totals of areas that the release measured"
-    )
-    output.say(
-        "            from there. It is model-based: not guaranteed, and not a list of existing"
-    )
+    output.say("Use it for: patterns and sums of flows; take totals that were measured from the")
+    output.say("            release. It is model-based: not guaranteed, and not a list of existing")
     output.say("            flows; the guaranteed table is the release.")
     if not manifest.private:
         output.say("NOT PRIVATE: made with a seed, must not be published.", err=True)
