@@ -118,6 +118,8 @@ def _read_file(path: Path) -> Layer:
         raise HierarchyError(
             f"cannot read {label}: it is damaged, or not what its name says ({_line(problem)})"
         ) from None
+    except UnicodeDecodeError:
+        raise HierarchyError(f"cannot read {label}: save it with texts in UTF-8") from None
     if geometry is None:
         raise HierarchyError(f"{label} has no geometry in it; give polygons")
     names = [str(name) for name in meta["fields"]]

@@ -246,6 +246,18 @@ def test_files_that_hold_no_polygons_are_refused(tmp_path):
         read_areas(tmp_path / "nowhere.gpkg")
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [b'"z\xe5ne": {}', b'"properties": {"z\xe5ne": "1"}', b'"properties": {"zone": "\xe5"}'],
+)
+def test_texts_that_are_not_utf_8_are_refused(broken, tmp_path):
+    file = tmp_path / "zones.geojson"
+    features = b'{"type": "Feature", ' + broken + b'}, {"type": "Feature", "properties": {}}'
+    file.write_bytes(b'{"type": "FeatureCollection", "features": [' + features + b"]}")
+    with pytest.raises(HierarchyError, match=r"zones.geojson.*UTF-8"):
+        read_areas(file, levels=["zone"])
+
+
 def test_a_shapefile_without_a_system_and_two_layers_are_refused(tmp_path):
     FRAME.to_file(tmp_path / "zones.shp")
     (tmp_path / "zones.prj").unlink()
