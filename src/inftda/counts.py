@@ -169,7 +169,8 @@ def _margins(tree: Tree, leaves: Leaves, crew: Crew) -> tuple[NDArray[np.int64],
     def add(axis: int, n: int = len(leaves.counts)) -> None:
         add_by_area_kernel(leaves.areas[axis][:n], leaves.counts[:n], margins[axis])
 
-    add(0, 0)  # no leaf at all: loads the kernel before threads share it
+    for axis in range(len(margins)):
+        add(axis, 0)  # no leaf at all: loads the kernel before threads share it
     list(crew.map(add, range(len(margins))))
     return margins
 
@@ -201,12 +202,16 @@ class _Sorted(NamedTuple):
     counts: NDArray[np.int64]
     parts: list[_Part]
 
+    def __repr__(self) -> str:
+        return "_Sorted(confidential)"
+
 
 def _sort(layout: Layout, leaves: Leaves, crew: Crew) -> _Sorted:
     """Leaves are partitioned by the top bits of their keys, then parts of them sorted."""
-    buckets = partition(layout, layout.keys(leaves.areas, crew), leaves.counts)
+    cut = layout.cut(len(leaves.counts))
+    buckets = partition(layout, cut, layout.keys(leaves.areas, crew), leaves.counts)
     keys, counts, ends, spare_keys, spare_counts = buckets
-    words, shifts = digits_below_cut(layout)
+    words, shifts = digits_below_cut(layout, cut)
 
     def sort(buckets: tuple[int, int]) -> tuple[int, int]:
         first, last = buckets

@@ -35,6 +35,8 @@ class Growing:
         self._n = n
 
     def cut(self) -> NDArray[Any]:
-        """All numbers, in no more room than they need; none can be added any more."""
-        self._room.resize(self._n, refcheck=False)
-        return self._room
+        """All numbers, in no more room than they need; there are none then."""
+        cut, self._room = self._room, self._room[:0].copy()
+        cut.resize(self._n, refcheck=False)
+        self._n = 0
+        return cut

@@ -21,8 +21,9 @@ from inftda.tree import Tree, TreeLevel
 WORD_BITS = 64
 #: Bits sorted by one pass: 2^11 counters stay in the first-level cache.
 DIGIT_BITS = 11
-#: Leaves are partitioned by the whole first word if it has no more bits: sorting leaves it alone.
-BUCKET_BITS = 16
+#: Leaves are partitioned by the whole first word, so that sorting leaves it alone, if it has no
+#: more bits than these and there are that many leaves for each of its values.
+BUCKET_BITS, BUCKET_LEAVES = 16, 32
 
 Keys = NDArray[np.uint64]
 
@@ -61,12 +62,11 @@ class Layout:
         """Words of a key."""
         return self.word[-1] + 1 if self.word else 1
 
-    @property
-    def cut(self) -> int:
+    def cut(self, n_leaves: int) -> int:
         """Lowest of the key's top bits: leaves are partitioned by these before they are sorted."""
         used = self.used_bits(0)
-        is_all = self.n_words > 1 and used <= BUCKET_BITS
-        return 0 if is_all else max(used - DIGIT_BITS, 0)
+        is_short = used <= BUCKET_BITS and n_leaves >> used >= BUCKET_LEAVES
+        return 0 if is_short and self.n_words > 1 else max(used - DIGIT_BITS, 0)
 
     def used_bits(self, word: int) -> int:
         """Bits in use at the low end of a word."""
@@ -119,23 +119,26 @@ class Buckets(NamedTuple):
     spare_keys: Keys
     spare_counts: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        return "Buckets(confidential)"
 
-def partition(layout: Layout, keys: Keys, counts: NDArray[np.int64]) -> Buckets:
-    """Order leaves by the top bits of their keys; `keys` is used up, `counts` is not."""
+
+def partition(layout: Layout, cut: int, keys: Keys, counts: NDArray[np.int64]) -> Buckets:
+    """Order leaves by the bits of their keys from `cut` on; `keys` is used up, `counts` is not."""
     out_keys, out_counts = np.empty_like(keys), np.empty_like(counts)
-    ends = np.zeros(1 << (layout.used_bits(0) - layout.cut), np.int64)
+    ends = np.zeros(1 << (layout.used_bits(0) - cut), np.int64)
     n = len(counts)
-    if radix_pass_kernel(keys, counts, 0, n, 0, layout.cut, 0, out_keys, out_counts, ends):
+    if radix_pass_kernel(keys, counts, 0, n, 0, cut, 0, out_keys, out_counts, ends):
         return Buckets(out_keys, out_counts, ends, keys, np.empty_like(counts))
     return Buckets(keys, counts.copy(), ends, out_keys, out_counts)
 
 
-def digits_below_cut(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def digits_below_cut(layout: Layout, cut: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Word and shift of every digit to sort by inside one value of the top bits, low first."""
     digits = [
         (word, shift)
         for word in reversed(range(layout.n_words))
-        for shift in range(0, layout.used_bits(word) if word else layout.cut, DIGIT_BITS)
+        for shift in range(0, layout.used_bits(word) if word else cut, DIGIT_BITS)
     ]
     return np.array([w for w, _ in digits], np.int64), np.array([s for _, s in digits], np.int64)
 

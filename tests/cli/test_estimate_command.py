@@ -1,5 +1,6 @@
 """The estimate of a release, and intervals of its numbers."""
 
+import pickle
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,21 @@ def test_totals_measured_across_have_their_own_interval_and_other_sums_none(meas
     towns = release.tree.axes[0].hierarchy.codes(3).to_pylist()[:2]
     parts = release.flows("all", "all", origin=towns, intervals=True)
     assert parts.column("low").to_pylist() == [None]
+
+
+def test_a_release_is_pickled_also_after_it_was_asked_for_intervals(measured):
+    release = inftda.open_release(measured)
+    found = release.flows(intervals=True)
+    assert pickle.loads(pickle.dumps(release)).flows(intervals=True).equals(found)
+
+
+@pytest.mark.parametrize("name", ["estimate", "low", "High"])
+def test_an_axis_must_not_be_called_like_a_column_of_estimates(name):
+    table = {name: ["a", "b", "b"], "sex": ["f", "m", "f"]}
+    axes = {name: {"code": ["a", "b"]}, "sex": {"sex": ["f", "m"]}}
+    release = inftda.release(table, axes=axes, rho=1, measurements=True)
+    with pytest.raises(ReleaseError, match=f"axis called '{name}'"):
+        inftda.estimate(release)
 
 
 def test_without_model_is_for_intervals(measured, cli):

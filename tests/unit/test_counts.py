@@ -15,6 +15,7 @@ from reference_counts import (
 )
 
 from inftda import counts as counts_module
+from inftda import tree_order
 from inftda.counts import (
     Counts,
     count_nodes_kernel,
@@ -25,7 +26,7 @@ from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.threads import Crew
 from inftda.tree import Axis, Tree
-from inftda.tree_order import DIGIT_BITS, radix_pass_kernel, sort_buckets_kernel
+from inftda.tree_order import DIGIT_BITS, Layout, radix_pass_kernel, sort_buckets_kernel
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
 ONE = Hierarchy.read({"state": ["I"]})
@@ -58,6 +59,9 @@ TREES = {
     "many children": Tree.build([Axis("x", comb(1, 5000)), Axis("y", AREAS)], "yxy"),
     "one word to the last bit": Tree.build([Axis(n, comb(2, 256)) for n in "abcd"], "abcdabcd"),
     "two words": Tree.build([Axis(n, comb(3, 50, at=7)) for n in "abcd"], "abcdabcdabcd"),
+    "three words and a short one": Tree.build(
+        [Axis(n, comb(4 - (n == "d"), 300)) for n in "abcd"], "abcdabcdabcdabc"
+    ),
     "three words": Tree.build([Axis(n, comb(4, 300)) for n in "abcd"], "aabcdbcdabcdabcd"),
 }
 
@@ -273,11 +277,12 @@ def test_a_radix_pass_says_whether_it_moved_anything():
     assert not radix_pass_kernel(words, counts, 0, 3, 0, DIGIT_BITS, 0, *spare)
 
 
-@pytest.mark.parametrize("n_words", [1, 2])
-def test_buckets_are_sorted_each_on_its_own(n_words):
+@pytest.mark.parametrize(("n_words", "top"), [(1, 0), (2, 0), (2, 1), (3, 1)])
+def test_buckets_are_sorted_each_on_its_own(n_words, top):
     words, counts = random_keys(n_words, 300, seed=1)
     ends = np.array([0, 100, 101, 299, 300])
-    digits = [(w, s) for w in reversed(range(n_words)) for s in range(0, 64, DIGIT_BITS)]
+    words[:top] = np.searchsorted(ends, np.arange(300), side="right")  # no digit is of these
+    digits = [(w, s) for w in reversed(range(top, n_words)) for s in range(0, 64, DIGIT_BITS)]
     place = [np.array(column, np.int64) for column in zip(*digits, strict=True)]
     keys = [tuple(key) for key in words.T.tolist()]
     pairs = list(zip(keys, counts.tolist(), strict=True))
@@ -354,6 +359,22 @@ def test_parts_on_several_threads_give_what_one_thread_gives(tree, monkeypatch):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
+@pytest.mark.parametrize("name", ["two words", "three words and a short one"])
+def test_buckets_of_a_whole_word_give_what_others_give(name, monkeypatch):
+    """Few leaves are not worth so many buckets, so the limit is lowered for the test."""
+    tree = TREES[name]
+    leaves = random_leaves(tree, 5_000)
+    layout = Layout.of(tree)
+    few = Counts.from_leaves(tree, *leaves)
+    assert layout.cut(5_000) or layout.used_bits(0) <= DIGIT_BITS
+    monkeypatch.setattr("inftda.tree_order.BUCKET_LEAVES", 0)
+    assert layout.cut(5_000) == 0
+    many = Counts.from_leaves(tree, *leaves)
+    for a, b in zip(few.levels, many.levels, strict=True):
+        for array in ("offsets", "ordinal", "count"):
+            np.testing.assert_array_equal(getattr(a, array), getattr(b, array))
+
+
 @pytest.mark.parametrize(("threads", "used"), [(1, 1), (3, 3), (None, 5)])
 def test_sorting_keeps_to_the_threads_it_is_given(threads, used, monkeypatch):
     given = []
@@ -388,12 +409,14 @@ def test_the_caller_loads_the_kernels_before_threads_share_them(monkeypatch):
 
     monkeypatch.setattr("inftda.counts.FEW", 0)
     monkeypatch.setattr("inftda.counts.Crew", Watched)
-    names = [name for name in vars(counts_module) if name.endswith("_kernel")]
-    for name in {*names} - {"inlined_kernel"}:
-        monkeypatch.setattr(counts_module, name, noted(name, getattr(counts_module, name)))
+    for module in (counts_module, tree_order):
+        names = [name for name in vars(module) if name.endswith("_kernel")]
+        for name in {*names} - {"inlined_kernel", "radix_pass_kernel"}:
+            monkeypatch.setattr(module, name, noted(name, getattr(module, name)))
     tree = TREES["two words"]
     Counts.from_leaves(tree, *random_leaves(tree, 100), threads=2)
     assert set(called_by_work) == {
-        "add_by_area_kernel", "sort_buckets_kernel", "merge_equal_kernel", "count_nodes_kernel",
+        "add_by_area_kernel", "add_bits_kernel", "sort_buckets_kernel", "merge_equal_kernel",
+        "count_nodes_kernel",
         "write_nodes_kernel",
     }  # fmt: skip

@@ -30,5 +30,14 @@ def test_a_number_that_does_not_fit_makes_all_64_bits(too_large):
     assert growing.cut().tolist() == [1, 2, too_large, 3]
 
 
+def test_what_was_cut_stays_as_it_is():
+    growing = Growing()
+    growing.add(np.arange(5))
+    cut = growing.cut()
+    growing.add(np.arange(10_000))
+    assert cut.tolist() == [0, 1, 2, 3, 4]
+    assert len(growing.cut()) == 10_000
+
+
 def test_without_parts_there_is_nothing():
     assert Growing(np.int64).cut().dtype == np.int64

@@ -267,9 +267,10 @@ def deep():
 @pytest.mark.parametrize("n", [1, 100, 20_000])
 def test_leaves_are_sorted_once_and_summed_once_for_all_levels(monkeypatch, deep, n):
     calls, nodes = kernel_calls(monkeypatch, deep, n)
-    assert set(calls.values()) == {1}
+    names = ("sort_buckets", "merge_equal", "count_nodes", "write_nodes")
+    assert calls == {f"{name}_kernel": 1 for name in names}
     assert nodes["sort_buckets_kernel"] == nodes["merge_equal_kernel"] == n
-    assert nodes["count_nodes_kernel"] == nodes["write_nodes_kernel"] <= n
+    assert 0 < nodes["count_nodes_kernel"] == nodes["write_nodes_kernel"] <= n
 
 
 @pytest.mark.parametrize("levels", [(9,), (20, 110, 8_092), (5, 50, 500, 1_000, 5_000)])
@@ -282,7 +283,7 @@ def test_passes_of_the_sort_follow_the_bits_of_a_path_and_not_the_leaves(levels)
         layout = Layout.of(tree)
         bits = sum(layout.bits)
         assert bits <= sum(level.max_children.bit_length() for level in tree.splitting_levels)
-        words, shifts = digits_below_cut(layout)
+        words, shifts = digits_below_cut(layout, layout.cut(10**6))
         # One pass deals leaves out by their top bits; a word may end in the middle of a digit.
         assert len(words) == len(shifts)
         assert 1 + len(words) <= -(-bits // DIGIT_BITS) + layout.n_words

@@ -141,6 +141,7 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     if out is not None:
         _check_out(Path(out), force=force)
     _check_top_down(opened)
+    _check_names(opened.tree)
     points = points_of(opened.tree, centroids)
     model, columns = _fitted(opened, points, seed, threads)
     table = _table(opened.tree, columns)
@@ -195,6 +196,16 @@ def _check_top_down(release: Release) -> None:
         )
 
 
+def _check_names(tree: Tree) -> None:
+    """Refuse axes that are called like the columns beside them."""
+    for axis in tree.axes:
+        if axis.name.casefold() in VALUES:
+            raise ReleaseError(
+                f"the release has an axis called {axis.name!r}, which is a column of estimates; "
+                "release it with another name for the axis"
+            )
+
+
 def _check_replaceable(folder: Path, name: Path) -> None:
     """Refuse a folder that is not an estimate, or has something else in it."""
     try:
@@ -238,11 +249,11 @@ def _fitted(
 def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
     """The estimates, by the numbers of their areas; the columns given are used up."""
     order = np.argsort(keys_of(columns[: len(tree.axes)]), kind="stable")
-    table = {
-        axis.name: pa.DictionaryArray.from_arrays(
+    made = [
+        pa.DictionaryArray.from_arrays(
             as_arrow(columns.pop(0)[order]), axis.hierarchy.codes(axis.hierarchy.depth)
         )
         for axis in tree.axes
-    }
-    table |= {name: as_arrow(columns.pop(0)[order].astype(np.int64)) for name in VALUES}
-    return pa.Table.from_arrays(list(table.values()), names=list(table))
+    ]
+    made += [as_arrow(columns.pop(0)[order].astype(np.int64)) for _ in VALUES]
+    return pa.Table.from_arrays(made, names=[*(axis.name for axis in tree.axes), *VALUES])

@@ -53,13 +53,13 @@ class Fit:
         tree: the public tree.
         total: of everything.
         levels: estimates, coarse to fine.
-        crew: threads to work on.
+        threads: how many to work on.
     """
 
     tree: Tree
     total: int
     levels: Sequence[Estimated]
-    crew: Crew
+    threads: int
 
     @classmethod
     def of(
@@ -87,11 +87,11 @@ class Fit:
         layers = layers_of(tree, [measured.level(at.index) for at in tree.splitting_levels])
         totals = [_totals(tree, measured, layer.level.depths, layer.level.axis) for layer in layers]
         del measured  # as large as all that follows, if nobody else has it
-        crew = Crew(threads or available_cores())
+        threads = threads or available_cores()
         levels = estimate_layers(
-            layers, float(total), totals=totals, points=dict(points or {}), map_=crew.map
+            layers, float(total), totals=totals, points=dict(points or {}), map_=Crew(threads).map
         )
-        return cls(tree, total, levels, crew)
+        return cls(tree, total, levels, threads)
 
     def leaves(self, seed: int) -> Leaves:
         """Positive whole numbers of finest areas that add up at every level, and their intervals.
@@ -103,7 +103,7 @@ class Fit:
         values = [Growing() for _ in range(3)]
         random = np.random.default_rng(seed)
         for part in round_down_the_tree(
-            self.tree, self.levels, self.total, random, self._with_ends, self.crew.map
+            self.tree, self.levels, self.total, random, self._with_ends, Crew(self.threads).map
         ):
             for column, numbers in zip((*areas, *values), (*part.areas, *part[1:]), strict=True):
                 column.add(numbers)

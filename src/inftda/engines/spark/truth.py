@@ -52,7 +52,7 @@ class SparkTruth:
 
     @cached_property
     def trunk(self) -> Counts:
-        """The truth of the levels down to `trunk_end`; levels further down are not true."""
+        """The truth of the levels down to `trunk_end`; further down, and margins, it is not."""
         end = self.trunk_end
         frame = self.leaves.frame
         names = [f"area_{axis}" for axis in range(len(self.tree.axes))]
