@@ -146,7 +146,9 @@ class AcrossStep:
         level = self.step.level
         number = next(n for n, known in enumerate(self.across.tables) if known.is_one_way)
         sums = level.axes[level.axis].hierarchy.sum_up(margin, level.depths[level.axis])
-        return self._noise(number, 0, len(sums)) + sums
+        totals = self._noise(number, 0, len(sums))
+        add_totals(totals, sums)
+        return totals
 
     def divide_groups(  # noqa: PLR0913 - what to divide, where, and what to give back
         self,
@@ -312,8 +314,9 @@ class AcrossStep:
         first = (np.cumsum(sizes) - sizes)[rows.of_true]
         is_in = rows.of_true >= 0
         true = TrueCells(groups.truth.children, groups.true[is_in], first[is_in])
-        n_cells = int(sizes.sum())
-        return self._noise(number, item, n_cells) + true.sums(n_cells)
+        cells = self._noise(number, item, int(sizes.sum()))
+        true.add_to(cells)
+        return cells
 
     def _drawn(
         self, number: int, groups: "Groups", rows: "Rows", value: NDArray[np.int64]
@@ -366,13 +369,12 @@ class TrueCells:
     parent: NDArray[np.int64]
     first: NDArray[np.int64]
 
-    def sums(self, n_cells: int) -> NDArray[np.int64]:
-        """int64[cells]: trips in each cell."""
-        cells, children = np.zeros(n_cells, np.int64), self.children
+    def add_to(self, cells: NDArray[np.int64]) -> None:
+        """Add the true sums to the noise of the cells, in place."""
+        children = self.children
         add_sums_kernel(
             cells, self.first, self.parent, children.offsets, children.ordinal, children.count
         )
-        return cells
 
 
 class Chained(NamedTuple):
@@ -495,6 +497,11 @@ def parent_areas(counts: Counts, level: TreeLevel) -> tuple[NDArray[np.int32], .
     return counts.nodes(before)[0]
 
 
+def add_totals(totals: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
+    """Add true totals of areas to their noise, in place."""
+    totals += sums
+
+
 @kernel
 def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     cells: NDArray[np.int64],
@@ -504,7 +511,7 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     true_ordinal: NDArray[np.int32],
     true_count: NDArray[np.int64],
 ) -> None:
-    """Add true counts to the cells they are summed up in, in place.
+    """Add true counts to the noise of the cells they are summed up in, in place.
 
     Args:
         cells: int64.
