@@ -2,9 +2,8 @@
 
 The posterior of a count is a function of its noisy value. Shifting the noisy values of a
 family alike until the estimates sum to the node above is what Bayes' rule gives when the sum
-is known. Totals measured across the tree are known with noise: each area of the refined axis
-has a price, added to the noisy values of all its counts, which is as large as the total
-still falls short, times (sigma of the level / sigma of the total)^2.
+is known. Sums measured off the tree are known with noise: they have prices (`targets`), which are
+added to the noisy values of all their counts.
 """
 
 from dataclasses import dataclass
@@ -14,21 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
-from inftda.inference.families import Layer, Map, Whole
+from inftda.inference.families import Floats, Layer, Map, Whole
 from inftda.inference.prior import CLEAR, MOST_NOISY, Posterior, look_up
-from inftda.inference.shares import Floats, Totals
+from inftda.inference.targets import Targets
 
 #: Rounds of prices, unless none moves by more than this many noise scales.
 _SWEEPS: Final = 6
 _SETTLED: Final = 0.02
-#: Counts of an area that are not clear are all off alike if its factor is: relative variance of
-#: that error, which makes a measured total worth more than their own variances say.
-_MISFIT: Final = 0.005
 #: Families sum to their nodes within this many noise scales before they are scaled to do so: in
 #: the end, and while prices are still found.
 _CLOSE, _NEAR = 0.01, 0.2
-#: How far a price goes, and a shift in one step, in noise scales; and steps to find a shift.
-_REACH: Final = 4.0
+#: How far a shift goes in one step, in noise scales; and steps to find it.
 _STRIDE: Final = 3.0
 _STEPS: Final = 10
 
@@ -53,52 +48,40 @@ class Known:
     variance: Floats
 
 
-def balance(
-    known: Known,
-    count: Floats,
-    map_: Map,
-    totals: Totals | None = None,
-    elsewhere: Floats | None = None,
-) -> Floats:
+def balance(known: Known, count: Floats, map_: Map, targets: Targets) -> Floats:
     """float64[children]: estimates of a layer that sum to the nodes above.
 
     Args:
         known: what is known of them.
         count: float64[families], what the children of each family have to sum to.
         map_: work on threads.
-        totals: totals of the areas, if they were measured.
-        elsewhere: float64[areas], the part of each that is in no family.
+        targets: sums that were measured off the tree.
     """
     layer = known.layer
     estimate = np.empty(len(layer.noisy))
-    shifts, prices = np.zeros(len(layer.first)), np.zeros(layer.n_areas)
-    sums = np.zeros((3, layer.n_areas))
-    close = _CLOSE
+    shifts, prices = np.zeros(len(layer.first)), np.zeros(targets.n_cells)
+    sums = np.zeros((2, targets.n_cells))
+    close = _NEAR
 
     def shift(part: tuple[int, int]) -> None:
-        slope = np.empty(layer.level.max_children, np.float32)
+        work = np.empty((2, layer.level.max_children))
         shift_kernel(
-            *part, layer.offsets, layer.first, layer.noisy, layer.below, count, known.log_mean,
-            known.posterior.moments, known.mean, known.variance, layer.sigma, close, prices,
-            shifts, estimate, slope, sums,
+            *part, layer.offsets, layer.noisy, layer.below, count, known.log_mean,
+            known.posterior.moments, known.mean, known.variance, layer.sigma, close, targets.start,
+            prices, shifts, estimate, work, sums,
         )  # fmt: skip
 
-    list(map_(shift, layer.parts()))
-    if totals is not None and elsewhere is not None:
-        for sweep in range(_SWEEPS):
-            own = np.maximum(sums[1], 1e-9)
-            common = _MISFIT * ((sums[2] + elsewhere) / layer.sigma) ** 2
-            trust = (layer.sigma / totals.sigma) ** 2 * (1 + common / own)
-            missing = totals.value - sums[0] - elsewhere
-            price = prices + (trust * missing - prices) / (1 + trust * own)
-            price = np.clip(price, -_REACH * layer.sigma, _REACH * layer.sigma)
-            moved = np.abs(price - prices).max(initial=0.0)
-            is_last = sweep == _SWEEPS - 1 or moved <= _SETTLED * layer.sigma
-            prices[:], sums[:] = price, 0
-            close = _CLOSE if is_last else _NEAR
+    if targets.chains:
+        list(map_(shift, layer.parts()))
+    for _ in range(_SWEEPS if targets.chains else 0):
+        before = prices.copy()
+        for chain in targets.chains:
+            prices[:], sums[:] = targets.better(chain, prices, sums, layer.sigma), 0
             list(map_(shift, layer.parts()))
-            if is_last:
-                break
+        if np.abs(prices - before).max() <= _SETTLED * layer.sigma:
+            break
+    close = _CLOSE
+    list(map_(shift, layer.parts()))
     return estimate
 
 
@@ -150,12 +133,31 @@ def _shifted(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     return mean, variance
 
 
+@inlined_kernel
+def _add_up_prices(start: NDArray[np.int64], family: int, price: Floats, whole: Floats) -> None:
+    """Prices of a family's children in all tables, summed up into `whole`."""
+    for j in range(len(whole)):
+        whole[j] = 0.0
+        for t in range(start.shape[0]):
+            whole[j] += price[start[t, family] + j]
+
+
+@inlined_kernel
+def _add_to_sums(
+    start: NDArray[np.int64], family: int, estimate: Floats, slope: Floats, sums: Floats
+) -> None:
+    """Estimates of a family's children, and their slopes, added to the sums of all tables."""
+    for j in range(len(estimate)):
+        for t in range(start.shape[0]):
+            sums[0, start[t, family] + j] += estimate[j]
+            sums[1, start[t, family] + j] += slope[j]
+
+
 @kernel
 def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     begin: int,
     end: int,
     offsets: NDArray[np.int64],
-    first: NDArray[np.int64],
     noisy: Whole,
     below: NDArray[np.int32],
     count: Floats,
@@ -165,10 +167,11 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     variance_below: Floats,
     sigma: float,
     close: float,
+    start: NDArray[np.int64],
     price: Floats,
     shift: Floats,
     estimate: Floats,
-    slope: NDArray[np.float32],
+    work: Floats,
     sums: Floats,
 ) -> None:
     """Shift the noisy counts of each family until the estimates sum to its count.
@@ -177,7 +180,6 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         begin: first family.
         end: one after the last.
         offsets: int64[families + 1], slices of the children.
-        first: int64[families], area of the first child.
         noisy: whole numbers[children].
         below: int32[children], index into means below, or -1; not read if there are none.
         count: float64[families].
@@ -187,33 +189,34 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         variance_below: likewise.
         sigma: noise scale.
         close: how near families come to their counts, in noise scales, before they are scaled.
-        price: float64[areas].
+        start: int64[tables, families], cell of each family's first child in tables off the tree.
+        price: float64[cells].
         shift: float64[families], where to start; overwritten.
         estimate: float64[children], written.
-        slope: float32[most children], overwritten: by how much an estimate rises with its noisy
-            count.
-        sums: float64[3, areas], added to: estimates, their slopes in the price (variances over
-            sigma^2), and estimates of counts that are not clear.
+        work: float64[2, most children], overwritten: prices, and by how much an estimate rises
+            with its noisy count.
+        sums: float64[2, cells], added to: estimates, and their slopes in the price.
     """
     for f in range(begin, end):
         low, high = offsets[f], offsets[f + 1]
         if high - low == 1:
-            estimate[low] = count[f]
-            sums[0, first[f]] += count[f]
+            estimate[low], work[1, 0] = count[f], 0.0
+            _add_to_sums(start, f, estimate[low:high], work[1], sums)
             continue
+        _add_up_prices(start, f, price, work[0, : high - low])
         moved = shift[f]
         whole = 0.0
         for step in range(_STEPS):
             whole, rise = 0.0, 0.0
             for i in range(low, high):
-                by = moved + price[first[f] + i - low]
+                by = moved + work[0, i - low]
                 b = below[i] if mean_below.size else -1
                 mean, variance = _shifted(
                     b, mean_below, variance_below, moments, log_mean[i], noisy[i], by, sigma
                 )
-                estimate[i], slope[i - low] = mean, variance / (sigma * sigma)
+                estimate[i], work[1, i - low] = mean, variance / (sigma * sigma)
                 whole += mean
-                rise += slope[i - low]
+                rise += work[1, i - low]
             missing = count[f] - whole
             if abs(missing) <= close * min(0.1 * (1 + count[f]), sigma) or step == _STEPS - 1:
                 break
@@ -222,12 +225,8 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         shift[f] = moved
         scale = count[f] / whole if whole > 0 else 0.0
         for i in range(low, high):
-            k = first[f] + i - low
             estimate[i] = estimate[i] * scale if whole > 0 else count[f] / (high - low)
-            sums[0, k] += estimate[i]
-            if noisy[i] <= CLEAR * sigma:
-                sums[2, k] += estimate[i]
-            sums[1, k] += slope[i - low]
+        _add_to_sums(start, f, estimate[low:high], work[1], sums)
 
 
 @kernel

@@ -18,6 +18,7 @@ from inftda.errors import ReleaseError
 from inftda.tree import Tree, TreeLevel
 
 Areas = tuple[NDArray[np.int32], ...]
+Floats = NDArray[np.float64]
 #: Where 32 bits are enough, they are half of the memory.
 Whole = NDArray[np.int32] | NDArray[np.int64]
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
@@ -124,12 +125,12 @@ def layers_of(tree: Tree, tables: Sequence[Table]) -> list[Layer]:
         if finer is not None:
             parent = layer.find(finer.areas)
             if (parent < 0).any():
-                raise _damaged(finer.level)
+                raise damaged(finer.level)
             layer.below[parent] = np.arange(len(parent))
             layers[-1] = replace(finer, parent=parent)
         layers.append(layer)
     if layers and len(layers[-1].first) > 1:
-        raise _damaged(layers[-1].level)
+        raise damaged(layers[-1].level)
     return layers[::-1]
 
 
@@ -175,7 +176,7 @@ def _layer(level: TreeLevel, table: Table, finer: Layer | None) -> Layer:
     start, noisy = np.flatnonzero(is_first), table.value
     areas = tuple(up[n[start]] if a == axis else n[start] for a, n in enumerate(table.areas))
     if (np.diff(start, append=len(noisy)) != n_children[areas[axis]]).any():
-        raise _damaged(level)
+        raise damaged(level)
     if finer is not None and (n_children == 1).any():
         nodes = tuple(up[n] if a == axis else n for a, n in enumerate(finer.areas))
         is_only = n_children[nodes[axis]] == 1
@@ -214,7 +215,8 @@ def _narrow(numbers: NDArray[np.int64]) -> Whole:
     return numbers.astype(np.int32) if is_enough else numbers
 
 
-def _damaged(level: TreeLevel) -> ReleaseError:
+def damaged(level: TreeLevel) -> ReleaseError:
+    """What to say if measurements of a level are missing."""
     return ReleaseError(
         f"the measurements of level {level.name!r} are not those of all areas of the nodes above; "
         "they were edited or damaged: get the release again from its publisher"

@@ -1,32 +1,19 @@
 """All estimates of a release, from its measurements: the way into this package."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from inftda.growing import Growing
-from inftda.inference.families import Areas, Table, Whole, layers_of
+from inftda.inference.families import Areas, Floats, Whole, layers_of
 from inftda.inference.intervals import Ends, child_ends, unseen_ends
 from inftda.inference.model import Estimated, estimate_layers
+from inftda.inference.off_tree import Measured, sums_of, totals_by_depth
 from inftda.inference.rounding import Rounded, round_down_the_tree
-from inftda.inference.shares import Floats, Totals
-from inftda.lattice import coarsest_equal
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
-
-
-class Measured(Protocol):
-    """All that was measured; see `publication.measurements`."""
-
-    @property
-    def tables(self) -> Sequence[Table]:
-        """Tables of the lattice, on the tree and off it."""
-
-    def level(self, index: int) -> Table:
-        """The table of a level of the tree."""
 
 
 class Leaves(NamedTuple):
@@ -85,11 +72,18 @@ class Fit:
             ReleaseError: the measurements are damaged.
         """
         layers = layers_of(tree, [measured.level(at.index) for at in tree.splitting_levels])
-        totals = [_totals(tree, measured, layer.level.depths, layer.level.axis) for layer in layers]
+        by_axis = [totals_by_depth(tree, measured, axis) for axis in range(len(tree.axes))]
+        totals = [by_axis[at.level.axis].get(at.level.depths[at.level.axis]) for at in layers]
+        sums = sums_of(tree, measured, layers, totals)
         del measured  # as large as all that follows, if nobody else has it
         threads = threads or available_cores()
         levels = estimate_layers(
-            layers, float(total), totals=totals, points=dict(points or {}), map_=Crew(threads).map
+            layers,
+            float(total),
+            totals=totals,
+            sums=sums,
+            points=dict(points or {}),
+            map_=Crew(threads).map,
         )
         return cls(tree, total, levels, threads)
 
@@ -142,29 +136,3 @@ class Fit:
             above = tuple((up[n] if a == axis else n)[~is_found] for a, n in enumerate(areas))
             low[~is_found], high[~is_found] = self.node_ends(number - 1, above)
         return low, high
-
-
-def measured_at(tree: Tree, measured: Measured, depths: Sequence[int]) -> Table | None:
-    """The table with the areas of these levels, if it was measured."""
-    wanted = plainest(tree, depths)
-    for table in measured.tables:
-        if plainest(tree, table.depths) == wanted:
-            return table
-    return None
-
-
-def plainest(tree: Tree, depths: Sequence[int]) -> tuple[int, ...]:
-    """For each axis the coarsest level that has the same areas."""
-    return tuple(coarsest_equal(axis)[depth] for axis, depth in zip(tree.axes, depths, strict=True))
-
-
-def _totals(tree: Tree, measured: Measured, depths: Sequence[int], axis: int) -> Totals | None:
-    """Totals of the areas that a level refines, if they were measured across the tree."""
-    one_way = [depth if a == axis else 0 for a, depth in enumerate(depths)]
-    if not any(depth for a, depth in enumerate(depths) if a != axis):
-        return None  # the level itself
-    table = measured_at(tree, measured, one_way)
-    if table is None or len(table.value) != tree.axes[axis].hierarchy.n_areas(depths[axis]):
-        return None
-    order = np.argsort(table.areas[axis])
-    return Totals(table.value[order].astype(float), math.sqrt(table.sigma2))

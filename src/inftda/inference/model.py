@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from inftda.inference.balance import Known, balance, unbalanced
-from inftda.inference.families import Layer, Map
+from inftda.inference.families import Floats, Layer, Map
+from inftda.inference.off_tree import Sums, Totals
 from inftda.inference.prior import CLEAR, posterior_of
 from inftda.inference.shares import (
-    Floats,
     Pairs,
     Shares,
-    Totals,
     fit_shares,
     log_means_kernel,
     pairs_of,
 )
+from inftda.inference.targets import Targets
 
 _NOTHING = np.empty(0)
 
@@ -48,11 +48,12 @@ class Estimated:
         return self.known.layer
 
 
-def estimate_layers(
+def estimate_layers(  # noqa: PLR0913 - all that is known
     layers: Sequence[Layer],
     total: float,
     *,
     totals: Sequence[Totals | None],
+    sums: Sequence[Sequence[Sequence[Sums]]],
     points: dict[str, Floats],
     map_: Map,
 ) -> list[Estimated]:
@@ -62,6 +63,7 @@ def estimate_layers(
         layers: the measured levels.
         total: of everything.
         totals: for each layer, totals of the areas it refines, if they were measured.
+        sums: for each layer, all that was measured off the tree with it, in chains.
         points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
         map_: work on threads.
     """
@@ -69,11 +71,12 @@ def estimate_layers(
     _up(knowns, map_)
     found: list[Estimated] = []
     count, apart = np.array([total]), _Apart(layers)
-    for known, factors, measured in zip(knowns, shares, totals, strict=True):
+    for known, factors, measured in zip(knowns, shares, sums, strict=True):
         layer = known.layer
         apart.divide(layer, factors)
-        elsewhere = apart.by_axis[layer.level.axis]
-        count = balance(known, count[layer.parent], map_, measured, elsewhere)
+        elsewhere = [apart.within(table, layer) for chain in measured for table in chain]
+        targets = Targets.of(layer, measured, elsewhere)
+        count = balance(known, count[layer.parent], map_, targets)
         found.append(Estimated(known, factors, count))
         apart.add(layer, count)
     return found
@@ -97,7 +100,7 @@ def _down(
         knowns.append(known)
         found.append(shares)
         if layer is not layers[-1]:  # whose estimates nothing divides
-            above = balance(known, count, map_)
+            above = balance(known, count, map_, Targets.of(layer, (), ()))
             apart.divide(layer, shares)
             apart.add(layer, above)
     return knowns, found
@@ -141,6 +144,14 @@ class _Apart:
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.by_axis = [np.zeros(1) for _ in (layers[0].level.axes if layers else ())]
         self._last = layers[-1].level if layers else None
+
+    def within(self, table: Sums, layer: Layer) -> Floats:
+        """float64[cells]: what each cell of a table has of them, if axes have nothing in common."""
+        own = self.by_axis[layer.level.axis][table.area]
+        if table.across is None:
+            return own
+        other = np.bincount(table.up, self.by_axis[table.across], minlength=table.up[-1] + 1)
+        return np.asarray(own * other[table.other] / max(other.sum(), 1e-9))
 
     def divide(self, layer: Layer, shares: Shares) -> None:
         """Go on to finer areas of the axis that a layer refines."""

@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
-from inftda.inference.families import Layer, Map, Whole
+from inftda.inference.families import Floats, Layer, Map, Whole
+from inftda.inference.off_tree import Totals
 from inftda.inference.prior import CLEAR
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
-
-Floats = NDArray[np.float64]
 
 #: Newton steps, and after how many of them the spread of factors is fitted as well.
 _ROUNDS, _SETTLED = 12, 2
@@ -41,19 +40,6 @@ _MISFIT: Final = 0.01
 #: Logarithms move by no more than this in a round, and factors stay within these bounds.
 _STEP, _LIMIT = 1.0, 12.0
 _EARTH_KM: Final = 6371.0
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Totals of the areas of the refined axis, as they were measured across the tree.
-
-    Attributes:
-        value: float64[areas].
-        sigma: noise scale.
-    """
-
-    value: Floats
-    sigma: float
 
 
 @dataclass(frozen=True)
@@ -149,7 +135,7 @@ def fit_shares(  # noqa: PLR0913, PLR0917 - what is known of a layer from all si
         pull, weight = found.pull, found.weight
         if totals is not None:
             expected = found.expected + elsewhere[above] * shares.within(layer.level)
-            variance = totals.sigma**2 + expected + _MISFIT * expected**2
+            variance = totals.variance + expected + _MISFIT * expected**2
             pull = pull + (totals.value - found.clear - expected) * expected / variance
             weight = weight + expected**2 / variance
         if round_ == 0:

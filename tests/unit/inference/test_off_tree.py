@@ -1,0 +1,154 @@
+"""Sums that were measured off the tree: which children they are of, and what prices do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import inftda
+from inftda.errors import ReleaseError
+from inftda.inference import targets
+from inftda.inference.families import layers_of
+from inftda.inference.fit import Fit
+from inftda.inference.model import estimate_layers
+from inftda.inference.off_tree import Sums, Totals, sums_of, totals_by_depth
+from inftda.inference.targets import Link
+from inftda.threads import Crew
+
+#: Areas of six groups, of which the last has one only.
+GROUP = np.minimum(np.arange(51) // 10, 5)
+CODES = np.array([f"a{i:02}" for i in range(len(GROUP))])
+MODES = ("bus", "car", "ferry")
+
+
+@pytest.fixture(scope="module")
+def flows():
+    """int64[areas, areas, modes]: each area sends its trips to one group, a mode to each group."""
+    random = np.random.default_rng(2)
+    at = (GROUP[None, :] == (np.arange(len(GROUP)) % 6)[:, None])[:, :, None]
+    by_mode = np.where(np.arange(3) == (GROUP % 3)[None, :, None], 8.0, 0.5)
+    return random.poisson(np.where(at, 6.0, 0.4) * by_mode)
+
+
+@pytest.fixture(scope="module")
+def released(flows):
+    origin, destination, mode = np.nonzero(flows)
+    table = pa.table(
+        {
+            "origin": CODES[origin],
+            "destination": CODES[destination],
+            "mode": np.array(MODES)[mode],
+            "count": flows[origin, destination, mode],
+        }
+    )
+    areas = pa.table({"group": [f"g{i}" for i in GROUP], "area": CODES})
+    return inftda.release(
+        table, areas, axes={"mode": pa.table({"mode": MODES})}, epsilon=2, delta=1e-6,
+        across=0.2, measurements=True, source=inftda.SeededSource(4),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def parts(released):
+    """The layers of a release, and all that was measured off the tree with them."""
+    tree, measured = released.tree, released.measurements()
+    layers = layers_of(tree, [measured.level(level.index) for level in tree.splitting_levels])
+    by_axis = [totals_by_depth(tree, measured, axis) for axis in range(3)]
+    totals = [by_axis[at.level.axis].get(at.level.depths[at.level.axis]) for at in layers]
+    return layers, totals, sums_of(tree, measured, layers, totals)
+
+
+def test_every_child_is_in_the_cell_of_its_areas(parts):
+    n_tables = 0
+    for layer, _, chains in zip(*parts, strict=True):
+        sizes = np.diff(layer.offsets)
+        family = np.repeat(np.arange(len(sizes)), sizes)
+        ordinal = np.arange(len(layer.noisy)) - layer.offsets[family]
+        for table in (table for chain in chains for table in chain):
+            n_tables += 1
+            cell = table.start[family] + ordinal
+            is_known = np.isfinite(table.variance[cell])
+            assert is_known[sizes[family] > 1].all()
+            assert (table.area[cell] == layer.first[family] + ordinal)[is_known].all()
+            if table.across is not None:
+                other = table.up[layer.areas[table.across][family]]
+                assert (table.other[cell] == other)[is_known].all()
+    assert n_tables > 8
+
+
+def test_missing_cells_are_damage(released, parts):
+    (layers, *_), measured = parts, released.measurements()
+    layer = layers[-1]
+    table = next(
+        table
+        for table in measured.tables
+        if table.depths[2] and table.depths[0] and not table.depths[1]
+    )
+    areas = tuple(numbers[3:] for numbers in table.areas)
+    cut = replace(table, areas=areas, value=table.value[3:])
+    assert len(Sums.of_pairs(layer, table, 0, table.depths[0]).value) == len(table.value) + 1
+    with pytest.raises(ReleaseError, match="edited or damaged"):
+        Sums.of_pairs(layer, cut, 0, table.depths[0])
+
+
+def test_totals_of_finer_areas_sharpen_those_of_coarser_ones(released):
+    tree, measured = released.tree, released.measurements()
+    found = totals_by_depth(tree, measured, 0)
+    one_way = {t.depths[0]: float(t.sigma2) for t in measured.tables if not any(t.depths[1:])}
+    from_finer = one_way[2] * np.bincount(GROUP)
+    assert found[2].variance == pytest.approx(np.full(len(GROUP), one_way[2]))
+    assert found[1].variance == pytest.approx(1 / (1 / one_way[1] + 1 / from_finer))
+
+
+def test_totals_are_weighed_by_their_variances():
+    one, other = (
+        Totals(np.array([10.0]), np.array([1.0])),
+        Totals(np.array([16.0]), np.array([2.0])),
+    )
+    both = one.weighed(other)
+    assert both.value == pytest.approx(12) == other.weighed(one).value
+    assert both.variance == pytest.approx(2 / 3)
+    summed = Totals(np.array([1.0, 2, 4]), np.array([1.0, 1, 3])).summed(np.array([0, 0, 1]))
+    assert summed.value.tolist() == [3, 4]
+    assert summed.variance.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_prices_of_a_chain_are_those_of_least_squares(seed):
+    """Beside a dense solution of the same equations, some cells of which nothing is known."""
+    random = np.random.default_rng(seed)
+    middle, fine = random.integers(0, 3, 7), random.integers(0, 7, 20)
+    inside = [np.empty(0, int), middle, 3 + fine]
+    cells = [slice(0, 3), slice(3, 10), slice(10, 30)]
+    trust = np.where(random.random(30) < 0.1, 0.0, random.lognormal(0, 2, 30))
+    rise = np.zeros(30)
+    rise[10:] = random.lognormal(0, 2, 20)
+    pull = np.where(trust > 0, random.normal(0, 5, 30), 0)
+    step = np.zeros(30)
+    targets._solve([Link(*one) for one in zip(cells, inside, strict=True)], trust, pull, rise, step)
+    is_in = np.zeros((20, 30))  # which cells a count of the finest table is in
+    is_in[np.arange(20), 10 + np.arange(20)] = 1
+    is_in[np.arange(20), 3 + fine] = 1
+    is_in[np.arange(20), middle[fine]] = 1
+    moved = is_in.T @ (rise[10:, None] * is_in)
+    assert step + trust * (moved @ step) == pytest.approx(pull, abs=1e-6)
+
+
+def test_sums_off_the_tree_make_estimates_better_where_the_model_knows_nothing(
+    released, parts, flows
+):
+    """Origins by groups of destinations, and by mode: shares have one factor for each area."""
+    layers, totals, sums = parts
+    errors = []
+    for used in (sums, [[chain[:1] for chain in chains[:1]] for chains in sums]):
+        levels = estimate_layers(
+            layers, float(released.total), totals=totals, sums=used, points={}, map_=Crew(1).map
+        )
+        leaves = Fit(released.tree, released.total, levels, 1).leaves(0)
+        found = np.zeros(flows.shape)
+        found[leaves.areas] = leaves.value
+        off = np.add.reduceat(found - flows, np.arange(0, 51, 10), axis=1)
+        errors.append(np.abs(off).sum())
+    with_pairs, totals_only = errors
+    assert with_pairs < 0.9 * totals_only
