@@ -723,6 +723,14 @@ def wrapped_sum(folder):
     sealed(folder, total=before)
 
 
+def beyond_any_sum(folder):
+    """Flows whose sum is stated, but beyond 64 bits, in which it is what it was."""
+    flow = pq.read_table(folder / "flows.parquet")["flow"].to_pylist()
+    flow[:4] = [value + 2**62 for value in flow[:4]]
+    assert len(flow) > 3
+    as_released(with_column("flow", lambda _: pa.array(flow, pa.int64())), total=sum(flow))(folder)
+
+
 def negative_by_option(folder):
     """Made legal by an option of another mechanism."""
     rewritten(flows_as(-3))(folder)
@@ -743,7 +751,7 @@ def long_texts(folder):
     rewritten(codes_as("x" * 3_000_000))(folder)
 
 
-def as_released(change, *, name="flows.parquet"):
+def as_released(change, *, name="flows.parquet", total=None):
     """The same file with other rows, written by inftda itself."""
 
     def apply(folder):
@@ -757,7 +765,7 @@ def as_released(change, *, name="flows.parquet"):
             sealed(folder)
         else:
             write_flows(folder / name, release.tree, table)
-            sealed(folder, total=pc.sum(table["flow"]).as_py(), n_flows=len(table))
+            sealed(folder, total=total or pc.sum(table["flow"]).as_py(), n_flows=len(table))
 
     return apply
 
@@ -809,6 +817,11 @@ TABLES = {
     "a negative flow and an option that allows it": negative_by_option,
     "a flow of zero": rewritten(flows_as(0)),
     "a sum beyond 64 bits": wrapped_sum,
+    "a sum beyond 64 bits that is stated": beyond_any_sum,
+    "a sum beyond 64 bits without measurements": lambda folder: (
+        without_measurements(folder),
+        beyond_any_sum(folder),
+    ),
     "a row twice": rewritten(again),
     "an unknown area": rewritten(codes_as("9")),
     "a coarse area": rewritten(codes_as("N")),
