@@ -51,6 +51,7 @@ class Shape:
         longest: bytes of the longest text of each column, 0 for all others.
         group_rows: rows of every row group but the last, which has no more; None if they may be
             any.
+        again: what to do about a file that is not like that.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Shape:
     code_bytes: tuple[int, ...]
     longest: tuple[int, ...]
     group_rows: int | None = None
+    again: str = _AGAIN
 
     @property
     def text_columns(self) -> list[str]:
@@ -66,7 +68,7 @@ class Shape:
 
     def fail(self, what: str) -> ReleaseError:
         """An error that says what is wrong with the file."""
-        return ReleaseError(f"{self.name} {what}; {_AGAIN}")
+        return ReleaseError(f"{self.name} {what}; {self.again}")
 
     def most_bytes(self, column: int, n_rows: int) -> int:
         """Bytes of a column of that many rows: numbers, or every text written out and listed."""
