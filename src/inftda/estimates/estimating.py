@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates.locations import Points, points_of
 from inftda.estimates.manifest import EstimateManifest, Model, release_digest
-from inftda.estimates.table import AGAIN, ESTIMATE, ESTIMATE_FILE, VALUES, check_table
+from inftda.estimates.table import AGAIN, ESTIMATE, VALUES, check_table
 from inftda.inference.families import keys_of
 from inftda.inference.fit import Fit
 from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.digest import digest
 from inftda.publication.folder import check_writable, release_around, write_areas, writing
 from inftda.publication.inventory import (
+    ESTIMATE_FILE,
     MANIFEST_FILE,
     areas_names,
     check_plain,
@@ -179,8 +180,8 @@ def _check_out(out: Path, *, force: bool) -> None:
     around = release_around(out.absolute().parent)
     if around is not None:
         raise ReleaseError(
-            f"{str(out)!r} lies in the release folder {str(around)!r}, which stays as it was "
-            "published; write it elsewhere"
+            f"{str(out)!r} lies in the release folder or estimate {str(around)!r}, which stays "
+            "as it was published; write it elsewhere"
         )
     check_writable(out, force=force, check=_check_replaceable)
 

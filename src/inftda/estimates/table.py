@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.publication.folder import ROW_GROUP
+from inftda.publication.inventory import ESTIMATE_FILE
 from inftda.publication.measurements import encoded, numbers_of
 from inftda.publication.parquet_file import Shape, opened, row_groups, text_size
 from inftda.tables import as_numpy
 from inftda.tree import Tree
 
-ESTIMATE_FILE: Final = "estimate.parquet"
 #: Columns besides those of the axes.
 ESTIMATE, LOW, HIGH = VALUES = ("estimate", "low", "high")
 AGAIN: Final = "it was edited or damaged: make it again with `inftda estimate`"
