@@ -290,6 +290,8 @@ MANIFESTS = {
     "something after it": as_text(lambda text: text + b"secret"),
     "very long": as_text(lambda text: text + b" " * (17 << 20)),
     "blanks that spell something": as_text(lambda text: text + b" \t\t \t"),
+    "other ends of lines": as_text(lambda text: text.replace(b"\n", b"\r\n")),
+    "another end of a line": as_text(lambda text: text.replace(b"\n", b"\r", 1)),
     "blanks in between": as_text(lambda text: text.replace(b"{", b"{ \t\t ", 1)),
     "escapes": as_text(lambda text: text.replace(b'"total"', b'"\\u0074otal"')),
     "longer numbers": as_text(lambda text: text.replace(b'"epsilon": 5.0', b'"epsilon": 5.0017e0')),
@@ -554,6 +556,10 @@ def varint(number):
     return bytes([*found, number])
 
 
+def read_varint(text):
+    return sum((byte & 127) << 7 * place for place, byte in enumerate(text)) // 2
+
+
 def in_last_chunk(hidden, name="flows.parquet", *, chunk_size=None):
     """Bytes after the last page of a column, which the footer counts as that column's."""
 
@@ -576,6 +582,82 @@ def in_last_chunk(hidden, name="flows.parquet", *, chunk_size=None):
         sealed(folder)
 
     return apply
+
+
+def with_footer(change, name="flows.parquet"):
+    """Another footer; its length is made right again."""
+
+    def apply(folder):
+        content = (folder / name).read_bytes()
+        start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        footer = change(content[start:-8])
+        assert footer != content[start:-8], "there is nothing to change"
+        size = len(footer).to_bytes(4, "little")
+        (folder / name).write_bytes(content[:start] + footer + size + b"PAR1")
+        assert len(pq.read_table(folder / name)), "other readers notice nothing"
+        sealed(folder)
+
+    return apply
+
+
+def first_field_last(footer):
+    """The version of the format, which every reader finds at the end as well."""
+    assert footer.startswith(b"\x15\x04\x19")
+    return b"\x29" + footer[3:-1] + b"\x05\x02\x04\x00"
+
+
+#: The same footer in other bytes, by Thrift's compact protocol.
+FOOTERS = {
+    "a number longer than it is": lambda footer: footer.replace(b"\x15\x04", b"\x15\x84\x00", 1),
+    "a field that states its number": lambda f: f.replace(b"\x15\x04", b"\x05\x02\x04", 1),
+    "fields in another order": first_field_last,
+    "values of another kind": lambda f: f.replace(b"\x11\x11", b"\x15\x02\x15\x02"),
+}
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+SKIPPED = b"\x50\x2a\x4d\x18" + (24).to_bytes(4, "little") + b"secret" * 4
+
+
+def in_last_page(change, name="flows.parquet"):
+    """Other packed bytes in the last page; headers and footer are made right again."""
+
+    def apply(folder):
+        content = (folder / name).read_bytes()
+        end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        metadata = pq.read_metadata(folder / name)
+        group = metadata.row_group(metadata.num_row_groups - 1)
+        chunks = [group.column(number) for number in range(group.num_columns)]
+        start = chunks[-1].data_page_offset
+        body = content.index(ZSTD, start)
+        packed = change(content[body:end])
+        before, _, after = content[start:body].partition(b"\x15" + varint(end - body) + b"\x2c")
+        header = before + b"\x15" + varint(len(packed)) + b"\x2c" + after
+        longer = len(header) - (body - start)
+        more = len(packed) - (end - body) + longer
+        footer = content[end:-8]
+        of_group = sum(chunk.total_compressed_size for chunk in chunks)
+        for old, added in (
+            (b"\x16" + varint(of_group), more),
+            (b"\x16" + varint(group.total_byte_size), longer),
+            (b"\x16" + varint(chunks[-1].total_compressed_size), more),
+            (b"\x16" + varint(chunks[-1].total_uncompressed_size), longer),
+        ):
+            first, found, last = footer.rpartition(old)
+            assert found
+            footer = first + b"\x16" + varint(read_varint(old[1:]) + added) + last
+        size = len(footer).to_bytes(4, "little")
+        (folder / name).write_bytes(content[:start] + header + packed + footer + size + b"PAR1")
+        assert len(pq.read_table(folder / name)), "other readers notice nothing"
+        sealed(folder)
+
+    return apply
+
+
+def with_empty_block(frame):
+    """A block of no bytes before the others; so many of them spell something."""
+    assert frame[4] & 0x20, "one segment"
+    start = 5 + ((0, 2, 4, 8)[frame[4] >> 6] or 1)
+    return frame[:start] + b"\x00\x00\x00" + frame[start:]
 
 
 def page(body, *, n_values=0, expanded=None):
@@ -611,12 +693,8 @@ def false_size(folder):
     pq.write_table(
         table, folder / "flows.parquet", compression="zstd", use_dictionary=["destination"]
     )
-    content = (folder / "flows.parquet").read_bytes()
     size = pq.read_metadata(folder / "flows.parquet").row_group(0).column(1).total_uncompressed_size
-    stated = varint(size)
-    before, _, after = content.rpartition(stated)
-    small = bytes([0x80 | 80, *[0x80] * (len(stated) - 2), 0])
-    (folder / "flows.parquet").write_bytes(before + small + after)
+    with_footer(lambda footer: varint(40).join(footer.rsplit(varint(size), 1)))(folder)
     found = pq.read_metadata(folder / "flows.parquet").row_group(0).column(1)
     assert found.total_uncompressed_size == 40
     sealed(folder)
@@ -645,6 +723,14 @@ def wrapped_sum(folder):
     sealed(folder, total=before)
 
 
+def beyond_any_sum(folder):
+    """Flows whose sum is stated, but beyond 64 bits, in which it is what it was."""
+    flow = pq.read_table(folder / "flows.parquet")["flow"].to_pylist()
+    flow[:4] = [value + 2**62 for value in flow[:4]]
+    assert len(flow) > 3
+    as_released(with_column("flow", lambda _: pa.array(flow, pa.int64())), total=sum(flow))(folder)
+
+
 def negative_by_option(folder):
     """Made legal by an option of another mechanism."""
     rewritten(flows_as(-3))(folder)
@@ -665,7 +751,7 @@ def long_texts(folder):
     rewritten(codes_as("x" * 3_000_000))(folder)
 
 
-def as_released(change, *, name="flows.parquet"):
+def as_released(change, *, name="flows.parquet", total=None):
     """The same file with other rows, written by inftda itself."""
 
     def apply(folder):
@@ -679,7 +765,7 @@ def as_released(change, *, name="flows.parquet"):
             sealed(folder)
         else:
             write_flows(folder / name, release.tree, table)
-            sealed(folder, total=pc.sum(table["flow"]).as_py(), n_flows=len(table))
+            sealed(folder, total=total or pc.sum(table["flow"]).as_py(), n_flows=len(table))
 
     return apply
 
@@ -731,6 +817,11 @@ TABLES = {
     "a negative flow and an option that allows it": negative_by_option,
     "a flow of zero": rewritten(flows_as(0)),
     "a sum beyond 64 bits": wrapped_sum,
+    "a sum beyond 64 bits that is stated": beyond_any_sum,
+    "a sum beyond 64 bits without measurements": lambda folder: (
+        without_measurements(folder),
+        beyond_any_sum(folder),
+    ),
     "a row twice": rewritten(again),
     "an unknown area": rewritten(codes_as("9")),
     "a coarse area": rewritten(codes_as("N")),
@@ -771,6 +862,18 @@ TABLES = {
     "bytes after the last page": in_last_chunk(b"secret" * 9),
     "a page after the last": in_last_chunk(page(b"secret" * 9)),
     "a page of rows that nobody reads": in_last_chunk(page(b"secret" * 9, n_values=3)),
+    "a frame that is skipped": in_last_page(lambda frame: SKIPPED + frame),
+    "a frame that is skipped after the others": in_last_page(lambda frame: frame + SKIPPED),
+    "a block of nothing": in_last_page(with_empty_block),
+    "measurements: a frame that is skipped": in_last_page(
+        lambda frame: SKIPPED + frame, "measurements.parquet"
+    ),
+    **{what: with_footer(change) for what, change in FOOTERS.items()},
+    **{
+        f"{name}: {what}": with_footer(change, f"{name}.parquet")
+        for name in ("totals", "measurements", "places")
+        for what, change in FOOTERS.items()
+    },
     "totals: a page after the last": in_last_chunk(page(b"secret" * 9), "totals.parquet"),
     "an area that is listed only": listed_only("origin", "flows.parquet"),
     "totals: a level that is listed only": listed_only("level", "totals.parquet"),
@@ -905,6 +1008,8 @@ ONLY_WRITTEN_AGAIN = {
     "places: rows in many groups",
     "places: another signature at the beginning",
 }
+#: Kinds of values, unlike all else in a footer, are compared with those that Arrow writes.
+ONLY_WRITTEN_AGAIN |= {what for what in TABLES if "values of another kind" in what}
 #: With measurements the flows and totals are known from them: what remains are numbers that
 #: would have given the same flows.
 WITHOUT_MEASUREMENTS = ("other flows of the same kind", "totals: another number")
@@ -1019,6 +1124,36 @@ def test_numbers_of_the_same_kind_are_told_by_their_digest_alone(slips, what):
         (folder / "manifest.json").write_bytes(manifest)
 
     assert not slips(careless)
+
+
+ROWS_OF_A_BOMB = {
+    "all in one group": (1 << 21, "other groups"),
+    "the same in every group": (1 << 20, "twice"),
+}
+
+
+@pytest.mark.parametrize("what", ROWS_OF_A_BOMB)
+def test_bombs_of_rows_are_refused_before_all_is_unpacked(tmp_path, what):
+    """A few bytes are as many rows as one likes, which many areas allow for."""
+    group, says = ROWS_OF_A_BOMB[what]
+    codes = [f"{number:04d}" for number in range(1_200)]
+    trips = {"origin": codes[:2], "destination": codes[:2]}
+    inftda.release(trips, {"town": codes}, out=tmp_path / "out", epsilon=1, delta=1e-6, across=0)
+    n = (1 << 20) + 1
+    flows = pa.table(
+        {
+            "origin": pa.array([*["0000"] * (n - 1), "nowhere"]),
+            "destination": pa.repeat("0000", n),
+            "flow": pa.repeat(1, n),
+        }
+    )
+    pq.write_table(
+        flows, tmp_path / "out" / "flows.parquet", compression="zstd", row_group_size=group
+    )
+    assert (tmp_path / "out" / "flows.parquet").stat().st_size < n / 50
+    sealed(tmp_path / "out", total=n, n_flows=n)
+    with pytest.raises(InftdaError, match=says):
+        list(verify(tmp_path / "out"))
 
 
 # --- Flows in parts, as Spark writes them ---

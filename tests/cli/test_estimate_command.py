@@ -1,16 +1,19 @@
 """The estimate of a release, and intervals of its numbers."""
 
+import json
 import pickle
 import shutil
 import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import inftda
 from inftda.errors import ReleaseError
+from inftda.publication.digest import digest
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,14 @@ def measured(country, tmp_path_factory):
         country.flows, country.areas, epsilon=1, delta=1e-6, out=out, source=source,
         measurements=True,
     )  # fmt: skip
+    return out
+
+
+@pytest.fixture(scope="module")
+def estimated(measured, tmp_path_factory):
+    """An estimate, on which nothing is done but reading."""
+    out = tmp_path_factory.mktemp("estimated") / "estimate"
+    inftda.estimate(measured, out=out)
     return out
 
 
@@ -228,6 +239,67 @@ def test_a_damaged_estimate_is_refused_and_only_estimates_are_replaced(measured,
     pq.write_table(table.slice(1), out / "estimate.parquet")
     with pytest.raises(ReleaseError, match="not what it was"):
         inftda.open_estimate(out)
+
+
+def column(name, make):
+    """A table of which one column is another one."""
+
+    def change(table):
+        values = table[name].to_pylist()
+        return table.set_column(table.column_names.index(name), name, make(values))
+
+    return change
+
+
+def first(value, kind=None):
+    return lambda values: pa.array([value, *values[1:]], kind or pa.int64())
+
+
+FORGED_TABLES = {
+    "a number that is missing": column("estimate", first(None)),
+    "a negative number": column("estimate", first(-5)),
+    "zero": column("estimate", first(0)),
+    "another sum": column("estimate", lambda values: pa.array([value + 1 for value in values])),
+    "a sum beyond 64 bits": column("estimate", lambda values: pa.array([2**62] * len(values))),
+    "an interval elsewhere": column("low", first(2**40)),
+    "a lower end below zero": column("low", first(-1)),
+    "decimal numbers": column("estimate", lambda values: pa.array([float(n) for n in values])),
+    "texts": column("estimate", lambda values: pa.array(list(map(str, values)))),
+    "an unknown area": column("origin", first("nowhere", pa.string())),
+    "lists": column("origin", lambda values: pa.array([[value] for value in values])),
+    "no origins": lambda table: table.drop_columns(["origin"]),
+    "no intervals": lambda table: table.drop_columns(["low", "high"]),
+    "a column more": lambda table: table.append_column("truth", table["low"]),
+    "rows twice": lambda table: pa.concat_tables([table, table]),
+    "another order": lambda table: table.take(list(range(len(table)))[::-1]),
+    "no rows": lambda table: table.slice(0, 0),
+}
+
+
+@pytest.mark.parametrize("what", FORGED_TABLES)
+def test_a_forged_table_is_no_estimate(estimated, tmp_path, what):
+    """Also where the digest was made right again; and nothing is taken for a bug."""
+    forged = shutil.copytree(estimated, tmp_path / "forged")
+    path = forged / "estimate.parquet"
+    pq.write_table(FORGED_TABLES[what](pq.read_table(path)), path, compression="zstd")
+    manifest = json.loads((forged / "manifest.json").read_text(encoding="utf-8"))
+    manifest["estimate_sha256"] = digest(path)
+    (forged / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    with pytest.raises(ReleaseError, match="make it again"):
+        inftda.open_estimate(forged)
+
+
+def test_no_estimate_is_written_of_measurements_that_no_model_fits(measured, cli, tmp_path):
+    """Its manifest would say that numbers are not numbers, and could not be read."""
+    forged = shutil.copytree(measured, tmp_path / "forged")
+    path = forged / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["total"] = -3
+    path.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    done = cli("estimate", forged, "--out", tmp_path / "e")
+    assert done.code == 2
+    assert "no model fits" in done.err
+    assert not (tmp_path / "e").exists()
 
 
 def test_a_manifest_cannot_make_other_files_part_of_an_estimate(measured, cli, tmp_path):

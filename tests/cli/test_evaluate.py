@@ -159,6 +159,16 @@ def test_an_estimate_stands_beside_the_release(measured, capsys):
     assert summary["estimate"]["confidential"] is True
 
 
+@pytest.mark.parametrize("out", ["estimate", "estimate/deeper", "into"])
+def test_measures_do_not_get_into_an_estimate(measured, out, capsys):
+    """Which is for publication as well."""
+    (measured / "into").symlink_to("estimate")
+    before = sorted((measured / "estimate").iterdir())
+    assert evaluate("--out", out) == 2
+    assert "is for publication" in capsys.readouterr().err
+    assert sorted((measured / "estimate").iterdir()) == before
+
+
 def test_an_estimate_of_another_release_is_an_error(measured, capsys):
     release = ["release", "flows.csv", "--areas", "areas.csv", "--out", "release", "--quiet"]
     again = ["--epsilon", "1", "--delta", "1e-6", "--measurements", "--force"]

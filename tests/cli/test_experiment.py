@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -66,6 +67,28 @@ def test_results_of_files_are_confidential_unless_they_are_said_to_be_public(cli
     assert known.code == 0, known.err
     assert known.out.startswith("Results:")
     assert NOTICE not in (tmp_path / "known" / "summary.md").read_text()
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"another table"])
+def test_results_that_are_damaged_are_told_by_their_file(cli, spec, tmp_path, content):
+    cell = tmp_path / "out" / "cells" / "tiny__ours__inftda__1.parquet"
+    cell.parent.mkdir(parents=True)
+    if content == b"another table":
+        pq.write_table(pa.table({"a": [1]}), cell)
+    else:
+        cell.write_bytes(content)
+    done = cli("experiment", spec, "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "does not hold results; remove it" in done.err
+
+
+@pytest.mark.parametrize("note", ["[1]", '{"confidential": 5}', "[" * 99_999])
+def test_a_note_that_makes_no_sense_is_that_of_another_experiment(cli, spec, tmp_path, note):
+    (tmp_path / "out" / "cells").mkdir(parents=True)
+    (tmp_path / "out" / "cells" / "experiment.json").write_text(note)
+    done = cli("experiment", spec, "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "another experiment" in done.err
 
 
 def test_nothing_is_written_into_a_release(cli, spec, released):

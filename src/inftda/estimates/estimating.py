@@ -7,7 +7,7 @@ it costs no privacy and anybody can make one.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates.locations import Points, points_of
 from inftda.estimates.manifest import EstimateManifest, Model, release_digest
+from inftda.estimates.table import AGAIN, ESTIMATE, VALUES, check_table
 from inftda.inference.families import keys_of
 from inftda.inference.fit import Fit
 from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.digest import digest
 from inftda.publication.folder import check_writable, release_around, write_areas, writing
 from inftda.publication.inventory import (
+    ESTIMATE_FILE,
     MANIFEST_FILE,
     areas_names,
     check_plain,
@@ -34,11 +36,6 @@ from inftda.publication.query import asked_for, sum_flows
 from inftda.publication.release import Release, open_release, read_tree
 from inftda.tables import as_arrow
 from inftda.tree import DESTINATION, ORIGIN, Tree
-
-ESTIMATE_FILE: Final = "estimate.parquet"
-#: Columns besides those of the axes.
-ESTIMATE, LOW, HIGH = VALUES = ("estimate", "low", "high")
-_AGAIN: Final = "it was edited or damaged: make it again with `inftda estimate`"
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,8 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         threads: how many; all cores by default.
 
     Raises:
-        ReleaseError: the release has no measurements, or they are damaged or of another one.
+        ReleaseError: the release has no measurements, or they are damaged, of another one or
+            such that no model fits them.
         InftdaError: locations cannot be read.
 
     Privacy:
@@ -172,7 +170,8 @@ def open_estimate(path: str | Path) -> Estimate:
     tree = read_tree(folder, manifest.axes, manifest.order)
     table = folder / ESTIMATE_FILE
     if not table.is_file() or digest(table) != manifest.estimate_sha256:
-        raise ReleaseError(f"{ESTIMATE_FILE} of {str(folder)!r} is not what it was; {_AGAIN}")
+        raise ReleaseError(f"{ESTIMATE_FILE} of {str(folder)!r} is not what it was; {AGAIN}")
+    check_table(table, tree, n_rows=manifest.n_rows, total=manifest.total)
     return Estimate(manifest, tree, table)
 
 
@@ -181,8 +180,8 @@ def _check_out(out: Path, *, force: bool) -> None:
     around = release_around(out.absolute().parent)
     if around is not None:
         raise ReleaseError(
-            f"{str(out)!r} lies in the release folder {str(around)!r}, which stays as it was "
-            "published; write it elsewhere"
+            f"{str(out)!r} lies in the release folder or estimate {str(around)!r}, which stays "
+            "as it was published; write it elsewhere"
         )
     check_writable(out, force=force, check=_check_replaceable)
 
@@ -243,7 +242,13 @@ def _fitted(
     """The model, and areas and values of its estimates; all else is given up."""
     fit = Fit.of(release.tree, release.measurements(), release.total, points, threads=threads)
     areas, *values = fit.leaves(seed)
-    return Model.of(fit, locations=bool(points), seed=seed), [*areas, *values]
+    model = Model.of(fit, locations=bool(points), seed=seed)
+    if not model.is_finite:
+        raise ReleaseError(
+            "no model fits the measurements, so they cannot be what was drawn for this release; "
+            "check it with `inftda verify`"
+        )
+    return model, [*areas, *values]
 
 
 def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:

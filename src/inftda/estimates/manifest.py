@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,6 +62,12 @@ class Model:
     locations: bool
     seed: int
     levels: tuple[LevelModel, ...]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all its numbers are; those of measurements that make no sense are not."""
+        numbers = ((level.spread, level.zeros, level.same) for level in self.levels)
+        return all(map(math.isfinite, chain.from_iterable(numbers)))
 
     @classmethod
     def of(cls, fit: Fit, *, locations: bool, seed: int) -> "Model":

@@ -95,19 +95,19 @@ def json_writer(data: object) -> Writer:
 
 
 def check_outside(out: Path, *known: str | Path) -> None:
-    """Refuse to write into a release, by whatever links or relative paths.
+    """Refuse to write into a release or an estimate, by whatever links or relative paths.
 
     Args:
         out: a file or folder to write, there or not.
         known: folders of releases, whatever they hold; others are recognised by their files.
 
     Raises:
-        ReleaseError: `out` or a folder above it is a release.
+        ReleaseError: `out` or a folder above it is one of these.
     """
     folder = release_around(out, *known)
     if folder is not None:
         raise ReleaseError(
-            f"{str(out)!r} lies in the release folder {str(folder)!r}, which is for "
+            f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which is for "
             "publication; measures are confidential, choose a folder elsewhere"
         )
 

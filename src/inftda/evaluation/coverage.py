@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from inftda.counts import Counts
 from inftda.errors import ReleaseError
-from inftda.estimates.estimating import VALUES, Estimate
+from inftda.estimates.estimating import Estimate
+from inftda.estimates.table import VALUES
 from inftda.evaluation.sums import MAX_CELLS, Areas, Cells, LevelSums, match_cells
 from inftda.evaluation.typical import CLASS_STARTS, class_of, leaf_areas, released_leaves
 from inftda.publication.release import Release

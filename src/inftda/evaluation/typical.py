@@ -168,8 +168,7 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
         progress: called with what is done, and how much of the work or time of 100.
 
     Raises:
-        ReleaseError: the release was not made top-down, or holds negative numbers, so that
-            it cannot stand for a truth.
+        ReleaseError: the release was not made top-down, or cannot be read.
 
     Privacy:
         Post-processing of the release: no cost.
@@ -180,11 +179,6 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
             f"{release.manifest.mechanism!r}; release with the mechanism 'inftda'"
         )
     areas, flow = released_leaves(release)
-    if len(flow) and flow.min() < 0:
-        raise ReleaseError(
-            "typical errors cannot be simulated from a release with negative numbers; "
-            "get the release again from its publisher"
-        )
     simulation = _simulation(release, areas, flow, source)
     chosen = _chosen_depths(release.tree, depths)
     has_tables = release.totals is not None
@@ -203,10 +197,16 @@ def released_leaves(release: Release) -> tuple[Areas, NDArray[np.int64]]:
     """Numbers of the finest areas on each axis, and the flow, of every released row.
 
     Raises:
-        ReleaseError: the table cannot be read, or a code is not one of the release's areas.
+        ReleaseError: the table cannot be read, a code is not one of the release's areas, or a
+            flow is one that its mechanism does not release.
     """
     table = _flow_table(release)
     flow = table.column(FLOW).to_numpy().astype(np.int64, copy=False)
+    if release.manifest.description.values == "positive" and flow.min(initial=0) < 0:
+        raise ReleaseError(
+            f"the release has negative numbers, which {release.manifest.mechanism!r} does not "
+            "release; it was edited or damaged: get the release again from its publisher"
+        )
     return leaf_areas(table, release.tree), flow
 
 

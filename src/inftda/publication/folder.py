@@ -17,6 +17,7 @@ from inftda.errors import ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.publication.digest import digest
 from inftda.publication.inventory import (
+    ESTIMATE_FILE,
     FLOWS_FILE,
     MANIFEST_FILE,
     OPTIONAL_FILES,
@@ -114,7 +115,7 @@ def _check_release(folder: Path, name: Path) -> None:
 
 
 def release_around(path: Path, *known: str | Path) -> Path | None:
-    """The release that a path is or lies in, by whatever links or relative paths.
+    """The release or estimate that a path is or lies in, by whatever links or relative paths.
 
     Args:
         path: a file or folder, there or not.
@@ -125,7 +126,8 @@ def release_around(path: Path, *known: str | Path) -> Path | None:
         if not folder.exists():
             continue
         is_known = any(Path(release).exists() and folder.samefile(release) for release in known)
-        if is_known or all((folder / name).exists() for name in (MANIFEST_FILE, FLOWS_FILE)):
+        has_table = any((folder / name).exists() for name in (FLOWS_FILE, ESTIMATE_FILE))
+        if is_known or (has_table and (folder / MANIFEST_FILE).exists()):
             return folder
     return None
 

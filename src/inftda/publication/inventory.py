@@ -14,6 +14,8 @@ FLOWS_FILE: Final = "flows.parquet"
 MANIFEST_FILE: Final = "manifest.json"
 TOTALS_FILE: Final = "totals.parquet"
 MEASUREMENTS_FILE: Final = "measurements.parquet"
+#: What the folder of an estimate, which is for publication as well, has in place of flows.
+ESTIMATE_FILE: Final = "estimate.parquet"
 #: Files that not every release has, and the field of the manifest that has their digest.
 OPTIONAL_FILES: Final = {
     TOTALS_FILE: "totals_sha256",

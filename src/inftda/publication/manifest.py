@@ -25,6 +25,8 @@ from inftda.publication.inventory import is_plain
 FORMAT = "inftda-release/1"
 #: Far more than any manifest has.
 MAX_BYTES = 16 << 20
+#: Far more than can be released; beyond it sums would be others in 64 bits.
+_LARGEST = 1 << 62
 _LIBRARIES = ("numpy", "numba", "cryptography", "python-flint", "opendp", "pyarrow")
 #: What a manifest states versions of; one of another version of inftda may state fewer.
 SOFTWARE = frozenset({"python", "inftda", *_LIBRARIES})
@@ -180,6 +182,11 @@ class Manifest:
         read = decode(cls, whole, what="the manifest", error=ReleaseError)
         manifest = replace(read, axes=tree.axes, order=tree.order)
         check_same(data, manifest.to_dict())
+        if abs(manifest.total) > _LARGEST or not 0 <= manifest.n_flows <= _LARGEST:
+            raise ReleaseError(
+                f"the manifest states {str(manifest.n_flows)[:60]} flows that sum to "
+                f"{str(manifest.total)[:60]}, which no release can have; it was edited"
+            )
         return manifest
 
     @classmethod

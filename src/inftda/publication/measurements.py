@@ -301,7 +301,7 @@ def save_measurements(path: Path, table: pa.Table, tree: Tree, plan: ReleasePlan
         plan: of the release.
     """
     tables = measured_tables(tree, plan)
-    shape = shape_of(tree, tables, is_alone=True)
+    shape = shape_of(tree, tables)
     file = MeasurementsFile(path, tree.axes)
     for rows in _batches(table):
         for stretch in split(rows, tree, tables, shape):
@@ -331,7 +331,7 @@ def read_measurements(
         ReleaseError: it cannot be read, or names tables or areas that the release has not.
     """
     tables = measured_tables(tree, plan)
-    shape = shape_of(tree, tables, is_alone=isinstance(source, Path) and source.is_file())
+    shape = shape_of(tree, tables)
     most = sum(_most_values(table, n_flows) for table in tables)
     areas = [[Growing() for _ in tree.axes] for _ in tables]
     value = [Growing(np.int64) for _ in tables]
@@ -394,20 +394,18 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
-def shape_of(tree: Tree, tables: Iterable[PlannedTable], *, is_alone: bool) -> Shape:
+def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
     """What a file of measurements must hold.
 
     Args:
         tree: of the release.
         tables: that are measured.
-        is_alone: whether it is one file and not a part of several.
     """
     texts = _listed(tree, tables)
     sizes = [*map(text_size, texts), (0, 0)]
     fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree.axes)]
     of_all, longest = zip(*sizes, strict=True)
-    group_rows = ROW_GROUP if is_alone else None
-    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest, group_rows)
+    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest, ROW_GROUP)
 
 
 def _listed(tree: Tree, tables: Iterable[PlannedTable]) -> list[pa.StringArray]:

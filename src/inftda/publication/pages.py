@@ -10,12 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import BinaryIO, Final, TypeAlias
 
+from inftda.publication.frames import is_one_frame
+
 #: Kinds of pages.
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 #: Fields of a page header: kind, sizes, and for each kind the field whose first is the number of
 #: values.
 _KIND, _EXPANDED, _PACKED = 1, 2, 3
 _DETAILS: Final = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
+#: Of a page of the second version: bytes before those that are packed, and whether any are.
+_LEVELS, _IS_PACKED = (5, 6), 7
 #: Longest header besides texts: it has smallest and largest text of its page.
 _HEADER: Final = 1 << 10
 #: Fields of a footer: columns in row groups, what is said of each; its physical type, encodings
@@ -42,6 +46,8 @@ _LONGEST_NUMBER: Final = 10
 _NUMBER: Final = 8
 #: Size of a list that has its size in the next bytes.
 _LONG: Final = 15
+#: A field that comes no farther than this after the one before it does not state its number.
+_FARTHEST: Final = 15
 
 Value: TypeAlias = "int | bytes | Fields | list[Value]"
 Fields: TypeAlias = dict[int, Value]
@@ -89,9 +95,12 @@ def walk(file: BinaryIO, start: int, end: int, *, longest: int) -> Pages:
             n_values += (here := _number(details, 1))
             n_empty += here == 0
         expanded += header.at + larger
+        levels = sum(_number(details, key) for key in _LEVELS) if kind == _DATA_V2 else 0
+        first, at = at + header.at + levels, at + header.at + packed
         # Packing never takes more than this: the rest would be something else.
         is_filled &= packed <= larger + larger // 128 + 64
-        at += header.at + packed
+        is_plain = kind == _DATA_V2 and details.get(_IS_PACKED) is False
+        is_filled &= is_plain or is_one_frame(file, first, at, expanded=larger - levels)
     # Only a chunk without rows may have a page without any, and only one.
     is_filled &= n_empty <= (n_values == 0) and at == end
     return Pages(n_values, expanded, is_filled)
@@ -108,8 +117,9 @@ def skeleton(file: bytes | memoryview) -> tuple[Value, list[Value]]:
     """
     size = int.from_bytes(file[-_TAIL:-_MAGIC], "little")
     end = len(file) - _TAIL - size
-    footer = _Header(file[end:-_TAIL]).struct()
-    found: list[Value] = [bytes(file[:_MAGIC]), bytes(file[-_MAGIC:]), footer]
+    whole = _Header(file[end:-_TAIL])
+    footer = whole.struct()
+    found: list[Value] = [bytes(file[:_MAGIC]), bytes(file[-_MAGIC:]), footer, [*whole.kinds]]
     at = _MAGIC
     for group in map(_struct, _list(footer, _GROUPS)):
         first, expanded = at, 0
@@ -132,14 +142,16 @@ def skeleton(file: bytes | memoryview) -> tuple[Value, list[Value]]:
     return footer.get(_WRITER, b""), found
 
 
-def _headers(file: bytes | memoryview, start: int, end: int) -> tuple[list[int], list[Fields], int]:
+def _headers(file: bytes | memoryview, start: int, end: int) -> tuple[list[int], list[Value], int]:
     """Where the pages of a column chunk begin, what their headers say, and their unpacked size."""
-    starts, found, expanded, at = [], [], 0, start
+    starts: list[int] = []
+    found: list[Value] = []
+    expanded, at = 0, start
     while at < end:
         header = _Header(file[at:end])
         fields = header.struct()
         starts.append(at)
-        found.append(fields)
+        found += [fields, [*header.kinds]]
         expanded += header.at + _number(fields, _EXPANDED)
         at += header.at + _number(fields, _PACKED)
         fields[_PACKED] = 0
@@ -204,12 +216,17 @@ def _number(fields: Fields, key: int) -> int:
 
 
 class _Header:
-    """Reads a struct from its first byte; `at` is where it has ended."""
+    """Reads a struct from its first byte; `at` is where it has ended, `kinds` are of its values.
+
+    What could have been written shorter, or in another order, is refused: there is one way to
+    write what is said.
+    """
 
     def __init__(self, data: bytes | memoryview, *, longest: int | None = None) -> None:
         self._data = data
         self._longest = len(data) if longest is None else longest
         self.at = 0
+        self.kinds: list[int] = []
 
     def struct(self, depth: int = 0) -> Fields:
         """Numbers, texts, lists and structs by their field."""
@@ -219,13 +236,14 @@ class _Header:
         key = 0
         while first := self._byte():
             step, kind = first >> 4, first & 0xF
-            key = key + step if step else self._signed()
-            if key in fields:
-                raise ValueError("a field twice")
+            before, key = key, key + step if step else self._signed()
+            if key <= before or (not step and key - before <= _FARTHEST):
+                raise ValueError("a field twice, out of order, or written longer than it is")
             fields[key] = self._value(kind, depth)
         return fields
 
     def _value(self, kind: int, depth: int) -> Value:
+        self.kinds.append(kind)
         if kind in {1, 2}:  # true and false
             return kind == 1
         if kind == 3:  # a byte
@@ -250,9 +268,11 @@ class _Header:
         """What a list holds."""
         first = self._byte()
         size, kind = first >> 4, first & 0xF
-        size = self._unsigned() if size == _LONG else size
-        if size > len(self._data) or kind in {1, 2}:
-            raise ValueError("a list without end")
+        is_long = size == _LONG
+        size = self._unsigned() if is_long else size
+        self.kinds.append(kind)
+        if size > len(self._data) or kind in {1, 2} or is_long > (size >= _LONG):
+            raise ValueError("a list without end, or written longer than it is")
         return [self._value(kind, depth) for _ in range(size)]
 
     def _byte(self) -> int:
@@ -266,6 +286,8 @@ class _Header:
         for place in range(_LONGEST_NUMBER):
             byte = self._byte()
             value |= (byte & _SEVEN) << (7 * place)
+            if byte == 0 and place:
+                raise ValueError("a number written longer than it is")
             if byte < _MORE:
                 return value
         raise ValueError("a number without end")

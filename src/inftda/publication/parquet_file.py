@@ -49,7 +49,9 @@ class Shape:
         code_bytes: bytes of all different texts of each column, 0 for numbers; of a column of
             anything else (binary) the bytes of all of it, at most.
         longest: bytes of the longest text of each column, 0 for all others.
-        group_rows: rows of every row group but the last; None if they may be any.
+        group_rows: rows of every row group but the last, which has no more; None if they may be
+            any.
+        again: what to do about a file that is not like that.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Shape:
     code_bytes: tuple[int, ...]
     longest: tuple[int, ...]
     group_rows: int | None = None
+    again: str = _AGAIN
 
     @property
     def text_columns(self) -> list[str]:
@@ -65,7 +68,7 @@ class Shape:
 
     def fail(self, what: str) -> ReleaseError:
         """An error that says what is wrong with the file."""
-        return ReleaseError(f"{self.name} {what}; {_AGAIN}")
+        return ReleaseError(f"{self.name} {what}; {self.again}")
 
     def most_bytes(self, column: int, n_rows: int) -> int:
         """Bytes of a column of that many rows: numbers, or every text written out and listed."""
@@ -199,7 +202,8 @@ def _check_sizes(metadata: pq.FileMetaData, shape: Shape) -> None:
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         is_last = number == metadata.num_row_groups - 1
-        if shape.group_rows and not is_last and group.num_rows != shape.group_rows:
+        wanted = shape.group_rows or group.num_rows
+        if group.num_rows > wanted or (group.num_rows < wanted and not is_last):
             raise shape.fail("has rows in other groups than releases have")
         for column in range(group.num_columns):
             most = shape.most_bytes(column, group.num_rows)

@@ -57,8 +57,8 @@ def _check_outside(out: Path) -> None:
     folder = release_around(out)
     if folder is not None:
         raise ReleaseError(
-            f"{str(out)!r} lies in the release folder {str(folder)!r}, which stays as it was "
-            "published; write it elsewhere"
+            f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which stays "
+            "as it was published; write it elsewhere"
         )
 
 

@@ -162,8 +162,8 @@ def _check_statements(release: Release) -> None:
 
 
 def _check_text(manifest: Manifest, folder: Path) -> None:
-    """Between what is stated there is room, too: for any number of blanks."""
-    if (folder / MANIFEST_FILE).read_text(encoding="utf-8") != manifest.to_text():
+    """Between what is stated there is room, too: for any number of blanks, or ends of lines."""
+    if (folder / MANIFEST_FILE).read_bytes() != manifest.to_text().encode():
         raise ReleaseError(
             f"{MANIFEST_FILE} is not written as inftda writes it; it was edited: {_AGAIN}"
         )
@@ -179,11 +179,7 @@ def _check_flows(release: Release, written: list[Written]) -> Iterator[str]:
     manifest = release.manifest
     stated = f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated"
     files = _files(release.table)
-    found = _Flows(
-        release.tree,
-        is_signed=manifest.description.values == "any sign",
-        group_rows=ROW_GROUP if files == [release.table] else None,
-    )
+    found = _Flows(release.tree, is_signed=manifest.description.values == "any sign")
     n_rows = 0
     for file in files:
         with opened(file, found.shape) as parquet:
@@ -219,7 +215,7 @@ def _files(table: Path | pa.Table) -> list[Path]:
 class _Flows:
     """Rows of the flows, checked as they come; of each its cell is remembered."""
 
-    def __init__(self, tree: Tree, *, is_signed: bool, group_rows: int | None) -> None:
+    def __init__(self, tree: Tree, *, is_signed: bool) -> None:
         codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
         names = [axis.name for axis in tree.axes]
         sizes = [*map(text_size, codes), (0, 0)]
@@ -230,7 +226,7 @@ class _Flows:
             tuple(fields),
             tuple(of_all for of_all, _ in sizes),
             tuple(longest for _, longest in sizes),
-            group_rows,
+            ROW_GROUP,
         )
         self.n_cells = prod(map(len, codes))
         self.total = self.n_rows = 0
@@ -244,7 +240,7 @@ class _Flows:
             Their areas by number, on each axis, and their flows.
 
         Raises:
-            ReleaseError: an area is unknown, or a flow has a wrong sign.
+            ReleaseError: an area is unknown, a flow has a wrong sign, or a cell occurs twice.
         """
         flow = rows.column(FLOW).to_numpy()
         if (flow == 0).any() or (not self.is_signed and (flow < 0).any()):
@@ -260,6 +256,8 @@ class _Flows:
             areas.append(area.to_numpy())
             words[-1] = words[-1] * len(codes) + areas[-1]
             size *= len(codes)
+        # Here as well: a few bytes could be the same row as often as one likes.
+        _check_distinct(words)
         self._cells.append(words)
         self.n_rows += len(flow)
         # In halves: flows made for it would sum to anything in 64 bits.
@@ -267,20 +265,23 @@ class _Flows:
         return tuple(areas), flow
 
     def check_distinct(self) -> None:
-        """No cell occurs twice.
+        """No cell occurs twice, in whatever rows.
 
         Raises:
             ReleaseError: one does.
         """
-        if not self._cells:
-            return
-        words = [np.concatenate(word) for word in zip(*self._cells, strict=True)]
-        order = np.lexsort(words)
-        is_same = np.ones(max(self.n_rows - 1, 0), bool)
-        for word in words:
-            is_same &= np.diff(word[order]) == 0
-        if is_same.any():
-            raise ReleaseError("not true of this release: no cell stands twice")
+        if len(self._cells) > 1:
+            _check_distinct([np.concatenate(word) for word in zip(*self._cells, strict=True)])
+
+
+def _check_distinct(words: "list[NDArray[np.int64]]") -> None:
+    """No cell occurs twice, given the words of each."""
+    order = np.lexsort(words)
+    is_same = np.ones(max(len(order) - 1, 0), bool)
+    for word in words:
+        is_same &= np.diff(word[order]) == 0
+    if is_same.any():
+        raise ReleaseError("not true of this release: no cell stands twice")
 
 
 def _check_digest(release: Release) -> str:

@@ -245,6 +245,8 @@ def test_negative_releases_are_refused(made):
     table = made.table.set_column(2, "flow", pa.array(flow))
     with pytest.raises(ReleaseError, match="negative numbers"):
         typical_errors(replace(made, table=table))
+    with pytest.raises(ReleaseError, match="negative numbers"):
+        released_leaves(replace(made, table=table))
 
 
 def test_a_code_that_is_no_area_is_refused(made):

@@ -141,6 +141,14 @@ def test_a_guarantee_without_one_of_its_facts_promises_nothing(place):
         _ = Manifest.from_dict(data).plan
 
 
+@pytest.mark.parametrize(
+    ("fact", "number"), [("total", 2**63), ("total", -(2**63)), ("n_flows", -1), ("n_flows", 2**70)]
+)
+def test_more_than_any_release_can_have_is_refused(fact, number):
+    with pytest.raises(ReleaseError, match="no release can have"):
+        Manifest.from_dict({**written(), fact: number})
+
+
 @pytest.mark.parametrize("data", [None, [], "text", 3, {}, {"format": None}])
 def test_what_is_no_manifest_at_all_is_refused(data):
     with pytest.raises(ReleaseError, match="format"):

@@ -160,9 +160,10 @@ def _read_note(path: Path) -> dict[str, Any]:
     """How the cells of a folder were made; nothing if that cannot be read."""
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return note if isinstance(note, dict) else {}
+    is_note = isinstance(note, dict) and isinstance(note.get("confidential", []), list)
+    return note if is_note else {}
 
 
 def load_counts(dataset: DataSet) -> Counts:
@@ -273,8 +274,20 @@ def run_once(cell: Cell, spec: Spec, truth: Counts, seed: int) -> tuple[Counts |
 
 
 def _read_cell(cell: Cell, folder: Path) -> pa.Table:
-    """Results of a cell, marked as the spec has it now, which may not be as it was then."""
-    found = pq.read_table(cell.file(folder))
+    """Results of a cell, marked as the spec has it now, which may not be as it was then.
+
+    Raises:
+        InftdaError: the file is damaged.
+    """
+    try:
+        found = pq.read_table(cell.file(folder), partitioning=None)
+    except pa.ArrowException:
+        found = pa.table({})
+    if found.schema.names[: len(SCHEMA)] != SCHEMA.names:
+        raise InftdaError(
+            f"{str(cell.file(folder))!r} does not hold results; remove it, so that they are made "
+            "again"
+        )
     wanted = marked(found, is_confidential=cell.dataset.is_confidential)
     if not wanted.schema.equals(found.schema, check_metadata=True):
         _write(wanted, cell.file(folder))
