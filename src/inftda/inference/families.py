@@ -98,6 +98,8 @@ class Layer:
 
     def find(self, areas: Areas) -> NDArray[np.int64]:
         """int64: the child with these areas, -1 where there is none."""
+        if not len(self.first):
+            return np.full(len(areas[0]), -1)
         axis = self.level.axis
         depth = self.level.depths[axis]
         hierarchy = self.level.axes[axis].hierarchy

@@ -22,6 +22,10 @@ Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 _SIGMAS: Final = NormalDist().inv_cdf(1 - TAIL)
 _MISSED: Final = 0.05
+#: Shares that are smaller have no quantile in 64 bits.
+_LEAST_SHARE: Final = 1e-12
+#: No count is larger.
+_MOST: Final = 2.0**62
 
 
 def child_ends(levels: Sequence[Estimated], number: int, child: NDArray[np.int64]) -> Ends:
@@ -68,7 +72,7 @@ def selected_ends(noisy: NDArray[np.int64], sigma: float, share: float) -> Ends:
         sigma: noise scale.
         share: part of the measured counts that was published and is of the same size.
     """
-    half = NormalDist().inv_cdf(1 - _MISSED * min(share, 1.0) / 2) * sigma
+    half = NormalDist().inv_cdf(1 - _MISSED * np.clip(share, _LEAST_SHARE, 1.0) / 2) * sigma
     return _whole(noisy - half, noisy + half)
 
 
@@ -78,10 +82,11 @@ def measured_ends(noisy: NDArray[np.int64], sigma: float) -> Ends:
 
 
 def _whole(low: NDArray[np.floating], high: NDArray[np.floating]) -> Ends:
-    """Outward to whole numbers; no count is below 0."""
+    """Outward to whole numbers; no count is below 0, and ends that are no numbers say nothing."""
+    low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=_MOST)
     return (
-        np.floor(np.maximum(low, 0)).astype(np.int64),
-        np.ceil(np.maximum(high, 0)).astype(np.int64),
+        np.floor(np.clip(low, 0, _MOST)).astype(np.int64),
+        np.ceil(np.clip(high, 0, _MOST)).astype(np.int64),
     )
 
 

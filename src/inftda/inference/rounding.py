@@ -7,7 +7,7 @@ What is left at nodes that nothing divides goes further down trip by trip, by th
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -45,6 +45,16 @@ class Rounded:
     layer: NDArray[np.int32]
     child: NDArray[np.int64]
     mean: Floats
+
+    def of(self, which: NDArray[np.bool_]) -> "Rounded":
+        """Some of the numbers."""
+        return Rounded(
+            tuple(numbers[which] for numbers in self.areas),
+            self.value[which],
+            self.layer[which],
+            self.child[which],
+            self.mean[which],
+        )
 
 
 def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and what becomes of it
@@ -122,9 +132,24 @@ def _divided(
     nodes: Rounded, level: TreeLevel, share: Floats, random: np.random.Generator
 ) -> Rounded:
     """Nodes that nothing divides one level further down: each trip goes its own way."""
+    axis, offsets = level.axis, level.child_offsets
+    is_only = np.diff(offsets)[nodes.areas[axis]] == 1
+    whole, several = nodes.of(is_only), nodes.of(~is_only)
+    # An only child is its parent, and was measured where that was.
+    only = tuple(offsets[n].astype(np.int32) if a == axis else n for a, n in enumerate(whole.areas))
+    return _joined([replace(whole, areas=only), _dealt(several, axis, offsets, share, random)])
+
+
+def _dealt(
+    nodes: Rounded,
+    axis: int,
+    offsets: NDArray[np.int32],
+    share: Floats,
+    random: np.random.Generator,
+) -> Rounded:
+    """Trips of nodes among their children, by the shares."""
     if not len(nodes.value):
         return nodes
-    axis, offsets = level.axis, level.child_offsets
     trip = random.permutation(np.repeat(np.arange(len(nodes.value)), nodes.value))
     trip = trip[np.argsort(nodes.areas[axis][trip], kind="stable")]
     area = nodes.areas[axis][trip]
@@ -141,15 +166,13 @@ def _divided(
         for a, numbers in enumerate(nodes.areas)
     )
     row, value = distinct_rows(areas)
-    trip, chosen = trip[row], chosen[row]
-    # An only child was measured where its parent was.
-    is_only = (high - low)[row] == 1
+    nothing = np.full(len(row), -1)
     return Rounded(
         tuple(numbers[row] for numbers in areas),
         value,
-        np.where(is_only, nodes.layer[trip], -1).astype(np.int32),
-        np.where(is_only, nodes.child[trip], -1),
-        nodes.mean[trip] * share[chosen],
+        nothing.astype(np.int32),
+        nothing,
+        nodes.mean[trip[row]] * share[chosen[row]],
     )
 
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from inftda.inference.families import Areas, find_rows
 from inftda.inference.fit import Fit
-from inftda.inference.off_tree import measured_at, plainest
 from inftda.inference.intervals import Ends, measured_ends, selected_ends
+from inftda.inference.off_tree import measured_at, plainest
 from inftda.publication.measurements import Measurements
 from inftda.publication.query import FLOW, find_area, sum_flows
 from inftda.tree import Tree

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 import inftda
+from inftda.inference import intervals
 from inftda.inference.fit import Fit
 from inftda.inference.prior import LEAST_MEAN, LEAST_NOISY, MEAN_STEPS, NOISY_STEPS, look_up
 
@@ -87,3 +88,30 @@ def test_a_table_is_met_in_its_cells_and_straight_in_between():
     halfway = look_up.py_func(table, mean + 0.5 / MEAN_STEPS, noisy + 0.5 / NOISY_STEPS)
     assert halfway == pytest.approx(table[2:4, 5:7].mean(axis=(0, 1)))
     assert look_up.py_func(table, -1e9, 1e9) == pytest.approx(table[0, -1], abs=1e-5)
+
+
+#: A region with one town only, and one with three.
+FEW = {"region": ["A", "B", "B", "B"], "town": ["1", "2", "3", "4"]}
+
+
+@pytest.mark.parametrize("trips", [1, 2**40])
+def test_releases_of_only_children_have_estimates_and_intervals(trips):
+    """Whatever is below them was not measured, and is all theirs, however much that is."""
+    trip = pa.table({"origin": ["1"], "destination": ["1"], "count": [trips]})
+    release = inftda.release(
+        trip, pa.table(FEW), epsilon=50, delta=1e-6, measurements=True,
+        source=inftda.SeededSource(1),
+    )  # fmt: skip
+    (flow,) = release.flows(intervals="model").to_pylist()
+    assert flow["low"] <= trips <= flow["high"]
+    rows = inftda.estimate(release).flows().to_pylist()
+    assert sum(row["estimate"] for row in rows) == trips
+    largest = max(rows, key=lambda row: row["estimate"])
+    assert (largest["origin"], largest["destination"]) == ("1", "1")
+
+
+def test_intervals_of_senseless_measurements_are_wide_and_no_warnings():
+    low, high = intervals._whole(np.array([np.nan, -1e300, 2.0]), np.array([np.nan, 1e300, 2.5]))
+    assert low.tolist() == [0, 0, 2]
+    assert high.tolist() == [2**62, 2**62, 3]
+    assert all(end.size == 0 for end in intervals.selected_ends(np.empty(0, np.int64), 1.0, 0.0))
