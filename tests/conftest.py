@@ -4,9 +4,13 @@ Said here once, by folder and by fixture, so that single tests need not say it. 
 runs everything.
 """
 
+import gc
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+import tiers
 
 HERE = Path(__file__).parent
 
@@ -98,6 +102,33 @@ FAST = (
 GROUPS = {"browser": "browser", "crash": "crash", "integration": "server"}
 
 
+def pytest_configure(config):
+    tiers.is_fast = config.option.markexpr == "not slow"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files of which a fast run takes nothing are not even read: they load large libraries."""
+    if not tiers.is_fast or not is_everything(config):
+        return None
+    name = collection_path.relative_to(HERE).as_posix() + "/" * collection_path.is_dir()
+    is_slow = name.startswith(tuple(start for start in SLOW if "::" not in start))
+    return (is_slow and not any(fast.startswith(name) for fast in FAST)) or None
+
+
+def pytest_collection_finish():
+    """What is there now stays to the end: the collector of garbage need not look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish():
+    gc.unfreeze()
+
+
+def is_everything(config):
+    return config.args == config.getini("testpaths")
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config, items):
     unused = set(FAST)
@@ -110,7 +141,7 @@ def pytest_collection_modifyitems(config, items):
             unused -= {*matches}
         elif name.startswith(SLOW) or takes_long_to_set_up(item):
             item.add_marker(pytest.mark.slow)
-    if unused and config.args == config.getini("testpaths"):
+    if unused and is_everything(config):
         raise pytest.UsageError(f"tests/conftest.py names tests that are not there: {unused}")
 
 
@@ -119,3 +150,27 @@ def takes_long_to_set_up(item):
         return True
     call = getattr(item, "callspec", None)
     return call is not None and call.params.get("engine") == "spark"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed_packages():
+    """Looked up once, not for every release: none is installed while tests run."""
+    from inftda.mechanisms import catalogue  # noqa: PLC0415 - it may be loaded late only
+    from inftda.publication import manifest  # noqa: PLC0415 - likewise
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalogue, "entry_points", cache(catalogue.entry_points))
+        patch.setattr(manifest, "version", cache(manifest.version))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def databases(tmp_path_factory):
+    """Few of them in a fast run, which would open thousands."""
+    if not tiers.is_fast:
+        yield
+        return
+    from shared_databases import shared_databases  # noqa: PLC0415 - it loads DuckDB
+
+    with shared_databases(str(tmp_path_factory.mktemp("spilled"))):
+        yield
