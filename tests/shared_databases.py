@@ -12,9 +12,11 @@ from typing import Any, Self
 import duckdb
 import pytest
 
-#: What every call may have its own of; a database that is to have other limits is not shared.
+#: As the product opens one.
+CONNECT = duckdb.connect
+#: What every call has its own of; a database that is to spill is not shared.
 OWN = "temp_directory"
-UNSHARED = {"memory_limit", "threads"}
+UNSHARED = {"memory_limit"}
 #: A file that another test wrote anew is read anew.
 UNCACHED = {"enable_external_file_cache": "false"}
 
@@ -49,18 +51,17 @@ class Connection:
 @contextmanager
 def shared_databases(folder: str) -> Iterator[None]:
     """From here on `duckdb.connect` gives connections to few databases, which spill to a folder."""
-    connect = duckdb.connect
 
     @cache
     def database(settings: frozenset[tuple[str, str]]) -> duckdb.DuckDBPyConnection:
         config = dict(settings)
         if config.get(OWN):
             config[OWN] = folder
-        return connect(":memory:", config=config | UNCACHED)
+        return CONNECT(":memory:", config=config | UNCACHED)
 
     def connect_shared(name: str = ":memory:", *, config: dict[str, str] | None = None) -> Any:
         if name != ":memory:" or not config or UNSHARED & config.keys():
-            return connect(name, config=config or {})
+            return CONNECT(name, config=config or {})
         has_folder = {OWN: "yes" if config[OWN] else ""} if OWN in config else {}
         return Connection(database(frozenset((config | has_folder).items())))
 
