@@ -9,8 +9,8 @@ LOWEST_PYTHON ?= $(shell for p in python3.11 python3.12 $(PYTHON); do $$p -c "" 
 LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_compiled.py \
   tests/unit/test_counts.py tests/unit/reading/test_reading_csv.py \
   tests/cli/test_query_and_verify.py tests/cli/test_plan.py
-# Tests run on all cores, those that share a server or a browser on one; PYTEST_ARGS adds to this.
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+# Tests run on all cores; PYTEST_ARGS adds to this.
+PYTEST := $(BIN)/python -m pytest -n auto
 # Python keeps what it has compiled, whatever the environment says: tests start it very often.
 unexport PYTHONDONTWRITEBYTECODE
 # The linter of the pages' JavaScript.
@@ -49,13 +49,13 @@ demo: $(VENV)/.run    ## Release a small made-up country and say what happened
 # Lint, types and the compilation of kernels need one core each, so two go on at a time.
 test: $(VENV)/.dev    ## Lint, types and the fast tests: under three minutes on two cores
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types kernels
-	@$(PYTEST) $(PYTEST_ARGS)
+	@$(PYTEST) --dist worksteal $(PYTEST_ARGS)
 
-# The documentation is built by one of the tests.
+# Tests that share a server or a browser run on one core. The documentation is built by a test.
 test-all: $(VENV)/.dev  ## Everything: Spark, PostgreSQL, Chromium, crashes, leaks, audit, oldest versions
 	@.ci/shout
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types lint-js kernels
-	@$(PYTEST) -m "slow or not slow" $(PYTEST_ARGS)
+	@$(PYTEST) --dist loadgroup -m "slow or not slow" $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory lowest
 	@.ci/shout
 
@@ -83,7 +83,7 @@ lowest: $(LOWEST)/.run  ## Demo, self-test and some tests with the oldest versio
 	@$(LOWEST)/bin/inftda demo --out demo-output
 	@$(LOWEST)/bin/inftda release --help > /dev/null
 	@$(LOWEST)/bin/inftda selftest
-	@$(LOWEST)/bin/python -m pytest -q -W default $(LOWEST_TESTS)
+	@$(LOWEST)/bin/python -m pytest -q -W default -m "slow or not slow" $(LOWEST_TESTS)
 
 docs: $(VENV)/.dev    ## Build the documentation into site/, strictly
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

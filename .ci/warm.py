@@ -11,4 +11,5 @@ MECHANISMS = (
 
 for mechanism in MECHANISMS:
     inftda.release(FLOWS, AREAS, epsilon=1, delta=1e-6, mechanism=mechanism)
+inftda.estimate(inftda.release(FLOWS, AREAS, epsilon=1, delta=1e-6, measurements=True))
 raise SystemExit(run(["selftest"]))

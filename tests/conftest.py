@@ -4,9 +4,13 @@ Said here once, by folder and by fixture, so that single tests need not say it. 
 runs everything.
 """
 
+import gc
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+import tiers
 
 HERE = Path(__file__).parent
 
@@ -23,8 +27,10 @@ SLOW = (
     "browser/",
     "cli/test_compare_command.py::test_json_goes_to_standard_output_alone",
     "cli/test_compare_command.py::test_quiet_says_nothing",
+    "cli/test_demo.py::test_ctrl_c_when_the_release_is_in_place_is_not_taken_for_a_failed_release[inftda.cli.query",
     "cli/test_estimate_command.py::test_an_estimate_is_closer_to_the_truth",
     "cli/test_estimate_command.py::test_equal_seeds_give_equal_estimates",
+    "cli/test_estimate_command.py::test_the_origin_tree_has_an_estimate",
     "cli/test_experiment.py",
     "cli/test_import.py",
     "cli/test_preview_command.py::test_json_is_one_object",
@@ -33,11 +39,21 @@ SLOW = (
     "cli/test_query_and_verify.py::test_query_sums_to_the_total_at_every_cross_of_levels",
     "cli/test_release_command.py::test_a_release_does_not_wait_for_pandas",
     "cli/test_release_command.py::test_an_interrupted_release_leaves_nothing",
+    "cli/test_report.py::test_estimates_go_onto_the_page",
+    "cli/test_what_readers_must_know.py::test_everybody_is_told_what_was_counted[bounded",
+    "cli/test_what_readers_must_know.py::test_everybody_is_told_what_was_counted[dropped",
+    "cli/test_what_readers_must_know.py::test_everybody_is_told_what_was_counted[one",
     "crash/",
     "docs/",
     "engines/test_parts.py",
     "engines/test_sending.py",
+    "engines/test_spark_neighbours.py",
+    "engines/test_spark_sizes.py",
+    "engines/test_spark_sources.py",
     "engines/test_tasks.py::test_tasks_make_what_one_machine_makes_to_the_bit",
+    "leaks/test_leaks.py::test_no_true_count_of_any_level_is_written_or_printed[add-remove-tda",
+    "leaks/test_leaks.py::test_no_true_count_of_any_level_is_written_or_printed[substitute-vanilla",
+    "leaks/test_leaks.py::test_no_true_total_is_written_or_printed_with_totals_across[add-remove",
     "leaks/test_spark_leaks.py",
     "privacy/",
     "property/test_across_properties.py::test_the_number_of_threads_changes_nothing",
@@ -55,6 +71,7 @@ SLOW = (
     "unit/evaluation/test_typical.py::test_sizes_that_often_vanish_end_about_where_they_truly_do",
     "unit/exports/",  # waits for the libraries of those who read exports
     "unit/lab/",  # the laboratory, which the product does not use
+    "unit/ledger/test_ledger.py::test_processes_at_once_never_overspend",
     "unit/mechanisms/test_prices.py::test_bounds_of_errors_grow",
     "unit/mechanisms/test_topdown_loop.py::test_no_mechanism_ends_unless_all_that_was_planned_was_drawn[tda",
     "unit/optimize/test_intopt.py::test_every_way_to_break_ties_is_equally_likely",
@@ -62,19 +79,25 @@ SLOW = (
     "unit/optimize/test_intopt.py::test_the_closed_form_equals_both_algorithms",
     "unit/optimize/test_intopt.py::test_the_test_of_ties_sees_one_result_in_ten",
     "unit/optimize/test_optimizers.py::test_results_are_among_those_of_the_exhaustive_search",
+    "unit/optimize/test_optimizers.py::test_very_long_vectors_get_the_exact_sum_at_the_least_distance[20000",
     "unit/previews/test_stand_in.py::test_a_gravity_model_has_the_public_totals_too",
     "unit/previews/test_trial.py::test_a_table_that_was_charged_is_not_taken_for_public",
     "unit/previews/test_trial.py::test_all_combinations_are_tried",
     "unit/privacy/test_accounting.py::test_composed_noise_scales_are_met",
     "unit/privacy/test_accounting.py::test_the_tightest_valid_accountant_is_taken",
-    "unit/ledger/test_ledger.py::test_processes_at_once_never_overspend",
+    "unit/privacy/test_exact_accounting.py::test_variances_in_whole_ratios_are_accounted_for_exactly[sigma21-0",
+    "unit/privacy/test_exact_accounting.py::test_variances_in_whole_ratios_are_accounted_for_exactly[sigma21-3",
     "unit/privacy/test_privacy_plan.py::test_a_plan_with_composed_losses_survives",
+    "unit/publication/test_measurements.py::test_they_are_all_that_was_drawn_and_the_flows_stay_as_they_are[options1-0.3",
+    "unit/publication/test_measurements.py::test_they_are_all_that_was_drawn_and_the_flows_stay_as_they_are[options2-0.3",
+    "unit/reading/test_reading_bounding.py::test_a_person_with_absurdly_many_trips_is_bounded_like_any_other[stream",
     "unit/reading/test_reading_workspace.py::test_bounding_spills_as_well",
     "unit/reading/test_reading_workspace.py::test_more_rows_than_memory_holds",
     "unit/test_lattice.py::test_every_small_table_of_the_lattice_is_measured",
     "unit/test_other_tables.py::test_every_level_of_every_axis_is_the_sum",
     "unit/test_other_tables.py::test_the_error_of_every_measured_level_is_within",
     "unit/test_plain_install.py",
+    "unit/test_publish.py::test_every_mechanism_releases_saves_and_verifies[tda-linf-blackbox",
 )
 #: What takes seconds to set up: Java, a database server, a release under watch.
 SLOW_FIXTURES = frozenset({"server", "spark", "watched"})
@@ -98,6 +121,33 @@ FAST = (
 GROUPS = {"browser": "browser", "crash": "crash", "integration": "server"}
 
 
+def pytest_configure(config):
+    tiers.is_fast = config.option.markexpr == "not slow"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files of which a fast run takes nothing are not even read: they load large libraries."""
+    if not tiers.is_fast or not is_everything(config):
+        return None
+    name = collection_path.relative_to(HERE).as_posix() + "/" * collection_path.is_dir()
+    is_slow = name.startswith(tuple(start for start in SLOW if "::" not in start))
+    return (is_slow and not any(fast.startswith(name) for fast in FAST)) or None
+
+
+def pytest_collection_finish():
+    """What is there now stays to the end: the collector of garbage need not look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish():
+    gc.unfreeze()
+
+
+def is_everything(config):
+    return config.args == config.getini("testpaths")
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config, items):
     unused = set(FAST)
@@ -110,7 +160,7 @@ def pytest_collection_modifyitems(config, items):
             unused -= {*matches}
         elif name.startswith(SLOW) or takes_long_to_set_up(item):
             item.add_marker(pytest.mark.slow)
-    if unused and config.args == config.getini("testpaths"):
+    if unused and is_everything(config):
         raise pytest.UsageError(f"tests/conftest.py names tests that are not there: {unused}")
 
 
@@ -119,3 +169,37 @@ def takes_long_to_set_up(item):
         return True
     call = getattr(item, "callspec", None)
     return call is not None and call.params.get("engine") == "spark"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed_packages():
+    """Looked up once, not for every release: none is installed while tests run."""
+    from inftda.mechanisms import catalogue  # noqa: PLC0415 - it may be loaded late only
+    from inftda.publication import manifest  # noqa: PLC0415 - likewise
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalogue, "entry_points", cache(catalogue.entry_points))
+        patch.setattr(manifest, "version", cache(manifest.version))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def databases(tmp_path_factory):
+    """Few of them in a fast run, which would open thousands."""
+    if not tiers.is_fast:
+        yield
+        return
+    from shared_databases import shared_databases  # noqa: PLC0415 - it loads DuckDB
+
+    with shared_databases(str(tmp_path_factory.mktemp("spilled"))):
+        yield
+
+
+@pytest.fixture
+def own_databases(monkeypatch):
+    """Every database opened anew also in a fast run, for tests of where it writes."""
+    import duckdb  # noqa: PLC0415 - only for those who ask
+
+    from shared_databases import CONNECT  # noqa: PLC0415 - likewise
+
+    monkeypatch.setattr(duckdb, "connect", CONNECT)

@@ -12,6 +12,7 @@ from inftda.optimize.reference import algorithm_3, shares
 from inftda.optimize.selection import LIMIT
 from optimize_vectors import chebyshev, sparse_vectors, vectors
 from slow_optimizers import chebyshev_optimum, exhaustive
+from tiers import some
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ OPTIMIZERS = {
 
 def of_total(total):
     """Noise around sparse counts, but with a total of its own."""
-    return [(x, total) for x, _ in sparse_vectors(200, 30, 4, seed=17)]
+    return [(x, total) for x, _ in sparse_vectors(some(200), 30, 4, seed=17)]
 
 
 def ties():
@@ -89,7 +90,7 @@ def at_the_limit():
     for size in (2, 3, 4, 7):
         bound = LIMIT // size
         choice = [-bound, bound, 1 - bound, bound - 1, 0, 1, -1, bound // 2, -bound // 3]
-        for _ in range(100):
+        for _ in range(some(100)):
             total = int(generator.choice([1, 2, bound, LIMIT // 2, LIMIT - 1, LIMIT]))
             found.append((generator.choice(choice, size), total))
     return found
@@ -97,25 +98,27 @@ def at_the_limit():
 
 #: Vectors and totals small enough for an exhaustive search.
 SMALL_SHAPES = {
-    "one element": lambda: vectors(500, 1, seed=3),
-    "two elements": lambda: vectors(1000, 2, seed=3),
-    "three elements": lambda: vectors(1000, 3, seed=3),
-    "four elements": lambda: vectors(1000, 4, seed=3),
-    "five elements": lambda: vectors(1000, 5, seed=3),
-    "six elements": lambda: vectors(1000, 6, seed=3),
+    "one element": lambda: vectors(some(500), 1, seed=3),
+    "two elements": lambda: vectors(some(1000), 2, seed=3),
+    "three elements": lambda: vectors(some(1000), 3, seed=3),
+    "four elements": lambda: vectors(some(1000), 4, seed=3),
+    "five elements": lambda: vectors(some(1000), 5, seed=3),
+    "six elements": lambda: vectors(some(1000), 6, seed=3),
 }
 SHAPES = {
     **SMALL_SHAPES,
-    "two noisy": lambda: sparse_vectors(2000, 2, 2, seed=4),
-    "three noisy": lambda: sparse_vectors(1500, 3, 30, seed=4),
-    "little noise": lambda: sparse_vectors(500, 9, 0.7, seed=4),
-    "some noise": lambda: sparse_vectors(200, 20, 2, seed=4),
-    "much noise": lambda: sparse_vectors(60, 60, 30, seed=4),
-    "long": lambda: sparse_vectors(5, 500, 20, seed=4),
+    "two noisy": lambda: sparse_vectors(some(2000), 2, 2, seed=4),
+    "three noisy": lambda: sparse_vectors(some(1500), 3, 30, seed=4),
+    "little noise": lambda: sparse_vectors(some(500), 9, 0.7, seed=4),
+    "some noise": lambda: sparse_vectors(some(200), 20, 2, seed=4),
+    "much noise": lambda: sparse_vectors(some(60), 60, 30, seed=4),
+    "long": lambda: sparse_vectors(some(5), 500, 20, seed=4),
     "total 0": lambda: of_total(0),
     "total 1": lambda: of_total(1),
     "total too large for the noise": lambda: of_total(200),
-    "all negative": lambda: [(-abs(x) - 1, 40) for x, _ in sparse_vectors(200, 15, 5, seed=5)],
+    "all negative": lambda: [
+        (-abs(x) - 1, 40) for x, _ in sparse_vectors(some(200), 15, 5, seed=5)
+    ],
     "all equal": lambda: [(np.full(8, 5), total) for total in range(60)],
     "ties": ties,
     "already fitting": already_fitting,

@@ -1,19 +1,25 @@
 """`--across` as it is typed: plan, release, verify, query."""
 
 import json
+from contextlib import redirect_stdout
+from io import StringIO
 
 import pytest
+
+from inftda.cli.main import run
 
 BUDGET = ("--epsilon", 1, "--delta", 1e-8)
 ACROSS = (*BUDGET, "--across", 0.08)
 
 
-@pytest.fixture
-def released(country, cli, tmp_path):
-    out = tmp_path / "release"
-    done = cli("release", country.flows, "--areas", country.areas, *ACROSS, "--out", out)
-    assert done.code == 0, done.err
-    return out, done.out
+@pytest.fixture(scope="module")
+def released(country, tmp_path_factory):
+    """A release, made once, and what was said of it."""
+    out = tmp_path_factory.mktemp("across") / "release"
+    given = ("release", country.flows, "--areas", country.areas, *ACROSS, "--out", out)
+    with redirect_stdout(StringIO()) as said:
+        assert run([*map(str, given)]) == 0
+    return out, said.getvalue()
 
 
 def test_a_release_says_what_it_does_and_can_be_verified(released, cli):

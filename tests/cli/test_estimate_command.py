@@ -29,11 +29,17 @@ def measured(country, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def estimated(measured, tmp_path_factory):
-    """An estimate, on which nothing is done but reading."""
+def an_estimate(measured, tmp_path_factory):
+    """An estimate of it, made once."""
     out = tmp_path_factory.mktemp("estimated") / "estimate"
     inftda.estimate(measured, out=out)
     return out
+
+
+@pytest.fixture
+def estimated(an_estimate, tmp_path):
+    """A copy of it, to do with as one likes."""
+    return shutil.copytree(an_estimate, tmp_path / "estimate")
 
 
 def test_an_estimate_adds_up_to_the_total_and_lies_in_its_intervals(measured, cli, tmp_path):
@@ -210,8 +216,8 @@ def test_the_origin_tree_has_an_estimate_that_is_closer_to_the_truth(country):
         assert release.flows(levels=names, intervals=True).column("low").null_count == 0
 
 
-def test_an_estimate_of_another_release_is_told_apart(measured, released):
-    made = inftda.estimate(measured)
+def test_an_estimate_of_another_release_is_told_apart(an_estimate, released):
+    made = inftda.open_estimate(an_estimate)
     with pytest.raises(ReleaseError, match="another release"):
         made.check_release(inftda.open_release(released))
 
@@ -227,9 +233,8 @@ def test_a_baseline_has_no_estimate(country, cli, tmp_path):
     assert "top-down" in done.err
 
 
-def test_a_damaged_estimate_is_refused_and_only_estimates_are_replaced(measured, cli, tmp_path):
-    out = tmp_path / "estimate"
-    inftda.estimate(measured, out=out)
+def test_a_damaged_estimate_is_refused_and_only_estimates_are_replaced(measured, estimated, cli):
+    out = estimated
     assert cli("estimate", measured, "--out", out).code == 2
     assert cli("estimate", measured, "--out", out, "--force").code == 0
     done = cli("estimate", measured, "--out", measured, "--force")
@@ -277,16 +282,16 @@ FORGED_TABLES = {
 
 
 @pytest.mark.parametrize("what", FORGED_TABLES)
-def test_a_forged_table_is_no_estimate(estimated, tmp_path, what):
+def test_a_forged_table_is_no_estimate(estimated, what):
     """Also where the digest was made right again; and nothing is taken for a bug."""
-    forged = shutil.copytree(estimated, tmp_path / "forged")
-    path = forged / "estimate.parquet"
+    path = estimated / "estimate.parquet"
     pq.write_table(FORGED_TABLES[what](pq.read_table(path)), path, compression="zstd")
-    manifest = json.loads((forged / "manifest.json").read_text(encoding="utf-8"))
+    stated = estimated / "manifest.json"
+    manifest = json.loads(stated.read_text(encoding="utf-8"))
     manifest["estimate_sha256"] = digest(path)
-    (forged / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    stated.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     with pytest.raises(ReleaseError, match="make it again"):
-        inftda.open_estimate(forged)
+        inftda.open_estimate(estimated)
 
 
 def test_no_estimate_is_written_of_measurements_that_no_model_fits(measured, cli, tmp_path):
@@ -302,9 +307,8 @@ def test_no_estimate_is_written_of_measurements_that_no_model_fits(measured, cli
     assert not (tmp_path / "e").exists()
 
 
-def test_a_manifest_cannot_make_other_files_part_of_an_estimate(measured, cli, tmp_path):
-    out = tmp_path / "estimate"
-    inftda.estimate(measured, out=out)
+def test_a_manifest_cannot_make_other_files_part_of_an_estimate(measured, estimated, cli):
+    out = estimated
     (out / "areas.csv").rename(out / "mine.csv")
     manifest = (out / "manifest.json").read_text(encoding="utf-8")
     (out / "manifest.json").write_text(manifest.replace("areas.csv", "mine.csv"), encoding="utf-8")

@@ -1,6 +1,7 @@
 """`inftda evaluate` as it is typed."""
 
 import json
+import shutil
 import stat
 
 import pytest
@@ -12,15 +13,28 @@ FLOWS = "from,to,n\n001,002,700\n001,003,80\n003,003,400\n"
 COLUMNS = ["--origin", "from", "--destination", "to", "--count", "n"]
 
 
+def release(folder, *options):
+    given = [str(folder / "flows.csv"), "--areas", str(folder / "areas.csv"), *COLUMNS]
+    budget = ["--epsilon", "1", "--delta", "1e-6"]
+    out = ["--out", str(folder / "release"), "--quiet"]
+    assert run(["release", *given, *budget, *out, *options]) == 0
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with a truth and a release of it, made once."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "areas.csv").write_text(AREAS)
+    (folder / "flows.csv").write_text(FLOWS)
+    release(folder)
+    return folder
+
+
 @pytest.fixture
-def work(tmp_path, monkeypatch):
-    """A folder with a truth and a release of it."""
+def work(made, tmp_path, monkeypatch):
+    """A copy of it, where one is."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "areas.csv").write_text(AREAS)
-    (tmp_path / "flows.csv").write_text(FLOWS)
-    release = ["release", "flows.csv", "--areas", "areas.csv", "--out", "release", "--quiet"]
-    assert run([*release, *COLUMNS, "--epsilon", "1", "--delta", "1e-6"]) == 0
-    return tmp_path
+    return shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
 def evaluate(*arguments):
@@ -123,14 +137,22 @@ def test_a_page_is_written_on_demand(work):
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
 
 
+@pytest.fixture(scope="module")
+def estimated(made, tmp_path_factory):
+    """A release with measurements and an estimate of it, made once."""
+    folder = tmp_path_factory.mktemp("estimated")
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    release(folder, "--measurements", "--force")
+    out = ["--out", str(folder / "estimate"), "--quiet"]
+    assert run(["estimate", str(folder / "release"), *out]) == 0
+    return folder
+
+
 @pytest.fixture
-def measured(work):
-    """A release with measurements and an estimate of it."""
-    release = ["release", "flows.csv", "--areas", "areas.csv", "--out", "release", "--quiet"]
-    budget = ["--epsilon", "1", "--delta", "1e-6", "--measurements", "--force"]
-    assert run([*release, *COLUMNS, *budget]) == 0
-    assert run(["estimate", "release", "--out", "estimate", "--quiet"]) == 0
-    return work
+def measured(estimated, tmp_path, monkeypatch):
+    """A copy of it, where one is."""
+    monkeypatch.chdir(tmp_path)
+    return shutil.copytree(estimated, tmp_path, dirs_exist_ok=True)
 
 
 def test_with_measurements_intervals_are_checked_as_well(measured, capsys):
@@ -170,9 +192,7 @@ def test_measures_do_not_get_into_an_estimate(measured, out, capsys):
 
 
 def test_an_estimate_of_another_release_is_an_error(measured, capsys):
-    release = ["release", "flows.csv", "--areas", "areas.csv", "--out", "release", "--quiet"]
-    again = ["--epsilon", "1", "--delta", "1e-6", "--measurements", "--force"]
-    assert run([*release, *COLUMNS, *again]) == 0
+    release(measured, "--measurements", "--force")
     capsys.readouterr()
     assert evaluate("--out", "measures", "--estimate", "estimate") == 2
     assert "made from another release" in capsys.readouterr().err

@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
+from patience import PATIENCE
+
 #: A session as a release starts it; twice as many tasks as cores, so that processes serve again.
 SEND = """
 from inftda.engines.spark.session import opened, sent
@@ -33,6 +35,6 @@ def test_a_hierarchy_of_many_areas_arrives_encrypted():
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("SPARK IS NOT TESTED: Java is missing (install a JRE, version 17 or newer)")
     done = subprocess.run(
-        [sys.executable, "-c", SEND], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-c", SEND], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert done.stdout.split() == ["true", "True"], done.stderr[-2000:]

@@ -29,6 +29,7 @@ from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SecureSource, SeededSource
 from inftda.optimize.segments import optimize_intopt
 from random_trees import random_counts, random_trees
+from tiers import some
 
 
 @st.composite
@@ -99,7 +100,7 @@ def cells_of(batches):
 
 
 @given(made=st.one_of(random_steps(), random_steps(with_prices=True)), n_tasks=st.integers(1, 9))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 def test_tasks_make_what_one_machine_makes_to_the_bit(made, n_tasks):
     step, parents, truth, random = made
     division = division_of(step, parents, n_tasks)
@@ -114,7 +115,7 @@ def test_tasks_make_what_one_machine_makes_to_the_bit(made, n_tasks):
 
 
 @given(made=st.one_of(random_steps(), random_steps(with_prices=True)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_a_task_that_runs_twice_gives_the_same_rows_whatever_their_order(made):
     """Also with secure bits, which on one machine would differ each time."""
     step, parents, truth, random = made
@@ -125,7 +126,7 @@ def test_a_task_that_runs_twice_gives_the_same_rows_whatever_their_order(made):
 
 
 @given(made=random_steps())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 def test_neighbouring_items_go_to_one_task_and_every_task_has_work(made):
     step, parents, *_ = made
     division = division_of(step, parents, 4)
@@ -148,7 +149,7 @@ def test_keyed_streams_follow_from_secret_and_labels_alone():
 
 
 @given(made=random_steps(with_prices=True), n_tasks=st.integers(2, 9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_with_prices_a_group_stays_together_with_all_its_truth(made, n_tasks):
     step, parents, *_ = made
     division = division_of(step, parents, n_tasks)

@@ -45,6 +45,8 @@ from patience import PATIENCE
 HERE = Path(__file__).parent
 N_PERSONS = 1237
 
+pytestmark = pytest.mark.usefixtures("own_databases")
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):

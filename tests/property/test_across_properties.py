@@ -18,6 +18,7 @@ from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.optimize.segments import optimize_intopt
 from random_trees import dense, random_counts, random_trees
+from tiers import some
 
 
 @dataclass
@@ -74,7 +75,7 @@ def noise(sigma2):
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_a_release_is_positive_whole_and_has_the_total(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
@@ -86,7 +87,7 @@ def test_a_release_is_positive_whole_and_has_the_total(data):
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 def test_without_noise_the_release_is_the_truth(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
@@ -95,7 +96,7 @@ def test_without_noise_the_release_is_the_truth(data):
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 def test_the_number_of_threads_changes_nothing_also_within_a_group(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
@@ -122,7 +123,7 @@ def sum_of(counts, area, levels):
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_totals_and_cells_are_true_sums_also_of_parents_that_were_dropped(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))

@@ -22,7 +22,7 @@ SQUARES = read_areas(
     {"zone": list("abcd"), "wkt": [shapely.box(x, 0, x + 0.7, 9).wkt for x in (0, 0.7, 1.4, 2.1)]}
 )
 #: One of each way in; all others are seen in the slow tier.
-QUICK = ("pandas objects", "CSV", "SQLite", "pyarrow")
+QUICK = ("pandas objects", "CSV")
 TIERED = [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 CALM = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much]}
 

@@ -14,6 +14,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import CsvFile, TableSpec, read_leaves
 from leaf_counts import leaf_counts
+from tiers import some
 
 #: Codes that a reader might be tempted to mend; the last two differ in their normal form only.
 CODES = ["1", "01", "1.0", "a,b", 'q"q', " x ", "NULL", "true", "1e3", "ß;|", "\u00e9", "e\u0301"]
@@ -25,7 +26,9 @@ rows = st.lists(st.tuples(codes, codes, st.integers(0, 2**40)), min_size=1, max_
     lambda rows: any(n for *_, n in rows)
 )
 modest = settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=some(12),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

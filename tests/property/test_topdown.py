@@ -15,6 +15,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from random_trees import dense, random_counts, random_trees
+from tiers import some
 
 TOP_DOWN = ["inftda", "inftda-descending", "tda-l2", "tda-linf"]
 UNITS = st.builds(
@@ -43,7 +44,7 @@ def run(counts, unit, rho, *, mechanism="inftda", seed=0, threads=1):
 
 @pytest.mark.parametrize("mechanism", TOP_DOWN)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 def test_a_release_is_positive_whole_and_has_the_public_total(mechanism, data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
@@ -61,7 +62,7 @@ def test_a_release_is_positive_whole_and_has_the_public_total(mechanism, data):
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 def test_with_next_to_no_noise_the_release_is_the_truth(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
@@ -71,7 +72,7 @@ def test_with_next_to_no_noise_the_release_is_the_truth(data):
 
 
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 def test_the_number_of_threads_changes_nothing(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
@@ -81,7 +82,7 @@ def test_the_number_of_threads_changes_nothing(data):
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 def test_a_noised_total_is_never_negative_and_leaves_sum_to_it(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree, most=3))

@@ -13,6 +13,7 @@ from inftda.privacy.levels import Share, levels_at
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
 from random_trees import random_trees
+from tiers import some
 
 
 def hierarchy(*sizes):
@@ -68,7 +69,7 @@ def refined(tree, levels):
 
 
 @given(tree=random_trees())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_every_small_table_of_the_lattice_is_measured_exactly_once(tree):
     all_levels = product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes))
     wanted = {
@@ -84,7 +85,7 @@ def test_every_small_table_of_the_lattice_is_measured_exactly_once(tree):
 
 
 @given(tree=random_trees())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_tables_of_a_step_separate_its_areas_and_nest_in_chains(tree):
     tables = off_tree_tables(tree)
     for level in tree.splitting_levels:
@@ -100,7 +101,7 @@ def test_tables_of_a_step_separate_its_areas_and_nest_in_chains(tree):
 
 
 @given(tree=random_trees(), share=st.sampled_from(["0.01", "0.08", "0.3"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_weights_stay_within_the_share(tree, share):
     tables = off_tree_tables(tree)
     given_out = weights(tables, tree.depth, Fraction(share))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inftda.areas.placing import Polygons
+from tiers import some
 
 
 def polygons(*shapes):
@@ -94,7 +95,7 @@ def test_where_an_area_stands_does_not_decide_who_has_a_common_border():
     assert (together == turned)[only_one].all()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=some(60), deadline=None, derandomize=True)
 @given(
     points=st.lists(
         st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=3, max_size=9, unique=True

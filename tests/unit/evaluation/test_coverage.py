@@ -1,5 +1,7 @@
 """How often intervals hold the truth, by level and size class."""
 
+import copy
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -31,6 +33,11 @@ def released():
         COUNTRY.flows(), COUNTRY.areas, epsilon=1, delta=1e-6, measurements=True,
         source=inftda.SeededSource(3),
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def estimated(released):
+    return inftda.estimate(released)
 
 
 @pytest.fixture(scope="module")
@@ -109,29 +116,28 @@ def test_without_measurements_there_are_none(truth):
     assert compared.to_dict()["estimate"] is None
 
 
-def test_an_estimate_is_compared_like_the_release(released, truth):
-    made = inftda.estimate(released)
-    compared = compare(released, truth, estimate=made)
+def test_an_estimate_is_compared_like_the_release(released, estimated, truth):
+    compared = compare(released, truth, estimate=estimated)
     of_estimate = compared.estimate
     assert of_estimate.levels[-1].total_released == released.total
-    assert of_estimate.levels[-1].n_released == len(made.table)
+    assert of_estimate.levels[-1].n_released == len(estimated.table)
     assert of_estimate.levels[-1].common_part > compared.levels[-1].common_part
     assert {one.name for one in of_estimate.intervals} == {"municipality > municipality"}
     assert overall(of_estimate.intervals).in_interval > 0.9
     assert compared.interval_table().column("notice")[0].as_py().startswith("CONFIDENTIAL")
 
 
-def test_an_estimate_of_another_release_is_refused(released, truth):
+def test_an_estimate_of_another_release_is_refused(estimated, truth):
     other = inftda.release(
         COUNTRY.flows(), COUNTRY.areas, epsilon=2, delta=1e-6, measurements=True,
         source=inftda.SeededSource(4),
     )  # fmt: skip
     with pytest.raises(inftda.InftdaError, match="made from another release"):
-        compare(released, truth, estimate=inftda.estimate(other))
+        compare(other, truth, estimate=estimated)
 
 
-def test_an_estimate_that_is_none_is_refused(released, truth):
-    made = inftda.estimate(released)
+def test_an_estimate_that_is_none_is_refused(released, estimated, truth):
+    made = copy.copy(estimated)
     object.__setattr__(made, "table", pa.table({"origin": ["1"]}))
     with pytest.raises(inftda.InftdaError, match="cannot be read as estimates"):
         compare(released, truth, estimate=made)

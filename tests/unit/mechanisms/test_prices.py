@@ -23,6 +23,7 @@ from inftda.mechanisms.prices import (
     write_candidates_kernel,
 )
 from inftda.optimize.intopt import intopt
+from tiers import some
 
 
 def ints(values):
@@ -85,13 +86,13 @@ def run(noisy, fraction, price, total, is_candidate, *, reach=12.0, trust=1.0):
 
 
 @given(divisions())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=some(400), deadline=None)
 def test_it_divides_as_the_slow_twin_does(case):
     assert run(*case) == divide(*case)
 
 
 @given(divisions(), st.sampled_from([0.5, 3.0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 def test_prices_count_up_to_their_reach_only(case, reach):
     noisy, fraction, price, total, is_candidate = case
     limit = int(reach * ONE)
@@ -100,7 +101,7 @@ def test_prices_count_up_to_their_reach_only(case, reach):
 
 
 @given(divisions())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 def test_without_prices_it_is_intopt(case):
     noisy, fraction, _, total, is_candidate = case
     value = run(noisy, fraction, [0] * len(noisy), total, is_candidate)
@@ -108,7 +109,7 @@ def test_without_prices_it_is_intopt(case):
 
 
 @given(divisions(), st.sampled_from([1.0, 2.3, 4.7, 12.0]), st.booleans(), st.data())
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=some(1000), deadline=None)
 def test_bounds_of_errors_grow_by_no_more_than_is_proved(case, reach, is_hard, data):
     """Theorems 2 and 3 of docs/proofs/across.md, for prices that are not whole and hard totals."""
     noisy, fraction, price, total, is_candidate = case
@@ -146,7 +147,7 @@ def test_a_hard_price_may_go_below_the_reach_but_not_above_it():
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_best_prices_are_those_of_weighted_least_squares(data):
     """A chain of two tables: three fine rows, two of them in one coarse row."""
     number = st.floats(0.01, 2)

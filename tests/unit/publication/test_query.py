@@ -183,6 +183,7 @@ def test_random_flows_are_summed_as_pandas_sums_them():
     assert as_dict(found) == expected.to_dict()
 
 
+@pytest.mark.usefixtures("own_databases")
 def test_a_query_leaves_the_current_folder_alone(tmp_path, monkeypatch):
     """DuckDB would spill to .tmp there, or to wherever a link of that name leads."""
     monkeypatch.chdir(tmp_path)

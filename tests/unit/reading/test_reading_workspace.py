@@ -20,6 +20,8 @@ from patience import PATIENCE
 
 TRIPS = {"origin": ["001"], "destination": ["002"]}
 
+pytestmark = pytest.mark.usefixtures("own_databases")
+
 
 def test_the_spill_directory_is_private_and_removed(tmp_path):
     with Workspace(spill_directory=tmp_path):
