@@ -41,8 +41,8 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
     output.say(f"Estimate:   {out}")
     output.say(f"Flows:      {manifest.n_rows:,} of at least 1, {manifest.total:,} trips")
     output.say(f"Model:      shares by {distances}; {len(manifest.model.levels)} levels")
-    output.say("Use it for: patterns and sums of flows; take totals that were measured from the")
-    output.say("            release. It is model-based: not guaranteed, and not a list of existing")
-    output.say("            flows; the guaranteed table is the release.")
+    output.say("Use it for: patterns and sums of flows. It is model-based: not guaranteed, and not a")
+    output.say("            list of existing flows; the guaranteed table, with intervals for totals")
+    output.say("            that were measured, is the release.")
     if not manifest.private:
         output.say("NOT PRIVATE: made with a seed, must not be published.", err=True)
