@@ -20,8 +20,8 @@ from numba.core.cpu import CPUTargetOptions
 import inftda
 from inftda import compiled
 from inftda.compiled import building, store
-from inftda.compiled.digest import digest
 from inftda.compiled.kernels import CompiledKernel
+from inftda.compiled.store import digest
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 

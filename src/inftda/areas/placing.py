@@ -1,4 +1,4 @@
-"""Which area a point lies in: polygons, many points at once.
+"""Which area a point lies in, many points at once: by polygons here, by H3 codes in `cells`.
 
 The plane is cut into rows and columns of small cells. Most cells have no border in them: they
 belong to one area, or to none, which is looked up. In the others the borders of the few areas
@@ -13,7 +13,7 @@ nearby. Longitudes that differ by 360 degrees are the same.
 """
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from inftda.areas.placing_kernels import centre_kernel, place_kernel
 from inftda.areas.wkb import rings
+from inftda.errors import HierarchyError
+from inftda.hierarchy import Hierarchy
 
 #: Cells for each stretch of a border, fewest, and most along one side.
 _CELLS_PER_EDGE, _FEWEST, _MOST_SIDE = 8, 256, 1024
@@ -172,3 +174,34 @@ def _ranges(
     which = np.repeat(np.arange(len(first)), sizes)
     starts = np.cumsum(sizes) - sizes
     return which, np.arange(len(which)) - starts[which] + first[which]
+
+
+class Placer(Protocol):
+    """Finds the areas of points, many at once."""
+
+    def place(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.int32]:
+        """The number of the finest area of each point, -1 for points in none.
+
+        Privacy:
+            Where a point is placed depends on that point and on public areas alone.
+        """
+
+
+def placer_of(hierarchy: Hierarchy) -> Placer:
+    """What finds the finest areas of a hierarchy.
+
+    Raises:
+        HierarchyError: the areas have neither outlines nor codes of cells.
+        MissingExtraError: it needs an optional library.
+    """
+    from inftda.areas.cells import CellPlacer, resolution_of  # noqa: PLC0415 - it uses `Polygons`
+
+    if resolution_of(hierarchy) is not None:
+        return CellPlacer.of(hierarchy)
+    if hierarchy.places.outlines is None:
+        raise HierarchyError(
+            "points cannot be placed into these areas, which have no outlines; give areas with "
+            "polygons (GeoJSON, GeoPackage, shapefile, a table with a column wkt), or cells "
+            "(inftda areas h3, inftda areas grid)"
+        )
+    return Polygons.of(hierarchy.places.outlines)

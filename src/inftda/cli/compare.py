@@ -54,8 +54,10 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Compare what offices do today with what is promised; what comes out is CONFIDENTIAL."""
-    from inftda.comparisons.comparing import compare  # noqa: PLC0415 - help must be instant
-    from inftda.comparisons.files import write_methods  # noqa: PLC0415
+    from inftda.comparisons.comparing import (  # noqa: PLC0415 - help must be instant
+        compare,
+        write_methods,
+    )
     from inftda.comparisons.page import write_methods_page  # noqa: PLC0415
     from inftda.evaluation.confidential import check_outside  # noqa: PLC0415
 

@@ -4,8 +4,9 @@ Everything here is computed from the truth. It must be kept where the truth is k
 chooses a method or an epsilon by it has used the truth to choose, which has to be disclosed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.evaluation import totals as totals_module
 from inftda.evaluation.comparison import NOTICE
+from inftda.evaluation.confidential import json_writer, table_writers, write_confidential
 from inftda.evaluation.metrics import DEFINITIONS, LevelMeasures, measure
 from inftda.evaluation.simulation import Simulation
 from inftda.evaluation.totals import TotalMeasures, measure_totals
@@ -39,6 +41,8 @@ _KINDS: Final[Mapping[str, tuple[Any, int, int]]] = {
     "cell-key": (CellKey, 3, 2),
 }
 _LARGEST_PARAMETER: Final = 10_000
+LEVELS_FILE = "CONFIDENTIAL-methods"
+SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-methods.json", "CONFIDENTIAL-methods.html"
 
 
 @dataclass(frozen=True)
@@ -282,3 +286,28 @@ def _unpromised(counts: Counts, method: Method, random: np.random.Generator) -> 
         totals=measure_shown_totals(counts, lambda true: method.show(true, random)),
         attack=attack(published),
     )
+
+
+def write_methods(
+    comparison: MethodComparison,
+    out: str | Path,
+    *,
+    page: Callable[[Path], object] | None = None,
+) -> tuple[Path, ...]:
+    """Write everything to a folder of its own, readable by the owner only.
+
+    Args:
+        comparison: what to write.
+        out: folder to write to, not in a release; it is made if it is not there.
+        page: writes the same as a page to the path it is given.
+
+    Raises:
+        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
+    """
+    writers: dict[str, Callable[[Path], object]] = {
+        **table_writers(LEVELS_FILE, comparison.level_table()),
+        SUMMARY_FILE: json_writer(comparison.to_dict()),
+    }
+    if page is not None:
+        writers[PAGE_FILE] = page
+    return write_confidential(writers, out)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.hierarchy import Hierarchy
-from inftda.publication.digest import digest
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
     OPTIONAL_FILES,
     areas_names,
+    digest,
     places_name,
     strangers,
 )

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.catalogue import options_of
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.digest import digest
 from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
     MEASUREMENTS_FILE,
     TOTALS_FILE,
+    digest,
     places_name,
     strangers,
 )

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inftda.areas.points import placer_of
+from inftda.areas.placing import placer_of
 from inftda.errors import IngestError
 from inftda.leaves import MAX_TOTAL
 from inftda.places import Places
@@ -44,7 +44,7 @@ from inftda.tables import as_arrow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from inftda.areas.points import Placer
+    from inftda.areas.placing import Placer
     from inftda.hierarchy import Hierarchy
     from inftda.reading.roles import Roles
     from inftda.reading.spec import TableSpec
