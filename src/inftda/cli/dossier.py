@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import output
-from inftda.cli.meter import Meter
 from inftda.errors import InftdaError
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
     from inftda.exports.api import Kind

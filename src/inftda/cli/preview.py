@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.cli.meter import Meter
 from inftda.errors import InftdaError
 
 if TYPE_CHECKING:

@@ -238,6 +238,17 @@ def areas_files(tree: Tree) -> dict[str, str]:
     return dict(zip((axis.name for axis in tree.axes), files, strict=True))
 
 
+def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
+    """What a manifest states about the axes of a tree."""
+    files = areas_files(tree)
+    return tuple(
+        AxisEntry(
+            axis.name, axis.hierarchy.level_names, files[axis.name], axis.hierarchy.fingerprint
+        )
+        for axis in tree.axes
+    )
+
+
 def areas_text(hierarchy: Hierarchy) -> bytes:
     """The file of a hierarchy: it follows from the hierarchy, to the bit."""
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only whole releases need it

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.cli.meter import Meter
 
 app = typer.Typer(
     help="Turn official files as downloaded into flows and areas.",

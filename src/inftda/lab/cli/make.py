@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import output
-from inftda.cli.meter import Meter
 from inftda.errors import InftdaError
 from inftda.scratch import whole_file
 
