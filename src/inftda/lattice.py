@@ -34,6 +34,11 @@ HARD_REACH: Final = 4
 DEFAULT_SHARE: Final = Fraction(8, 100)
 
 
+def share_or_default(across: float | Fraction | None) -> float | Fraction:
+    """The part of the budget for off-tree tables, as it was asked for or by default."""
+    return DEFAULT_SHARE if across is None else across
+
+
 @dataclass(frozen=True)
 class Table:
     """An off-tree table that is measured.

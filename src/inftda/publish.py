@@ -20,7 +20,7 @@ from inftda.areas.reader import Levels
 from inftda.bars import Report, following
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
-from inftda.lattice import DEFAULT_SHARE
+from inftda.lattice import share_or_default
 from inftda.ledger.charge import Charge
 from inftda.ledger.ledger import Ledger
 from inftda.mechanisms.base import Mechanism, Place, Setting
@@ -277,7 +277,7 @@ def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, 
         InftdaError: the mechanism measures nothing across.
     """
     if mechanism.description.takes_across:
-        return {"across": DEFAULT_SHARE if across is None else across}
+        return {"across": share_or_default(across)}
     if across:
         raise InftdaError(f"{mechanism.name} measures nothing across; leave out across")
     return {}

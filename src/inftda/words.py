@@ -5,6 +5,7 @@ or as its folder. `inftda.release` has a home of its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from inftda.evaluation.bounds import guaranteed_errors
 from inftda.evaluation.comparison import Comparison, compare, read_truth
 from inftda.evaluation.confidential import check_outside, write_comparison
 from inftda.evaluation.outlook import Outlook, balanced_areas
-from inftda.lattice import DEFAULT_SHARE
+from inftda.lattice import share_or_default
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.conversion import FlowFormat, converted_flows
@@ -106,7 +107,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
         rho=rho,
         accountant=accountant,
         split=split,
-        across=DEFAULT_SHARE if across is None else across,
+        across=share_or_default(across),
     )
     return Outlook(shape, made, guaranteed_errors(shape, made, beta=beta), beta)
 
@@ -195,7 +196,8 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
         say: called with what a row was taken for, one trip or a count.
 
     Raises:
-        InftdaError: the table cannot be the truth of the release, or `out` is in a release.
+        InftdaError: the table cannot be the truth of the release, the estimate was made from
+            another one, or `out` is in a release.
     """
     if out is None and html:
         raise InftdaError("a page needs a folder to be written to; give out, or leave out html")
@@ -204,6 +206,8 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     if out is not None:
         check_outside(Path(out), *([] if folder is None else [folder]))
     made = open_estimate(estimate) if isinstance(estimate, str | Path) else estimate
+    if made is not None:
+        made.check_release(found)  # before the truth is read
     counts = read_truth(
         found,
         truth,
@@ -224,7 +228,8 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
             from inftda.reports.confidential import page_of  # noqa: PLC0415 - only for a page
 
             page = page_of(found, counts, comparison)
-        write_comparison(comparison, out, release=folder, page=page)
+        files = write_comparison(comparison, out, release=folder, page=page)
+        comparison = replace(comparison, files=files)
     return comparison
 
 

@@ -28,8 +28,8 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
         str, typer.Option(metavar="NUMBER,NUMBER,...", help="For mechanisms; goes with --delta.")
     ] = "1",
     delta: options.Delta = None,
-    origin: Annotated[str, typer.Option(help="Column where trips start.")] = "origin",
-    destination: Annotated[str, typer.Option(help="Column where trips end.")] = "destination",
+    origin: options.Origin = "origin",
+    destination: options.Destination = "destination",
     count: options.Count = None,
     encoding: options.Encoding = None,
     unplaceable: Annotated[
@@ -49,7 +49,7 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
     split: options.Split = "uniform",
     across: options.Across = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page as well.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     as_json: options.Json = False,
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:

@@ -27,7 +27,7 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
     force: Annotated[
         bool, typer.Option("--force", help="Replace an estimate that is there.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Estimate all flows of a release: model-based, closer on average, not guaranteed."""

@@ -178,6 +178,9 @@ Unplaceable = Annotated[
         rich_help_panel=_TABLE,
     ),
 ]
+Origin = Annotated[str, typer.Option(help="Column where trips start.", rich_help_panel=_TABLE)]
+Destination = Annotated[str, typer.Option(help="Column where trips end.", rich_help_panel=_TABLE)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 

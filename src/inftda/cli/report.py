@@ -35,7 +35,7 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     seconds: Annotated[float, typer.Option(min=0.0, help="Time for these simulations.")] = 20.0,
     force: output.Force = False,
     keep_formulas: output.KeepFormulas = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""

@@ -23,7 +23,7 @@ from inftda.evaluation.confidential import json_writer, table_writers, write_con
 from inftda.evaluation.metrics import DEFINITIONS, LevelMeasures, measure
 from inftda.evaluation.simulation import Simulation
 from inftda.evaluation.totals import TotalMeasures, measure_totals
-from inftda.lattice import DEFAULT_SHARE
+from inftda.lattice import share_or_default
 from inftda.mechanisms.base import Progress, no_progress
 from inftda.mechanisms.catalogue import OWN, mechanism_named, mechanism_names
 from inftda.noise.entropy import RandomSource, SecureSource
@@ -259,7 +259,7 @@ def _method(name: str) -> Method | str:
 def _across(name: str, across: float | None) -> dict[str, Any]:
     if not mechanism_named(name).description.takes_across:
         return {}
-    return {"across": DEFAULT_SHARE if across is None else across}
+    return {"across": share_or_default(across)}
 
 
 def _promised(counts: Counts, simulation: Simulation, epsilon: float | None) -> Result:

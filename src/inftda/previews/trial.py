@@ -21,7 +21,7 @@ from inftda.evaluation.metrics import LevelMeasures, measure
 from inftda.evaluation.simulation import Simulation
 from inftda.evaluation.totals import area_totals
 from inftda.evaluation.typical import Tally
-from inftda.lattice import DEFAULT_SHARE
+from inftda.lattice import share_or_default
 from inftda.ledger.ledger import Ledger
 from inftda.ledger.sources import file_marks
 from inftda.mechanisms.base import Progress
@@ -146,8 +146,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     settings = _settings(
         epsilon, neighbours, trips, split, {"exactly": exactly, "distinct": distinct}
     )
-    budget: dict[str, Any] = {"delta": delta, "accountant": accountant}
-    budget["across"] = DEFAULT_SHARE if across is None else across
+    budget = {"delta": delta, "accountant": accountant, "across": share_or_default(across)}
     # Planned before anything is made up, so that a wrong setting is told at once.
     plans = [plan_of(public, one, budget) for one in settings]
     if like is not None:

@@ -76,6 +76,25 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values[match.group(1)], template)
 
 
+def document(body: str, parts: Mapping[str, str], style: str, code: str = "") -> str:
+    """A page in one file that loads nothing from anywhere.
+
+    Args:
+        body: template of its body.
+        parts: what to put into the body; of the head, `title`, and `kind` and `robots` if any.
+        style: its style sheet.
+        code: its script, if there is one.
+    """
+    head = {
+        "class": f' class="{parts["kind"]}"' if "kind" in parts else "",
+        "robots": f"{parts['robots']}\n" if "robots" in parts else "",
+        "title": parts["title"],
+        "style": style,
+        "policy": policy(style, code),
+    }
+    return fill(asset("frame.html"), {**head, "body": fill(body, {**parts, "script": code})})
+
+
 def asset(name: str) -> str:
     """A file of this package's assets."""
     return files("inftda.reports").joinpath("assets", name).read_text(encoding="utf-8")

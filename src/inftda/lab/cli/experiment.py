@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from inftda.cli import output
+from inftda.cli import options, output
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -20,7 +20,7 @@ def command(
     published: Annotated[
         Path | None, typer.Option(help="CSV of published figures to put beside ours.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run an experiment and write tidy results, figures and a Markdown summary.
 

@@ -42,7 +42,7 @@ def istat_command(
             help="Destinations abroad or unknown: kept as one area, or left out.",
         ),
     ] = "outside",
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """ISTAT's commuting matrices of 2011: between census sections, or municipalities."""
     from inftda.lab.istat.importer import import_istat  # noqa: PLC0415 - help must be instant
