@@ -94,14 +94,13 @@ def check_gaussian(
     sampler: Sampler,
     sigma2: Fraction,
     *,
-    n_draws: int = N_DRAWS,
     source: RandomSource | None = None,
 ) -> Check:
     """Compare draws of `sampler` with the discrete Gaussian of variance parameter `sigma2`."""
     reach = int(12 * float(sigma2) ** 0.5) + 12
     x = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = np.exp(-(x * x) / (2 * float(sigma2)))
-    return _check_draws(name, sampler.sample(n_draws, source), weights)
+    return _check_draws(name, sampler.sample(N_DRAWS, source), weights)
 
 
 def check_laplace(
@@ -109,13 +108,12 @@ def check_laplace(
     sampler: Sampler,
     scale: Fraction,
     *,
-    n_draws: int = N_DRAWS,
     source: RandomSource | None = None,
 ) -> Check:
     """Compare draws of `sampler` with the discrete Laplace of this scale."""
     reach = int(40 * float(scale)) + 40
     weights = np.exp(-np.abs(np.arange(-reach, reach + 1, dtype=np.float64)) / float(scale))
-    return _check_draws(name, sampler.sample(n_draws, source), weights)
+    return _check_draws(name, sampler.sample(N_DRAWS, source), weights)
 
 
 def check_cipher() -> Check:

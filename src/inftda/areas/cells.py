@@ -17,9 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.areas.cell_names import nested_names
-from inftda.areas.geometry import shapely
+from inftda.areas.geometry import library, shapely
 from inftda.areas.layers import as_outline
-from inftda.areas.optional import library
 from inftda.areas.placing import Polygons
 from inftda.errors import HierarchyError
 from inftda.hierarchy import OUTSIDE, Hierarchy

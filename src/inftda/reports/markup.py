@@ -56,7 +56,6 @@ def table(
     rows: Iterable[Sequence[object]],
     *,
     texts: int = 1,
-    caption: str | None = None,
 ) -> Html:
     """A table of figures whose first `texts` columns are words."""
 
@@ -66,8 +65,7 @@ def table(
 
     header = tag("tr", *(cell("th", i, name) for i, name in enumerate(head)))
     body = [tag("tr", *(cell("td", i, value) for i, value in enumerate(row))) for row in rows]
-    parts = [tag("caption", caption)] if caption else []
-    parts += [tag("thead", header), tag("tbody", *body)]
+    parts = (tag("thead", header), tag("tbody", *body))
     return tag("div", tag("table", *parts, class_="data"), class_="scroll")
 
 
