@@ -199,7 +199,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def cells_of(hierarchy: Hierarchy) -> NDArray[np.uint64] | None:
-    """The finest areas as cells, 0 for the area of what cannot be placed; None if one is none."""
+    """The finest areas as cells, 0 for the area `outside`; None if one of them is not a cell."""
     codes = hierarchy.codes(hierarchy.depth).to_pylist()
     try:
         numbers = [0 if code == OUTSIDE else int(code, 16) for code in codes]

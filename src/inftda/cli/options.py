@@ -267,7 +267,7 @@ def numbers(option: str, text: str) -> list[float]:
     """From a comma-separated list to numbers.
 
     Raises:
-        InftdaError: one of them is none.
+        InftdaError: one of them is not a number.
     """
     try:
         return [float(number) for number in text.split(",")]

@@ -211,7 +211,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         for strength in strengths:
             budget = {"epsilon": strength, "delta": delta, "rho": None, "accountant": accountant}
             budget |= {"split": split, **_across(one, across)}
-            # Planned before the table is read, so that a wrong setting is told at once.
+            # Planned before the table is read, so that a wrong setting is reported at once.
             todo.append((one, mechanism_named(one).plan(public, unit, **budget), strength))
     columns = {ORIGIN: origin, DESTINATION: destination}
     spec = TableSpec(

@@ -68,7 +68,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         names: names of areas (columns level, code, name), likewise.
         title: what it is called.
         licence: licence of the numbers, for example "CC-BY-4.0".
-        intervals: whether each number gets an interval where one can be told.
+        intervals: whether each number gets an interval where one is known.
         wide: for "od", one row for each origin and one column for each destination.
         runs: simulations for intervals, at most, where they are simulated.
         seconds: time for them.

@@ -63,7 +63,7 @@ def check_writable(out: Path, *, force: bool, check: Check | None = None) -> Non
             f"the name of the output folder must be at most {MAX_NAME} bytes; choose a shorter one"
         )
     if out.is_symlink():
-        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is none")
+        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is not a link")
     _restore(out)
     if out.exists() and not force:
         raise ReleaseError(
@@ -209,7 +209,7 @@ def identities(out: Path) -> set[tuple[int, int] | None]:
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """Tells a folder from another that stands in its place; None if there is none."""
+    """Identifies a folder, so that another put in its place is noticed; None if it is not there."""
     try:
         found = folder.stat()
     except OSError:

@@ -263,9 +263,9 @@ class _Header:
 
     def _unsigned(self) -> int:
         value = 0
-        for place in range(_LONGEST_NUMBER):
+        for number in range(_LONGEST_NUMBER):
             byte = self._byte()
-            value |= (byte & _SEVEN) << (7 * place)
+            value |= (byte & _SEVEN) << (7 * number)
             if byte < _MORE:
                 return value
         raise ValueError("a number without end")

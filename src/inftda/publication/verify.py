@@ -86,7 +86,7 @@ def _check_areas(release: Release, folder: Path) -> None:
 
 
 def _check_places(release: Release, folder: Path) -> Iterator[str]:
-    """What the files may hold was checked when they were read; they are those of the manifest."""
+    """Compare files of places with the manifest; what they hold was checked when they were read."""
     axes = zip(release.manifest.axes, release.tree.axes, strict=True)
     hierarchies = {entry.file: axis.hierarchy for entry, axis in axes}
     entries = {axis.file: axis.places_sha256 for axis in release.manifest.axes}

@@ -368,7 +368,7 @@ def _hint(axis: Axis, unknown: Sequence[str]) -> str:
 
 
 def _zeros_hint(axis: Axis, unknown: Sequence[str]) -> str:
-    """Whether unknown codes are known ones but for leading zeros, lost here or there."""
+    """Whether unknown codes differ from known ones by leading zeros only, lost on either side."""
     codes = axis.hierarchy.codes(axis.hierarchy.depth)
     for code in unknown[:SHOWN_CODES]:
         if code.startswith("0") and pc.index(codes, code.lstrip("0")).as_py() >= 0:

@@ -132,7 +132,7 @@ def _dealt(
 
 
 def list_files(session: SparkSession, url: str) -> list[str]:
-    """Addresses of all files in a folder and its subfolders, in order; none if there is none."""
+    """Addresses of all files in a folder and its subfolders, in order; none if it is not there."""
     path, system = _open(session, url)
     if not system.exists(path):
         return []

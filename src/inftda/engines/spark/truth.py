@@ -1,6 +1,6 @@
 """The truth on a cluster: leaves that stay with the executors, and a few first levels here.
 
-This is the only place of the Spark engine that holds the truth on the driver: sums over the
+This is the only module of the Spark engine that holds the truth on the driver: sums over the
 first levels, which have few nodes, trips of single areas, and the total. The leaves stay where
 they are.
 """
@@ -121,7 +121,7 @@ class SparkTruth:
             nodes = frame.mapInArrow(climb, schema.add("n", LongType()))
             summed = nodes.groupBy(*names).agg(F.sum("n").alias("n"))
             *areas, n = (column.to_numpy() for column in carry_out(summed.toArrow).columns)
-        # A node is stood in for by its first leaf.
+        # Each node is represented by its first leaf.
         leaves = [
             axis.hierarchy.descend(depth, axis.hierarchy.depth)[numbers.astype(np.int32)]
             for axis, depth, numbers in zip(end.axes, end.depths, areas, strict=True)
