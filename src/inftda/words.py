@@ -205,7 +205,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     folder = found.table.parent if isinstance(found.table, Path) else None
     if out is not None:
         check_outside(Path(out), *([] if folder is None else [folder]))
-    made = open_estimate(estimate) if isinstance(estimate, str | Path) else estimate
+    made = _opened_estimate(estimate)
     if made is not None:
         made.check_release(found)  # before the truth is read
     counts = read_truth(
@@ -233,13 +233,14 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     return comparison
 
 
-def report(
+def report(  # noqa: PLR0913 - the release, the page, and what helps to read it
     release: Release | str | Path,
     out: str | Path,
     *,
     names: str | Path | None = None,
     centroids: str | Path | None = None,
     geojson: str | Path | None = None,
+    estimate: Estimate | str | Path | None = None,
     **options: Any,
 ) -> Path:
     """Write a page with the guarantee, the errors to expect, and the flows to explore.
@@ -250,6 +251,7 @@ def report(
         names: names of areas: columns level, code, name.
         centroids: locations of areas, for a map: a column named after a level, lon, lat.
         geojson: outlines of areas, for a map, in degrees.
+        estimate: one made from the release, or its folder, to be shown as well.
         **options: the others of `inftda report`: title, runs, seconds, force, keep_formulas; and
             progress, called with what is done, and how much of the work or time of 100.
 
@@ -263,9 +265,14 @@ def report(
     from inftda.reports.page import Files, write_page  # noqa: PLC0415 - only for a page
 
     files = Files(*(None if file is None else Path(file) for file in (names, centroids, geojson)))
-    return write_page(opened(release), out, files=files, **options)
+    made = _opened_estimate(estimate)
+    return write_page(opened(release), out, files=files, estimate=made, **options)
 
 
 def opened(release: Release | str | Path) -> Release:
     """A release as it is, or read from its folder."""
     return release if isinstance(release, Release) else open_release(release)
+
+
+def _opened_estimate(estimate: Estimate | str | Path | None) -> Estimate | None:
+    return open_estimate(estimate) if isinstance(estimate, str | Path) else estimate
