@@ -26,7 +26,7 @@ from audit.cases import ONE, PLANTED, PLANTED_ACROSS, PLANTED_SLOW, WEAK, Claim,
 from audit.evidence import ODDS, Box, Finding, audit
 from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import FAR_TOO_MANY_TRIPS, PAIRS, table_of_people
-from inftda.noise.selfcheck import self_check_samplers
+from inftda.selftest import self_check_samplers
 
 CLAIMS: Final = tuple(all_claims())
 FAULTS: Final = PLANTED + PLANTED_ACROSS + PLANTED_SLOW

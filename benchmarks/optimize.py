@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numba import njit
 
-from inftda.lab.baselines.optimizers import optimize_l2, optimize_linf
+from inftda.lab.baselines.nearest import optimize_l2, optimize_linf
 from inftda.optimize.segments import Survivors, optimize_intopt, optimize_intopt_descending
 
 SIZES = (2, 5, 10, 30, 100, 300, 3000, 100_000)

@@ -1,7 +1,7 @@
-"""Progress bars by level: on a terminal on standard error, in a notebook below the cell.
+"""Progress bars: on a terminal on standard error; by level also in a notebook, below the cell.
 
-They show the work of a level, which follows from the released level above: nothing else. They
-are gone when the work is done.
+Those of a release show the work of a level, which follows from the released level above: nothing
+else. They are gone when the work is done.
 """
 
 import sys
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from importlib import import_module
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from inftda.terminal import printable
@@ -42,15 +41,12 @@ def no_progress(level: str, done: int, total: int) -> None:
     """Report nothing."""
 
 
-class LevelProgress:
-    """Shows a bar for each level; call it with name, work done and work in all."""
+class _Shown:
+    """Bars from when the work begins until it is done; none if there is nothing to show them on."""
 
-    def __init__(self, *, shown: bool) -> None:
-        self._bars: Progress | _NotebookBars | None = None
-        self._tasks: dict[str, Any] = {}
+    def __init__(self, bars: "Progress | _NotebookBars | None") -> None:
+        self._bars = bars
         self._waiting: Any = None
-        if shown:
-            self._bars = _make_bars()
 
     def __enter__(self) -> Self:
         if self._bars is not None:
@@ -58,14 +54,17 @@ class LevelProgress:
             self._waiting = self._bars.add_task("reading", total=None)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bars is not None:
             self._bars.stop()
+
+
+class LevelProgress(_Shown):
+    """Shows a bar for each level; call it with name, work done and work in all."""
+
+    def __init__(self, *, shown: bool) -> None:
+        super().__init__(_level_bars() if shown else None)
+        self._tasks: dict[str, Any] = {}
 
     def __call__(self, level: str, done: int, total: int) -> None:
         """Move the bar of `level`."""
@@ -80,20 +79,51 @@ class LevelProgress:
         self._bars.update(self._tasks[level], completed=done if total else 1)
 
 
-def _make_bars() -> "Progress | _NotebookBars | None":
-    if _is_notebook():
-        return _NotebookBars()
+class Meter(_Shown):
+    """Shows one bar on a terminal; call it with what is being done, work done and work in all.
+
+    Args:
+        unit: what the work is counted in; "bytes" is shown as a size.
+        shown: whether to show anything.
+    """
+
+    _bars: "Progress | None"
+
+    def __init__(self, unit: str, *, shown: bool) -> None:
+        super().__init__(_terminal_bars(unit, has_time=True) if shown else None)
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Move the bar."""
+        if self._bars is not None and self._waiting is not None:
+            self._bars.update(
+                self._waiting, description=printable(what), completed=done, total=max(total, 1)
+            )
+
+
+def _level_bars() -> "Progress | _NotebookBars | None":
+    return _NotebookBars() if _is_notebook() else _terminal_bars("draws")
+
+
+def _terminal_bars(unit: str, *, has_time: bool = False) -> "Progress | None":
     from rich.console import Console  # noqa: PLC0415 - only when something is shown
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     console = Console(stderr=True)
     if not console.is_terminal:  # a bar that is only disabled would still end with a blank line
         return None
+    amount = [DownloadColumn()] if unit == "bytes" else [MofNCompleteColumn(), TextColumn(unit)]
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("draws"),
+        *amount,
+        *([TimeElapsedColumn()] if has_time else []),
         console=console,
         transient=True,
     )

@@ -248,11 +248,11 @@ def _sum_up(layout: Layout, leaves: _Sorted, crew: Crew) -> tuple[LevelCounts, .
 
     Nodes are counted first and then written where they belong: nothing is written twice.
     """
-    places = np.array(layout.word), np.array(layout.shift)
+    digits = np.array(layout.word), np.array(layout.shift)
 
     def count(part: _Part) -> NDArray[np.int64]:
         n_nodes = np.zeros(len(layout.levels), np.int64)
-        count_nodes_kernel(leaves.keys, *part, *places, n_nodes)
+        count_nodes_kernel(leaves.keys, *part, *digits, n_nodes)
         return n_nodes
 
     if crew.threads > 1:
@@ -302,9 +302,9 @@ class _Nodes:
         """
         layout, firsts = self.layout, self.firsts[number]
         carried = np.zeros(len(firsts), np.int64)
-        places = np.array(layout.word), np.array(layout.shift), np.array(layout.bits)
+        digits = np.array(layout.word), np.array(layout.shift), np.array(layout.bits)
         write_nodes_kernel(
-            leaves.keys, leaves.counts, *part, *places, self.starts, firsts, firsts.copy(),
+            leaves.keys, leaves.counts, *part, *digits, self.starts, firsts, firsts.copy(),
             np.zeros_like(firsts), self.ordinal, self.count, self.offsets, carried,
         )  # fmt: skip
         return carried
@@ -494,7 +494,7 @@ def write_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         begun: int64[levels], zeros; overwritten.
         ordinal: int32, written: index of each node among the children of its parent.
         count: int64, written: of nodes that begin here, what these leaves have.
-        offsets: int64, written: the first child of each node, with one more place after each level.
+        offsets: int64, written: the first child of each node, and one more after each level.
         carried: int64[levels], written: what these leaves have of nodes that began before.
     """
     n_levels = word.size

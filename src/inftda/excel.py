@@ -1,8 +1,8 @@
 """Sheets of Excel, each cell by itself.
 
 A cell is text, a number, or something else; the format it is shown in changes nothing, except
-that dates are no numbers. Excel does not tell whole numbers from others, so 12.0 is 12. Codes
-that were typed as numbers have lost their leading zeros, and nobody can bring them back.
+that dates are not numbers. Excel does not distinguish whole numbers from others, so 12.0 is 12.
+Codes that were typed as numbers have lost their leading zeros, and nobody can bring them back.
 """
 
 import warnings

@@ -35,7 +35,7 @@ class Growing:
         self._n = n
 
     def cut(self) -> NDArray[Any]:
-        """All numbers, in no more room than they need; there are none then."""
+        """All numbers, in no more room than they need; none are left here."""
         cut, self._room = self._room, self._room[:0].copy()
         cut.resize(self._n, refcheck=False)
         self._n = 0

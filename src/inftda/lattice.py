@@ -11,6 +11,7 @@ Like the tree, the lattice is public knowledge: it must never be derived from th
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 from typing import Final
@@ -31,6 +32,11 @@ HARD_REACH: Final = 4
 
 #: Part of the budget (rho) that off-tree tables get unless told otherwise.
 DEFAULT_SHARE: Final = Fraction(8, 100)
+
+
+def share_or_default(across: float | Fraction | None) -> float | Fraction:
+    """The part of the budget for off-tree tables, as it was asked for or by default."""
+    return DEFAULT_SHARE if across is None else across
 
 
 @dataclass(frozen=True)
@@ -71,13 +77,13 @@ class Table:
         """Never: tables that equal others are not measured."""
         return False
 
-    @property
+    @cached_property
     def across(self) -> int | None:
         """The axis beside `level.axis` that is not summed up; None in a one-way table."""
         others = [a for a, depth in enumerate(self.depths) if depth and a != self.level.axis]
         return others[0] if others else None
 
-    @property
+    @cached_property
     def is_finest_one_way(self) -> bool:
         """Whether it gives the totals of an axis's finest areas."""
         finest = coarsest_equal(self.level.axes[self.level.axis])[-1]
@@ -104,7 +110,7 @@ class Table:
         """(leaves in a cell, number of such cells), cells with most leaves first."""
         return self._as_level.leaf_capacities()
 
-    @property
+    @cached_property
     def _as_level(self) -> TreeLevel:
         return TreeLevel(self.index, None, self.level.axes, self.depths)
 

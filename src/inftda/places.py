@@ -105,7 +105,7 @@ class Places:
 
 
 def tidy(texts: pa.StringArray) -> pa.StringArray:
-    """Names on one line, without characters that are none; null where nothing is left."""
+    """Names on one line, without control characters; null where nothing is left."""
     one_line = pc.replace_substring_regex(texts, r"[\s\p{Cc}\p{Zl}\p{Zp}]+", " ")
     trimmed = pc.utf8_trim_whitespace(one_line)
     return pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)

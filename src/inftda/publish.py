@@ -6,12 +6,13 @@ before the data is touched, and the plan before any noise is drawn.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inftda.areas.clock import with_clocks
@@ -19,34 +20,19 @@ from inftda.areas.reader import Levels
 from inftda.bars import Report, following
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
-from inftda.lattice import DEFAULT_SHARE
+from inftda.lattice import share_or_default
 from inftda.ledger.charge import Charge
 from inftda.ledger.ledger import Ledger
-from inftda.mechanisms.base import (
-    AnyNodes,
-    AnyTruth,
-    Engine,
-    Mechanism,
-    Place,
-    Progress,
-    Setting,
-    Written,
-)
+from inftda.mechanisms.base import Mechanism, Place, Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.noise.sampler import Sampler
-from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.counting import Counting
-from inftda.publication.folder import (
-    areas_files,
-    check_writable,
-    write_public_files,
-    writing,
-)
+from inftda.publication.folder import axis_entries, check_writable, write_public_files, writing
 from inftda.publication.inventory import FLOWS_FILE, MEASUREMENTS_FILE
-from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.manifest import Manifest
 from inftda.publication.measurements import MeasurementsWriter, check_publishable
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
@@ -219,10 +205,45 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     counting = Counting(bounded=person is not None, unplaceable=policy)
     place = _place(engine, threads)
     place.check(chosen, plan, noise=noise)
+    make_sampler = _sampler_maker(noise)
     with following(progress) as report, place.started() as running:
-        drawing = _Drawing(chosen, plan, random, noise, counting, report, charge, measurements)
         truth = running.read(flows, spec, public, source=random, say=say)
-        made = _draw(drawing, running, truth, out, force=force)
+        with _folder(out, force=force) as folder:
+            kept = folder / MEASUREMENTS_FILE
+            keeper = MeasurementsWriter(kept, public) if measurements else None
+            setting = Setting(
+                spending=plan.spending(),
+                make_sampler=make_sampler,
+                source=random,
+                engine=running,
+                progress=report,
+                keeper=keeper,
+            )
+            if charge is not None:
+                # Now, and not when all is done: whoever sees a part of the noise has seen it.
+                charge.pay()
+            written = running.write(chosen.run(truth, setting), folder / FLOWS_FILE, public)
+            # Checked here too, so that no mechanism can publish what it did not pay for.
+            setting.spending.finish()
+            if keeper is not None:
+                keeper.close()
+            write_totals(folder, setting.totals)
+            # Where noise came from, if the mechanism lets it be chosen.
+            stated = {"noise": noise} if chosen.description.takes_sampler else {}
+            manifest = Manifest(
+                private=random.is_secure,
+                mechanism=chosen.name,
+                options={**stated, **chosen.options},
+                guarantee=plan.to_dict(),
+                axes=axis_entries(public),
+                order=public.order,
+                total=written.total,
+                n_flows=written.n_flows,
+                counted=counting,
+            )
+            write_public_files(folder, public, manifest)
+            # Read back before it is in place: what cannot be opened must not be published.
+            made = _opened(folder, out)
     if charge is not None:
         charge.note_published()
     return made
@@ -256,7 +277,7 @@ def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, 
         InftdaError: the mechanism measures nothing across.
     """
     if mechanism.description.takes_across:
-        return {"across": DEFAULT_SHARE if across is None else across}
+        return {"across": share_or_default(across)}
     if across:
         raise InftdaError(f"{mechanism.name} measures nothing across; leave out across")
     return {}
@@ -275,60 +296,6 @@ def _place(engine: "str | LocalEngine | SparkEngine", threads: int | None) -> Pl
     return engine
 
 
-@dataclass(frozen=True)
-class _Drawing:
-    """How noise is drawn, all decided: nothing of it depends on the engine or on the truth."""
-
-    mechanism: Mechanism
-    plan: ReleasePlan
-    source: RandomSource
-    noise: NoiseSource
-    counting: Counting
-    progress: Progress
-    charge: Charge | None
-    is_kept: bool
-
-
-def _draw(
-    drawing: _Drawing,
-    engine: Engine[AnyTruth, AnyNodes],
-    truth: AnyTruth,
-    out: str | Path | None,
-    *,
-    force: bool,
-) -> Release:
-    """Draw the noise, once, and put the release in place."""
-    with _folder(out, force=force) as folder:
-        kept = folder / MEASUREMENTS_FILE
-        keeper = MeasurementsWriter(kept, truth.tree) if drawing.is_kept else None
-        setting = Setting(
-            spending=drawing.plan.spending(),
-            make_sampler=_sampler_maker(drawing.noise),
-            source=drawing.source,
-            engine=engine,
-            progress=drawing.progress,
-            keeper=keeper,
-        )
-        if drawing.charge is not None:
-            # Now, and not when all is done: whoever sees a part of the noise has seen it.
-            drawing.charge.pay()
-        flows = drawing.mechanism.run(truth, setting)
-        written = engine.write(flows, folder / FLOWS_FILE, truth.tree)
-        # Checked here too, so that no mechanism can publish what it did not pay for.
-        setting.spending.finish()
-        if keeper is not None:
-            keeper.close()
-        write_totals(folder, setting.totals)
-        write_public_files(folder, truth.tree, _manifest(drawing, truth.tree, written))
-        # Read back before it is in place: what cannot be opened must not be published.
-        opened = open_release(folder)
-        if out is None:
-            held = pq.read_table(kept) if drawing.is_kept else None
-            return replace(opened, table=pq.read_table(folder / FLOWS_FILE), measured=held)
-    measured = Path(out) / MEASUREMENTS_FILE if drawing.is_kept else None
-    return replace(opened, table=Path(out) / FLOWS_FILE, measured=measured)
-
-
 def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Path]:
     """The folder to fill: one that becomes `out`, or a private one for a release in memory."""
     if out is None:
@@ -336,28 +303,15 @@ def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Pa
     return writing(Path(out), force=force)
 
 
-def _manifest(drawing: _Drawing, tree: Tree, written: Written) -> Manifest:
-    files = areas_files(tree)
-    axes = tuple(
-        AxisEntry(
-            axis.name, axis.hierarchy.level_names, files[axis.name], axis.hierarchy.fingerprint
-        )
-        for axis in tree.axes
-    )
-    # Where noise came from, if the mechanism lets it be chosen.
-    is_chosen = drawing.mechanism.description.takes_sampler
-    noise = {"noise": drawing.noise} if is_chosen else {}
-    return Manifest(
-        private=drawing.source.is_secure,
-        mechanism=drawing.mechanism.name,
-        options={**noise, **drawing.mechanism.options},
-        guarantee=drawing.plan.to_dict(),
-        axes=axes,
-        order=tree.order,
-        total=written.total,
-        n_flows=written.n_flows,
-        counted=drawing.counting,
-    )
+def _opened(folder: Path, out: str | Path | None) -> Release:
+    """The release in a folder, its tables in memory or where they will be: in `out`."""
+
+    def table(name: str) -> pa.Table | Path:
+        return pq.read_table(folder / name) if out is None else Path(out) / name
+
+    opened = open_release(folder)
+    measured = None if opened.measured is None else table(MEASUREMENTS_FILE)
+    return replace(opened, table=table(FLOWS_FILE), measured=measured)
 
 
 def _sampler_maker(noise: NoiseSource) -> Callable[[Fraction], Sampler]:

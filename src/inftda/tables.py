@@ -55,7 +55,7 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
 
 
 def find_texts(texts: pa.StringArray, known: pa.StringArray) -> NDArray[np.int32]:
-    """int32: number of each text among known ones, -1 where it is none; without pandas."""
+    """int32: number of each text among known ones, -1 where it is unknown; without pandas."""
     nowhere = as_arrow(np.full(1, -1, np.int32))[0]
     found: NDArray[np.int32] = as_numpy(pc.fill_null(pc.index_in(texts, value_set=known), nowhere))
     return found

@@ -57,7 +57,7 @@ class TreeLevel:
     axes: tuple[Axis, ...]
     depths: tuple[int, ...]
 
-    @property
+    @cached_property
     def name(self) -> str:
         """For people: "province > municipality" is from province to municipality."""
         separator = " > " if _is_od(self.axes) else " \N{MULTIPLICATION SIGN} "
@@ -66,7 +66,7 @@ class TreeLevel:
             for axis, depth in zip(self.axes, self.depths, strict=True)
         )
 
-    @property
+    @cached_property
     def n_nodes(self) -> int:
         """Number of possible nodes."""
         return prod(
@@ -74,24 +74,24 @@ class TreeLevel:
             for axis, depth in zip(self.axes, self.depths, strict=True)
         )
 
-    @property
+    @cached_property
     def axis(self) -> int:
         """Number of the axis that the step to this level refines."""
         if self.step is None:
             raise TreeError("the root is not reached by refining an axis")
         return self.step.axis
 
-    @property
+    @cached_property
     def child_offsets(self) -> NDArray[np.int32]:
         """Child ranges on the refined axis, by area number there at the level above."""
         return self.axes[self.axis].hierarchy.child_offsets(self.depths[self.axis] - 1)
 
-    @property
+    @cached_property
     def max_children(self) -> int:
         """Largest number of nodes of this level under one node of the level above."""
         return 1 if self.step is None else int(np.diff(self.child_offsets).max())
 
-    @property
+    @cached_property
     def is_trivial(self) -> bool:
         """Whether the step to this level splits no area: nothing to measure, nothing to pay."""
         if self.step is None:

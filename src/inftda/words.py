@@ -5,6 +5,7 @@ or as its folder. `inftda.release` has a home of its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from inftda.evaluation.bounds import guaranteed_errors
 from inftda.evaluation.comparison import Comparison, compare, read_truth
 from inftda.evaluation.confidential import check_outside, write_comparison
 from inftda.evaluation.outlook import Outlook, balanced_areas
-from inftda.lattice import DEFAULT_SHARE
+from inftda.lattice import share_or_default
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.conversion import FlowFormat, converted_flows
@@ -106,7 +107,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
         rho=rho,
         accountant=accountant,
         split=split,
-        across=DEFAULT_SHARE if across is None else across,
+        across=share_or_default(across),
     )
     return Outlook(shape, made, guaranteed_errors(shape, made, beta=beta), beta)
 
@@ -195,7 +196,8 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
         say: called with what a row was taken for, one trip or a count.
 
     Raises:
-        InftdaError: the table cannot be the truth of the release, or `out` is in a release.
+        InftdaError: the table cannot be the truth of the release, the estimate was made from
+            another one, or `out` is in a release.
     """
     if out is None and html:
         raise InftdaError("a page needs a folder to be written to; give out, or leave out html")
@@ -203,7 +205,9 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     folder = found.table.parent if isinstance(found.table, Path) else None
     if out is not None:
         check_outside(Path(out), *([] if folder is None else [folder]))
-    made = open_estimate(estimate) if isinstance(estimate, str | Path) else estimate
+    made = _opened_estimate(estimate)
+    if made is not None:
+        made.check_release(found)  # before the truth is read
     counts = read_truth(
         found,
         truth,
@@ -224,17 +228,19 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
             from inftda.reports.confidential import page_of  # noqa: PLC0415 - only for a page
 
             page = page_of(found, counts, comparison)
-        write_comparison(comparison, out, release=folder, page=page)
+        files = write_comparison(comparison, out, release=folder, page=page)
+        comparison = replace(comparison, files=files)
     return comparison
 
 
-def report(
+def report(  # noqa: PLR0913 - the release, the page, and what helps to read it
     release: Release | str | Path,
     out: str | Path,
     *,
     names: str | Path | None = None,
     centroids: str | Path | None = None,
     geojson: str | Path | None = None,
+    estimate: Estimate | str | Path | None = None,
     **options: Any,
 ) -> Path:
     """Write a page with the guarantee, the errors to expect, and the flows to explore.
@@ -245,6 +251,7 @@ def report(
         names: names of areas: columns level, code, name.
         centroids: locations of areas, for a map: a column named after a level, lon, lat.
         geojson: outlines of areas, for a map, in degrees.
+        estimate: one made from the release, or its folder, to be shown as well.
         **options: the others of `inftda report`: title, runs, seconds, force, keep_formulas; and
             progress, called with what is done, and how much of the work or time of 100.
 
@@ -258,9 +265,14 @@ def report(
     from inftda.reports.page import Files, write_page  # noqa: PLC0415 - only for a page
 
     files = Files(*(None if file is None else Path(file) for file in (names, centroids, geojson)))
-    return write_page(opened(release), out, files=files, **options)
+    made = _opened_estimate(estimate)
+    return write_page(opened(release), out, files=files, estimate=made, **options)
 
 
 def opened(release: Release | str | Path) -> Release:
     """A release as it is, or read from its folder."""
     return release if isinstance(release, Release) else open_release(release)
+
+
+def _opened_estimate(estimate: Estimate | str | Path | None) -> Estimate | None:
+    return open_estimate(estimate) if isinstance(estimate, str | Path) else estimate

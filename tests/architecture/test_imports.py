@@ -20,7 +20,6 @@ LAYERS = (
     "terminal",
     "bars",
     "notebook",
-    "checks",
     "scratch",
     "compiled",
     "database",

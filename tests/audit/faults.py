@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.lab.baselines import stability_plan as stability
+from inftda.lab.baselines import stability_histogram as stability
 from inftda.lattice import Table
 from inftda.mechanisms import step, topdown
 from inftda.mechanisms.across import AcrossStep

@@ -21,12 +21,12 @@ from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import PAIRS, SHORT_ORIGINS
 from inftda.errors import BudgetError, ReleaseError
-from inftda.noise.selfcheck import self_check_samplers
 from inftda.privacy import plan
 from inftda.privacy.levels import levels_at
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
 from inftda.publish import build_tree
+from inftda.selftest import self_check_samplers
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)

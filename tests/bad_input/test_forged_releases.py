@@ -24,8 +24,8 @@ import inftda
 from inftda.errors import InftdaError
 from inftda.mechanisms.catalogue import mechanism_names
 from inftda.publication import parquet_file
-from inftda.publication.digest import digest
 from inftda.publication.folder import write_flows
+from inftda.publication.inventory import digest
 from inftda.publication.measurements import save_measurements
 from inftda.publication.pages import skeleton
 from inftda.publication.totals import SCHEMA, save_totals

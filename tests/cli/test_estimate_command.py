@@ -13,7 +13,7 @@ import pytest
 
 import inftda
 from inftda.errors import ReleaseError
-from inftda.publication.digest import digest
+from inftda.publication.inventory import digest
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.cli.query import as_text
-from inftda.lab.baselines.stability_plan import make_stability_plan
+from inftda.lab.baselines.stability_histogram import make_stability_plan
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import open_release

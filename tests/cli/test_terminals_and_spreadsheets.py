@@ -14,7 +14,6 @@ import pytest
 
 import inftda
 from inftda import bars
-from inftda.cli import meter
 from inftda.cli.main import run
 from inftda.cli.output import as_json, printable, say
 from inftda.publication.spreadsheet import disarmed, disarmed_table
@@ -119,8 +118,8 @@ def test_a_name_with_a_line_break_adds_no_line_to_what_was_checked(cli, tmp_path
     assert not any(line.startswith("ok  everything") for line in done.out.splitlines())
 
 
-@pytest.mark.parametrize("module", [bars, meter])
-def test_bars_do_not_obey_names_either(module, monkeypatch):
+@pytest.mark.parametrize("options", [{}, {"unit": "x"}])
+def test_bars_do_not_obey_names_either(options, monkeypatch):
     from rich.console import Console  # noqa: PLC0415
 
     screen = io.StringIO()
@@ -128,7 +127,7 @@ def test_bars_do_not_obey_names_either(module, monkeypatch):
         "rich.console.Console",
         lambda **_: Console(file=screen, force_terminal=True, color_system=None, width=200),
     )
-    bar = module.LevelProgress(shown=True) if module is bars else meter.Meter("x", shown=True)
+    bar = (bars.Meter if options else bars.LevelProgress)(**options, shown=True)
     with bar:
         bar(f"[bold]{ESCAPE}level", 1, 2)
     assert "owned" in screen.getvalue()

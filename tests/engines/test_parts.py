@@ -14,7 +14,7 @@ from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec, bounding, read_leaves
-from inftda.reading.opening import open_source
+from inftda.reading.reader import open_source
 from inftda.reading.roles import choose_roles
 from inftda.reading.rows import Rows
 from inftda.reading.workspace import Workspace

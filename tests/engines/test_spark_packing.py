@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
 from inftda.engines.spark import packing
-from inftda.engines.spark.leaves import pack_leaves
+from inftda.engines.spark.truth import pack_leaves
 
 
 @pytest.fixture

@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 
 from inftda.engines.local import LocalEngine, item_offsets
 from inftda.engines.spark import tasks
-from inftda.engines.spark.keys import KeyedSource
 from inftda.errors import ReleaseError
 from inftda.lattice import off_tree_tables
 from inftda.mechanisms.across import Across, MeasuredTable
 from inftda.mechanisms.base import no_progress
 from inftda.mechanisms.step import LevelStep, Nodes, n_areas_above
 from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import SecureSource, SeededSource
+from inftda.noise.entropy import KeyedSource, SecureSource, SeededSource
 from inftda.optimize.segments import optimize_intopt
 from random_trees import random_counts, random_trees
 from tiers import some

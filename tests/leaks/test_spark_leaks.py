@@ -181,7 +181,7 @@ def test_places_that_the_user_has_for_spark_are_kept_and_nobody_else_can_connect
 
 
 def test_folders_are_closed_and_links_in_their_place_are_not_followed(tmp_path):
-    from inftda.engines.spark.disk import close_folders  # noqa: PLC0415 - an optional library
+    from inftda.engines.spark.session import close_folders  # noqa: PLC0415 - an optional library
 
     ours, other = tmp_path / "blockmgr-1", tmp_path / "other"
     for folder in (ours, other):

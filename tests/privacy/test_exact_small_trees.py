@@ -30,7 +30,7 @@ from scipy.stats import chi2, norm
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
-from inftda.lab.baselines.stability_plan import make_stability_plan
+from inftda.lab.baselines.stability_histogram import make_stability_plan
 from inftda.mechanisms.base import Setting, no_progress
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.mechanisms.step import Nodes

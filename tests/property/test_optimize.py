@@ -7,18 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.lab.baselines.euclidean import euclidean_kernel
-from inftda.lab.baselines.linf import linf_kernel
 from inftda.optimize.intopt import intopt_into
 from inftda.optimize.reference import algorithm_3, shares
 from inftda.optimize.selection import LIMIT, OK, TOO_LARGE
+from optimizers import nearest_into
 from slow_optimizers import chebyshev_optimum
 
 SOLVERS = {
     "ascending": lambda x, total, seed, out: intopt_into(x, total, seed, False, out),
     "descending": lambda x, total, seed, out: intopt_into(x, total, seed, True, out),
-    "l2": euclidean_kernel,
-    "linf": linf_kernel,
+    "l2": lambda x, total, seed, out: nearest_into(x, total, seed, True, out),
+    "linf": lambda x, total, seed, out: nearest_into(x, total, seed, False, out),
 }
 
 values = st.one_of(

@@ -8,7 +8,7 @@ import pytest
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
-from inftda.lab.baselines.optimizers import optimize_one_by_one
+from inftda.lab.baselines.solvers import optimize_one_by_one
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.mechanisms.topdown import TopDown

@@ -20,8 +20,8 @@ from numba.core.cpu import CPUTargetOptions
 import inftda
 from inftda import compiled
 from inftda.compiled import building, store
-from inftda.compiled.digest import digest
 from inftda.compiled.kernels import CompiledKernel
+from inftda.compiled.store import digest
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -75,9 +75,7 @@ def files(folder):
     return [path for path in folder.iterdir() if not path.name.startswith(".")]
 
 
-@pytest.mark.parametrize(
-    "decorator", [compiled.kernel, compiled.inlined_kernel, compiled.allocating_kernel]
-)
+@pytest.mark.parametrize("decorator", [compiled.kernel, compiled.inlined_kernel])
 def test_a_kernel_works_where_machine_code_cannot_be_kept(decorator, monkeypatch):
     """As in a folder that is read only, for a user without a home."""
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])

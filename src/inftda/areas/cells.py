@@ -2,6 +2,10 @@
 
 Coarser cells follow from the finest one, never from the point: some points lie in a cell whose
 parent is not the coarser cell around them.
+
+Codes are recognised without any library. A cell is 64 bits, written in hexadecimal digits: the
+kind of thing (4 bits), its resolution, its base cell, and a digit of 3 bits for each resolution,
+7 beyond its own. See https://h3geo.org.
 """
 
 from collections.abc import Sequence
@@ -12,23 +16,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.areas.cell_codes import FINEST, cells_of, resolution_of
 from inftda.areas.cell_names import nested_names
-from inftda.areas.geometry import shapely
+from inftda.areas.geometry import library, shapely
 from inftda.areas.layers import as_outline
-from inftda.areas.optional import library
 from inftda.areas.placing import Polygons
 from inftda.errors import HierarchyError
-from inftda.hierarchy import Hierarchy
+from inftda.hierarchy import OUTSIDE, Hierarchy
 
 #: More cells than any hierarchy should have.
 MAX_CELLS: Final = 2_000_000
 #: What is surely inside of a cell whose sides are not quite straight in degrees, and what surely
-#: holds all of it: the cell, so many times as large.
+#: holds all of it: the cell, scaled by these factors.
 _INNER, _OUTER = 0.97, 1.03
 #: Resolution and latitude from which on, and up to which, that holds.
 _STRAIGHT, _MAX_LAT = 4, 75.0
 _HALF_TURN: Final = 180.0
+FINEST: Final = 15
+_KIND_AT, _CELL, _RESOLUTION_AT, _RESERVED_AT = 59, 1, 52, 56
+_N_DIGITS: Final = 15
 
 
 def _h3() -> Any:
@@ -191,3 +196,35 @@ def _scaled(ring: NDArray[np.float64] | None, scale: float) -> bytes | None:
 
 def _listed(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers)) or "none"
+
+
+def cells_of(hierarchy: Hierarchy) -> NDArray[np.uint64] | None:
+    """The finest areas as cells, 0 for the area `outside`; None if one of them is not a cell."""
+    codes = hierarchy.codes(hierarchy.depth).to_pylist()
+    try:
+        numbers = [0 if code == OUTSIDE else int(code, 16) for code in codes]
+        cells = np.array(numbers, np.uint64)
+    except (ValueError, OverflowError):
+        return None
+    is_written_so = all(
+        code in {OUTSIDE, f"{number:x}"} for code, number in zip(codes, numbers, strict=True)
+    )
+    return cells if is_written_so else None
+
+
+def resolution_of(hierarchy: Hierarchy) -> int | None:
+    """The resolution of finest areas that are H3 cells, all of one; None if they are not."""
+    cells = cells_of(hierarchy)
+    if cells is None:
+        return None
+    cells = cells[cells > 0]
+    if not len(cells):
+        return None
+    kinds = np.unique(cells >> np.uint64(_KIND_AT))
+    reserved = np.unique((cells >> np.uint64(_RESERVED_AT)) & np.uint64(7))
+    resolutions = np.unique((cells >> np.uint64(_RESOLUTION_AT)) & np.uint64(15))
+    if kinds.tolist() != [_CELL] or reserved.tolist() != [0] or len(resolutions) != 1:
+        return None
+    resolution = int(resolutions[0])
+    unused = np.uint64((1 << (3 * (_N_DIGITS - resolution))) - 1)
+    return resolution if ((cells & unused) == unused).all() else None

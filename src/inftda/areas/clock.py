@@ -38,7 +38,7 @@ def clock_hierarchy(part: ClockPart) -> Hierarchy:
 def with_clocks(
     axes: Mapping[str, Any] | None, *, hour_of: str | None, weekday_of: str | None
 ) -> dict[str, Any]:
-    """Further axes, and those of the clock that there are columns for.
+    """The axes given, and those of hours and weekdays where there is a column of time stamps.
 
     Raises:
         TreeError: there is another axis of that name.

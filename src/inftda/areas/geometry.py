@@ -1,17 +1,18 @@
 """Polygons of areas, checked: whole, in degrees, not on top of each other.
 
-Arrays of shapely's geometries, None where there is none.
+Arrays of shapely's geometries, None where there is none. Libraries of geography, which not
+everybody has, are loaded when they are first needed.
 """
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.areas.optional import library
-from inftda.errors import HierarchyError
+from inftda.errors import HierarchyError, MissingExtraError
 from inftda.places import MAX_LAT, MAX_LON
 
 Geometries = NDArray[Any]
@@ -21,6 +22,21 @@ _POLYGON, _MULTIPOLYGON = 3, 6
 _OVERLAP: Final = 0.1
 #: Coordinate systems that are degrees already.
 _DEGREES: Final = frozenset({"EPSG:4326", "OGC:CRS84"})
+
+
+def library(name: str, *, needed_for: str) -> Any:
+    """A library of the extra `geo`.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtraError(
+            f"{needed_for} need {name.partition('.')[0]}, which is not installed; install "
+            "inftda[geo]"
+        ) from None
 
 
 def shapely() -> Any:

@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from inftda.areas.geometry import Geometries, in_degrees, shapely
-from inftda.areas.optional import library
+from inftda.areas.geometry import Geometries, in_degrees, library, shapely
 from inftda.errors import HierarchyError
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS
 

@@ -1,4 +1,4 @@
-"""Which area a point lies in: polygons, many points at once.
+"""Which area a point lies in, many points at once: by polygons here, by H3 codes in `cells`.
 
 The plane is cut into rows and columns of small cells. Most cells have no border in them: they
 belong to one area, or to none, which is looked up. In the others the borders of the few areas
@@ -13,14 +13,16 @@ nearby. Longitudes that differ by 360 degrees are the same.
 """
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.areas.placing_kernels import centre_kernel, place_kernel
+from inftda.areas.placing_kernels import Raster, centre_kernel, place_kernel
 from inftda.areas.wkb import rings
+from inftda.errors import HierarchyError
+from inftda.hierarchy import Hierarchy
 
 #: Cells for each stretch of a border, fewest, and most along one side.
 _CELLS_PER_EDGE, _FEWEST, _MOST_SIDE = 8, 256, 1024
@@ -30,30 +32,9 @@ _MARGIN: Final = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Polygons:
-    """Areas by their borders, ready to place points.
+    """Areas by their borders, ready to place points."""
 
-    Attributes:
-        box: west, south, and columns and rows a degree.
-        shape: number of rows and of columns.
-        edges: float64[4, edges]: x and y of the lower end of each stretch of a border, then of
-            its upper end; repeated in every row that it crosses, by row and area.
-        run_offsets: int32[runs + 1]: the edges of an area in a row.
-        run_area: int32[runs]: the area.
-        cell_offsets: int32[cells + 1]: runs with an edge in each cell, row by row.
-        cell_runs: int32[marks]: these runs.
-        cell_area: int32[cells]: area around the whole of each cell, -1 if there is none.
-        cell_run: int32[cells]: its run.
-    """
-
-    box: NDArray[np.float64]
-    shape: tuple[int, int]
-    edges: NDArray[np.float64]
-    run_offsets: NDArray[np.int32]
-    run_area: NDArray[np.int32]
-    cell_offsets: NDArray[np.int32]
-    cell_runs: NDArray[np.int32]
-    cell_area: NDArray[np.int32]
-    cell_run: NDArray[np.int32]
+    raster: Raster
 
     @classmethod
     def of(cls, outlines: pa.BinaryArray) -> Self:
@@ -80,25 +61,24 @@ class Polygons:
         run_area, run_row = area[first], row[first]
         cell_offsets, cell_runs = _marks(edges, row, np.cumsum(is_first) - 1, box, side)
         row_offsets = np.searchsorted(run_row, np.arange(side + 1)).astype(np.int32)
-        cell_area = np.full(side * side, -1, np.int32)
-        cell_run = np.full(side * side, -1, np.int32)
-        centre_kernel(
-            box, side, edges, run_offsets, run_area, row_offsets, cell_offsets, cell_runs,
-            cell_area, cell_run,
-        )  # fmt: skip
-        return cls(
-            box, (side, side), edges, run_offsets, run_area, cell_offsets, cell_runs, cell_area,
-            cell_run,
-        )  # fmt: skip
+        raster = Raster(
+            box,
+            side,
+            edges,
+            run_offsets,
+            run_area,
+            cell_offsets,
+            cell_runs,
+            cell_area=np.full(side * side, -1, np.int32),
+            cell_run=np.full(side * side, -1, np.int32),
+        )
+        centre_kernel(raster, row_offsets)
+        return cls(raster)
 
     def place(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.int32]:
         """The area of each point, -1 for points in none: not in degrees, or not a number."""
         found = np.empty(len(lon), np.int32)
-        place_kernel(
-            np.ascontiguousarray(lon), np.ascontiguousarray(lat), self.box, *self.shape, self.edges,
-            self.run_offsets, self.run_area, self.cell_offsets, self.cell_runs, self.cell_area,
-            self.cell_run, found,
-        )  # fmt: skip
+        place_kernel(np.ascontiguousarray(lon), np.ascontiguousarray(lat), self.raster, found)
         return found
 
 
@@ -172,3 +152,34 @@ def _ranges(
     which = np.repeat(np.arange(len(first)), sizes)
     starts = np.cumsum(sizes) - sizes
     return which, np.arange(len(which)) - starts[which] + first[which]
+
+
+class Placer(Protocol):
+    """Finds the areas of points, many at once."""
+
+    def place(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.int32]:
+        """The number of the finest area of each point, -1 for points in none.
+
+        Privacy:
+            Where a point is placed depends on that point and on public areas alone.
+        """
+
+
+def placer_of(hierarchy: Hierarchy) -> Placer:
+    """What finds the finest areas of a hierarchy.
+
+    Raises:
+        HierarchyError: the areas have neither outlines nor codes of cells.
+        MissingExtraError: it needs an optional library.
+    """
+    from inftda.areas.cells import CellPlacer, resolution_of  # noqa: PLC0415 - it uses `Polygons`
+
+    if resolution_of(hierarchy) is not None:
+        return CellPlacer.of(hierarchy)
+    if hierarchy.places.outlines is None:
+        raise HierarchyError(
+            "points cannot be placed into these areas, which have no outlines; give areas with "
+            "polygons (GeoJSON, GeoPackage, shapefile, a table with a column wkt), or cells "
+            "(inftda areas h3, inftda areas grid)"
+        )
+    return Polygons.of(hierarchy.places.outlines)

@@ -245,7 +245,7 @@ def _degrees(table: pa.Table, column: str, most: float) -> NDArray[np.float64]:
     """A column of degrees; blank cells are not-a-number.
 
     Raises:
-        HierarchyError: a cell is no number, or beyond `most`.
+        HierarchyError: a cell is not a number, or beyond `most`.
     """
     values = table.column(column)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):

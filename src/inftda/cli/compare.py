@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
     from inftda.comparisons.comparing import MethodComparison
@@ -28,8 +28,8 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
         str, typer.Option(metavar="NUMBER,NUMBER,...", help="For mechanisms; goes with --delta.")
     ] = "1",
     delta: options.Delta = None,
-    origin: Annotated[str, typer.Option(help="Column where trips start.")] = "origin",
-    destination: Annotated[str, typer.Option(help="Column where trips end.")] = "destination",
+    origin: options.Origin = "origin",
+    destination: options.Destination = "destination",
     count: options.Count = None,
     encoding: options.Encoding = None,
     unplaceable: Annotated[
@@ -49,13 +49,15 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
     split: options.Split = "uniform",
     across: options.Across = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page as well.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     as_json: options.Json = False,
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Compare what offices do today with what is promised; what comes out is CONFIDENTIAL."""
-    from inftda.comparisons.comparing import compare  # noqa: PLC0415 - help must be instant
-    from inftda.comparisons.files import write_methods  # noqa: PLC0415
+    from inftda.comparisons.comparing import (  # noqa: PLC0415 - help must be instant
+        compare,
+        write_methods,
+    )
     from inftda.comparisons.page import write_methods_page  # noqa: PLC0415
     from inftda.evaluation.confidential import check_outside  # noqa: PLC0415
 

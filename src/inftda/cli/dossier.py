@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from inftda.cli import output
-from inftda.cli.meter import Meter
+from inftda.bars import Meter
+from inftda.cli import options, output
 from inftda.errors import InftdaError
 
 
@@ -36,7 +36,7 @@ def command(  # noqa: PLR0913 - one option for each thing an office may decide
     force: Annotated[
         bool, typer.Option("--force", help="Replace a dossier that is there.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write a registry entry, a summary for reviewers, and metadata for a catalogue."""
     if template:

@@ -27,7 +27,7 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
     force: Annotated[
         bool, typer.Option("--force", help="Replace an estimate that is there.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Estimate all flows of a release: model-based, closer on average, not guaranteed."""
@@ -41,8 +41,8 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
     output.say(f"Estimate:   {out}")
     output.say(f"Flows:      {manifest.n_rows:,} of at least 1, {manifest.total:,} trips")
     output.say(f"Model:      shares by {distances}; {len(manifest.model.levels)} levels")
-    output.say("Use it for: patterns and sums of flows. It is model-based: not guaranteed, and not a")
-    output.say("            list of existing flows; the guaranteed table, with intervals for totals")
-    output.say("            that were measured, is the release.")
+    output.say("Use it for: patterns and sums of flows. It is model-based: not guaranteed, and")
+    output.say("            not a list of existing flows; the guaranteed table, with intervals")
+    output.say("            for totals that were measured, is the release.")
     if not manifest.private:
         output.say("NOT PRIVATE: made with a seed, must not be published.", err=True)

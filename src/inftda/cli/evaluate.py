@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
     from inftda.evaluation.comparison import Comparison
@@ -22,8 +22,8 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     estimate: Annotated[
         Path | None, typer.Option(help="Folder of an estimate made from it, compared as well.")
     ] = None,
-    origin: Annotated[str, typer.Option(help="Column where trips start.")] = "origin",
-    destination: Annotated[str, typer.Option(help="Column where trips end.")] = "destination",
+    origin: options.Origin = "origin",
+    destination: options.Destination = "destination",
     origin_point: options.OriginPoint = None,
     destination_point: options.DestinationPoint = None,
     hour_of: options.HourOf = None,
@@ -32,26 +32,23 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     encoding: options.Encoding = None,
     unplaceable: options.Unplaceable = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page as well.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Compare a release with the truth; what comes out is CONFIDENTIAL."""
-    from inftda.estimates.estimating import open_estimate  # noqa: PLC0415 - help must be instant
-    from inftda.evaluation.comparison import compare, read_truth  # noqa: PLC0415
-    from inftda.evaluation.confidential import check_outside, write_comparison  # noqa: PLC0415
-    from inftda.publication.caveats import not_shown  # noqa: PLC0415
+    from inftda.publication.caveats import not_shown  # noqa: PLC0415 - help must be instant
     from inftda.publication.release import open_release  # noqa: PLC0415
+    from inftda.words import evaluate  # noqa: PLC0415
 
-    check_outside(out, folder)
     release = open_release(folder)
-    made = None if estimate is None else open_estimate(estimate)
-    if made is not None:
-        made.check_release(release)
     said: list[str] = []
     with Meter("levels", shown=not (quiet or as_json)) as progress:
-        counts = read_truth(
+        comparison = evaluate(
             release,
             options.table_at(truth, encoding),
+            estimate=estimate,
+            out=out,
+            html=html,
             origin=origin,
             destination=destination,
             origin_point=options.names(origin_point),
@@ -60,22 +57,16 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
             weekday_of=weekday_of,
             count=options.count_of(count),
             unplaceable=options.unplaceable_of(unplaceable),
+            progress=progress,
             say=said.append,
         )
-        comparison = compare(release, counts, estimate=made, progress=progress)
-    page = None
-    if html:
-        from inftda.reports.confidential import page_of  # noqa: PLC0415 - only for a page
-
-        page = page_of(release, counts, comparison)
-    files = write_comparison(comparison, out, release=folder, page=page)
     if as_json:
         output.say(output.as_json(comparison.to_dict()))
     elif not quiet:
         output.say(summary(comparison, counted="; ".join(said)))
         if words := not_shown(release):
             output.say(f"What the release counts: {words}.")
-        output.say(f"\nWritten, for your eyes only: {', '.join(map(str, files))}")
+        output.say(f"\nWritten, for your eyes only: {', '.join(map(str, comparison.files))}")
 
 
 def summary(comparison: "Comparison", *, counted: str) -> str:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.cli.meter import Meter
 
 if TYPE_CHECKING:
     from inftda.exports.api import Kind
@@ -55,7 +55,7 @@ def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
         bool, typer.Option("--force", help="Replace an export that is there.")
     ] = False,
     keep_formulas: output.KeepFormulas = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Write files for spreadsheets, maps, GIS, transport models or R."""

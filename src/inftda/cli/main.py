@@ -9,10 +9,12 @@ import signal
 import sys
 import traceback
 from functools import cache
+from importlib.metadata import entry_points
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from inftda import __version__
 from inftda.cli import (
@@ -32,7 +34,6 @@ from inftda.cli import (
     selftest,
     verify,
 )
-from inftda.cli.further import Commands
 from inftda.errors import InftdaError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
@@ -55,6 +56,32 @@ _PUBLISHING = ("release", "demo")
 _COMPILER, _MOMENT = ("numba", "llvmlite"), 0.05
 #: What newer argument parsers make of Ctrl-C.
 _PARSER_INTERRUPTED = 130
+#: Entry points of other packages that bring commands; each names a `typer.Typer`.
+GROUP: Final = "inftda.commands"
+
+
+class Commands(TyperGroup):
+    """Our own commands, and those of other packages after them.
+
+    The latter are looked up only for a command that is not one of our own, and for the list of all.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of all commands, as help shows them."""
+        own = super().list_commands(ctx)
+        return [*own, *sorted({found.name for found in entry_points(group=GROUP)} - set(own))]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; None if there is none."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        for found in entry_points(group=GROUP, name=cmd_name):
+            command = typer.main.get_command(found.load())
+            command.name = cmd_name
+            return command
+        return None
+
 
 app = typer.Typer(
     name="inftda",

@@ -178,6 +178,9 @@ Unplaceable = Annotated[
         rich_help_panel=_TABLE,
     ),
 ]
+Origin = Annotated[str, typer.Option(help="Column where trips start.", rich_help_panel=_TABLE)]
+Destination = Annotated[str, typer.Option(help="Column where trips end.", rich_help_panel=_TABLE)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
@@ -264,7 +267,7 @@ def numbers(option: str, text: str) -> list[float]:
     """From a comma-separated list to numbers.
 
     Raises:
-        InftdaError: one of them is none.
+        InftdaError: one of them is not a number.
     """
     try:
         return [float(number) for number in text.split(",")]

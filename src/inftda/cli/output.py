@@ -26,7 +26,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is 
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print lines; whatever names are in them, a terminal obeys none."""
+    """Print lines, without anything that a terminal would obey."""
     typer.echo("\n".join(map(printable, text.split("\n"))), err=err)
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.cli.meter import Meter
 from inftda.errors import InftdaError
 
 if TYPE_CHECKING:
@@ -58,12 +58,8 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
             rich_help_panel=_STAND_IN,
         ),
     ] = None,
-    origin: Annotated[
-        str, typer.Option(help="Column where trips start.", rich_help_panel=_STAND_IN)
-    ] = "origin",
-    destination: Annotated[
-        str, typer.Option(help="Column where trips end.", rich_help_panel=_STAND_IN)
-    ] = "destination",
+    origin: options.Origin = "origin",
+    destination: options.Destination = "destination",
     count: options.Count = None,
     encoding: options.Encoding = None,
     unplaceable: Annotated[
@@ -125,7 +121,7 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
     ] = False,
     html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a page.")] = None,
     force: output.Force = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     as_json: options.Json = False,
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:

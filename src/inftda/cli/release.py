@@ -46,12 +46,8 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     accountant: options.Accountant = "auto",
     split: options.Split = "uniform",
     across: options.Across = None,
-    origin: Annotated[
-        str, typer.Option(help="Column where trips start.", rich_help_panel=_TABLE)
-    ] = "origin",
-    destination: Annotated[
-        str, typer.Option(help="Column where trips end.", rich_help_panel=_TABLE)
-    ] = "destination",
+    origin: options.Origin = "origin",
+    destination: options.Destination = "destination",
     origin_point: options.OriginPoint = None,
     destination_point: options.DestinationPoint = None,
     hour_of: options.HourOf = None,
@@ -129,7 +125,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
         typer.Option(metavar="NAME", help="Its data set.", rich_help_panel=_PAYS),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a release.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     as_json: options.Json = False,
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:

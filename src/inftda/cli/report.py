@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.cli.meter import Meter
 
 
 def command(  # noqa: PLR0913 - one option for each file that helps people to read it
@@ -35,31 +35,27 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     seconds: Annotated[float, typer.Option(min=0.0, help="Time for these simulations.")] = 20.0,
     force: output.Force = False,
     keep_formulas: output.KeepFormulas = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""
     from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant
-    from inftda.reports.page import Files, write_page  # noqa: PLC0415
+    from inftda.words import report  # noqa: PLC0415
 
     release = open_release(folder)
-    estimated = None
-    if estimate is not None:
-        from inftda.estimates.estimating import open_estimate  # noqa: PLC0415 - as above
-
-        estimated = open_estimate(estimate)
-    files = Files(names, centroids, geojson)
     with Meter("%", shown=not quiet) as progress:
-        write_page(
+        report(
             release,
             out,
+            names=names,
+            centroids=centroids,
+            geojson=geojson,
+            estimate=estimate,
             title=title,
-            files=files,
             runs=runs,
             seconds=seconds,
             force=force,
             keep_formulas=keep_formulas,
-            estimate=estimated,
             progress=progress,
         )
     if quiet:

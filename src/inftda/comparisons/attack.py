@@ -1,10 +1,9 @@
 """What a reader finds out by arithmetic: cells that follow exactly from what is published.
 
-Every number is the sum of its children, and every total the sum of its leaves. From what a
-reader knows of each (at least so many, at most so many) bounds are carried along these sums
-until nothing changes. Along the tree alone this finds all that follows: no two sums share more
-than one number, and none in a circle. With totals across it finds at least a part: linear
-programming could find more.
+Every number is the sum of its children, and every total the sum of its leaves. The bounds that a
+reader knows of each are propagated along these sums until nothing changes. Along the tree alone
+this finds all that follows: no two sums share more than one number, and none in a circle. With
+totals across it finds at least a part: linear programming could find more.
 
 What comes out is about the truth, and as confidential.
 """

@@ -4,8 +4,9 @@ Everything here is computed from the truth. It must be kept where the truth is k
 chooses a method or an epsilon by it has used the truth to choose, which has to be disclosed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,10 +19,11 @@ from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.evaluation import totals as totals_module
 from inftda.evaluation.comparison import NOTICE
+from inftda.evaluation.confidential import json_writer, table_writers, write_confidential
 from inftda.evaluation.metrics import DEFINITIONS, LevelMeasures, measure
 from inftda.evaluation.simulation import Simulation
 from inftda.evaluation.totals import TotalMeasures, measure_totals
-from inftda.lattice import DEFAULT_SHARE
+from inftda.lattice import share_or_default
 from inftda.mechanisms.base import Progress, no_progress
 from inftda.mechanisms.catalogue import OWN, mechanism_named, mechanism_names
 from inftda.noise.entropy import RandomSource, SecureSource
@@ -39,6 +41,8 @@ _KINDS: Final[Mapping[str, tuple[Any, int, int]]] = {
     "cell-key": (CellKey, 3, 2),
 }
 _LARGEST_PARAMETER: Final = 10_000
+LEVELS_FILE = "CONFIDENTIAL-methods"
+SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-methods.json", "CONFIDENTIAL-methods.html"
 
 
 @dataclass(frozen=True)
@@ -207,7 +211,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         for strength in strengths:
             budget = {"epsilon": strength, "delta": delta, "rho": None, "accountant": accountant}
             budget |= {"split": split, **_across(one, across)}
-            # Planned before the table is read, so that a wrong setting is told at once.
+            # Planned before the table is read, so that a wrong setting is reported at once.
             todo.append((one, mechanism_named(one).plan(public, unit, **budget), strength))
     columns = {ORIGIN: origin, DESTINATION: destination}
     spec = TableSpec(
@@ -255,7 +259,7 @@ def _method(name: str) -> Method | str:
 def _across(name: str, across: float | None) -> dict[str, Any]:
     if not mechanism_named(name).description.takes_across:
         return {}
-    return {"across": DEFAULT_SHARE if across is None else across}
+    return {"across": share_or_default(across)}
 
 
 def _promised(counts: Counts, simulation: Simulation, epsilon: float | None) -> Result:
@@ -282,3 +286,28 @@ def _unpromised(counts: Counts, method: Method, random: np.random.Generator) -> 
         totals=measure_shown_totals(counts, lambda true: method.show(true, random)),
         attack=attack(published),
     )
+
+
+def write_methods(
+    comparison: MethodComparison,
+    out: str | Path,
+    *,
+    page: Callable[[Path], object] | None = None,
+) -> tuple[Path, ...]:
+    """Write everything to a folder of its own, readable by the owner only.
+
+    Args:
+        comparison: what to write.
+        out: folder to write to, not in a release; it is made if it is not there.
+        page: writes the same as a page to the path it is given.
+
+    Raises:
+        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
+    """
+    writers: dict[str, Callable[[Path], object]] = {
+        **table_writers(LEVELS_FILE, comparison.level_table()),
+        SUMMARY_FILE: json_writer(comparison.to_dict()),
+    }
+    if page is not None:
+        writers[PAGE_FILE] = page
+    return write_confidential(writers, out)

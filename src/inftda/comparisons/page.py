@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from inftda.evaluation.metrics import LevelMeasures
 
 
-def write_methods_page(
-    comparison: MethodComparison, out: str | Path, *, title: str | None = None
-) -> Path:
+def write_methods_page(comparison: MethodComparison, out: str | Path) -> Path:
     """Write the page, readable by its owner only.
 
     Raises:
         InftdaError: it cannot or must not be written.
     """
     check_file(Path(out))
-    heading = title or "Methods compared"
+    heading = "Methods compared"
     page = render(
         {
             **confidential_parts(heading),

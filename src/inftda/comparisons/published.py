@@ -27,8 +27,8 @@ class Shown:
         true: int64, the true counts.
         value: int64, what is published; 0 where a cell is hidden.
         is_hidden: which cells are published as hidden.
-        low: int64, what a reader knows: at least so many.
-        high: int64, and at most so many.
+        low: int64, lower bounds that a reader knows.
+        high: int64, upper bounds likewise.
     """
 
     true: Numbers

@@ -11,7 +11,7 @@ nothing. What else they take or return works too, by numba itself, which then ha
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from inftda.compiled.kernels import CompiledKernel, by_numba, is_disabled
+from inftda.compiled.kernels import CompiledKernel, is_disabled
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -24,11 +24,6 @@ def kernel(function: Kernel) -> Kernel:
 def inlined_kernel(function: Kernel) -> Kernel:
     """Compile a function to be copied into every caller: for those shorter than a call."""
     return _compiled(function, forceinline=True)
-
-
-def allocating_kernel(function: Kernel) -> Kernel:
-    """Compile a function that makes arrays. It needs numba in every process; avoid it."""
-    return function if is_disabled() else cast("Kernel", by_numba(function))
 
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from inftda.compiled import store
 from inftda.compiled.arguments import NUMBERS, Kind, UnknownKindError, flattened
-from inftda.compiled.digest import digest
 from inftda.compiled.machine_code import MachineCode, entry_point
+from inftda.compiled.store import digest
 
 #: Kernels are loaded and compiled one at a time.
 _LOCK = RLock()

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from inftda.publication.caveats import NOT_PRIVATE, not_shown
-from inftda.publication.digest import digest
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
     MEASUREMENTS_FILE,
     TOTALS_FILE,
+    digest,
 )
 from inftda.publication.release import Release
 

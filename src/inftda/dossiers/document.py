@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from inftda import __version__
-from inftda.reports.markup import Html, fill, join, policy, table, tag, text
+from inftda.reports.markup import Html, document, join, table, tag, text
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -89,14 +89,12 @@ def as_html(title: str, blocks: Sequence[Block]) -> str:
     """The whole document: one file that loads nothing from anywhere."""
     folder = files("inftda.dossiers").joinpath("assets")
     style = folder.joinpath("summary.css").read_text(encoding="utf-8")
-    values = {
+    parts = {
         "title": text(title),
-        "style": style,
-        "policy": policy(style, ""),
         "body": join([tag("h1", title), *(block.html() for block in blocks)]),
         "footer": text(_footer()),
     }
-    return fill(folder.joinpath("summary.html").read_text(encoding="utf-8"), values)
+    return document(folder.joinpath("summary.html").read_text(encoding="utf-8"), parts, style)
 
 
 def _footer() -> str:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from inftda.checks import Check
 from inftda.dossiers.document import Block, grid, heading, listing, paragraph, warning
 from inftda.dossiers.registry import invariants, post_processing, sentence
 from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
@@ -23,6 +22,7 @@ from inftda.publication.release import Release
 from inftda.reports.accuracy import BETA, LevelRow, level_rows
 from inftda.reports.page import summary as sizes
 from inftda.reports.promise import guess_bound, unit_words
+from inftda.selftest import Check
 
 _LONGEST_HISTORY = 12
 

@@ -21,18 +21,17 @@ from inftda.estimates.table import AGAIN, ESTIMATE, VALUES, check_table
 from inftda.inference.families import keys_of
 from inftda.inference.fit import Fit
 from inftda.publication.conversion import FlowFormat, converted_flows
-from inftda.publication.digest import digest
 from inftda.publication.folder import check_writable, release_around, write_areas, writing
 from inftda.publication.inventory import (
     ESTIMATE_FILE,
     MANIFEST_FILE,
     areas_names,
     check_plain,
+    digest,
     is_plain,
     places_name,
 )
-from inftda.publication.names import with_names
-from inftda.publication.query import asked_for, sum_flows
+from inftda.publication.query import asked_for, sum_flows, with_names
 from inftda.publication.release import Release, open_release, read_tree
 from inftda.tables import as_arrow
 from inftda.tree import DESTINATION, ORIGIN, Tree

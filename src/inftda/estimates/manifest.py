@@ -144,5 +144,5 @@ class EstimateManifest:
 
 
 def release_digest(manifest: Manifest) -> str:
-    """What tells a release from any other: the digest of its manifest."""
+    """Identifies a release: the digest of its manifest."""
     return hashlib.sha256(manifest.to_text().encode()).hexdigest()

@@ -6,6 +6,7 @@ truth is kept, and never beside the release.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -45,6 +46,7 @@ class Comparison:
         totals: measures of totals across the tree.
         intervals: of intervals of published numbers; none without measurements.
         estimate: the same of an estimate that was made from the release, if there is one.
+        files: that it was written to, if it was.
     """
 
     settings: Mapping[str, Any]
@@ -52,6 +54,7 @@ class Comparison:
     totals: tuple[TotalMeasures, ...]
     intervals: tuple[IntervalMeasures, ...] = ()
     estimate: "Comparison | None" = None
+    files: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         return f"<comparison of {len(self.levels)} levels; {NOTICE}>"

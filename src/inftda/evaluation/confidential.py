@@ -124,7 +124,7 @@ def make_private(folder: Path, *known: str | Path) -> None:
     """
     check_outside(folder, *known)
     if folder.is_symlink():  # what is confidential goes where it was sent
-        raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is none")
+        raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is not a link")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from inftda.errors import InftdaError
-from inftda.exports.about import describe
 from inftda.exports.contents import Contents
 from inftda.exports.csv_files import write_csv
 from inftda.exports.flowmap import write_flowmap
@@ -16,7 +15,7 @@ from inftda.exports.kepler import write_kepler
 from inftda.exports.levels import chosen_levels
 from inftda.exports.od import write_od
 from inftda.exports.omx import write_omx
-from inftda.exports.package import Resource, check_export, write_package
+from inftda.exports.package import Resource, check_export, describe, write_package
 from inftda.exports.points import Points
 from inftda.exports.source import Source, has_pairs, open_source
 from inftda.publication.folder import writing
@@ -69,7 +68,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         names: names of areas (columns level, code, name), likewise.
         title: what it is called.
         licence: licence of the numbers, for example "CC-BY-4.0".
-        intervals: whether each number gets an interval where one can be told.
+        intervals: whether each number gets an interval where one is known.
         wide: for "od", one row for each origin and one column for each destination.
         runs: simulations for intervals, at most, where they are simulated.
         seconds: time for them.

@@ -40,7 +40,7 @@ class Numbers:
         """Number of the area of each row on one axis.
 
         Raises:
-            ReleaseError: a code is none of the areas.
+            ReleaseError: a code is not among the areas.
         """
         of = tree.axes[axis]
         codes = self.table.column(of.name).cast(pa.string())

@@ -37,7 +37,7 @@ class View:
         return _clipped(math.log2(360 * _SCREEN / (_WORLD * self.width)))
 
     def zoom_for(self, n_areas: int) -> float:
-        """Zoom at which so many areas, evenly spread, are far enough apart to be told."""
+        """Zoom at which this number of areas, evenly spread, can be told apart."""
         spacing = self.width / math.sqrt(max(n_areas, 1))
         return _clipped(math.log2(360 * _APART / (_WORLD * spacing)))
 

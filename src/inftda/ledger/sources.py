@@ -12,12 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: What is not recognised, for messages and documents.
-CANNOT_RECOGNISE = (
-    "a copy of a confidential table, the same data in another file, tables in memory and queries "
-    "to a database are not recognised"
-)
-
 
 class FileMark(NamedTuple):
     """A file or folder, by where it lies.

@@ -473,7 +473,7 @@ class Groups:
         return found
 
     def agreed(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The same, shifted alike in each group to sum to its released count; none below 0."""
+        """The same, shifted equally in each group to sum to its released count; none below 0."""
         sizes, measured = self.n_children, self.totals(totals)
         released = np.zeros(len(sizes), np.int64)
         np.add.at(released, self.of_parents, self.parents.value)

@@ -103,7 +103,7 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
             parents: all of them.
             truth: the confidential counts.
             step: the step.
-            progress: told about finished work.
+            progress: called as work is finished.
             keeper: gets all noisy counts of the step, also of its tables off the tree.
         """
 
@@ -161,7 +161,7 @@ class Setting(Generic[AnyTruth, AnyNodes]):
         make_sampler: from a variance to a source of noise with that variance.
         source: random bits.
         engine: where the work is carried out.
-        progress: told about finished work.
+        progress: called as work is finished.
         totals: filled with the one-way tables that were measured off the tree.
         keeper: gets every noisy count; None if they are not published.
     """

@@ -40,7 +40,7 @@ class Description:
         """Whether it is made of level steps, which every engine carries out, each measured.
 
         Then the total is the true one wherever the unit makes it public, and typical errors
-        can be told by simulation: with noise on leaves only, all other numbers are sums
+        can be found by simulation: with noise on leaves only, all other numbers are sums
         across, which simulation cannot judge.
         """
         return self.measures == "levels"

@@ -10,25 +10,19 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from inftda.noise.blocks import Blocks
 from inftda.noise.ladder import gaussian_ladder
-from inftda.noise.sampler import WIDEST, draw, exact_positive
+from inftda.noise.sampler import WIDEST, ExactSampler, exact_positive
 from inftda.noise.table import Table
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from inftda.noise.entropy import RandomSource, Stream
 
 SHORT_WORD_SIGMA2: Final = 1024**2  # up to here tables are short enough for 32-bit words
 TABLE_SIGMA2: Final = 10_000**2  # up to here there is a table of draws; beyond it, of blocks
 BLOCKS_SIGMA2: Final = 512**2  # block width is chosen so that sigma spans at most 512 blocks
 
 
-class DiscreteGaussian:
+class DiscreteGaussian(ExactSampler):
     """Exact sampler of the discrete Gaussian.
 
     Args:
@@ -44,31 +38,17 @@ class DiscreteGaussian:
         dtype('int64')
     """
 
-    __slots__ = ("_method", "_word_bits", "sigma2")
+    __slots__ = ("sigma2",)
 
     def __init__(self, sigma2: Fraction | float | str, *, word_bits: int | None = None) -> None:
         self.sigma2: Fraction = exact_positive("sigma2", sigma2, at_most=WIDEST**2)
-        self._word_bits = word_bits
-        self._method = _method(self.sigma2, word_bits)
+        super().__init__(_method(self.sigma2, word_bits), word_bits)
 
     @property
     def max_abs(self) -> int:
         """A magnitude that a draw exceeds with probability below 2^-128."""
         # P[|X| > k] <= exp(-k^2 / (2 sigma2)), and exp(-178 / 2) < 2^-128.
         return math.isqrt(math.ceil(178 * self.sigma2)) + 1
-
-    @property
-    def word_bytes(self) -> int:
-        """Random bytes used per draw, apart from the rare draws that need more."""
-        return self._method.word_bytes
-
-    def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
-        """Overwrite `out` (contiguous int64) with independent draws, without the GIL."""
-        self._method.fill(out, stream)
-
-    def sample(self, n: int, source: RandomSource | None = None) -> NDArray[np.int64]:
-        """Return n independent draws; secure unless another source is given."""
-        return draw(self, n, source)
 
     def __repr__(self) -> str:
         return f"DiscreteGaussian(sigma2={str(self.sigma2)!r})"

@@ -10,25 +10,19 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from inftda.noise.blocks import Blocks
 from inftda.noise.ladder import laplace_ladder
-from inftda.noise.sampler import WIDEST, draw, exact_positive
+from inftda.noise.sampler import WIDEST, ExactSampler, exact_positive
 from inftda.noise.table import Table
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from inftda.noise.entropy import RandomSource, Stream
 
 SHORT_WORD_SCALE: Final = 512  # up to here tables are short enough for 32-bit words
 TABLE_SCALE: Final = 2_000  # up to here there is a table of draws; beyond it, of blocks
 BLOCKS_SCALE: Final = 256  # block width is chosen so that the scale spans at most 256 blocks
 
 
-class DiscreteLaplace:
+class DiscreteLaplace(ExactSampler):
     """Exact sampler of the discrete Laplace.
 
     Args:
@@ -44,31 +38,17 @@ class DiscreteLaplace:
         dtype('int64')
     """
 
-    __slots__ = ("_method", "_word_bits", "scale")
+    __slots__ = ("scale",)
 
     def __init__(self, scale: Fraction | float | str, *, word_bits: int | None = None) -> None:
         self.scale: Fraction = exact_positive("scale", scale, at_most=WIDEST)
-        self._word_bits = word_bits
-        self._method = _method(self.scale, word_bits)
+        super().__init__(_method(self.scale, word_bits), word_bits)
 
     @property
     def max_abs(self) -> int:
         """A magnitude that a draw exceeds with probability below 2^-128."""
         # P[|X| > k] < 2 exp(-k / scale), and 2 exp(-90) < 2^-128.
         return math.ceil(90 * self.scale)
-
-    @property
-    def word_bytes(self) -> int:
-        """Random bytes used per draw, apart from the rare draws that need more."""
-        return self._method.word_bytes
-
-    def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
-        """Overwrite `out` (contiguous int64) with independent draws, without the GIL."""
-        self._method.fill(out, stream)
-
-    def sample(self, n: int, source: RandomSource | None = None) -> NDArray[np.int64]:
-        """Return n independent draws; secure unless another source is given."""
-        return draw(self, n, source)
 
     def __repr__(self) -> str:
         return f"DiscreteLaplace(scale={str(self.scale)!r})"

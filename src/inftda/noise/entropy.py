@@ -11,8 +11,10 @@ Nothing here is global, and nothing here falls back to a generator that is not s
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import threading
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 import numpy as np
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+
 CHUNK_BYTES: Final = 1 << 21
 """Bytes encrypted at a time. The cipher releases the GIL for large pieces only, and fewer pieces
 mean less waiting for it."""
 
 KEY_BYTES: Final = 1 << 40
 """Bytes per key: 2^36 blocks distinguish AES from random bits with an advantage below 2^-56."""
+
+SECRET_LABEL: Final = 0x737061726B  # "spark" in ASCII
+"""Label of the stream that the secret of a `KeyedSource` is taken from."""
+
 
 _ZEROS: Final = bytes(CHUNK_BYTES)  # what is encrypted; immutable, shared by all streams
 
@@ -190,5 +197,44 @@ class SeededSource:
 
         def key_of(n: int) -> bytes:
             return hashlib.sha256(f"inftda seeded stream {name};{n}".encode()).digest()
+
+        return Stream(key_of, is_rekeyed_by_fork=False)
+
+
+@dataclass(frozen=True)
+class KeyedSource:
+    """Random bits that a task can be asked for twice: streams that follow from a secret and labels.
+
+    Spark runs a task again when a machine dies, runs it twice when a machine is slow, and may
+    evaluate a plan once more whenever it likes. If each run drew fresh noise, two different
+    draws for the same counts could both become visible, and their mean has less noise than was
+    paid for. So noise on executors is a function of a secret of 256 bits, taken by the driver
+    from its secure source for one level step, and of the item of work: every run of a task
+    gives the same flows, bit for bit. Without the secret the keys are independent uniform ones
+    to anyone (HMAC-SHA-256 is a pseudorandom function).
+
+    The secret is as confidential as the true counts: whoever has it can subtract the noise. It
+    goes where the true counts go (from the driver to the executors) and nowhere else.
+
+    Attributes:
+        secret: 256 random bits.
+        is_secure: whether the secret came from a secure source.
+    """
+
+    secret: bytes = field(repr=False)
+    is_secure: bool
+
+    @classmethod
+    def of(cls, source: RandomSource) -> KeyedSource:
+        """A source with a fresh secret."""
+        return cls(source.stream(SECRET_LABEL).words(4).tobytes(), source.is_secure)
+
+    def stream(self, *labels: int) -> Stream:
+        """The stream of one item."""
+        name = ",".join(str(int(label)) for label in labels)
+
+        def key_of(stretch: int) -> bytes:
+            text = f"inftda item {name};{stretch}"
+            return hmac.digest(self.secret, text.encode(), "sha256")
 
         return Stream(key_of, is_rekeyed_by_fork=False)

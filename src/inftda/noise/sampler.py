@@ -31,11 +31,46 @@ class Filler(Protocol):
         """Overwrite `out` (contiguous int64) with independent draws made from `stream`."""
 
 
+class Method(Filler, Protocol):
+    """A way to draw from one distribution; it holds no random state, so samplers share it."""
+
+    @property
+    def word_bytes(self) -> int:
+        """Random bytes used per draw, apart from the rare draws that need more."""
+
+
 class Sampler(Filler, Protocol):
     """A distribution over the integers that can be drawn from."""
 
     def sample(self, n: int, source: RandomSource | None = None) -> NDArray[np.int64]:
         """Return n independent draws; secure unless another source is given."""
+
+
+class ExactSampler:
+    """What the exact samplers have in common: they draw by one method.
+
+    Args:
+        method: draws from the distribution.
+        word_bits: length of the random word of a draw, if it was not chosen by default.
+    """
+
+    __slots__ = ("_method", "_word_bits")
+
+    def __init__(self, method: Method, word_bits: int | None) -> None:
+        self._method, self._word_bits = method, word_bits
+
+    @property
+    def word_bytes(self) -> int:
+        """Random bytes used per draw, apart from the rare draws that need more."""
+        return self._method.word_bytes
+
+    def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
+        """Overwrite `out` (contiguous int64) with independent draws, without the GIL."""
+        self._method.fill(out, stream)
+
+    def sample(self, n: int, source: RandomSource | None = None) -> NDArray[np.int64]:
+        """Return n independent draws; secure unless another source is given."""
+        return draw(self, n, source)
 
 
 def draw(sampler: Filler, n: int, source: RandomSource | None) -> NDArray[np.int64]:

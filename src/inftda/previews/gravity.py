@@ -21,7 +21,7 @@ from inftda.errors import InftdaError
 from inftda.previews.surroundings import Flows, Progress
 
 _EARTH_KM: Final = 6371.0
-#: Beyond so many decays an area is only looked at if there is nothing nearer.
+#: Beyond this many decays an area is only looked at if there is nothing nearer.
 _REACH: Final = 30.0
 #: Rounds of fitting, and the part of all trips that may still be in the wrong place.
 MAX_ROUNDS, CLOSE_ENOUGH = 40, 0.002
@@ -160,7 +160,7 @@ def _row_of(
     i: int,
     row: NDArray[np.float64],
 ) -> float:
-    """As above; where nothing attracts within reach, everything does alike."""
+    """As above; where nothing attracts within reach, all areas attract equally."""
     total = _fill_row(model, pull, i, row)
     if total > 0:
         return total

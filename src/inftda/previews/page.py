@@ -83,10 +83,10 @@ def _kind(preview: Preview, heading: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def believed_after(epsilon: float, before: float = _BELIEF) -> float:
+def believed_after(epsilon: float) -> float:
     """What somebody can come to believe of one person at most, delta aside."""
-    gained = before * math.exp(min(epsilon, 700.0))
-    return gained / (1 - before + gained)
+    gained = _BELIEF * math.exp(min(epsilon, 700.0))
+    return gained / (1 - _BELIEF + gained)
 
 
 def _choice(preview: Preview) -> Html:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from inftda.reports.markup import Html, asset, fill, join, policy, tag, text
+from inftda.reports.markup import Html, asset, document, join, tag, text
 
 #: Of a chart, in its own units; it is as wide as there is room.
 _WIDTH, _HEIGHT = 460.0, 290.0
@@ -17,8 +17,7 @@ def render(parts: dict[str, str]) -> str:
     """A page from its parts: everything but style and policy."""
     folder = files("inftda.previews").joinpath("assets")
     style = asset("style.css") + folder.joinpath("decision.css").read_text(encoding="utf-8")
-    frame = folder.joinpath("decision.html").read_text(encoding="utf-8")
-    return fill(frame, {**parts, "style": style, "policy": policy(style, "")})
+    return document(folder.joinpath("decision.html").read_text(encoding="utf-8"), parts, style)
 
 
 def section(name: str, title: str, *parts: Html) -> Html:

@@ -63,10 +63,10 @@ def keep_at_home(
 
 
 def zipf(hierarchy: Hierarchy, level: int) -> NDArray[np.float64]:
-    """Weight of each finest area: one over its place in its area of a level."""
+    """Weight of each finest area: one over its rank in its area of a level."""
     offsets = hierarchy.descend(level, hierarchy.depth)
-    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
-    return np.asarray(1 / (1 + place), np.float64)
+    rank = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+    return np.asarray(1 / (1 + rank), np.float64)
 
 
 def home_share(level: int, depth: int) -> float:

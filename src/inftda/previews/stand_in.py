@@ -7,7 +7,6 @@ words, since what a preview says is true of its stand-in and of nothing else.
 Must never see the confidential table.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +67,6 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
     totals: Any = None,
     columns: Columns | None = None,
     seed: int = 1,
-    say: Callable[[str], object] | None = None,
 ) -> StandIn:
     """A public table of flows in the place of the confidential one.
 
@@ -80,7 +78,6 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
         totals: public totals of the finest areas, to spread by.
         columns: what its columns mean.
         seed: of the rounding.
-        say: called with what a row was taken for.
 
     Raises:
         InftdaError: the table cannot be read by the areas.
@@ -97,7 +94,7 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
         unit=_ANYBODY,
     )
     try:
-        leaves = read_leaves(flows, spec, say=say)
+        leaves = read_leaves(flows, spec)
     except IngestError as problem:
         hint = "" if level else "; if it is coarser than the areas, say at which level it is"
         raise InftdaError(f"the public table: {problem}{hint}") from None

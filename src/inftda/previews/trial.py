@@ -21,7 +21,7 @@ from inftda.evaluation.metrics import LevelMeasures, measure
 from inftda.evaluation.simulation import Simulation
 from inftda.evaluation.totals import area_totals
 from inftda.evaluation.typical import Tally
-from inftda.lattice import DEFAULT_SHARE
+from inftda.lattice import share_or_default
 from inftda.ledger.ledger import Ledger
 from inftda.ledger.sources import file_marks
 from inftda.mechanisms.base import Progress
@@ -93,7 +93,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
             and perhaps `within`), to make flows up from, or to spread a coarser table by.
         centroids: locations of areas, for flows that fall off with distance.
         decay: kilometres over which they fall to 1 / e.
-        epsilon: one or several; every combination of what is given severalfold is a setting.
+        epsilon: one or several; every combination of the values given is a setting.
         delta: probability that the guarantee does not hold.
         neighbours: one or several of "substitute" and "add-remove".
         trips: one or several numbers of trips of one person.
@@ -146,9 +146,8 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     settings = _settings(
         epsilon, neighbours, trips, split, {"exactly": exactly, "distinct": distinct}
     )
-    budget: dict[str, Any] = {"delta": delta, "accountant": accountant}
-    budget["across"] = DEFAULT_SHARE if across is None else across
-    # Planned before anything is made up, so that a wrong setting is told at once.
+    budget = {"delta": delta, "accountant": accountant, "across": share_or_default(across)}
+    # Planned before anything is made up, so that a wrong setting is reported at once.
     plans = [plan_of(public, one, budget) for one in settings]
     if like is not None:
         columns = Columns(
@@ -156,9 +155,9 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         )
         made = from_flows(public, like, level=like_level, totals=totals, columns=columns, seed=seed)
     else:
-        place = None if centroids is None else Path(centroids)
+        file = None if centroids is None else Path(centroids)
         made = from_totals(
-            public, totals, centroids=place, decay=decay, seed=seed, progress=progress
+            public, totals, centroids=file, decay=decay, seed=seed, progress=progress
         )
     tried = try_out(
         made,

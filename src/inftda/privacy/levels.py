@@ -130,7 +130,7 @@ def checked_epsilon(epsilon: Fraction | float | str) -> float:
     """`epsilon` as a float.
 
     Raises:
-        PrivacyError: it is no number, or out of the range that means something.
+        PrivacyError: it is not a number, or out of the range that means something.
     """
     value = _number("epsilon", epsilon)
     if not MIN_EPSILON <= value <= MAX_EPSILON:
@@ -145,7 +145,7 @@ def checked_delta(delta: Fraction | float | str) -> float:
     """`delta` as a float.
 
     Raises:
-        PrivacyError: it is no number, or not a probability that can be accounted for.
+        PrivacyError: it is not a number, or not a probability that can be accounted for.
     """
     value = _number("delta", delta)
     if not MIN_DELTA <= value < 1:
@@ -160,7 +160,7 @@ def checked_rho(rho: Fraction | float | str) -> Fraction:
     """`rho` as the number it is written as: 0.1 is one tenth.
 
     Raises:
-        PrivacyError: it is no number, not positive, or beyond what means something.
+        PrivacyError: it is not a number, not positive, or beyond what means something.
     """
     _number("rho", rho)
     value = exact_number(rho)
@@ -189,7 +189,7 @@ def exact_number(value: Fraction | float | str) -> Fraction:
         value = float.__repr__(value)
     text = value if isinstance(value, str) else repr(value)
     if len(text) > _MAX_DIGITS or "_" in text or _LONG_EXPONENT.search(text):
-        raise ValueError(f"{text[:40]!r} is no number of reasonable length")
+        raise ValueError(f"{text[:40]!r} is not a number of reasonable length")
     return Fraction(text)
 
 

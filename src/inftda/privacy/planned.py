@@ -121,7 +121,7 @@ def checked_across(across: Fraction | float | str) -> Fraction:
     """A part of the budget as the number it is written as: 0.08 is eight hundredths.
 
     Raises:
-        PrivacyError: it is no number, or no part that makes sense.
+        PrivacyError: it is not a number, or not a part that makes sense.
     """
     share = None
     if isinstance(across, Fraction | int | float | str) and not isinstance(across, bool):

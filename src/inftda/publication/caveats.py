@@ -28,7 +28,7 @@ NOT_PRIVATE: Final = (
 
 
 def not_shown(release: "Release") -> str:
-    """What is not in the table or elsewhere than one would look; empty if all of it is there."""
+    """What the table leaves out, or counts where one would not look; empty if nothing."""
     manifest = release.manifest
     return "; ".join(manifest.counted.words(manifest.unit, release.tree))
 

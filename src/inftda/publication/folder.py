@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.hierarchy import Hierarchy
-from inftda.publication.digest import digest
 from inftda.publication.inventory import (
     ESTIMATE_FILE,
     FLOWS_FILE,
     MANIFEST_FILE,
     OPTIONAL_FILES,
     areas_names,
+    digest,
     places_name,
     strangers,
 )
@@ -64,7 +64,7 @@ def check_writable(out: Path, *, force: bool, check: Check | None = None) -> Non
             f"the name of the output folder must be at most {MAX_NAME} bytes; choose a shorter one"
         )
     if out.is_symlink():
-        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is none")
+        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is not a link")
     _restore(out)
     if out.exists() and not force:
         raise ReleaseError(
@@ -211,7 +211,7 @@ def identities(out: Path) -> set[tuple[int, int] | None]:
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """Tells a folder from another that stands in its place; None if there is none."""
+    """Identifies a folder, so that another put in its place is noticed; None if it is not there."""
     try:
         found = folder.stat()
     except OSError:
@@ -238,6 +238,17 @@ def areas_files(tree: Tree) -> dict[str, str]:
     """File for the areas of each axis: one for all that share a hierarchy."""
     files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
     return dict(zip((axis.name for axis in tree.axes), files, strict=True))
+
+
+def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
+    """What a manifest states about the axes of a tree."""
+    files = areas_files(tree)
+    return tuple(
+        AxisEntry(
+            axis.name, axis.hierarchy.level_names, files[axis.name], axis.hierarchy.fingerprint
+        )
+        for axis in tree.axes
+    )
 
 
 def areas_text(hierarchy: Hierarchy) -> bytes:

@@ -1,5 +1,6 @@
 """What belongs in the folder of a release, as its manifest states it, and what does not."""
 
+import hashlib
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from inftda.errors import ReleaseError
 
 if TYPE_CHECKING:
     from inftda.publication.manifest import Manifest
+
 
 FLOWS_FILE: Final = "flows.parquet"
 MANIFEST_FILE: Final = "manifest.json"
@@ -118,3 +120,19 @@ def _has_kind(path: Path, is_kind: Callable[[int], bool]) -> bool:
         return is_kind(path.lstat().st_mode)
     except (OSError, ValueError):  # not there, or no name that there could be
         return False
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, or of the names and digests of all files of a folder.
+
+    It finds damage and mistakes, not forgery: who changes the flows can change the digest as
+    well, unless the manifest is signed.
+    """
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    together = hashlib.sha256()
+    for part in sorted(path.rglob("*")):
+        if part.is_file():
+            together.update(f"{part.relative_to(path).as_posix()}\0{digest(part)}\n".encode())
+    return together.hexdigest()

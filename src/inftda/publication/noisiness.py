@@ -1,4 +1,4 @@
-"""Levels whose published numbers are mostly noise, told from the release alone.
+"""Levels whose published numbers are mostly noise, recognised from the release alone.
 
 A published pair is *noise* here if its true number is nothing, or less than half of the noise
 scale of its level: nobody could tell these two apart. How many pairs of a level are noise cannot

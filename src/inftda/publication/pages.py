@@ -283,10 +283,10 @@ class _Header:
 
     def _unsigned(self) -> int:
         value = 0
-        for place in range(_LONGEST_NUMBER):
+        for number in range(_LONGEST_NUMBER):
             byte = self._byte()
-            value |= (byte & _SEVEN) << (7 * place)
-            if byte == 0 and place:
+            value |= (byte & _SEVEN) << (7 * number)
+            if byte == 0 and number:
                 raise ValueError("a number written longer than it is")
             if byte < _MORE:
                 return value

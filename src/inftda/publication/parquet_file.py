@@ -63,7 +63,7 @@ class Shape:
 
     @property
     def text_columns(self) -> list[str]:
-        """Names of the columns that are no numbers."""
+        """Names of the columns that do not hold numbers."""
         return [field.name for field in self.fields if field.type == pa.string()]
 
     def fail(self, what: str) -> ReleaseError:

@@ -22,7 +22,6 @@ from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.notebook import card
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
-from inftda.publication.digest import digest
 from inftda.publication.folder import areas_files, write_flows, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
@@ -31,13 +30,13 @@ from inftda.publication.inventory import (
     OPTIONAL_FILES,
     TOTALS_FILE,
     check_plain,
+    digest,
     places_name,
 )
 from inftda.publication.manifest import AxisEntry, Manifest
 from inftda.publication.measurements import Measurements, read_measurements, save_measurements
-from inftda.publication.names import with_names
 from inftda.publication.places_file import read_places
-from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows
+from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows, with_names
 from inftda.publication.totals import intervals as intervals_of_totals
 from inftda.publication.totals import read_totals, save_totals, totals_at
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree

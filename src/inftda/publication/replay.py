@@ -179,7 +179,7 @@ class _Step:
         offsets: int64[parents + 1], slices of the noisy counts of their children; an empty one
             for an only child.
         parent: int64[children], the parent of each released child that was drawn.
-        place: int64[children], which noisy count it has.
+        index: int64[children], of its noisy count.
         value: int64[children], its released count.
     """
 
@@ -188,7 +188,7 @@ class _Step:
     total: NDArray[np.int64]
     offsets: NDArray[np.int64]
     parent: NDArray[np.int64]
-    place: NDArray[np.int64]
+    index: NDArray[np.int64]
     value: NDArray[np.int64]
 
     @classmethod
@@ -212,7 +212,7 @@ class _Step:
         sizes = np.diff(level.child_offsets)[parents[level.axis]].astype(np.int64)
         offsets = np.concatenate([[0], np.cumsum(np.where(sizes > 1, sizes, 0))])
         parent = (np.cumsum(is_parent) - 1)[is_child]
-        place = offsets[parent] + child[is_child] - first_child[parent]
+        index = offsets[parent] + child[is_child] - first_child[parent]
         value, is_drawn = _sums(flow, is_child), sizes[parent] > 1
         return cls(
             level,
@@ -220,7 +220,7 @@ class _Step:
             _sums(flow, is_parent),
             offsets,
             parent[is_drawn],
-            place[is_drawn],
+            index[is_drawn],
             value[is_drawn],
         )
 
@@ -261,9 +261,9 @@ class _Step:
         parent = np.repeat(np.arange(len(self.total)), np.diff(again.offsets))
         is_drawn = np.diff(self.offsets)[parent] > 0
         parent = parent[is_drawn]
-        place = self.offsets[parent] + again.index[:n][is_drawn]
-        expected = _in_order(parent, x[place], again.value[:n][is_drawn])
-        found = _in_order(self.parent, x[self.place], self.value)
+        index = self.offsets[parent] + again.index[:n][is_drawn]
+        expected = _in_order(parent, x[index], again.value[:n][is_drawn])
+        found = _in_order(self.parent, x[self.index], self.value)
         return all(map(np.array_equal, found, expected))
 
     def is_among_candidates(self, x: NDArray[np.int64], depth: int) -> bool:
@@ -276,7 +276,7 @@ class _Step:
             x, self.offsets, again.index, again.offsets, depth, sums, least, bound,
             np.empty_like(self.offsets),
         )  # fmt: skip
-        return bool((x[self.place] >= bound[self.parent]).all())
+        return bool((x[self.index] >= bound[self.parent]).all())
 
     def _optimized(self, x: NDArray[np.int64]) -> Survivors | None:
         """What the optimiser makes of noisy counts; None if they are such that it cannot."""

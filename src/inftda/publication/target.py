@@ -69,7 +69,7 @@ def _check_place(out: Path) -> None:
             f"the name of the file to write must be at most {_MAX_NAME} bytes; choose a shorter one"
         )
     if out.is_symlink():
-        raise InftdaError(f"{str(out)!r} is a link; give a file that is none")
+        raise InftdaError(f"{str(out)!r} is a link; give a file that is not a link")
     if out.is_dir():
         raise InftdaError(f"{str(out)!r} is a folder; give the name of a file")
     if not parent.is_dir():

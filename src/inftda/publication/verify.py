@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.catalogue import options_of
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.digest import digest
 from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text
 from inftda.publication.inventory import (
     FLOWS_FILE,
     MANIFEST_FILE,
     MEASUREMENTS_FILE,
     TOTALS_FILE,
+    digest,
     places_name,
     strangers,
 )
@@ -86,7 +86,7 @@ def _check_areas(release: Release, folder: Path) -> None:
 
 
 def _check_places(release: Release, folder: Path) -> Iterator[str]:
-    """What the files may hold was checked when they were read; they are those of the manifest."""
+    """Compare files of places with the manifest; what they hold was checked when they were read."""
     axes = zip(release.manifest.axes, release.tree.axes, strict=True)
     hierarchies = {entry.file: axis.hierarchy for entry, axis in axes}
     entries = {axis.file: axis.places_sha256 for axis in release.manifest.axes}

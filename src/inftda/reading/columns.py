@@ -79,7 +79,7 @@ def area_text(column: Column, label: str) -> str:
 
 
 def degrees_value(column: Column, label: str) -> str:
-    """SQL for a coordinate; NULL if it is missing or no number.
+    """SQL for a coordinate; NULL if it is missing or not a number.
 
     Raises:
         IngestError: the column cannot hold coordinates.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,21 +12,24 @@ from inftda.errors import IngestError
 from inftda.leaves import Leaves
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.reading import bounding
+from inftda.reading.csv_file import CsvFile
+from inftda.reading.files import open_csv, open_path
 from inftda.reading.flaws import Complaint, Flaw, first_flaw
-from inftda.reading.opening import open_source
+from inftda.reading.memory import open_table
 from inftda.reading.roles import choose_roles
 from inftda.reading.rows import Rows
+from inftda.reading.sources import Source
+from inftda.reading.sql_query import SqlQuery, open_query
 from inftda.reading.workspace import Workspace
 from inftda.tables import as_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from inftda.reading.sources import Source
+    from inftda.reading.sources import Input, Source
     from inftda.reading.spec import TableSpec
 
 
@@ -123,3 +127,19 @@ def _check_not_empty(counts: NDArray[np.int64], complaint: Complaint) -> None:
         raise IngestError(complaint.no_rows())
     if counts.max() == 0:
         raise IngestError(complaint.all_zero())
+
+
+def open_source(source: Source, workspace: Workspace) -> Input:
+    """Make any source known to the workspace.
+
+    Raises:
+        IngestError: it cannot be read.
+        MissingExtraError: it needs an optional library.
+    """
+    if isinstance(source, SqlQuery):
+        return open_query(source, workspace)
+    if isinstance(source, CsvFile):
+        return open_csv(source)
+    if isinstance(source, str | Path):
+        return open_path(source, workspace)
+    return open_table(source, workspace)

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inftda.areas.points import placer_of
+from inftda.areas.placing import placer_of
 from inftda.errors import IngestError
 from inftda.leaves import MAX_TOTAL
 from inftda.places import Places
@@ -44,7 +44,7 @@ from inftda.tables import as_arrow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from inftda.areas.points import Placer
+    from inftda.areas.placing import Placer
     from inftda.hierarchy import Hierarchy
     from inftda.reading.roles import Roles
     from inftda.reading.spec import TableSpec
@@ -368,7 +368,7 @@ def _hint(axis: Axis, unknown: Sequence[str]) -> str:
 
 
 def _zeros_hint(axis: Axis, unknown: Sequence[str]) -> str:
-    """Whether unknown codes are known ones but for leading zeros, lost here or there."""
+    """Whether unknown codes differ from known ones by leading zeros only, lost on either side."""
     codes = axis.hierarchy.codes(axis.hierarchy.depth)
     for code in unknown[:SHOWN_CODES]:
         if code.startswith("0") and pc.index(codes, code.lstrip("0")).as_py() >= 0:

@@ -33,6 +33,8 @@ Purpose = Literal["codes", "counts", "degrees", "times"]
 RAW_FLAW: Final = "raw_flaw"
 #: Name of what is registered in the workspace.
 ARROW_INPUT: Final = "arrow_input"
+#: Columns that a message lists.
+_SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,6 @@ def label_of(path: str | Path) -> str:
     return repr(Path(path).name)
 
 
-def _listed(names: Sequence[str], *, most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown}, ... ({len(names)} in all)"

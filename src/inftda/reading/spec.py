@@ -26,7 +26,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A column of time stamps, and what of them is counted by."""
+    """A column of time stamps, and the part of them (hour, weekday) that trips are counted by."""
 
     column: str
     part: ClockPart

@@ -65,14 +65,8 @@ def page_of(release: Release, counts: Counts, comparison: Comparison) -> Callabl
     return lambda path: write_confidential_page(release, truth, measures, path)
 
 
-def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to show
-    release: Release,
-    truth: pa.Table,
-    measures: Sequence[Mapping[str, Any]],
-    out: str | Path,
-    *,
-    title: str | None = None,
-    files: Files | None = None,
+def write_confidential_page(
+    release: Release, truth: pa.Table, measures: Sequence[Mapping[str, Any]], out: str | Path
 ) -> Path:
     """Write the page that compares a release with the truth.
 
@@ -81,8 +75,6 @@ def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to sh
         truth: the true leaf counts: the columns of the release's axes, and `count` or `flow`.
         measures: one mapping for each level, figure names to figures; None is not shown.
         out: the HTML file to write, readable by its owner only.
-        title: heading of the page.
-        files: names, locations and outlines of areas.
 
     Returns:
         The file.
@@ -91,11 +83,11 @@ def write_confidential_page(  # noqa: PLR0913 - one keyword for each thing to sh
         InftdaError: a file cannot be read or written, or the truth does not fit the release.
     """
     check_file(Path(out))
-    labels, shapes = (files or Files()).read(release)
+    labels, shapes = Files().read(release)
     areas, value = released_leaves(release)
     both = Table(release.tree, areas, value, _true_leaves(release.tree, truth))
     contents = pack_contents(both, labels, shapes, Quality())
-    heading = title or "Release against truth"
+    heading = "Release against truth"
     page = render(
         {
             **confidential_parts(heading),

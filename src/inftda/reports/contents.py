@@ -170,7 +170,7 @@ def _explorer(
     if shapes is not None and shapes.level <= depths[shapes.axis]:
         numbers = shapes.numbers()
         pack.header["shapes"] = {
-            "axis": layout.place(shapes.axis),
+            "axis": layout.index_of(shapes.axis),
             "level": shapes.level,
             "areas": shapes.areas,
             "n": len(numbers),
@@ -246,10 +246,10 @@ def _header(
             {
                 **_titles(layout, axis),
                 "levels": None
-                if is_shared and place == 1
+                if is_shared and index == 1
                 else _levels(axis.hierarchy, number, labels, depths[number]),
             }
-            for place, (number, axis) in enumerate(zip(layout.order, layout.axes, strict=True))
+            for index, (number, axis) in enumerate(zip(layout.order, layout.axes, strict=True))
         ],
         "errors": None if errors is None else _errors(errors, layout, unknown, depths),
         "totals": {
@@ -347,7 +347,7 @@ def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:
 def _add_places(pack: Pack, layout: Layout, labels: Labels, depths: tuple[int, ...]) -> None:
     """Locations of the finest areas the page holds: the mean over the areas in them."""
     pack.header["places"] = [None] * LAID_OUT
-    for place, number in enumerate(layout.order[:LAID_OUT]):
+    for index, number in enumerate(layout.order[:LAID_OUT]):
         if number not in labels.places:
             continue
         lon, lat = labels.places[number]
@@ -358,8 +358,8 @@ def _add_places(pack: Pack, layout: Layout, labels: Labels, depths: tuple[int, .
         weight = np.bincount(above[known], minlength=n)
         with np.errstate(invalid="ignore"):
             means = [np.bincount(above[known], at[known], n) / weight for at in (lon, lat)]
-        pack.header["places"][place] = f"places{place}"
-        pack.add(f"places{place}", np.concatenate(means).astype("<f4").tobytes())
+        pack.header["places"][index] = f"places{index}"
+        pack.add(f"places{index}", np.concatenate(means).astype("<f4").tobytes())
 
 
 def _at(cells: Cells, number: NDArray[np.int64]) -> NDArray[np.int64]:

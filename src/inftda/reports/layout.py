@@ -60,8 +60,8 @@ class Layout:
         """How the page names a level of each axis of the tree."""
         return ",".join(map(str, self.arranged(depths)))
 
-    def place(self, axis: int) -> int:
-        """Where an axis of the tree stands in the page."""
+    def index_of(self, axis: int) -> int:
+        """Index of an axis of the tree among those of the page."""
         return self.order.index(axis)
 
 

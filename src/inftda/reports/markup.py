@@ -56,7 +56,6 @@ def table(
     rows: Iterable[Sequence[object]],
     *,
     texts: int = 1,
-    caption: str | None = None,
 ) -> Html:
     """A table of figures whose first `texts` columns are words."""
 
@@ -66,14 +65,32 @@ def table(
 
     header = tag("tr", *(cell("th", i, name) for i, name in enumerate(head)))
     body = [tag("tr", *(cell("td", i, value) for i, value in enumerate(row))) for row in rows]
-    parts = [tag("caption", caption)] if caption else []
-    parts += [tag("thead", header), tag("tbody", *body)]
+    parts = (tag("thead", header), tag("tbody", *body))
     return tag("div", tag("table", *parts, class_="data"), class_="scroll")
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
     """Replace every {{name}} at once, so that nothing put in is looked at again."""
     return _PLACEHOLDER.sub(lambda match: values[match.group(1)], template)
+
+
+def document(body: str, parts: Mapping[str, str], style: str, code: str = "") -> str:
+    """A page in one file that loads nothing from anywhere.
+
+    Args:
+        body: template of its body.
+        parts: what to put into the body; of the head, `title`, and `kind` and `robots` if any.
+        style: its style sheet.
+        code: its script, if there is one.
+    """
+    head = {
+        "class": f' class="{parts["kind"]}"' if "kind" in parts else "",
+        "robots": f"{parts['robots']}\n" if "robots" in parts else "",
+        "title": parts["title"],
+        "style": style,
+        "policy": policy(style, code),
+    }
+    return fill(asset("frame.html"), {**head, "body": fill(body, {**parts, "script": code})})
 
 
 def asset(name: str) -> str:

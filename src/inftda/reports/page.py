@@ -21,7 +21,7 @@ from inftda.reports.contents import Contents, Quality, Table, pack_contents
 from inftda.reports.intervals import Estimated
 from inftda.reports.labels import Labels
 from inftda.reports.layout import LAID_OUT, Layout
-from inftda.reports.markup import Html, asset, fill, join, policy, script, tag, text
+from inftda.reports.markup import Html, asset, document, join, script, tag, text
 from inftda.reports.promise import promise_section
 from inftda.reports.shapes import Shapes, known_shapes, read_shapes
 from inftda.reports.technical import technical_section
@@ -167,9 +167,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
 
 def render(parts: dict[str, str]) -> str:
     """A page from its parts: everything but style, script and policy."""
-    style, code = asset("style.css"), script()
-    values = {**parts, "style": style, "script": code, "policy": policy(style, code)}
-    return fill(asset("page.html"), values)
+    return document(asset("page.html"), parts, asset("style.css"), script())
 
 
 def links(**titles: str) -> Html:

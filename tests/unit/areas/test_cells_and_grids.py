@@ -9,12 +9,10 @@ import pytest
 import shapely
 
 import inftda
-from inftda.areas.cell_codes import resolution_of
 from inftda.areas.cell_names import letters, nested_names
-from inftda.areas.cells import CellPlacer, h3_areas
+from inftda.areas.cells import CellPlacer, h3_areas, resolution_of
 from inftda.areas.grid import grid_areas
-from inftda.areas.placing import Polygons
-from inftda.areas.points import placer_of
+from inftda.areas.placing import Polygons, placer_of
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 from scipy.stats import chisquare
 
-from inftda.lab.baselines.euclidean import euclidean_segment
+from inftda.lab.baselines.nearest import nearest_segment
 from inftda.optimize.selection import OK
 from optimize_vectors import words
 from optimizers import OPTIMIZERS
@@ -30,5 +30,5 @@ def test_every_nearest_vector_is_equally_likely():
 def test_a_segment_leaves_its_neighbours_alone():
     buffer = np.array([100, 4, -3, 9, 0, 2, -100], np.int64)
     _, alone = OPTIMIZERS["l2"].run(buffer[1:6].copy(), 8, 5)
-    assert euclidean_segment(buffer, 1, 6, 8, np.uint64(5)) == OK
+    assert nearest_segment(buffer, 1, 6, 8, np.uint64(5), True) == OK
     assert buffer.tolist() == [100, *alone, -100]

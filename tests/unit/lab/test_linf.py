@@ -5,8 +5,7 @@ from collections import Counter
 import numpy as np
 from scipy.stats import chisquare
 
-from inftda.lab.baselines import linf
-from inftda.lab.baselines.linf import linf_segment
+from inftda.lab.baselines import nearest
 from inftda.optimize.selection import OK
 from optimize_vectors import chebyshev, sparse_vectors, words
 from optimizers import OPTIMIZERS
@@ -36,14 +35,14 @@ def test_it_keeps_more_false_positives_than_intopt():
 
 
 def test_equal_keys_do_not_spoil_the_sum(monkeypatch):
-    for name in ("linf_segment", "_choose_vertex", "_gaps_above"):
-        function = getattr(linf, name)
-        monkeypatch.setattr(linf, name, getattr(function, "py_func", function))
-    monkeypatch.setattr(linf, "_key", lambda seed, i: int(seed) + i // 3)
+    for name in ("nearest_segment", "_choose_vertex", "_gaps_above"):
+        function = getattr(nearest, name)
+        monkeypatch.setattr(nearest, name, getattr(function, "py_func", function))
+    monkeypatch.setattr(nearest, "_key", lambda seed, i: int(seed) + i // 3)
     x = np.array([2, 2, 2, 2, -2, 9, 1, 1, 4], np.int64)
     for total in range(1, 60):
         y = x.copy()
-        assert linf.linf_segment(y, 0, 9, total, np.uint64(5)) == OK
+        assert nearest.nearest_segment(y, 0, 9, total, np.uint64(5), False) == OK
         assert y.sum() == total
         assert y.min() >= 0
         assert chebyshev(x, y) == chebyshev_optimum(x, total)
@@ -51,5 +50,5 @@ def test_equal_keys_do_not_spoil_the_sum(monkeypatch):
 
 def test_a_segment_leaves_its_neighbours_alone():
     buffer = np.array([100, 4, -3, 9, 0, 2, -100], np.int64)
-    assert linf_segment(buffer, 1, 6, 8, np.uint64(5)) == OK
+    assert nearest.nearest_segment(buffer, 1, 6, 8, np.uint64(5), False) == OK
     assert (buffer[0], buffer[-1], buffer[1:6].sum()) == (100, -100, 8)

@@ -16,7 +16,7 @@ from inftda.errors import InftdaError
 from inftda.evaluation.metrics import measure
 from inftda.evaluation.totals import totals_across
 from inftda.lab.baselines.catalogue import SMALL_BLOCK, TDA_L2_BLACKBOX
-from inftda.lab.baselines.optimizers import optimize_one_by_one
+from inftda.lab.baselines.solvers import optimize_one_by_one
 from inftda.lab.experiments import runner
 from inftda.lab.experiments.runner import (
     MEASURES,

@@ -19,8 +19,12 @@ from inftda.counts import Counts
 from inftda.errors import BudgetError, PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.lab.baselines import stability_histogram
-from inftda.lab.baselines.stability_histogram import StabilityHistogram
-from inftda.lab.baselines.stability_plan import StabilityPlan, make_stability_plan, needed
+from inftda.lab.baselines.stability_histogram import (
+    StabilityHistogram,
+    StabilityPlan,
+    make_stability_plan,
+    needed,
+)
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 

@@ -6,7 +6,7 @@ import pytest
 
 from inftda.errors import LedgerError, PrivacyError
 from inftda.hierarchy import Hierarchy
-from inftda.lab.baselines.stability_plan import make_stability_plan
+from inftda.lab.baselines.stability_histogram import make_stability_plan
 from inftda.ledger.budget import Budget, Cost, Spent
 from inftda.privacy.accounting import epsilon_of
 from inftda.privacy.plan import make_plan

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from inftda.noise import selfcheck
+from inftda import selftest
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.noise.entropy import SeededSource
-from inftda.noise.selfcheck import check_gaussian, check_laplace, chi_square_p, self_check_samplers
+from inftda.selftest import check_gaussian, check_laplace, chi_square_p, self_check_samplers
 
 SIGMA = pytest.mark.parametrize("sigma", ["0.5", "2", "4.4721", "20", "300", "20000"])
 SEED = SeededSource(11)
@@ -73,10 +73,10 @@ def test_a_broken_cipher_is_caught(monkeypatch):
         def words(self, n):
             return np.zeros(n, dtype=np.uint64)
 
-    monkeypatch.setattr(selfcheck, "Stream", Zeros)
-    assert not selfcheck.check_cipher().ok
+    monkeypatch.setattr(selftest, "Stream", Zeros)
+    assert not selftest.check_cipher().ok
 
 
 def test_streams_that_repeat_each_other_are_caught(monkeypatch):
-    monkeypatch.setattr(selfcheck, "SecureSource", lambda: SeededSource(1))
-    assert not selfcheck.check_streams_differ().ok
+    monkeypatch.setattr(selftest, "SecureSource", lambda: SeededSource(1))
+    assert not selftest.check_streams_differ().ok

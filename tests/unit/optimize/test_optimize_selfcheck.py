@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from inftda.optimize import selfcheck
+from inftda import selftest
 from inftda.optimize.selection import OK
-from inftda.optimize.selfcheck import self_check_optimizer
+from inftda.selftest import self_check_optimizer
 
 
 def test_all_checks_pass():
@@ -25,18 +25,18 @@ def off_by_one(_x, total, _seed, *rest):
 
 
 def test_a_broken_kernel_is_seen(monkeypatch):
-    monkeypatch.setattr(selfcheck, "intopt_into", off_by_one)
+    monkeypatch.setattr(selftest, "intopt_into", off_by_one)
     broken = [check for check in self_check_optimizer() if not check.ok]
     assert len(broken) == 3
     assert any("wrong on vector" in check.detail for check in broken)
 
 
 def test_a_wrong_order_is_seen(monkeypatch):
-    right = selfcheck.intopt_into
+    right = selftest.intopt_into
 
     def turned(x, total, seed, is_descending, out):
         return right(x, total, np.uint64(seed), not is_descending, out)
 
-    monkeypatch.setattr(selfcheck, "intopt_into", turned)
+    monkeypatch.setattr(selftest, "intopt_into", turned)
     broken = [check.name for check in self_check_optimizer() if not check.ok]
     assert broken == ["IntOpt, ascending", "IntOpt, descending"]

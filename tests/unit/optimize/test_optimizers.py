@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from inftda.errors import OptimizeError
-from inftda.lab.baselines import euclidean, linf
+from inftda.lab.baselines import nearest
 from inftda.noise.entropy import SeededSource
 from inftda.optimize import intopt, selection
 from inftda.optimize.selection import EMPTY, LIMIT, NEGATIVE, OK, TOO_LARGE
@@ -104,7 +104,7 @@ def test_interpreted_and_compiled_kernels_give_the_same(name, monkeypatch):
     problems += [(np.array(x, np.int64), 3) for x in ([], [1 << 60] * 3, [7, 7, 7, 7, 7])]
     problems += [(np.array([1, 2], np.int64), -1)]
     compiled = [optimizer.run(*problem, number) for number, problem in enumerate(problems)]
-    for module in (selection, intopt, euclidean, linf):
+    for module in (selection, intopt, nearest):
         for attribute, function in list(vars(module).items()):
             if hasattr(function, "py_func"):
                 monkeypatch.setattr(module, attribute, function.py_func)

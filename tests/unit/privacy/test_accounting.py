@@ -21,7 +21,7 @@ from inftda.privacy.accounting import (
 )
 from inftda.privacy.levels import MAX_RHO, Measured, Share, levels_at, round_up, total_rho
 from inftda.privacy.pld import transform_error
-from inftda.privacy.selfcheck import self_check_accounting
+from inftda.selftest import self_check_accounting
 
 SIX_LEVELS = [Share(Fraction(1), 2, 2)] * 6
 ADD_REMOVE = [Share(Fraction(1), 1, 1)] * 7

@@ -9,7 +9,7 @@ import pytest
 from small_release import HEALTH, OD, manifest_of, rows_of
 
 from inftda.errors import BudgetError, InftdaError, ReleaseError
-from inftda.lab.baselines.stability_plan import make_stability_plan
+from inftda.lab.baselines.stability_histogram import make_stability_plan
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.manifest import Manifest, software_versions

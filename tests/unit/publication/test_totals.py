@@ -13,8 +13,8 @@ import pytest
 from inftda import SeededSource, open_release, release
 from inftda.errors import InftdaError, ReleaseError
 from inftda.lab.generators.country import make_country
-from inftda.publication.digest import digest
 from inftda.publication.folder import check_writable
+from inftda.publication.inventory import digest
 from inftda.publication.totals import TOTALS_FILE, half_width, planned_totals
 from inftda.publication.verify import verify
 

@@ -159,7 +159,7 @@ def test_origin_and_destination_are_laid_out_wherever_they_stand():
     assert layout.has_trips
     assert layout.is_shared
     assert layout.key((1, 2, 3)) == "3,2,1"
-    assert layout.place(0) == 2
+    assert layout.index_of(0) == 2
 
 
 def test_long_sums_across_have_no_error_where_nothing_was_measured(unpacked):

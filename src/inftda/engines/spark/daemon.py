@@ -27,7 +27,7 @@ MODULES: Final = (
     "pandas",  # by pyspark
     "pyspark.worker",
     "inftda.engines.spark.flows",
-    "inftda.engines.spark.parquet",
+    "inftda.engines.spark.files",
     "inftda.engines.spark.parts",
     "inftda.engines.spark.tasks",
 )

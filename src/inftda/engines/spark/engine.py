@@ -17,7 +17,6 @@ from pyspark.sql.types import IntegerType, LongType, StructType
 from inftda.engines.local import LocalEngine, keep_totals
 from inftda.engines.spark import measurements, tasks
 from inftda.engines.spark.flows import FILES, make_files, one_by_one, read_back, write_files
-from inftda.engines.spark.keys import KeyedSource
 from inftda.engines.spark.packing import (
     CELLS,
     FOR_CELLS,
@@ -38,7 +37,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.across import AcrossStep
 from inftda.mechanisms.base import Keeper, Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
-from inftda.noise.entropy import RandomSource
+from inftda.noise.entropy import KeyedSource, RandomSource
 from inftda.privacy.spending import ReleasePlan
 from inftda.reading import TableSpec
 from inftda.tree import Tree

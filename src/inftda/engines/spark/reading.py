@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StructType
 
-from inftda.engines.spark.leaves import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.engines.spark.packing import (
     CELLS,
     FOR_CELLS,
@@ -33,6 +32,7 @@ from inftda.engines.spark.packing import (
 from inftda.engines.spark.parts import Parts
 from inftda.engines.spark.session import PARTITIONS, Sent, sent, settings
 from inftda.engines.spark.sources import LocalTable, Raw, SparkTable, open_table
+from inftda.engines.spark.truth import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.errors import IngestError
 from inftda.leaves import Leaves, check_total
 from inftda.noise.entropy import RandomSource

@@ -19,9 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
-from inftda.engines.spark.files import list_files
+from inftda.engines.spark.files import LocalParquet, find_parquet, list_files
 from inftda.engines.spark.packing import Batches
-from inftda.engines.spark.parquet import LocalParquet, find_parquet
 from inftda.engines.spark.parts import NOT_UTF8
 from inftda.engines.spark.session import SPARK_ERRORS
 from inftda.errors import IngestError

@@ -1,24 +1,80 @@
 """The truth on a cluster: leaves that stay with the executors, and a few first levels here.
 
-This is the only place of the Spark engine that holds the truth on the driver: sums over the
+This is the only module of the Spark engine that holds the truth on the driver: sums over the
 first levels, which have few nodes, trips of single areas, and the total. The leaves stay where
 they are.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
+from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from inftda.counts import Counts
 from inftda.engines.spark import tasks
-from inftda.engines.spark.leaves import SparkLeaves
-from inftda.engines.spark.packing import Batches, Made, unpack
+from inftda.engines.spark.packing import PACKED, Batches, Made, gather, pack_table, unpack
 from inftda.engines.spark.session import carry_out, sent
 from inftda.tree import Tree, TreeLevel
+
+#: What `pack_leaves` gives.
+LEAF_CELLS: Final = f"flaw int, total decimal(38, 0), {PACKED} binary"
+_TYPES: Final = [pa.int32(), pa.decimal128(38, 0), pa.binary()]
+
+
+@dataclass(frozen=True, eq=False)
+class SparkLeaves:
+    """The confidential leaf counts: a row for each leaf with trips, which may repeat, in any order.
+
+    Attributes:
+        frame: cells (see `packing`) with the columns area_0, area_1, ... (int32, depth-first
+            numbers of the finest areas) and `n` (int64, above zero), kept by the executors.
+        total: number of trips.
+        forget: lets the executors forget the leaves.
+    """
+
+    frame: DataFrame
+    total: int
+    forget: Callable[[], object]
+
+    def close(self) -> None:
+        """Let the executors forget the leaves."""
+        self.forget()
+
+    def __repr__(self) -> str:
+        return "SparkLeaves(confidential)"
+
+
+def pack_leaves(batches: Batches) -> Made:
+    """Leaves in cells, and what the driver may know of them: flaws, and sums.
+
+    Args:
+        batches: areas and `n`; a flawed row has minus the flaw as first area.
+    """
+    for table in gather(batches):
+        found = list(_described(table))
+        columns = zip(*found, strict=True)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column, kind) for column, kind in zip(columns, _TYPES, strict=True)],
+            names=["flaw", "total", PACKED],
+        )
+
+
+def _described(table: pa.Table) -> Iterator[tuple[int, Decimal, bytes | None]]:
+    flaw = np.maximum(-table.column(0).to_numpy(), 0)
+    n = table["n"].to_numpy()
+    for kind in np.unique(flaw).tolist():
+        # Sums of int64 may need more than 64 bits.
+        low, high = (int((part[flaw == kind]).sum()) for part in (n & 0xFFFFFFFF, n >> 32))
+        rows = table.filter(pa.array((flaw == 0) & (n > 0))) if kind == 0 else None
+        yield kind, Decimal(low + (high << 32)), None if rows is None else pack_table(rows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,7 +121,7 @@ class SparkTruth:
             nodes = frame.mapInArrow(climb, schema.add("n", LongType()))
             summed = nodes.groupBy(*names).agg(F.sum("n").alias("n"))
             *areas, n = (column.to_numpy() for column in carry_out(summed.toArrow).columns)
-        # A node is stood in for by its first leaf.
+        # Each node is represented by its first leaf.
         leaves = [
             axis.hierarchy.descend(depth, axis.hierarchy.depth)[numbers.astype(np.int32)]
             for axis, depth, numbers in zip(end.axes, end.depths, areas, strict=True)

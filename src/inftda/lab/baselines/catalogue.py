@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from inftda.lab.baselines.optimizers import optimize_l2, optimize_linf, optimize_one_by_one
-from inftda.lab.baselines.solvers import solve_l2, solve_linf
+from inftda.lab.baselines.nearest import optimize_l2, optimize_linf
+from inftda.lab.baselines.solvers import optimize_one_by_one, solve_l2, solve_linf
 from inftda.lab.baselines.stability_histogram import StabilityHistogram
 from inftda.lab.baselines.vanilla_gauss import VanillaGauss
 from inftda.mechanisms.description import TOP_DOWN

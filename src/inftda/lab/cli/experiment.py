@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from inftda.cli import output
+from inftda.cli import options, output
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -20,13 +20,13 @@ def command(
     published: Annotated[
         Path | None, typer.Option(help="CSV of published figures to put beside ours.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run an experiment and write tidy results, figures and a Markdown summary.
 
     Results of tables read from files are CONFIDENTIAL unless the spec says they are public.
     """
-    from inftda.cli.meter import Meter  # noqa: PLC0415 - help must be instant
+    from inftda.bars import Meter  # noqa: PLC0415 - help must be instant
     from inftda.evaluation.comparison import NOTICE  # noqa: PLC0415
     from inftda.lab.experiments.figures import draw_figures  # noqa: PLC0415
     from inftda.lab.experiments.runner import run_experiment  # noqa: PLC0415

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.cli.meter import Meter
 
 app = typer.Typer(
     help="Turn official files as downloaded into flows and areas.",
@@ -42,7 +42,7 @@ def istat_command(
             help="Destinations abroad or unknown: kept as one area, or left out.",
         ),
     ] = "outside",
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")] = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """ISTAT's commuting matrices of 2011: between census sections, or municipalities."""
     from inftda.lab.istat.importer import import_istat  # noqa: PLC0415 - help must be instant

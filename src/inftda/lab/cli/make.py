@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inftda.cli import output
-from inftda.cli.meter import Meter
+from inftda.bars import Meter
+from inftda.cli import options, output
 from inftda.errors import InftdaError
 from inftda.scratch import whole_file
 
@@ -26,7 +26,6 @@ app = typer.Typer(
 FLOWS, AREAS = "flows.parquet", "areas.csv"
 Out = Annotated[Path, typer.Option(help=f"Folder for {FLOWS} and {AREAS}, which are not replaced.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same data.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing unless it fails.")]
 
 
 @app.command("country")
@@ -50,7 +49,7 @@ def country_command(  # noqa: PLR0913 - a country has many sides
         ),
     ] = None,
     seed: Seed = 1,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """A country: a gravity model with given or made-up residents and jobs."""
     from inftda.hierarchy import Hierarchy  # noqa: PLC0415
@@ -89,7 +88,7 @@ def synthetic_command(  # noqa: PLR0913 - what a data set is made by
     levels: Annotated[int | None, typer.Option(help="Number of levels [default: 8, 4].")] = None,
     mean_flow: Annotated[float, typer.Option(help="Mean trips of such a pair.")] = 20.0,
     seed: Seed = 1,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """One of the paper's six synthetic data sets, or one like it of any size."""
     from inftda.lab.generators.synthetic import (  # noqa: PLC0415 - help must be instant

@@ -102,7 +102,6 @@ def make_synthetic(
     kind: str | Synthetic,
     *,
     seed: int = 1,
-    areas_seed: int = AREAS_SEED,
     progress: Progress | None = None,
 ) -> Country:
     """Make one of the paper's data sets, or one like it.
@@ -110,7 +109,6 @@ def make_synthetic(
     Args:
         kind: a name of `PAPER`, such as "random_sparse", or a description.
         seed: of the flows.
-        areas_seed: of the random areas.
         progress: called with what is being done, pairs done and pairs in all.
 
     Raises:
@@ -121,7 +119,7 @@ def make_synthetic(
             raise InftdaError(f"there is no data set {kind!r}; there are {', '.join(PAPER)}")
         kind = PAPER[kind]
     levels = kind.levels or LEVELS[kind.partition]
-    areas = split_areas(kind.partition, levels, np.random.default_rng(areas_seed))
+    areas = split_areas(kind.partition, levels, np.random.default_rng(AREAS_SEED))
     random = np.random.default_rng(seed)
     n = areas.n_areas(levels)
     n_pairs = floor(kind.share * n * n)

@@ -52,7 +52,7 @@ class Axis {
     return Array.from({ length: level + 1 }, (_, at) => ({ level: at, index: this.above[at][leaf] }));
   }
 
-  /* Areas of `level` inside a focus: [first, behind the last]. */
+  /* Areas of `level` inside a focus: [first, one after the last]. */
   inside(focus, level) {
     const first = this.above[level][this.spans[focus.level][focus.index]];
     const last = this.above[level][this.spans[focus.level][focus.index + 1] - 1];
