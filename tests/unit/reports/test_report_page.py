@@ -13,6 +13,7 @@ from inftda.cli.report import command
 from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluation.typical import typical_errors
 from inftda.hierarchy import Hierarchy
+from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 from inftda.reports.accuracy import guaranteed
 from inftda.reports.confidential import write_confidential_page
@@ -164,13 +165,21 @@ def test_an_empty_release_gets_a_page(page, od, unpacked):
     assert header["flows"]["n"] == 0
 
 
-def test_negative_flows_get_a_page_without_typical_errors(page, od, unpacked):
-    flow = od.table.column("flow").to_numpy().copy()
-    flow[0] = -5
-    table = od.table.set_column(2, "flow", pa.array(flow))
-    header, _ = unpacked(page(replace(od, table=table)))
+def test_negative_flows_get_a_page_without_typical_errors(page, country, unpacked):
+    made = release(
+        country.flows(), country.areas, epsilon=1, delta=1e-6, mechanism="vanilla-gauss",
+        source=SeededSource(1),
+    )  # fmt: skip
+    header, _ = unpacked(page(made))
     assert header["flows"]["signed"]
     assert header["errors"] is None
+
+
+def test_negative_flows_that_nothing_releases_get_no_page(page, od):
+    flow = od.table.column("flow").to_numpy().copy()
+    flow[0] = -5
+    with pytest.raises(ReleaseError, match="negative numbers"):
+        page(replace(od, table=od.table.set_column(2, "flow", pa.array(flow))))
 
 
 def test_nothing_on_the_page_is_beyond_what_is_guaranteed(page, od, unpacked, monkeypatch):
