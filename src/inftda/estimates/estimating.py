@@ -232,7 +232,7 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
             estimate_sha256=digest(folder / ESTIMATE_FILE),
         )
         (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
-    return open_estimate(out)
+    return Estimate(manifest, made.tree, out / ESTIMATE_FILE)
 
 
 def _fitted(

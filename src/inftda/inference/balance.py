@@ -19,7 +19,7 @@ from inftda.inference.targets import Targets
 
 #: Rounds of prices, unless none moves by more than this many noise scales.
 _SWEEPS: Final = 6
-_SETTLED: Final = 0.02
+_SETTLED: Final = 0.05
 #: Families sum to their nodes within this many noise scales before they are scaled to do so: in
 #: the end, and while prices are still found.
 _CLOSE, _NEAR = 0.01, 0.2
