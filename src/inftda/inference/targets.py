@@ -42,7 +42,7 @@ class Targets:
 
     Attributes:
         start: int64[tables, families], cell of each family's first child; its siblings' follow.
-        block: int64[cells]: cells whose sum is decided by the nodes above have one number.
+        block: int64[cells]: siblings, whose sum is decided by the nodes above, have one number.
         value: float64[cells], what was measured, less what is in no family.
         variance: float64[cells], of the noise.
         is_hard: bool[cells], whether estimates have to agree with it.
@@ -70,15 +70,16 @@ class Targets:
         tables = [table for chain in chains for table in chain]
         before = np.cumsum([0, *(len(table.value) for table in tables)])
         starts = [table.start + first for table, first in zip(tables, before, strict=False)]
-        is_first = np.zeros(before[-1] + 1, bool)
-        is_first[np.concatenate([before, *starts])] = True
+        is_first = np.zeros(layer.n_areas, bool)
+        is_first[layer.level.child_offsets[:-1]] = True
+        areas = [table.area for table in tables]
         apart = np.concatenate([np.empty(0), *elsewhere])
         value = np.concatenate([np.empty(0), *(table.value for table in tables)])
         cells = [slice(*ends) for ends in pairwise(before.tolist())]
         numbers = iter(range(len(tables)))
         return cls(
             start=np.array(starts, np.int64).reshape(len(tables), len(layer.first)),
-            block=np.cumsum(is_first[:-1]) - 1,
+            block=np.cumsum(np.concatenate([np.empty(0, bool), *map(is_first.take, areas)])) - 1,
             value=value - apart,
             variance=np.concatenate([np.empty(0), *(table.variance for table in tables)]),
             is_hard=np.concatenate(
