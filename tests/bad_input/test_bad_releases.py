@@ -89,7 +89,7 @@ MANIFESTS = {
     "another mechanism's accountant": (put("guarantee", "accountant", "stability"), "accountant"),
     "another total": (put("total", 49), "total is 49"),
     "a total as truth value": (put("total", True), "whole number"),
-    "a total with 400 digits": (put("total", 10**400), "not true"),
+    "a total with 400 digits": (put("total", 10**400), "which no release can have"),
     "another number of flows": (put("n_flows", 10**6), "not true"),
     "a file elsewhere": (put(*AXIS, "file", "../areas.csv"), "names the file"),
     "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "names the file"),
