@@ -1,4 +1,4 @@
-"""Estimates that add up: one shift a family, one price an area.
+"""Estimates that add up: one shift a family, one price a measured sum.
 
 The posterior of a count is a function of its noisy value. Shifting the noisy values of a
 family alike until the estimates sum to the node above is what Bayes' rule gives when the sum
