@@ -209,7 +209,7 @@ class _Sorted(NamedTuple):
 def _sort(layout: Layout, leaves: Leaves, crew: Crew) -> _Sorted:
     """Leaves are partitioned by the top bits of their keys, then parts of them sorted."""
     cut = layout.cut(len(leaves.counts))
-    buckets = partition(layout, cut, layout.keys(leaves.areas, crew), leaves.counts)
+    buckets = partition(layout, cut, layout.keys(leaves.areas, crew), leaves.counts, crew)
     keys, counts, ends, spare_keys, spare_counts = buckets
     words, shifts = digits_below_cut(layout, cut)
 

@@ -207,8 +207,10 @@ class Hierarchy:
 
 def _framed(texts: pa.StringArray) -> bytes:
     """All texts in a row, each preceded by its length in 8 bytes."""
-    sizes = as_numpy(pc.binary_length(texts)).astype("<i8")
-    raw = np.frombuffer("".join(texts.to_pylist()).encode(), np.uint8)
+    _, offsets, data = texts.buffers()
+    ends_in_data = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
+    sizes = np.diff(ends_in_data).astype("<i8")
+    raw = np.frombuffer(data or b"", np.uint8)[ends_in_data[0] : ends_in_data[-1]]
     ends = np.cumsum(sizes + 8)
     framed = np.empty(raw.size + 8 * sizes.size, np.uint8)
     is_size = np.zeros(framed.size, bool)

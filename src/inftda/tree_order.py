@@ -73,32 +73,29 @@ class Layout:
         ordinals = zip(self.bits, self.word, self.shift, strict=True)
         return max((shift + bits for bits, w, shift in ordinals if w == word), default=0)
 
-    def keys(self, areas: Sequence[NDArray[np.int32]], crew: Crew) -> NDArray[np.uint64]:
+    def keys(self, areas: Sequence[NDArray[np.int32]], crew: Crew) -> Keys:
         """uint64[n_words, leaves]: every axis has its own bits of the key, so they are ORed."""
-        n = len(areas[0])
-        words = np.zeros((self.n_words, n), np.uint64)
-        bits = [self._axis_bits(axis) for axis in range(len(areas))]
-        bounds = [n * part // crew.threads for part in range(crew.threads + 1)]
+        words = np.empty((self.n_words, len(areas[0])), np.uint64)
+        bits = tuple(self._axis_bits(axis) for axis in range(len(areas)))
 
-        def add(part: tuple[int, int]) -> None:
-            for table, numbers in zip(bits, areas, strict=True):
-                add_bits_kernel(words, table, numbers, *part)
+        def write(part: tuple[int, int]) -> None:
+            write_keys_kernel(words, bits, tuple(areas), *part)
 
-        add((0, 0))  # no leaf at all: loads the kernel before threads share it
-        list(crew.map(add, pairwise(bounds)))
+        write((0, 0))  # no leaf at all: loads the kernel before threads share it
+        list(crew.map(write, _parts(len(areas[0]), crew)))
         return words
 
-    def _axis_bits(self, axis: int) -> NDArray[np.uint64]:
-        """uint64[n_words, finest areas]: the bits one axis contributes to the key."""
+    def _axis_bits(self, axis: int) -> Keys:
+        """uint64[finest areas, n_words]: the bits one axis contributes to the key."""
         hierarchy = self.tree.axes[axis].hierarchy
-        table = np.zeros((self.n_words, hierarchy.n_areas(hierarchy.depth)), np.uint64)
+        table = np.zeros((hierarchy.n_areas(hierarchy.depth), self.n_words), np.uint64)
         for level, word, shift in zip(self.levels, self.word, self.shift, strict=True):
             if level.axis != axis:
                 continue
             offsets = level.child_offsets
             ordinal = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
             of_leaf = ordinal[hierarchy.ancestor(hierarchy.depth, level.depths[axis])]
-            table[word] |= of_leaf.astype(np.uint64) << np.uint64(shift)
+            table[:, word] |= of_leaf.astype(np.uint64) << np.uint64(shift)
         return table
 
 
@@ -123,14 +120,35 @@ class Buckets(NamedTuple):
         return "Buckets(confidential)"
 
 
-def partition(layout: Layout, cut: int, keys: Keys, counts: NDArray[np.int64]) -> Buckets:
-    """Order leaves by the bits of their keys from `cut` on; `keys` is used up, `counts` is not."""
+def partition(
+    layout: Layout, cut: int, keys: Keys, counts: NDArray[np.int64], crew: Crew
+) -> Buckets:
+    """Order leaves by the bits of their keys from `cut` on; `keys` is used up, `counts` is not.
+
+    Every thread moves a part of the leaves. Those of a bucket stand in the order of the parts.
+    """
     out_keys, out_counts = np.empty_like(keys), np.empty_like(counts)
-    ends = np.zeros(1 << (layout.used_bits(0) - cut), np.int64)
-    n = len(counts)
-    if radix_pass_kernel(keys, counts, 0, n, 0, cut, 0, out_keys, out_counts, ends):
-        return Buckets(out_keys, out_counts, ends, keys, np.empty_like(counts))
-    return Buckets(keys, counts.copy(), ends, out_keys, out_counts)
+    parts = _parts(len(counts), crew)
+    ends = np.zeros((len(parts), 1 << (layout.used_bits(0) - cut)), np.int64)
+
+    def count(number: int, part: tuple[int, int]) -> None:
+        count_digits_kernel(keys, *part, 0, cut, ends[number])
+
+    def move(number: int, part: tuple[int, int]) -> None:
+        move_by_digit_kernel(keys, counts, *part, 0, cut, 0, out_keys, out_counts, ends[number])
+
+    for work in (count, move):
+        work(0, (0, 0))  # as above
+        list(crew.map(lambda item, do=work: do(*item), enumerate(parts)))
+        if work is count:
+            # From the leaves of each bucket and part to where the first of them goes.
+            ends[:] = (np.cumsum(ends.T).reshape(ends.T.shape) - ends.T).T
+    return Buckets(out_keys, out_counts, ends[-1], keys, np.empty_like(counts))
+
+
+def _parts(n_leaves: int, crew: Crew) -> list[tuple[int, int]]:
+    """First leaf of a part for each thread, and one after the last."""
+    return list(pairwise(n_leaves * part // crew.threads for part in range(crew.threads + 1)))
 
 
 def digits_below_cut(layout: Layout, cut: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -144,21 +162,28 @@ def digits_below_cut(layout: Layout, cut: int) -> tuple[NDArray[np.int64], NDArr
 
 
 @kernel
-def add_bits_kernel(
-    words: Keys, table: Keys, numbers: NDArray[np.int32], first: int, last: int
+def write_keys_kernel(
+    words: Keys,
+    bits: tuple[Keys, ...],
+    areas: tuple[NDArray[np.int32], ...],
+    first: int,
+    last: int,
 ) -> None:
-    """Add the bits of one axis to the keys first..last.
+    """Write the keys first..last.
 
     Args:
-        words: uint64[n_words, n], changed.
-        table: uint64[n_words, areas], the bits of each area.
-        numbers: int32[n], the area of each.
+        words: uint64[n_words, n], written.
+        bits: uint64[areas, n_words] for each axis, the bits of each area.
+        areas: int32[n] for each axis, the area of each leaf.
         first: first key.
         last: one after the last.
     """
-    for word in range(words.shape[0]):
-        for i in range(first, last):
-            words[word, i] |= table[word, numbers[i]]
+    for i in range(first, last):
+        for word in range(words.shape[0]):
+            key = np.uint64(0)
+            for axis in range(len(areas)):
+                key |= bits[axis][areas[axis][i], word]
+            words[word, i] = key
 
 
 @kernel
@@ -247,24 +272,64 @@ def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     Returns:
         False if all digits are equal and nothing was moved.
     """
-    mask = np.uint64(ends.size - 1)
-    by = np.uint64(shift)
     ends[:] = 0
-    for i in range(low, high):
-        ends[(keys[word, i] >> by) & mask] += 1
-    is_moved = high > low and ends[(keys[word, low] >> by) & mask] < high - low
+    count_digits_kernel(keys, low, high, word, shift, ends)
+    mask = np.uint64(ends.size - 1)
+    is_moved = high > low and ends[(keys[word, low] >> np.uint64(shift)) & mask] < high - low
     before = low
     for digit in range(ends.size):
         here = ends[digit]
-        # Used as the next free index of each bucket while keys move; its end afterwards.
         ends[digit] = before if is_moved else before + here
         before += here
     if is_moved:
-        for i in range(low, high):
-            digit = (keys[word, i] >> by) & mask
-            to = ends[digit]
-            ends[digit] = to + 1
-            for w in range(top, keys.shape[0]):
-                out_keys[w, to] = keys[w, i]
-            out_counts[to] = counts[i]
+        move_by_digit_kernel(
+            keys, counts, low, high, word, shift, top, out_keys, out_counts, ends
+        )
     return is_moved
+
+
+@kernel
+def count_digits_kernel(
+    keys: Keys, low: int, high: int, word: int, shift: int, sizes: NDArray[np.int64]
+) -> None:
+    """Count the keys low..high by one digit.
+
+    Args:
+        keys: uint64[n_words, n].
+        low: first of them.
+        high: one after the last.
+        word: index of the word that holds the digit.
+        shift: its distance from the word's low end.
+        sizes: int64[values], added to; a power of 2 of them.
+    """
+    mask = np.uint64(sizes.size - 1)
+    for i in range(low, high):
+        sizes[(keys[word, i] >> np.uint64(shift)) & mask] += 1
+
+
+@kernel
+def move_by_digit_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    keys: Keys,
+    counts: NDArray[np.int64],
+    low: int,
+    high: int,
+    word: int,
+    shift: int,
+    top: int,
+    out_keys: Keys,
+    out_counts: NDArray[np.int64],
+    free: NDArray[np.int64],
+) -> None:
+    """Move the keys and counts low..high into the bucket of their digit, keeping their order.
+
+    Args as above, and:
+        free: int64[values], the next free index of each bucket, before and after.
+    """
+    mask = np.uint64(free.size - 1)
+    for i in range(low, high):
+        digit = (keys[word, i] >> np.uint64(shift)) & mask
+        to = free[digit]
+        free[digit] = to + 1
+        for w in range(top, keys.shape[0]):
+            out_keys[w, to] = keys[w, i]
+        out_counts[to] = counts[i]

@@ -416,7 +416,6 @@ def test_the_caller_loads_the_kernels_before_threads_share_them(monkeypatch):
     tree = TREES["two words"]
     Counts.from_leaves(tree, *random_leaves(tree, 100), threads=2)
     assert set(called_by_work) == {
-        "add_by_area_kernel", "add_bits_kernel", "sort_buckets_kernel", "merge_equal_kernel",
-        "count_nodes_kernel",
-        "write_nodes_kernel",
+        "add_by_area_kernel", "write_keys_kernel", "count_digits_kernel", "move_by_digit_kernel",
+        "sort_buckets_kernel", "merge_equal_kernel", "count_nodes_kernel", "write_nodes_kernel",
     }  # fmt: skip

@@ -81,12 +81,19 @@ class _Columns:
         outline = [] if self.outline is None else [self.outline]
         return list(dict.fromkeys([*self.levels, *self.names.values(), *outline]))
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is nothing but levels."""
+        return not self.names and self.lon is None and self.outline is None
+
 
 def _from_table(source: Any, levels: Levels | None) -> Hierarchy:
     table = read_table(source, what=_WHAT, error=HierarchyError)
     columns = _choose(table.column_names, levels)
     texts = as_strings(table, what=_WHAT, error=HierarchyError, columns=columns.texts)
     hierarchy = _nested(texts.select(columns.levels), is_chosen=levels is not None)
+    if columns.is_bare:
+        return hierarchy
     finest = texts.column(columns.levels[-1])
     row = pc.index_in(hierarchy.codes(hierarchy.depth), value_set=finest.combine_chunks())
     lon, lat = _locations(table, columns, row)

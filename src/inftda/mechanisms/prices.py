@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel
 from inftda.lattice import HARD_REACH
-from inftda.optimize.selection import ceil_div, random_word
+from inftda.optimize.selection import ceil_div, find_threshold, random_word
 
 #: Passes for each chain of tables: two more make totals 1 % better and releases an eighth slower.
 PASSES: Final = 6
@@ -35,8 +35,6 @@ HARD: Final = np.inf
 #: Priced counts are whole numbers of 2^-16, so that a price of less than 1 counts too.
 DIGITS: Final = 16
 ONE: Final = 1 << DIGITS
-#: So few candidates are sorted: from one pass to the next little changes.
-FEW: Final = 32
 #: Larger noisy counts cannot be given these digits.
 LARGEST: Final = 1 << (60 - DIGITS)
 
@@ -50,8 +48,7 @@ class Candidates(NamedTuple):
 
     Attributes:
         offsets: int64[parents + 1], slices of the next three.
-        column: int32, index of each among all children of its parent. The order in a slice is
-            that of the priced counts, largest first.
+        column: int32, index of each among all children of its parent, ascending.
         noisy: int64, its noisy count in units of 2^-16, with a random fraction.
         value: int64, what is released.
         total: int64[parents], the parent's released count.
@@ -98,11 +95,13 @@ class Prices(NamedTuple):
 
     Attributes:
         price: float64[cells].
+        units: int64[cells], the same in units of 2^-16, rounded down.
         move: float64[cells], how far each was from where it should be, last time.
         pace: float64[cells], what part of that way it went.
     """
 
     price: Floats
+    units: Ints
     move: Floats
     pace: Floats
 
@@ -128,14 +127,17 @@ def balance(
     """
     n_chains, n_parents = cells.row.shape
     n_cells = len(cells.measured)
-    prices = Prices(np.zeros(n_cells), np.zeros(n_cells), np.full(n_cells, 0.5))
+    prices = Prices(
+        np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5)
+    )
+    most = int(np.floor(reach * ONE))
     best, weight = np.empty(n_cells), np.empty(n_cells)
     bounds = [n_parents * part // threads for part in range(threads + 1)]
 
     def divide(part: int) -> Sums:
         sums = Sums(np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64))
         first, last = bounds[part], bounds[part + 1]
-        divide_kernel(first, last, candidates, cells, prices.price, reach, sums)
+        divide_kernel(first, last, candidates, cells, prices.units, most, sums)
         return sums
 
     def divide_all() -> Sums:
@@ -150,13 +152,13 @@ def balance(
 
 
 @kernel
-def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def divide_kernel(
     first: int,
     last: int,
     candidates: Candidates,
     cells: Cells,
-    price: Floats,
-    reach: float,
+    price: Ints,
+    reach: int,
     sums: Sums,
 ) -> None:
     """Divide the counts of the parents first..last: IntOpt of noisy counts plus prices.
@@ -166,36 +168,34 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     Args:
         first: first parent.
         last: one after the last.
-        candidates: `value` is written; the others are put in another order within a parent.
+        candidates: `value` is written.
         cells: as `Cells` says.
-        price: float64[cells].
-        reach: the largest price of a candidate.
+        price: int64[cells], in units of 2^-16.
+        reach: the largest price of a candidate, likewise.
         sums: added to.
     """
-    offsets, column, noisy, value, total, size, sum_of_all, least = candidates
-    n_chains = cells.row.shape[0]
+    offsets, column, _, value, total, size, sum_of_all, least = candidates
     for parent in range(first, last):
         start, stop = offsets[parent], offsets[parent + 1]
+        x = value[start:stop]
         if stop - start == 1:
-            value[start] = total[parent]
+            x[0] = total[parent]
         else:
             added, largest = add_prices(parent, candidates, cells, price, reach)
             lift = ceil_div(total[parent] - sum_of_all[parent] - added, size[parent])
-            lift, drop = find_lift_and_drop(
-                value, start, stop, total[parent], lift, least[parent], largest
-            )
-            raise_largest(value, noisy, column, start, stop, total[parent], lift, drop)
-        for i in range(start, stop):
-            if value[i] > 0:
-                for chain in range(n_chains):
-                    cell = cells.offsets[cells.row[chain, parent]] + column[i]
-                    sums.sum[cell] += value[i]
-                    sums.positive[cell] += 1
+            lift, drop, floors = find_lift_and_drop(x, total[parent], lift, least[parent], largest)
+            raise_largest(x, largest, lift, drop, total[parent] - floors)
+        for chain in range(cells.row.shape[0]):
+            first_cell = cells.offsets[cells.row[chain, parent]]
+            for i in range(x.size):
+                cell = first_cell + column[start + i]
+                sums.sum[cell] += x[i]
+                sums.positive[cell] += x[i] > 0
 
 
 @inlined_kernel
 def add_prices(
-    parent: int, candidates: Candidates, cells: Cells, price: Floats, reach: float
+    parent: int, candidates: Candidates, cells: Cells, price: Ints, reach: int
 ) -> tuple[int, int]:
     """Write noisy counts plus prices into the value of a parent's candidates.
 
@@ -204,191 +204,102 @@ def add_prices(
     """
     offsets, column, noisy, value = candidates[:4]
     start, stop = offsets[parent], offsets[parent + 1]
-    added, largest = 0, noisy[start] - (LARGEST << 2)
     row = cells.row[0, parent]
     first_cell, is_hard = cells.offsets[row], cells.trust[row] == HARD
+    added, largest = 0, noisy[start] - (LARGEST << 2)
+    if cells.row.shape[0] == 1 and not is_hard:
+        for i in range(start, stop):
+            value[i] = noisy[i] + min(max(price[first_cell + column[i]], -reach), reach)
+            added += (value[i] >> DIGITS) - (noisy[i] >> DIGITS)
+            largest = max(largest, value[i])
+        return added, largest
     for i in range(start, stop):
-        sum_of_prices = price[first_cell + column[i]]
-        floor = min(-reach, sum_of_prices) if is_hard else -reach
-        for chain in range(1, cells.row.shape[0]):
-            sum_of_prices += price[cells.offsets[cells.row[chain, parent]] + column[i]]
-        shift = np.floor(min(max(sum_of_prices, floor), reach) * ONE)
-        value[i] = noisy[i] + np.int64(shift)
+        value[i] = price[first_cell + column[i]]
+    for chain in range(1, cells.row.shape[0]):
+        further_cell = cells.offsets[cells.row[chain, parent]]
+        for i in range(start, stop):
+            value[i] += price[further_cell + column[i]]
+    for i in range(start, stop):
+        lowest = min(-reach, price[first_cell + column[i]]) if is_hard else -reach
+        value[i] = noisy[i] + min(max(value[i], lowest), reach)
         added += (value[i] >> DIGITS) - (noisy[i] >> DIGITS)
         largest = max(largest, value[i])
     return added, largest
 
 
 @inlined_kernel
-def find_lift_and_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
-    value: Ints, start: int, stop: int, total: int, lift: int, least: int, largest: int
-) -> tuple[int, int]:
+def find_lift_and_drop(
+    x: Ints, total: int, lift: int, least: int, largest: int
+) -> tuple[int, int, int]:
     """How far candidates may be raised, and how far they may fall: Algorithm 2 of the paper.
 
     Args:
-        value: int64 buffer, counts in units of 2^-16.
-        start: first element.
-        stop: one after the last.
+        x: int64, counts in units of 2^-16.
         total: what the result sums to, positive.
         lift: by the sum of all children, candidates or not.
         least: the least noisy count of all children.
-        largest: the largest of value[start:stop].
+        largest: the largest of x.
+
+    Returns:
+        Both, and the sum of what candidates fall to.
     """
-    count, ceilings = positive(value, start, stop, lift)
+    count, ceilings = positive(x, lift)
     if ceilings < total:
         # Candidates alone are too few, so they are raised further: the least that is enough.
         lift = total - (largest >> DIGITS)
-        count, ceilings = positive(value, start, stop, lift)
+        count, ceilings = positive(x, lift)
         while ceilings - total >= count:
             lift -= (ceilings - total) // count
-            count, ceilings = positive(value, start, stop, lift)
+            count, ceilings = positive(x, lift)
     drop = max(lift, -lift, -least)
-    count, floors = positive(value, start, stop, -drop)
+    count, floors = positive(x, -drop)
     if floors > total:
         while floors > total:
             drop += ceil_div(floors - total, count)
-            count, floors = positive(value, start, stop, -drop)
+            count, floors = positive(x, -drop)
         lift = 1 - drop
-    return lift, drop
+    return lift, drop, floors
 
 
 @inlined_kernel
-def raise_largest(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
-    value: Ints,
-    noisy: Ints,
-    column: NDArray[np.int32],
-    start: int,
-    stop: int,
-    total: int,
-    lift: int,
-    drop: int,
-) -> None:
+def raise_largest(x: Ints, largest: int, lift: int, drop: int, room: int) -> None:
     """Put all on their floors, max(0, x - drop), and raise the largest to their ceilings.
 
-    These are max(0, x + lift); the last one is raised as far as it takes to sum to the total.
+    These are max(0, x + lift); the last one is raised as far as there is room.
 
     Args:
-        value: int64 buffer, counts in units of 2^-16; whole counts are written.
-        noisy: int64 buffer, put in the same order.
-        column: int32 buffer, likewise.
-        start: first element.
-        stop: one after the last.
-        total: what the result sums to.
+        x: int64, counts in units of 2^-16; whole counts are written.
+        largest: the largest of these.
         lift: above.
         drop: above.
+        room: by how much all may rise together.
     """
-    room = total - positive(value, start, stop, -drop)[1]
-    low = start
-    if stop - start <= FEW:
-        sort_kernel(value, noisy, column, start, stop)
-    else:
-        low, room = raised(value, noisy, column, start, stop, room, lift, drop)
-    while low < stop and gap(value[low], lift, drop) <= room:
-        room -= gap(value[low], lift, drop)
-        low += 1
-    for i in range(start, low):
-        value[i] = max(0, (value[i] >> DIGITS) + lift)
-    for i in range(low, stop):
-        value[i] = max(0, (value[i] >> DIGITS) - drop)
-    if low < stop:
-        value[low] += room
+    lower, upper, raised = find_threshold(x, DIGITS, largest, lift, drop, room)
+    room -= raised
+    for i in range(x.size):
+        key = x[i]
+        whole = key >> DIGITS
+        floor = max(0, whole - drop)
+        if key > upper:
+            x[i] = whole + lift
+        elif key > lower:
+            rise = min(room, whole + lift - floor)
+            x[i] = floor + rise
+            room -= rise
+        else:
+            x[i] = floor
 
 
 @inlined_kernel
-def raised(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
-    value: Ints,
-    noisy: Ints,
-    column: NDArray[np.int32],
-    start: int,
-    stop: int,
-    room: int,
-    lift: int,
-    drop: int,
-) -> tuple[int, int]:
-    """Put those that are raised to their ceilings first, without sorting.
-
-    The one that is raised last is found by partition, as by quicksort, but only on the side that
-    it lies on.
-
-    Args as above, and:
-        room: sum of what may be raised.
-
-    Returns:
-        One after the last that is raised all the way, and the room that is left.
-    """
-    low, high = start, stop
-    while low < high:
-        any_of_them = random_word(np.uint64(low - start), high - low) % np.uint64(high - low)
-        swap(value, noisy, column, low + int(any_of_them), high - 1)
-        middle, gaps = low, 0
-        for i in range(low, high - 1):
-            if value[i] > value[high - 1]:
-                gaps += gap(value[i], lift, drop)
-                swap(value, noisy, column, i, middle)
-                middle += 1
-        swap(value, noisy, column, middle, high - 1)
-        if gaps > room:
-            high = middle
-            continue
-        room -= gaps
-        low = middle
-        if gap(value[low], lift, drop) > room:
-            break
-        room -= gap(value[low], lift, drop)
-        low += 1
-    return low, room
-
-
-@inlined_kernel
-def gap(value: int, lift: int, drop: int) -> int:
-    """From the floor to the ceiling of a count in units of 2^-16."""
-    x = value >> DIGITS
-    return max(0, x + lift) - max(0, x - drop)
-
-
-@inlined_kernel
-def swap(value: Ints, noisy: Ints, column: NDArray[np.int32], i: int, j: int) -> None:
-    """Exchange two candidates."""
-    value[i], value[j] = value[j], value[i]
-    noisy[i], noisy[j] = noisy[j], noisy[i]
-    column[i], column[j] = column[j], column[i]
-
-
-@inlined_kernel
-def positive(value: Ints, start: int, stop: int, lift: int) -> tuple[int, int]:
-    """Number and sum of the positive ones among the whole parts of value[start:stop] + lift."""
+def positive(x: Ints, lift: int) -> tuple[int, int]:
+    """Number and sum of the positive ones among the whole parts of x plus lift."""
     count = mass = 0
-    for i in range(np.uint64(start), np.uint64(stop)):
-        x = (value[i] >> DIGITS) + lift
-        if x > 0:
+    for i in range(x.size):
+        whole = (x[i] >> DIGITS) + lift
+        if whole > 0:
             count += 1
-            mass += x
+            mass += whole
     return count, mass
-
-
-@inlined_kernel
-def sort_kernel(key: Ints, other: Ints, column: NDArray[np.int32], start: int, stop: int) -> None:
-    """Sort key[start:stop] from the largest, and two more arrays with it.
-
-    By insertion, of many first at some distance (Shell's sort), unless a look at the neighbours
-    is enough.
-    """
-    gap = 1
-    n_wrong = 0
-    if stop - start > FEW:
-        for i in range(start + 1, stop):
-            n_wrong += key[i] > key[i - 1]
-    while n_wrong > 8 and gap < (stop - start) // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(start + gap, stop):
-            k, o, c = key[i], other[i], column[i]
-            j = i
-            while j >= start + gap and key[j - gap] < k:
-                key[j], other[j], column[j] = key[j - gap], other[j - gap], column[j - gap]
-                j -= gap
-            key[j], other[j], column[j] = k, o, c
-        gap //= 3
 
 
 @kernel
@@ -452,7 +363,7 @@ def move_kernel(
         only_hard: whether only prices of hard totals move.
         prices: changed.
     """
-    price, last_move, pace = prices
+    price, units, last_move, pace = prices
     for row in range(cells.above.size):
         is_hard = cells.trust[row] == HARD
         if not cells.is_finest[row] or (only_hard and not is_hard):
@@ -464,6 +375,7 @@ def move_kernel(
             pace[cell] = pace[cell] / 2 if turned else min(1.0, pace[cell] * 1.2)
             last_move[cell] = move
             price[cell] = min(max(price[cell] + pace[cell] * move, lowest), reach)
+            units[cell] = np.int64(np.floor(price[cell] * ONE))
 
 
 @kernel
@@ -557,20 +469,18 @@ def write_candidates_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arra
 
 @kernel
 def keep_positive_kernel(candidates: Candidates, offsets: Ints) -> None:
-    """Move the positive candidates to the front, in the order of their columns.
+    """Move the positive candidates to the front.
 
     Args:
         candidates: `column` and `value` are overwritten.
         offsets: int64[parents + 1], written: slices of what is kept.
     """
-    starts, column, spare, value = candidates[:4]
+    starts, column, _, value = candidates[:4]
     n = 0
     offsets[0] = 0
     for parent in range(offsets.size - 1):
-        first = n
         for i in range(starts[parent], starts[parent + 1]):
             if value[i] > 0:
-                value[n], column[n], spare[n] = value[i], column[i], -np.int64(column[i])
+                value[n], column[n] = value[i], column[i]
                 n += 1
-        sort_kernel(spare, value, column, first, n)
         offsets[parent + 1] = n

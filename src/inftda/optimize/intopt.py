@@ -38,6 +38,8 @@ from inftda.optimize.selection import (
     Vector,
     ceil_div,
     describe,
+    find_threshold,
+    gaps_above,
     gather,
     is_too_large,
     random_below,
@@ -163,8 +165,8 @@ def find_positive(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
     # Steps 2 and 3: the threshold
     to_move = total - sum_of_floors
     if descending:
-        to_move = _gaps_above(x, -lift, lift, drop)[1] - to_move
-    lower, upper, moved = _find_threshold(x, largest, lift, drop, to_move)
+        to_move = gaps_above(x, 0, -lift, lift, drop)[1] - to_move
+    lower, upper, moved = find_threshold(x, 0, largest, lift, drop, to_move)
     # Elements that are not gathered end at 0; from here on x holds the indices of ties.
     if descending:
         n = gather(x, -lift, index, value)
@@ -190,42 +192,6 @@ def _share_of_first(
     if difference == 0:
         difference = random_below(random_word(seed, 0), 2)
     return total - lesser if difference > 0 else lesser
-
-
-@inlined_kernel
-def _gaps_above(x: Vector, level: int, lift: int, drop: int) -> tuple[int, int]:
-    """Number of the elements larger than `level` >= -lift, and the sum of their gaps."""
-    count = gaps = 0
-    for i in range(x.size):
-        value = x[i]
-        if value > level:
-            count += 1
-            gaps += min(value, drop)
-    return count, gaps + count * lift
-
-
-@inlined_kernel
-def _find_threshold(
-    x: Vector, largest: int, lift: int, drop: int, to_move: int
-) -> tuple[int, int, int]:
-    """Bisect until the bracket (lower, upper] of the threshold holds one value or one element.
-
-    The gaps above `upper` fit into `to_move`, those above `lower` exceed it or just fill it.
-
-    Returns:
-        The bracket, and the gaps above it.
-    """
-    lower, count_lower = -lift, x.size
-    upper, count_upper, gaps_upper = largest, 0, 0
-    while upper - lower > 1 and count_lower - count_upper > 1:
-        # Above `drop` values range over orders of magnitude: find out first if it lies there.
-        middle = drop if lower < drop < upper else (lower + upper) >> 1
-        count, gaps = _gaps_above(x, middle, lift, drop)
-        if gaps <= to_move:
-            upper, count_upper, gaps_upper = middle, count, gaps
-        else:
-            lower, count_lower = middle, count
-    return lower, upper, gaps_upper
 
 
 @inlined_kernel

@@ -99,6 +99,61 @@ def water_level(x: Vector, total: int, start: int) -> tuple[int, int]:
 
 
 @inlined_kernel
+def gaps_above(x: Vector, digits: int, level: int, lift: int, drop: int) -> tuple[int, int]:
+    """Number of the elements larger than `level`, and the sum of their gaps.
+
+    An element's gap is what separates max(0, w - drop) from max(0, w + lift), w being its whole
+    part; that of all elements above `level` must be larger than -lift.
+
+    Args:
+        x: int64[b], in units of 2^-digits.
+        digits: above.
+        level: in the same units.
+        lift: in whole numbers.
+        drop: likewise, at least |lift|.
+    """
+    count = gaps = 0
+    for i in range(x.size):
+        value = x[i]
+        if value > level:
+            count += 1
+            gaps += min(value >> digits, drop)
+    return count, gaps + count * lift
+
+
+@inlined_kernel
+def find_threshold(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    x: Vector, digits: int, largest: int, lift: int, drop: int, to_move: int
+) -> tuple[int, int, int]:
+    """Bisect until the bracket (lower, upper] of the threshold holds one value or one element.
+
+    The gaps above `upper` fit into `to_move`, those above `lower` exceed it or just fill it.
+
+    Args as above, and:
+        largest: the largest element.
+        to_move: not more than the sum of all gaps.
+
+    Returns:
+        The bracket, and the gaps above it.
+    """
+    lower, count_lower = ((1 - lift) << digits) - 1, x.size
+    upper, count_upper, gaps_upper = largest, 0, 0
+    if min(largest >> digits, drop) + lift >= to_move:  # often one element takes all
+        return largest - 1, largest, 0
+    while upper - lower > 1 and count_lower - count_upper > 1:
+        # Above `drop` values range over orders of magnitude: find out first if it lies there.
+        middle = drop << digits
+        if not lower < middle < upper:
+            middle = (lower + upper) >> 1
+        count, gaps = gaps_above(x, digits, middle, lift, drop)
+        if gaps <= to_move:
+            upper, count_upper, gaps_upper = middle, count, gaps
+        else:
+            lower, count_lower = middle, count
+    return lower, upper, gaps_upper
+
+
+@inlined_kernel
 def random_word(seed: np.uint64, counter: int) -> np.uint64:
     """The counter-th word of a splitmix64 generator: a bijection of seed + counter * odd.
 

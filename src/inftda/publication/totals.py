@@ -91,7 +91,7 @@ def read_totals(folder: Path, tree: Tree) -> pa.Table | None:
     texts, shape = _texts(tree), _shape(tree)
     parts = []
     with opened(path, shape) as file:
-        if file.metadata.num_rows > len(texts[-1]):
+        if file.metadata.num_rows > _n_areas(tree):
             raise shape.fail(f"has {file.metadata.num_rows:,} rows, more than there are areas")
         for part in row_groups(file, shape):
             if any(map(lists_others, part.columns, texts)):
@@ -105,11 +105,17 @@ def _shape(tree: Tree) -> Shape:
     return Shape(TOTALS_FILE, tuple(SCHEMA), of_all, longest)
 
 
+def _n_areas(tree: Tree) -> int:
+    """Areas of all levels of all axes."""
+    axes = [axis.hierarchy for axis in tree.axes]
+    return sum(areas.n_areas(level) for areas in axes for level in range(1, areas.depth + 1))
+
+
 def _texts(tree: Tree) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
     """What the columns of text may hold: names of axes, names of levels, codes of all levels."""
-    axes = [axis.hierarchy for axis in tree.axes]
-    codes = [axis.codes(level) for axis in axes for level in range(1, axis.depth + 1)]
-    levels = [name for axis in axes for name in axis.level_names]
+    axes = {axis.hierarchy for axis in tree.axes}  # most have both ends in common
+    codes = [areas.codes(level) for areas in axes for level in range(1, areas.depth + 1)]
+    levels = [name for areas in axes for name in areas.level_names]
     names = [axis.name for axis in tree.axes]
     return _texts_of(names), _texts_of(levels), pa.concat_arrays(codes)
 

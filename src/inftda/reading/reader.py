@@ -22,6 +22,7 @@ from inftda.reading.sources import Source
 from inftda.reading.sql_query import SqlQuery, open_query
 from inftda.reading.workspace import Workspace
 from inftda.tables import as_numpy
+from inftda.threads import Crew, available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +90,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
                 secret=bounding.draw_secret(random_source or SecureSource()),
             )
         result = table.attempt(fetch)
-        *areas, counts = map(_joined, result.columns)
+        *areas, counts = Crew(threads or available_cores()).map(_joined, result.columns)
         del result
         complaint = Complaint(label=table.label, spec=spec, count_name=roles.count_name)
         found = _flaws(areas[0], counts)

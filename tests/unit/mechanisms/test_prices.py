@@ -77,7 +77,7 @@ def run(noisy, fraction, price, total, is_candidate, *, reach=12.0, trust=1.0):
     candidates = candidates_of(noisy, fraction, total, is_candidate)
     sums = Sums(np.zeros(n, np.int64), np.zeros(n, np.int64))
     cells = one_row(n, trust=trust)
-    divide_kernel(0, 1, candidates, cells, np.array(price) / ONE, reach, sums)
+    divide_kernel(0, 1, candidates, cells, ints(price), int(reach * ONE), sums)
     value = np.zeros(n, np.int64)
     value[candidates.column] = candidates.value
     assert (sums.sum == value).all()
@@ -141,7 +141,7 @@ def test_a_hard_price_may_go_below_the_reach_but_not_above_it():
     candidates = candidates_of(noisy, fraction, total, is_candidate)
     sums = Sums(np.zeros(4, np.int64), np.zeros(4, np.int64))
     cells = one_row(4, trust=HARD)
-    divide_kernel(0, 1, candidates, cells, np.array(price) / ONE, 10.0, sums)
+    divide_kernel(0, 1, candidates, cells, ints(price), 10 * ONE, sums)
     expected = divide(noisy, fraction, [-40 * ONE, 10 * ONE, 0, 0], total, is_candidate)
     assert sums.sum.tolist() == expected
 
