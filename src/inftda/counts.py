@@ -209,17 +209,16 @@ class _Sorted(NamedTuple):
 def _sort(layout: Layout, leaves: Leaves, crew: Crew) -> _Sorted:
     """Leaves are partitioned by the top bits of their keys, then parts of them sorted."""
     cut = layout.cut(len(leaves.counts))
-    buckets = partition(layout, cut, layout.keys(leaves.areas, crew), leaves.counts, crew)
-    keys, counts, ends, spare_keys, spare_counts = buckets
+    keys, counts, ends = partition(layout, cut, leaves, crew)
     words, shifts = digits_below_cut(layout, cut)
 
     def sort(buckets: tuple[int, int]) -> tuple[int, int]:
         first, last = buckets
-        digit_ends = np.empty(1 << DIGIT_BITS, np.int64)
-        sort_buckets_kernel(
-            keys, counts, ends, first, last, words, shifts, spare_keys, spare_counts, digit_ends
-        )
         low = int(ends[first - 1]) if first else 0
+        largest = int(np.diff(ends[first:last], prepend=low).max(initial=0))
+        spare = np.empty((layout.n_words, largest), np.uint64), np.empty(largest, np.int64)
+        digit_ends = np.empty(1 << DIGIT_BITS, np.int64)
+        sort_buckets_kernel(keys, counts, ends, first, last, words, shifts, *spare, digit_ends)
         return low, low + merge_equal_kernel(keys, counts, low, int(ends[last - 1]))
 
     if crew.threads > 1:

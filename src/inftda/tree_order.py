@@ -6,15 +6,14 @@ comparing keys is comparing paths. Sorting is by radix: a comparison sort on ten
 24 million leaves takes most of a minute, this takes a second or two.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
+from inftda.compiled import inlined_kernel, kernel
+from inftda.leaves import Leaves
 from inftda.threads import Crew
 from inftda.tree import Tree, TreeLevel
 
@@ -73,20 +72,11 @@ class Layout:
         ordinals = zip(self.bits, self.word, self.shift, strict=True)
         return max((shift + bits for bits, w, shift in ordinals if w == word), default=0)
 
-    def keys(self, areas: Sequence[NDArray[np.int32]], crew: Crew) -> Keys:
-        """uint64[n_words, leaves]: every axis has its own bits of the key, so they are ORed."""
-        words = np.empty((self.n_words, len(areas[0])), np.uint64)
-        bits = tuple(self._axis_bits(axis) for axis in range(len(areas)))
-
-        def write(part: tuple[int, int]) -> None:
-            write_keys_kernel(words, bits, tuple(areas), *part)
-
-        write((0, 0))  # no leaf at all: loads the kernel before threads share it
-        list(crew.map(write, _parts(len(areas[0]), crew)))
-        return words
+    def axis_bits(self) -> tuple[Keys, ...]:
+        """uint64[finest areas, n_words] for each axis: its bits of the key, to be ORed."""
+        return tuple(self._axis_bits(axis) for axis in range(len(self.tree.axes)))
 
     def _axis_bits(self, axis: int) -> Keys:
-        """uint64[finest areas, n_words]: the bits one axis contributes to the key."""
         hierarchy = self.tree.axes[axis].hierarchy
         table = np.zeros((hierarchy.n_areas(hierarchy.depth), self.n_words), np.uint64)
         for level, word, shift in zip(self.levels, self.word, self.shift, strict=True):
@@ -106,49 +96,45 @@ class Buckets(NamedTuple):
         keys: uint64[n_words, n].
         counts: int64[n].
         ends: int64[values], where the bucket of each value of the top bits ends.
-        spare_keys: room for as many keys, to sort with.
-        spare_counts: likewise for counts.
     """
 
     keys: Keys
     counts: NDArray[np.int64]
     ends: NDArray[np.int64]
-    spare_keys: Keys
-    spare_counts: NDArray[np.int64]
 
     def __repr__(self) -> str:
         return "Buckets(confidential)"
 
 
-def partition(
-    layout: Layout, cut: int, keys: Keys, counts: NDArray[np.int64], crew: Crew
-) -> Buckets:
-    """Order leaves by the bits of their keys from `cut` on; `keys` is used up, `counts` is not.
+def partition(layout: Layout, cut: int, leaves: Leaves, crew: Crew) -> Buckets:
+    """Order leaves by the bits of their keys from `cut` on.
 
-    Every thread moves a part of the leaves. Those of a bucket stand in the order of the parts.
+    Every thread moves a part of the leaves, and makes their keys when it does: keys in any other
+    order are never written down. Leaves of a bucket stand in the order of the parts.
     """
-    out_keys, out_counts = np.empty_like(keys), np.empty_like(counts)
-    parts = _parts(len(counts), crew)
-    ends = np.zeros((len(parts), 1 << (layout.used_bits(0) - cut)), np.int64)
+    n = len(leaves.counts)
+    keys, counts = np.empty((layout.n_words, n), np.uint64), np.empty(n, np.int64)
+    bounds = [n * part // crew.threads for part in range(crew.threads + 1)]
+    ends = np.zeros((crew.threads, 1 << (layout.used_bits(0) - cut)), np.int64)
+    bits = layout.axis_bits()
 
-    def count(number: int, part: tuple[int, int]) -> None:
-        count_digits_kernel(keys, *part, 0, cut, ends[number])
+    def count(part: int, *, nothing: bool = False) -> None:
+        last = bounds[part] if nothing else bounds[part + 1]
+        count_leaves_kernel(bits, leaves.areas, bounds[part], last, cut, ends[part])
 
-    def move(number: int, part: tuple[int, int]) -> None:
-        move_by_digit_kernel(keys, counts, *part, 0, cut, 0, out_keys, out_counts, ends[number])
+    def move(part: int, *, nothing: bool = False) -> None:
+        last = bounds[part] if nothing else bounds[part + 1]
+        move_leaves_kernel(
+            bits, leaves.areas, leaves.counts, bounds[part], last, cut, ends[part], keys, counts
+        )
 
-    for work in (count, move):
-        work(0, (0, 0))  # as above
-        list(crew.map(lambda item, do=work: do(*item), enumerate(parts)))
-        if work is count:
-            # From the leaves of each bucket and part to where the first of them goes.
-            ends[:] = (np.cumsum(ends.T).reshape(ends.T.shape) - ends.T).T
-    return Buckets(out_keys, out_counts, ends[-1], keys, np.empty_like(counts))
-
-
-def _parts(n_leaves: int, crew: Crew) -> list[tuple[int, int]]:
-    """First leaf of a part for each thread, and one after the last."""
-    return list(pairwise(n_leaves * part // crew.threads for part in range(crew.threads + 1)))
+    count(0, nothing=True)  # no leaf at all: loads the kernel before threads share it
+    list(crew.map(count, range(crew.threads)))
+    # From how many leaves of each part a bucket has to where the first of them goes.
+    ends[:] = (np.cumsum(ends.T).reshape(ends.T.shape) - ends.T).T
+    move(0, nothing=True)
+    list(crew.map(move, range(crew.threads)))
+    return Buckets(keys, counts, ends[-1])
 
 
 def digits_below_cut(layout: Layout, cut: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -161,29 +147,67 @@ def digits_below_cut(layout: Layout, cut: int) -> tuple[NDArray[np.int64], NDArr
     return np.array([w for w, _ in digits], np.int64), np.array([s for _, s in digits], np.int64)
 
 
+@inlined_kernel
+def key_word(
+    bits: tuple[Keys, ...], areas: tuple[NDArray[np.int32], ...], leaf: int, word: int
+) -> np.uint64:
+    """One word of the key of a leaf."""
+    key = np.uint64(0)
+    for axis in range(len(areas)):
+        key |= bits[axis][areas[axis][leaf], word]
+    return key
+
+
 @kernel
-def write_keys_kernel(
-    words: Keys,
+def count_leaves_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     bits: tuple[Keys, ...],
     areas: tuple[NDArray[np.int32], ...],
     first: int,
     last: int,
+    cut: int,
+    sizes: NDArray[np.int64],
 ) -> None:
-    """Write the keys first..last.
+    """Count the leaves first..last by the top bits of their keys.
 
     Args:
-        words: uint64[n_words, n], written.
         bits: uint64[areas, n_words] for each axis, the bits of each area.
         areas: int32[n] for each axis, the area of each leaf.
-        first: first key.
+        first: first leaf.
         last: one after the last.
+        cut: lowest of the top bits.
+        sizes: int64[values], added to.
     """
-    for i in range(first, last):
-        for word in range(words.shape[0]):
-            key = np.uint64(0)
-            for axis in range(len(areas)):
-                key |= bits[axis][areas[axis][i], word]
-            words[word, i] = key
+    for leaf in range(first, last):
+        sizes[key_word(bits, areas, leaf, 0) >> np.uint64(cut)] += 1
+
+
+@kernel
+def move_leaves_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    bits: tuple[Keys, ...],
+    areas: tuple[NDArray[np.int32], ...],
+    counts: NDArray[np.int64],
+    first: int,
+    last: int,
+    cut: int,
+    free: NDArray[np.int64],
+    out_keys: Keys,
+    out_counts: NDArray[np.int64],
+) -> None:
+    """Move the leaves first..last into the buckets of the top bits of their keys.
+
+    Args as above, and:
+        counts: int64[n].
+        free: int64[values], the next free index of each bucket, before and after.
+        out_keys: uint64[n_words, n], written.
+        out_counts: int64[n], written.
+    """
+    for leaf in range(first, last):
+        bucket = key_word(bits, areas, leaf, 0) >> np.uint64(cut)
+        to = free[bucket]
+        free[bucket] = to + 1
+        for word in range(out_keys.shape[0]):
+            out_keys[word, to] = key_word(bits, areas, leaf, word)
+        out_counts[to] = counts[leaf]
 
 
 @kernel
@@ -201,8 +225,7 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 ) -> None:
     """Sort each of the buckets first..last on its own, by all digits given.
 
-    Buckets are short, so all passes over one stay in the cache. Words that no digit is of are
-    equal in all keys of a bucket and stay where they are.
+    Words that no digit is of are equal in all keys of a bucket and stay where they are.
 
     Args:
         keys: uint64[n_words, n], sorted within each bucket.
@@ -212,34 +235,34 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         last: one after the last bucket.
         words: int64[digits], word of each digit, least significant first.
         shifts: int64[digits], its distance from the word's low end.
-        spare_keys: uint64[n_words, n], overwritten.
-        spare_counts: int64[n], overwritten.
+        spare_keys: uint64[n_words, leaves of the largest bucket], overwritten.
+        spare_counts: int64, as many, overwritten.
         digit_ends: int64[2^DIGIT_BITS], overwritten.
     """
     for bucket in range(first, last):
         low = ends[bucket - 1] if bucket > 0 else 0
-        high = ends[bucket]
-        if high - low < 2:
+        n = ends[bucket] - low
+        if n < 2:
             continue
         is_spare, top = False, words[words.size - 1] if words.size > 0 else 0
         for digit in range(words.size):
             word, shift = words[digit], shifts[digit]
             if is_spare:
                 moved = radix_pass_kernel(
-                    spare_keys, spare_counts, low, high, word, shift, top, keys, counts, digit_ends
+                    spare_keys, spare_counts, 0, n, word, shift, top, keys, counts, low, digit_ends
                 )
             else:
                 moved = radix_pass_kernel(
-                    keys, counts, low, high, word, shift, top, spare_keys, spare_counts, digit_ends
+                    keys, counts, low, n, word, shift, top, spare_keys, spare_counts, 0, digit_ends
                 )
             if moved:
                 is_spare = not is_spare
         if is_spare:
             for w in range(top, keys.shape[0]):
-                for i in range(low, high):
-                    keys[w, i] = spare_keys[w, i]
-            for i in range(low, high):
-                counts[i] = spare_counts[i]
+                for i in range(n):
+                    keys[w, low + i] = spare_keys[w, i]
+            for i in range(n):
+                counts[low + i] = spare_counts[i]
 
 
 @kernel
@@ -247,89 +270,48 @@ def radix_pass_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     keys: Keys,
     counts: NDArray[np.int64],
     low: int,
-    high: int,
+    n: int,
     word: int,
     shift: int,
     top: int,
     out_keys: Keys,
     out_counts: NDArray[np.int64],
+    out_low: int,
     ends: NDArray[np.int64],
 ) -> bool:
-    """Scatter the keys and counts low..high by one digit, keeping the order of equal digits.
+    """Scatter some keys and counts by one digit, keeping the order of equal digits.
 
     Args:
-        keys: uint64[n_words, n]; not changed.
-        counts: int64[n]; not changed.
+        keys: uint64[n_words, any]; not changed.
+        counts: int64; not changed.
         low: first of them.
-        high: one after the last.
+        n: how many.
         word: index of the word that holds the digit.
         shift: its distance from the word's low end.
         top: first word of the keys that is moved.
-        out_keys: uint64[n_words, n], written from low to high.
-        out_counts: int64[n], likewise.
-        ends: int64[values], written: where each digit's bucket ends; a power of 2 of them.
+        out_keys: uint64[n_words, any], written.
+        out_counts: int64, likewise.
+        out_low: where the first of them goes.
+        ends: int64[values], overwritten; a power of 2 of them.
 
     Returns:
         False if all digits are equal and nothing was moved.
     """
-    ends[:] = 0
-    count_digits_kernel(keys, low, high, word, shift, ends)
     mask = np.uint64(ends.size - 1)
-    is_moved = high > low and ends[(keys[word, low] >> np.uint64(shift)) & mask] < high - low
-    before = low
+    by = np.uint64(shift)
+    ends[:] = 0
+    for i in range(low, low + n):
+        ends[(keys[word, i] >> by) & mask] += 1
+    if n == 0 or ends[(keys[word, low] >> by) & mask] == n:
+        return False
+    free = out_low
     for digit in range(ends.size):
-        here = ends[digit]
-        ends[digit] = before if is_moved else before + here
-        before += here
-    if is_moved:
-        move_by_digit_kernel(
-            keys, counts, low, high, word, shift, top, out_keys, out_counts, ends
-        )
-    return is_moved
-
-
-@kernel
-def count_digits_kernel(
-    keys: Keys, low: int, high: int, word: int, shift: int, sizes: NDArray[np.int64]
-) -> None:
-    """Count the keys low..high by one digit.
-
-    Args:
-        keys: uint64[n_words, n].
-        low: first of them.
-        high: one after the last.
-        word: index of the word that holds the digit.
-        shift: its distance from the word's low end.
-        sizes: int64[values], added to; a power of 2 of them.
-    """
-    mask = np.uint64(sizes.size - 1)
-    for i in range(low, high):
-        sizes[(keys[word, i] >> np.uint64(shift)) & mask] += 1
-
-
-@kernel
-def move_by_digit_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    keys: Keys,
-    counts: NDArray[np.int64],
-    low: int,
-    high: int,
-    word: int,
-    shift: int,
-    top: int,
-    out_keys: Keys,
-    out_counts: NDArray[np.int64],
-    free: NDArray[np.int64],
-) -> None:
-    """Move the keys and counts low..high into the bucket of their digit, keeping their order.
-
-    Args as above, and:
-        free: int64[values], the next free index of each bucket, before and after.
-    """
-    mask = np.uint64(free.size - 1)
-    for i in range(low, high):
-        digit = (keys[word, i] >> np.uint64(shift)) & mask
-        to = free[digit]
-        free[digit] = to + 1
+        free, ends[digit] = free + ends[digit], free
+    for i in range(low, low + n):
+        digit = (keys[word, i] >> by) & mask
+        to = ends[digit]
+        ends[digit] = to + 1
         for w in range(top, keys.shape[0]):
             out_keys[w, to] = keys[w, i]
         out_counts[to] = counts[i]
+    return True

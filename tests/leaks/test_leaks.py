@@ -32,7 +32,8 @@ from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.leaves import Leaves
-from inftda.mechanisms.across import GroupedTruth, TrueCells
+from inftda.mechanisms.across import GroupedTruth, Groups
+from inftda.mechanisms.step import Nodes
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
@@ -371,7 +372,8 @@ def test_what_holds_the_truth_does_not_print_it():
     shown = repr(counts) + repr(counts.levels) + repr(Leaves(areas, count)) + str(counts)
     level = tree.splitting_levels[-1]
     truth = GroupedTruth.of(counts, level)
-    shown += repr(truth) + repr(TrueCells(truth.children, truth.order, truth.offsets))
+    parents = Nodes(areas, np.ones(1, np.int64), np.zeros(1, np.int64))
+    shown += repr(truth) + repr(Groups.of(level, parents))
     assert canaries.found_in(shown.encode(), [700_000_012_347]) == []
 
 

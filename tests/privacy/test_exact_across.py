@@ -200,14 +200,14 @@ def test_a_release_that_looks_at_the_truth_is_seen():
     truth = Counts.from_leaves(tree, areas, np.array([700, 200, 90, 10]))
     other = Counts.from_leaves(tree, areas, np.array([10, 90, 200, 700]))
     plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=0.5)
-    right = AcrossStep._cells_of
+    right = AcrossStep._measure
 
-    def wrong(self, number, item, groups, *asked):
-        true = groups.truth.children.count[:1]
-        return right(self, number, item, groups, *asked) + true
+    def wrong(self, item, groups, truth, *asked):
+        cells = right(self, item, groups, truth, *asked)
+        return cells._replace(measured=cells.measured + truth.children.count[:1])
 
     measured = Measured()
-    with patch.object(AcrossStep, "_cells_of", wrong):
+    with patch.object(AcrossStep, "_measure", wrong):
         with measured.recorded():
             expected = release(truth, plan, 1)
         with measured.replayed():

@@ -149,10 +149,10 @@ def check_measurements(counts, across, nodes, totals):
     level, axis = step.level, step.level.axis
     truth = GroupedTruth.of(counts, level)
     parents = nodes.take(step.group_order(nodes.areas))
-    groups = Groups.of(level, parents, truth)
+    groups = Groups.of(level, parents)
     chained = across._chains(0.0)
     before = step.sampler.n_draws
-    cells = across._measure(0, groups, chained)
+    cells = across._measure(0, groups, truth, chained)
     n_one_way = 0
     expected = []
     for chain in chained.chains:

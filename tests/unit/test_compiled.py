@@ -167,8 +167,8 @@ def test_what_was_kept_is_called_without_numba(tmp_path):
         "import sys, numpy as np\n"
         "from inftda.tree_order import radix_pass_kernel as kernel\n"
         "keys, counts, ends = np.ones((1, 3), np.uint64), np.arange(3), np.zeros(4096, np.int64)\n"
-        "kernel(keys, counts, 0, 3, 0, 0, 0, keys.copy(), counts.copy(), ends)\n"
-        "print('numba' in sys.modules, ends[1])"
+        "is_moved = kernel(keys, counts, 0, 3, 0, 0, 0, keys.copy(), counts.copy(), 0, ends)\n"
+        "print('numba' in sys.modules, is_moved, ends[1])"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
 
@@ -177,10 +177,10 @@ def test_what_was_kept_is_called_without_numba(tmp_path):
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
     first = [process.communicate()[0].split() for process in [begin(), begin()]]
-    assert {end for _, end in first} == {"3"}
+    assert {end for *_, end in first} == {"3"}
     (folder,) = tmp_path.iterdir()
     folder.chmod(0o555)
-    assert begin().communicate()[0].split() == ["False", "3"]
+    assert begin().communicate()[0].split() == ["False", "False", "3"]
     assert len(files(folder)) == 1
 
 

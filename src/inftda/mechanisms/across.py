@@ -38,6 +38,7 @@ from inftda.mechanisms.step import (
     _scratch,
     add_truth_kernel,
     count_draws_kernel,
+    depth_above,
     find_true_kernel,
     join,
     order_by_area,
@@ -171,7 +172,7 @@ class AcrossStep:
             is_kept: whether the noisy counts are wanted.
         """
         parents = join([part for _, part in items])
-        groups = Groups.of(self.step.level, parents, truth)
+        groups = Groups.of(self.step.level, parents)
         chained = self._chains(len(parents.value) / len(groups.area))
         # A price that goes further down makes room for lower counts.
         depth = int(self.across.sigma * (2 if chained.is_hard else 1))
@@ -183,7 +184,7 @@ class AcrossStep:
         drawn: list[Drawn] = []
         if kept is not None:
             drawn.append(self.step.drawn(parents, np.concatenate([kept[n] for n, _ in items])))
-        cells = self._measure(items[0][0], groups, chained, drawn if is_kept else None)
+        cells = self._measure(items[0][0], groups, truth, chained, drawn if is_kept else None)
         balance(candidates, cells, reach=self.across.sigma, threads=threads, map_=map_)
         children = self._children(parents, candidates, truth.children, are_leaves=are_leaves)
         n_draws = int(candidates.size[candidates.size > 1].sum())
@@ -256,6 +257,7 @@ class AcrossStep:
         self,
         item: int,
         groups: "Groups",
+        truth: GroupedTruth,
         chained: "Chained",
         drawn: list[Drawn] | None = None,
     ) -> Cells:
@@ -285,7 +287,10 @@ class AcrossStep:
                 is_finest.append(np.full(n, finer is None))
                 is_hard = chained.is_hard and chain is chained.chains[0]
                 trust.append(np.full(n, HARD if is_hard else self.across.tables[number].trust))
-                measured.append(self._cells_of(number, item, groups, rows, is_hard))
+                if self.across.tables[number].is_one_way:
+                    measured.append(self._totals_of(groups, is_hard=is_hard))
+                else:
+                    measured.append(self._cells_of(number, item, groups, rows, truth))
                 if drawn is not None and not self.across.tables[number].is_one_way:
                     drawn.append(self._drawn(number, groups, rows, measured[-1]))
                 finer = rows
@@ -298,24 +303,28 @@ class AcrossStep:
             trust=np.concatenate(trust),
         )
 
+    def _totals_of(self, groups: "Groups", *, is_hard: bool) -> NDArray[np.int64]:
+        """Noisy cells of the one-way table, which was measured as a whole before."""
+        if self.across.totals is None:
+            raise ValueError("the one-way table of the step was not measured")
+        totals = groups.totals(self.across.totals)
+        return groups.agreed(totals) if is_hard else totals
+
     def _cells_of(
-        self,
-        number: int,
-        item: int,
-        groups: "Groups",
-        rows: "Rows",
-        is_hard: bool,  # noqa: FBT001 - private
+        self, number: int, item: int, groups: "Groups", rows: "Rows", truth: GroupedTruth
     ) -> NDArray[np.int64]:
-        """Noisy cells of one table: the one-way table was measured before, others are now."""
-        totals = self.across.totals
-        if totals is not None and self.across.tables[number].is_one_way:
-            return groups.agreed(totals) if is_hard else groups.totals(totals)
+        """Noisy cells of a two-way table."""
         sizes = groups.n_children[rows.group]
-        first = (np.cumsum(sizes) - sizes)[rows.of_true]
-        is_in = rows.of_true >= 0
-        true = TrueCells(groups.truth.children, groups.true[is_in], first[is_in])
         cells = self._noise(number, item, int(sizes.sum()))
-        true.add_to(cells)
+        children = truth.children
+        add_sums_kernel(
+            cells,
+            np.cumsum(sizes) - sizes,
+            rows.of_cells,
+            groups.area,
+            (truth.offsets, truth.order, truth.areas[rows.axis], rows.ancestor),
+            (children.offsets, children.ordinal, children.count),
+        )
         return cells
 
     def _drawn(
@@ -325,8 +334,7 @@ class AcrossStep:
         level, table = self.step.level, self.across.tables[number].table
         areas = [np.zeros(len(rows.group), np.int32) for _ in level.axes]
         areas[level.axis] = groups.area[rows.group]
-        if table.across is not None:
-            areas[table.across] = rows.across
+        areas[rows.axis] = rows.across
         return Drawn.below(level, table.depths, tuple(areas), value)
 
     def _noise(self, number: int, item: int, n_cells: int) -> NDArray[np.int64]:
@@ -355,28 +363,6 @@ class AcrossStep:
         return Nodes(areas, candidates.value[:n].copy(), true_index)
 
 
-@dataclass(frozen=True, repr=False)
-class TrueCells:
-    """Where the true children of some parents are summed up. Confidential.
-
-    Attributes:
-        children: true children of all true parents.
-        parent: int64[n], index of some true parents.
-        first: int64[n], the cell that the first child of each, had it one, is counted in.
-    """
-
-    children: LevelCounts
-    parent: NDArray[np.int64]
-    first: NDArray[np.int64]
-
-    def add_to(self, cells: NDArray[np.int64]) -> None:
-        """Add the true sums to the noise of the cells, in place."""
-        children = self.children
-        add_sums_kernel(
-            cells, self.first, self.parent, children.offsets, children.ordinal, children.count
-        )
-
-
 class Chained(NamedTuple):
     """Tables of a step by their index, in chains, each coarse to fine.
 
@@ -389,58 +375,49 @@ class Chained(NamedTuple):
     is_hard: bool
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Rows:
-    """Rows of one table in some groups: the cells of a group and one area across. Confidential.
+    """Rows of one table that hold parents of some groups: a group and one area across each.
 
     Attributes:
+        axis: the axis across; that of the groups for a one-way table, which has no other.
+        ancestor: int32, the area across of each area that a parent may have on that axis.
         group: int64[rows].
-        across: int32[rows], the area across; 0 in a one-way table.
+        across: int32[rows], the area across.
         of_parents: int64[parents], the row that holds each.
-        of_true: int64[true parents], likewise; -1 if none does.
+        of_cells: int64[groups, areas across], the row of each; -1 if no parent is there.
     """
 
+    axis: int
+    ancestor: NDArray[np.int32]
     group: NDArray[np.int64]
     across: NDArray[np.int32]
     of_parents: NDArray[np.int64]
-    of_true: NDArray[np.int64]
+    of_cells: NDArray[np.int64]
 
 
 @dataclass(frozen=True, repr=False)
 class Groups:
-    """Some groups of parents, and all true parents in these groups. Confidential.
+    """Some groups of parents, which know where their truth is. Confidential.
 
     Attributes:
         level: the level of the children.
         parents: all parents of the groups, in group order.
         area: int32[groups], the area that each refines.
         of_parents: int64[parents], the group of each.
-        truth: the true parents.
-        true: int64[true parents], index of those in the groups.
-        of_true: int64[true parents], the group of each.
     """
 
     level: TreeLevel
     parents: Nodes
     area: NDArray[np.int32]
     of_parents: NDArray[np.int64]
-    truth: GroupedTruth
-    true: NDArray[np.int64]
-    of_true: NDArray[np.int64]
 
     @classmethod
-    def of(cls, level: TreeLevel, parents: Nodes, truth: GroupedTruth) -> "Groups":
-        """The groups of some parents in group order, and their true parents."""
+    def of(cls, level: TreeLevel, parents: Nodes) -> "Groups":
+        """The groups of some parents in group order."""
         refined = parents.areas[level.axis]
         is_first = np.diff(refined, prepend=-1) != 0
-        area = refined[is_first]
-        low, high = area[0], area[-1] + 1
-        group_of = np.full(high - low, -1)
-        group_of[area - low] = np.arange(len(area))
-        true = truth.order[truth.offsets[low] : truth.offsets[high]]
-        of_true = group_of[truth.areas[level.axis][true] - low]
-        true, of_true = true[of_true >= 0], of_true[of_true >= 0]
-        return cls(level, parents, area, np.cumsum(is_first) - 1, truth, true, of_true)
+        return cls(level, parents, refined[is_first], np.cumsum(is_first) - 1)
 
     @property
     def n_children(self) -> NDArray[np.int64]:
@@ -449,21 +426,18 @@ class Groups:
 
     def rows(self, table: Table) -> Rows:
         """Rows of a table that hold a parent."""
-        axis = table.across
-        if axis is None:
-            n_groups = len(self.area)
-            nowhere = np.zeros(n_groups, np.int32)
-            return Rows(np.arange(n_groups), nowhere, self.of_parents, self.of_true)
+        axis = self.level.axis if table.across is None else table.across
         hierarchy = self.level.axes[axis].hierarchy
-        across = hierarchy.ancestor(self.level.depths[axis], table.depths[axis]).astype(np.int64)
-        n = hierarchy.n_areas(table.depths[axis])
-        code = self.of_parents * n + across[self.parents.areas[axis]]
+        depth = 0 if table.across is None else table.depths[axis]
+        ancestor = hierarchy.ancestor(depth_above(self.level, axis), depth)
+        n = hierarchy.n_areas(depth)
+        cell = self.of_parents * n + ancestor[self.parents.areas[axis]]
         row_of = np.full(len(self.area) * n, -1)
-        row_of[code] = 0
+        row_of[cell] = 0
         found = np.flatnonzero(row_of == 0)
         row_of[found] = np.arange(len(found))
-        of_true = row_of[self.of_true * n + across[self.truth.areas[axis][self.true]]]
-        return Rows(found // n, (found % n).astype(np.int32), row_of[code], of_true)
+        group, across = found // n, (found % n).astype(np.int32)
+        return Rows(axis, ancestor, group, across, row_of[cell], row_of.reshape(-1, n))
 
     def totals(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of a one-way table that belong to children of the groups."""
@@ -472,9 +446,9 @@ class Groups:
         found: NDArray[np.int64] = totals[np.repeat(shift, sizes) + np.arange(sizes.sum())]
         return found
 
-    def agreed(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The same, shifted equally in each group to sum to its released count; none below 0."""
-        sizes, measured = self.n_children, self.totals(totals)
+    def agreed(self, measured: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Totals of children, shifted equally in each group to sum to its count; none below 0."""
+        sizes = self.n_children
         released = np.zeros(len(sizes), np.int64)
         np.add.at(released, self.of_parents, self.parents.value)
         too_much = np.add.reduceat(measured, np.cumsum(sizes) - sizes) - released
@@ -506,21 +480,29 @@ def add_totals(totals: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
 def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     cells: NDArray[np.int64],
     first: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    true_offsets: NDArray[np.int64],
-    true_ordinal: NDArray[np.int32],
-    true_count: NDArray[np.int64],
+    row_of: NDArray[np.int64],
+    area: NDArray[np.int32],
+    parents: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]],
+    children: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
 ) -> None:
     """Add true counts to the noise of the cells they are summed up in, in place.
 
     Args:
-        cells: int64.
-        first: int64[n], the cell of the first child, had it one, of each of some true parents.
-        parent: int64[n], which true parents.
-        true_offsets: int64[true parents + 1], slices of the next two.
-        true_ordinal: int32, index of each true child among all children of its parent.
-        true_count: int64.
+        cells: int64, row by row.
+        first: int64[rows], the first cell of each.
+        row_of: int64[groups, areas across], the row of each; -1 if it is not measured.
+        area: int32[groups], the area that each refines.
+        parents: int64[areas + 1], slices of the next: int64, the true parents with each area;
+            int32[true parents], their areas across; int32, the area of the table that holds each.
+        children: int64[true parents + 1], slices of the next two: int32, index of each true child
+            among all children of its parent; int64, its count.
     """
-    for i in range(parent.size):
-        for child in range(true_offsets[parent[i]], true_offsets[parent[i] + 1]):
-            cells[first[i] + true_ordinal[child]] += true_count[child]
+    offsets, order, across, ancestor = parents
+    child_offsets, ordinal, count = children
+    for group in range(area.size):
+        for i in range(offsets[area[group]], offsets[area[group] + 1]):
+            parent = order[i]
+            row = row_of[group, ancestor[across[parent]]]
+            if row >= 0:
+                for child in range(child_offsets[parent], child_offsets[parent + 1]):
+                    cells[first[row] + ordinal[child]] += count[child]

@@ -152,7 +152,7 @@ def balance(
 
 
 @kernel
-def divide_kernel(
+def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     first: int,
     last: int,
     candidates: Candidates,

@@ -299,10 +299,14 @@ def differ(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
     return found
 
 
+def depth_above(level: TreeLevel, axis: int) -> int:
+    """Level of an axis's hierarchy that the parents are at."""
+    return level.depths[axis] - (axis == level.axis)
+
+
 def n_areas_above(level: TreeLevel, axis: int) -> int:
     """Number of areas on an axis at the level of the parents."""
-    depth = level.depths[axis] - (axis == level.axis)
-    return level.axes[axis].hierarchy.n_areas(depth)
+    return level.axes[axis].hierarchy.n_areas(depth_above(level, axis))
 
 
 def _cut(
