@@ -287,10 +287,7 @@ class AcrossStep:
                 is_finest.append(np.full(n, finer is None))
                 is_hard = chained.is_hard and chain is chained.chains[0]
                 trust.append(np.full(n, HARD if is_hard else self.across.tables[number].trust))
-                if self.across.tables[number].is_one_way:
-                    measured.append(self._totals_of(groups, is_hard=is_hard))
-                else:
-                    measured.append(self._cells_of(number, item, groups, rows, truth))
+                measured.append(self._cells_of(number, item, groups, rows, truth, is_hard))
                 if drawn is not None and not self.across.tables[number].is_one_way:
                     drawn.append(self._drawn(number, groups, rows, measured[-1]))
                 finer = rows
@@ -303,17 +300,19 @@ class AcrossStep:
             trust=np.concatenate(trust),
         )
 
-    def _totals_of(self, groups: "Groups", *, is_hard: bool) -> NDArray[np.int64]:
-        """Noisy cells of the one-way table, which was measured as a whole before."""
-        if self.across.totals is None:
-            raise ValueError("the one-way table of the step was not measured")
-        totals = groups.totals(self.across.totals)
-        return groups.agreed(totals) if is_hard else totals
-
-    def _cells_of(
-        self, number: int, item: int, groups: "Groups", rows: "Rows", truth: GroupedTruth
+    def _cells_of(  # noqa: PLR0913, PLR0917 - private
+        self,
+        number: int,
+        item: int,
+        groups: "Groups",
+        rows: "Rows",
+        truth: GroupedTruth,
+        is_hard: bool,  # noqa: FBT001 - private
     ) -> NDArray[np.int64]:
-        """Noisy cells of a two-way table."""
+        """Noisy cells of one table: the one-way table was measured before, others are now."""
+        if self.across.totals is not None and self.across.tables[number].is_one_way:
+            totals = groups.totals(self.across.totals)
+            return groups.agreed(totals) if is_hard else totals
         sizes = groups.n_children[rows.group]
         cells = self._noise(number, item, int(sizes.sum()))
         children = truth.children
