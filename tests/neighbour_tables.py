@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from inftda.errors import IngestError
@@ -174,6 +175,27 @@ def make(kind, rows, folder):
         if isinstance(problem, KeyboardInterrupt | SystemExit):
             raise
         raise UnmadeError from problem  # polars panics, which is no mere exception
+
+
+def neighbours(make_source, rows, row, folder):
+    """A table and the same with a further row, as sources; rejected if the library makes neither.
+
+    Both are made before any is read, which takes its time.
+
+    Args:
+        make_source: from rows and a folder to a source.
+        rows: of the table.
+        row: the further one.
+        folder: to make files in.
+    """
+    sources = []
+    for name, table in (("without", rows), ("with", [*rows, row])):
+        (folder / name).mkdir()
+        try:
+            sources.append(make_source(table, folder / name))
+        except UnmadeError:
+            reject()
+    return sources
 
 
 # --- the property

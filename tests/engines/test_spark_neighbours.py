@@ -1,10 +1,12 @@
 """On Spark, too, one row more changes what is read of that row, and of nobody else's."""
 
+from functools import partial
+
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from hypothesis import HealthCheck, Phase, example, given, reject, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from spark_leaves import collect
 
@@ -16,6 +18,7 @@ from neighbour_tables import (
     check_neighbours,
     further_rows,
     make,
+    neighbours,
     outcome,
     spec_of,
     tables,
@@ -55,12 +58,6 @@ def read(spark, source, *, is_bounded):
 def test_a_further_row_changes_nothing_for_anybody_else(  # noqa: PLR0917 - by name
     spark, tmp_path_factory, kind, rows, row, is_bounded
 ):
-    try:
-        # Both before any is read, which takes its time.
-        sources = [
-            make_source(spark, kind, table, tmp_path_factory.mktemp("table"))
-            for table in (rows, [*rows, row])
-        ]
-    except UnmadeError:
-        reject()
+    made = partial(make_source, spark, kind)
+    sources = neighbours(made, rows, row, tmp_path_factory.mktemp("tables"))
     check_neighbours(*(read(spark, source, is_bounded=is_bounded) for source in sources))

@@ -108,6 +108,8 @@ def test_all_kernels_are_compiled_alike():
         (added_up, (np.arange(5),), 10),
         (added_up, (np.arange(10)[::2],), 20),
         (added_up, (np.arange(3, dtype=np.uint8),), 3),
+        (added_up, (np.arange(0),), 0),
+        (added_up, (np.broadcast_to(np.arange(3), (3,)),), 3),
         (added_up, (np.array([0.5, 1.5]),), 2.0),
         (added_up, ((1, 2, 3),), 6),
         (is_positive, (3,), True),
@@ -144,6 +146,21 @@ def test_an_array_that_is_read_only_is_not_written_to():
     with pytest.raises(Exception, match="Cannot modify readonly array"):
         kernel(values)
     assert values.tolist() == [0, 2, 4]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("make", [compiled.kernel, lambda function: function])
+def test_a_prepared_call_sees_what_its_arrays_hold_by_then(make):
+    """Also of a function that is not compiled, as numba's switch may have it."""
+    values = np.arange(3)
+    double, add_up = (compiled.prepared(make(function), values) for function in (scaled, added_up))
+    values[:] = 5
+    assert add_up() == 15
+    double()
+    double()
+    assert add_up() == 60
+    del values
+    assert add_up() == 60, "the array is held"
 
 
 def test_a_kernel_is_called_from_many_threads(folder):

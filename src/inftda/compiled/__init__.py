@@ -9,6 +9,7 @@ nothing. What else they take or return works too, by numba itself, which then ha
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from inftda.compiled.kernels import CompiledKernel, is_disabled
@@ -24,6 +25,16 @@ def kernel(function: Kernel) -> Kernel:
 def inlined_kernel(function: Kernel) -> Kernel:
     """Compile a function to be copied into every caller: for those shorter than a call."""
     return _compiled(function, forceinline=True)
+
+
+def prepared(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    """A call of a kernel to be made again and again, for arrays that stay where they are.
+
+    Looking at the arguments takes longer than a kernel that has little to do.
+    """
+    if isinstance(function, CompiledKernel):
+        return function.prepared(*arguments)
+    return partial(function, *arguments)
 
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:

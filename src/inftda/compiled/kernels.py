@@ -3,7 +3,7 @@
 import ctypes
 import os
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -43,16 +43,24 @@ class CompiledKernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
+        return self.prepared(*arguments)()
+
+    def prepared(self, *arguments: Any) -> Callable[[], Any]:
+        """A call that can be made again and again; arrays must not be given other memory."""
         try:
             kinds, values = flattened(arguments)
         except UnknownKindError:
-            return self._by_numba()(*arguments)
+            return partial(self._by_numba(), *arguments)
         try:
             entry = self._entries[kinds]
         except KeyError:
             entry = self._found(kinds, arguments)
         if entry is None:
-            return self._by_numba()(*arguments)
+            return partial(self._by_numba(), *arguments)
+        return partial(self._run, entry, values, arguments)
+
+    def _run(self, entry: _Entry, values: list[Any], _held: tuple[Any, ...]) -> Any:
+        """Call compiled code; `_held` is what the values point into."""
         call, result_type = entry
         result = ctypes.c_void_p() if result_type is None else result_type()
         status = call(ctypes.byref(result), ctypes.byref(ctypes.c_void_p()), *values)

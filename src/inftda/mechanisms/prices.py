@@ -17,12 +17,13 @@ Privacy:
 """
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel
+from inftda.compiled import inlined_kernel, kernel, prepared
 from inftda.lattice import HARD_REACH
 from inftda.optimize.selection import ceil_div, find_threshold, random_word
 
@@ -130,23 +131,27 @@ def balance(
     prices = Prices(
         np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5)
     )
-    most = int(np.floor(reach * ONE))
     best, weight = np.empty(n_cells), np.empty(n_cells)
+    parts = [Sums(np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)) for _ in range(threads)]
     bounds = [n_parents * part // threads for part in range(threads + 1)]
+    most = int(np.floor(reach * ONE))
+    divisions = [
+        prepared(divide_kernel, *ends, candidates, cells, prices.units, most, sums)
+        for ends, sums in zip(pairwise(bounds), parts, strict=True)
+    ]
+    solve = prepared(solve_kernel, cells, parts[0], prices.price, best, weight)
 
-    def divide(part: int) -> Sums:
-        sums = Sums(np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64))
-        first, last = bounds[part], bounds[part + 1]
-        divide_kernel(first, last, candidates, cells, prices.units, most, sums)
-        return sums
-
-    def divide_all() -> Sums:
-        parts = list(map_(divide, range(threads)))
-        return Sums(*(sum(arrays[1:], arrays[0]) for arrays in zip(*parts, strict=True)))
+    def divide_all() -> None:
+        for _ in map_(lambda divide: divide(), divisions):
+            pass
+        for part in parts[1:]:
+            parts[0].sum[:] += part.sum
+            parts[0].positive[:] += part.positive
 
     n_passes = PASSES * n_chains
     for number in range(n_passes + (LAST_PASSES if np.isinf(cells.trust).any() else 0)):
-        solve_kernel(cells, divide_all(), prices.price, best, weight)
+        divide_all()
+        solve()
         move_kernel(cells, best, reach, number >= n_passes, prices)
     divide_all()
 
@@ -172,9 +177,11 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         cells: as `Cells` says.
         price: int64[cells], in units of 2^-16.
         reach: the largest price of a candidate, likewise.
-        sums: added to.
+        sums: written.
     """
     offsets, column, _, value, total, size, sum_of_all, least = candidates
+    sums.sum[:] = 0
+    sums.positive[:] = 0
     for parent in range(first, last):
         start, stop = offsets[parent], offsets[parent + 1]
         x = value[start:stop]
