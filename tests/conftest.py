@@ -99,8 +99,8 @@ SLOW = (
     "unit/test_plain_install.py",
     "unit/test_publish.py::test_every_mechanism_releases_saves_and_verifies[tda-linf-blackbox",
 )
-#: What takes seconds to set up: Java, a database server, a release under watch.
-SLOW_FIXTURES = frozenset({"server", "spark", "watched"})
+#: What takes seconds to set up, besides Spark: a database server, a release under watch.
+SLOW_FIXTURES = frozenset({"server", "watched"})
 #: What is fast all the same, or the least that must be seen of something slow: file and test.
 #: With these, a fast run passes every module of the product.
 FAST = (
@@ -117,8 +117,8 @@ FAST = (
     "statistical/test_samplers.py::test_gaussian_draws_have_their_exact_probabilities",
     "unit/exports/test_export_folder.py::",
 )
-#: Folders whose tests share something that takes long to start: each is run by one process.
-GROUPS = {"browser": "browser", "crash": "crash", "integration": "server"}
+#: Folders and fixtures that share what takes long to start or all cores: each by one process.
+GROUPS = {"browser": "browser", "crash": "crash", "integration": "server", "spark": "spark"}
 
 
 def pytest_configure(config):
@@ -134,10 +134,14 @@ def pytest_ignore_collect(collection_path, config):
     return (is_slow and not any(fast.startswith(name) for fast in FAST)) or None
 
 
-def pytest_collection_finish():
+def pytest_collection_finish(session):
     """What is there now stays to the end: the collector of garbage need not look at it again."""
     gc.collect()
     gc.freeze()
+    grouped = [item for item in session.items if item.get_closest_marker("xdist_group")]
+    if getattr(session.config.option, "loadgroup", False) and grouped:
+        # Not so with every version of pytest; Spark would be started by every process.
+        assert "@" in grouped[0].nodeid, "xdist does not keep groups of tests together"
 
 
 def pytest_sessionfinish():
@@ -154,7 +158,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         path = item.path.relative_to(HERE)
         name = f"{path.as_posix()}::{item.name}"
-        if group := GROUPS.get(path.parts[0]):
+        if group := GROUPS.get("spark" if uses_spark(item) else path.parts[0]):
             item.add_marker(pytest.mark.xdist_group(group))
         if matches := [start for start in FAST if name.startswith(start)]:
             unused -= {*matches}
@@ -165,10 +169,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 def takes_long_to_set_up(item):
-    if SLOW_FIXTURES & {*item.fixturenames}:
-        return True
+    return bool(SLOW_FIXTURES & {*item.fixturenames}) or uses_spark(item)
+
+
+def uses_spark(item):
     call = getattr(item, "callspec", None)
-    return call is not None and call.params.get("engine") == "spark"
+    chosen = None if call is None else call.params.get("engine")
+    return "spark" in item.fixturenames or chosen == "spark"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -35,7 +35,7 @@ NAMES = ("origin", "destination", "count", "person")
 #: How a message says that a row, or what it made of its column, is to blame.
 SAYS = (
     r"1 row of|line \d+ of|\d+ lines of|column '(origin|destination|count|person)' of"
-    r"|need the same types|is not UTF-8"
+    r"|need the same types|is not UTF-8|cannot read '[ab].parquet'"
 )
 
 

@@ -28,13 +28,6 @@ def why_not() -> str | None:
     return None
 
 
-def pytest_collection_modifyitems(items):
-    """All tests that start Spark go to one process: a cluster for each would be too many."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent and {"spark", "engine"} & {*item.fixturenames}:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def spark():
     """A session on the cluster."""

@@ -160,6 +160,15 @@ def test_files_of_a_folder_must_agree_in_types(spark, tmp_path, others):
     refuse(spark, tmp_path, r"'b.parquet' holds .* column 'origin' .* need the same types")
 
 
+@pytest.mark.parametrize("name", ["0", "z"])
+def test_a_file_of_types_that_spark_does_not_know_is_named(spark, tmp_path, name):
+    pq.write_table(pa.table({"origin": ["1"], "destination": ["2"]}), tmp_path / "a.parquet")
+    long = pa.array([1], pa.decimal256(50, 0))
+    table = pa.table({"origin": long, "destination": ["2"]})
+    pq.write_table(table, tmp_path / f"{name}.parquet")
+    refuse(spark, tmp_path, f"cannot read '{name}.parquet': .* columns that Spark does not know")
+
+
 def test_files_of_a_folder_may_differ_in_columns_that_are_not_used(spark, tmp_path):
     for name, note in (("a", [1]), ("b", ["x"])):
         folder = tmp_path / "origin=1"

@@ -192,9 +192,9 @@ def attempt(label: str, action: Callable[[], T]) -> T:
     if not is_text:
         raise IngestError(not_utf8(label))
     raise IngestError(
-        f"Spark cannot read {label}: it is damaged, may not be read, or its files differ in their "
-        "columns or types; try to read it with Spark alone (Spark's log has the reason, and may "
-        "quote rows)"
+        f"Spark cannot read {label}: it is damaged, may not be read, or has columns that Spark "
+        "does not know or that differ from file to file; try to read it with Spark alone (Spark's "
+        "log has the reason, and may quote rows)"
     )
 
 
@@ -253,17 +253,23 @@ def _from_parquet(session: SparkSession, name: str, label: str) -> SparkTable:
         frame = session.read.option("mergeSchema", True).parquet(name)
         return _positional(frame, label=label, kind="parquet")
     # They differ in some column, perhaps in one that nobody uses.
-    return SparkTable(label, "parquet", attempt(label, lambda: _layouts(session, name)))
+    return SparkTable(label, "parquet", _layouts(session, name, label))
 
 
-def _layouts(session: SparkSession, name: str) -> tuple[Layout, ...]:
-    """Parquet files in groups that were written alike."""
-    files = sorted(session.read.parquet(name).inputFiles())
+def _layouts(session: SparkSession, name: str, label: str) -> tuple[Layout, ...]:
+    """Parquet files in groups that were written alike.
+
+    Raises:
+        IngestError: one cannot be read.
+    """
+    whole = session.read.format("binaryFile")  # to list files; nothing is read
+    files = attempt(label, lambda: sorted(whole.load(name).inputFiles()))
     # Columns in folder names (origin=001) are those below the folder that was named.
     reader = session.read.option("basePath", _before_wildcards(name))
     groups: dict[str, list[str]] = {}
     for file in files:
-        groups.setdefault(reader.parquet(file).schema.json(), []).append(file)
+        one = attempt(repr(_file_name(file)), partial(reader.parquet, file))
+        groups.setdefault(one.schema.json(), []).append(file)
     return tuple(_layout(reader.parquet(*some), _file_name(some[0])) for some in groups.values())
 
 
