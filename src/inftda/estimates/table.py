@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 
 from inftda.publication.folder import ROW_GROUP
 from inftda.publication.inventory import ESTIMATE_FILE
-from inftda.publication.measurements import encoded, numbers_of
-from inftda.publication.parquet_file import Shape, opened, row_groups, text_size
+from inftda.publication.parquet_file import (
+    Shape,
+    encoded,
+    numbers_of,
+    opened,
+    row_groups,
+    text_size,
+)
 from inftda.tables import as_numpy
 from inftda.tree import Tree
 

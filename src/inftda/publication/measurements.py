@@ -33,12 +33,14 @@ from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
 from inftda.publication.parquet_file import (
     Shape,
     Written,
+    encoded,
     lists_others,
+    numbers_of,
     opened,
     row_groups,
     text_size,
 )
-from inftda.tables import as_arrow, as_numpy, find_texts, repeated
+from inftda.tables import as_arrow, as_numpy, repeated
 from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -468,21 +470,6 @@ def _plain_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
         if any(column.null_count for column in rows.columns):
             raise shape.fail("has rows without a number or an area")
         yield rows
-
-
-def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]:
-    """Index of each text, and the texts."""
-    texts = column.combine_chunks()
-    if isinstance(texts, pa.ChunkedArray):  # of no chunks at all
-        texts = pa.array([], _CODE)
-    return as_numpy(texts.indices), texts.dictionary
-
-
-def numbers_of(
-    indices: NDArray[np.int32], texts: pa.StringArray, known: pa.StringArray
-) -> NDArray[np.int32]:
-    """int32: number of each text among known ones, -1 where it is not."""
-    return find_texts(texts, known)[indices]
 
 
 def _schema(axes: tuple[Axis, ...]) -> pa.Schema:

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.publication.pages import is_answerable, skeleton, walk
+from inftda.tables import as_numpy, find_texts
 
 #: What Arrow puts into a file besides the table: its schema, and what wrote it.
 _ARROW: Final = b"ARROW:schema"
@@ -286,6 +289,21 @@ def _distinct(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values
     held = [chunk.dictionary.take(chunk.indices.unique()) for chunk in values.chunks]
     return pa.chunked_array(held, values.type.value_type)
+
+
+def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.StringArray]:
+    """Index of each text of a row group, and the texts that it lists."""
+    texts = column.combine_chunks()
+    if isinstance(texts, pa.ChunkedArray):  # of no chunks at all
+        texts = pa.array([], pa.dictionary(pa.int32(), pa.string()))
+    return as_numpy(texts.indices), texts.dictionary
+
+
+def numbers_of(
+    indices: NDArray[np.int32], texts: pa.StringArray, known: pa.StringArray
+) -> NDArray[np.int32]:
+    """int32: number of each text among known ones, -1 where it is not."""
+    return find_texts(texts, known)[indices]
 
 
 def lists_others(column: pa.ChunkedArray, texts: pa.StringArray) -> bool:

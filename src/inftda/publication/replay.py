@@ -25,7 +25,8 @@ from inftda.mechanisms.prices import count_candidates_kernel
 from inftda.mechanisms.step import Drawn, differ, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
 from inftda.publication.inventory import MEASUREMENTS_FILE, TOTALS_FILE
-from inftda.publication.measurements import Measurements, PlannedTable, encoded, numbers_of
+from inftda.publication.measurements import Measurements, PlannedTable
+from inftda.publication.parquet_file import encoded, numbers_of
 from inftda.publication.query import FLOW
 from inftda.tree import Tree, TreeLevel
 

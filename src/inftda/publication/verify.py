@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.catalogue import options_of
@@ -29,7 +28,7 @@ from inftda.publication.parquet_file import (
     Shape,
     Written,
     check_written_again,
-    lists_others,
+    encoded,
     opened,
     row_groups,
     text_size,
@@ -38,6 +37,7 @@ from inftda.publication.places_file import check_places_file
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import check_totals, check_totals_file
+from inftda.tables import as_numpy, find_texts
 from inftda.tree import Tree
 
 if TYPE_CHECKING:
@@ -242,18 +242,20 @@ class _Flows:
         Raises:
             ReleaseError: an area is unknown, a flow has a wrong sign, or a cell occurs twice.
         """
-        flow = rows.column(FLOW).to_numpy()
+        flow = as_numpy(rows.column(FLOW).combine_chunks())
         if (flow == 0).any() or (not self.is_signed and (flow < 0).any()):
             allowed = "other than 0" if self.is_signed else "above 0"
             raise ReleaseError(f"not true of this release: flows are integers {allowed}")
         words, size, areas = [np.zeros(len(flow), np.int64)], 1, []
         for name, codes in self._codes.items():
-            area = pc.index_in(rows.column(name).cast(pa.string()), value_set=codes)
-            if area.null_count or lists_others(rows.column(name), codes):
+            indices, texts = encoded(rows.column(name))
+            numbers = find_texts(texts, codes)
+            # Also where no row has it: tools show what a column lists.
+            if (numbers < 0).any():
                 raise ReleaseError(f"not true of this release: every {name} is a known area")
             if size * len(codes) > _LARGEST:
                 words, size = [*words, np.zeros(len(flow), np.int64)], 1
-            areas.append(area.to_numpy())
+            areas.append(numbers[indices])
             words[-1] = words[-1] * len(codes) + areas[-1]
             size *= len(codes)
         # Here as well: a few bytes could be the same row as often as one likes.
