@@ -115,6 +115,10 @@ class Counts:
         """The non-zero nodes of one splitting level."""
         return next(counts for counts in self.levels if counts.level.index == level.index)
 
+    def parent_areas(self, level: TreeLevel) -> tuple[NDArray[np.int32], ...]:
+        """int32 for each axis: areas of the non-zero parents of a splitting level's nodes."""
+        return self.nodes(sum(known.level.index < level.index for known in self.levels))[0]
+
     @property
     def n_roots(self) -> int:
         """1, or 0 if there are no leaves at all."""

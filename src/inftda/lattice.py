@@ -134,8 +134,12 @@ def off_tree_tables(tree: Tree) -> tuple[Table, ...]:
 
 def tables_on_tree(tree: Tree) -> set[tuple[int, ...]]:
     """Depths of the tables that the tree measures, each as coarse as it can be said."""
-    equal = [coarsest_equal(axis) for axis in tree.axes]
-    return {tuple(equal[a][depth] for a, depth in enumerate(level.depths)) for level in tree.levels}
+    return {coarsest_depths(tree, level.depths) for level in tree.levels}
+
+
+def coarsest_depths(tree: Tree, depths: Sequence[int]) -> tuple[int, ...]:
+    """For each axis the coarsest level that has the same areas as the given one."""
+    return tuple(coarsest_equal(axis)[depth] for axis, depth in zip(tree.axes, depths, strict=True))
 
 
 def chains(tables: Sequence[Table]) -> list[list[Table]]:

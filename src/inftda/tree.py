@@ -87,6 +87,24 @@ class TreeLevel:
         return self.axes[self.axis].hierarchy.child_offsets(self.depths[self.axis] - 1)
 
     @cached_property
+    def parent_depths(self) -> tuple[int, ...]:
+        """The level in each axis's hierarchy that the parents of nodes of this level are at."""
+        return tuple(depth - (axis == self.axis) for axis, depth in enumerate(self.depths))
+
+    @cached_property
+    def parent_area(self) -> NDArray[np.int32]:
+        """For each area on the refined axis the area at the level above that holds it."""
+        depth = self.depths[self.axis]
+        return self.axes[self.axis].hierarchy.ancestor(depth, depth - 1)
+
+    def parents(self, areas: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], ...]:
+        """Areas of the parents of some nodes of this level, one array per axis."""
+        return tuple(
+            self.parent_area[numbers] if axis == self.axis else numbers
+            for axis, numbers in enumerate(areas)
+        )
+
+    @cached_property
     def max_children(self) -> int:
         """Largest number of nodes of this level under one node of the level above."""
         return 1 if self.step is None else int(np.diff(self.child_offsets).max())

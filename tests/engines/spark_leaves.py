@@ -11,7 +11,7 @@ def collect(leaves, n_axes=2):
     try:
         batches = list(unpack(leaves.frame.toArrow().to_batches()))
     finally:
-        leaves.close()
+        leaves.forget()
     nothing = [*[np.empty(0, np.int32)] * n_axes, np.empty(0, np.int64)]
     held = [nothing, *([column.to_numpy() for column in batch.columns] for batch in batches)]
     *areas, counts = map(np.concatenate, zip(*held, strict=True))

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from inftda.engines.spark import parts
+from inftda.engines.spark import packing, parts
 from inftda.engines.spark.parts import PartError, Parts
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
@@ -61,7 +61,8 @@ def cut_up(table, spec, source, *, size):
 @pytest.mark.parametrize("person", [None, "person"])
 @pytest.mark.parametrize("distinct", [False, True])
 def test_leaves_do_not_depend_on_how_a_table_is_cut(monkeypatch, size, person, distinct):
-    monkeypatch.setattr(parts, "PART_ROWS", 3 * size)
+    for module in (packing, parts):
+        monkeypatch.setattr(module, "CELL_ROWS", 3 * size)
     table = people() if person else people().set_column(3, "count", pa.array([1] * 2000))
     unit = PrivacyUnit("add-remove", 2, distinct=distinct and person is not None)
     spec = TableSpec(axes=AXES, person=person, unit=unit, unplaceable="outside")

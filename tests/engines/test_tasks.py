@@ -21,7 +21,7 @@ from inftda.engines.local import LocalEngine, item_offsets
 from inftda.engines.spark import tasks
 from inftda.errors import ReleaseError
 from inftda.lattice import off_tree_tables
-from inftda.mechanisms.across import Across, MeasuredTable
+from inftda.mechanisms.across import Across, AcrossStep, MeasuredTable
 from inftda.mechanisms.base import no_progress
 from inftda.mechanisms.step import LevelStep, Nodes, n_areas_above
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -51,7 +51,7 @@ def random_steps(draw, *, with_prices=False):
         draw(st.sampled_from([1, 4, 20, 10**6])), across_of(tree, level) if with_prices else None,
     )  # fmt: skip
     if step.across is not None and step.across.one_way is not None:
-        totals = LocalEngine(1).totals(truth, step)
+        totals = AcrossStep.of(step).measure_totals(truth.margins[step.level.axis])
         step = replace(step, across=replace(step.across, totals=totals))
     return step, parents, truth, random
 

@@ -371,7 +371,7 @@ def test_what_holds_the_truth_does_not_print_it():
     counts = Counts.from_leaves(tree, areas, count)
     shown = repr(counts) + repr(counts.levels) + repr(Leaves(areas, count)) + str(counts)
     level = tree.splitting_levels[-1]
-    truth = GroupedTruth.of(counts, level)
+    truth = GroupedTruth.of(counts.level(level), counts.parent_areas(level))
     parents = Nodes(areas, np.ones(1, np.int64), np.zeros(1, np.int64))
     shown += repr(truth) + repr(Groups.of(level, parents))
     assert canaries.found_in(shown.encode(), [700_000_012_347]) == []

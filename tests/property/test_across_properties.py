@@ -51,11 +51,11 @@ def steps_of(tree, sampler, *, sigma, seed=0, with_tables=True, item_children=1 
         )
 
 
-def measured(engine, counts, step):
+def measured(counts, step):
     """The step with its one-way table measured, and the table."""
     if step.across is None or step.across.one_way is None:
         return step, None
-    totals = engine.totals(counts, step)
+    totals = AcrossStep.of(step).measure_totals(counts.margins[step.level.axis])
     return replace(step, across=replace(step.across, totals=totals)), totals
 
 
@@ -64,7 +64,7 @@ def run(counts, sampler, *, sigma, threads=1, **options):
     nodes = engine.root(counts, counts.total)
     all_totals = {}
     for step in steps_of(counts.tree, sampler, sigma=sigma, **options):
-        ready, totals = measured(engine, counts, step)
+        ready, totals = measured(counts, step)
         nodes = engine.step(nodes, counts, ready, no_progress)
         all_totals[step.level.index] = totals
     return nodes, all_totals
@@ -131,7 +131,7 @@ def test_totals_and_cells_are_true_sums_also_of_parents_that_were_dropped(data):
     engine, sampler = LocalEngine(1), NoNoise()
     nodes = engine.root(counts, counts.total)
     for step in steps_of(tree, sampler, sigma=1.0):
-        ready, totals = measured(engine, counts, step)
+        ready, totals = measured(counts, step)
         if step.across is not None:
             check_measurements(counts, AcrossStep.of(ready), drop_some(nodes, data), totals)
         nodes = engine.step(nodes, counts, ready, no_progress)
@@ -147,7 +147,7 @@ def drop_some(nodes, data):
 def check_measurements(counts, across, nodes, totals):
     step = across.step
     level, axis = step.level, step.level.axis
-    truth = GroupedTruth.of(counts, level)
+    truth = GroupedTruth.of(counts.level(level), counts.parent_areas(level))
     parents = nodes.take(step.group_order(nodes.areas))
     groups = Groups.of(level, parents)
     chained = across._chains(0.0)

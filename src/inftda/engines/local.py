@@ -115,10 +115,6 @@ class LocalEngine:
             kept.finish()
         return join(parts)
 
-    def totals(self, truth: Counts, step: LevelStep) -> NDArray[np.int64]:
-        """The one-way table that is measured at a step, noisy."""
-        return AcrossStep.of(step).measure_totals(truth.margins[step.level.axis])
-
     def _items(
         self,
         parents: Nodes,
@@ -149,7 +145,7 @@ class LocalEngine:
     ) -> Iterator[Divided]:
         """Children and draws of whole groups with prices, a very large one on all threads."""
         across = AcrossStep.of(step)
-        grouped = GroupedTruth.of(truth, step.level)
+        grouped = GroupedTruth.of(truth.level(step.level), truth.parent_areas(step.level))
         are_leaves = step.level is truth.tree.splitting_levels[-1]
 
         def divide(items: range, threads: int = 1, map_: Map = map) -> Divided:

@@ -82,9 +82,9 @@ class Layer:
     def parts(self, most: int = _PARTS) -> list[tuple[int, int]]:
         """Ranges of families to work on at a time; no area of the refined axis is in two."""
         refined = self.areas[self.level.axis]
-        starts = np.append(np.flatnonzero(np.diff(refined, prepend=-1)), len(refined))
+        offsets = np.append(np.flatnonzero(np.diff(refined, prepend=-1)), len(refined))
         goals = np.linspace(0, len(self.noisy), most + 1)
-        cuts = np.unique(starts[np.searchsorted(self.offsets[starts], goals)])
+        cuts = np.unique(offsets[np.searchsorted(self.offsets[offsets], goals)])
         return list(pairwise(cuts.tolist()))
 
     def child_areas(self, child: NDArray[np.int64]) -> Areas:
@@ -100,13 +100,8 @@ class Layer:
         """int64: the child with these areas, -1 where there is none."""
         if not len(self.first):
             return np.full(len(areas[0]), -1)
-        axis = self.level.axis
-        depth = self.level.depths[axis]
-        hierarchy = self.level.axes[axis].hierarchy
-        above = list(areas)
-        above[axis] = hierarchy.ancestor(depth, depth - 1)[areas[axis]]
-        family = find_rows(self.areas, tuple(above))
-        child = self.offsets[family] + areas[axis] - self.first[family]
+        family = find_rows(self.areas, self.level.parents(areas))
+        child = self.offsets[family] + areas[self.level.axis] - self.first[family]
         return np.where(family >= 0, child, -1)
 
 
@@ -167,20 +162,18 @@ def keys_of(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
 
 def _layer(level: TreeLevel, table: Table, finer: Layer | None) -> Layer:
     """Families of a level: those that were measured, and only children that `finer` divides."""
-    axis, depth = level.axis, level.depths[level.axis]
-    up = level.axes[axis].hierarchy.ancestor(depth, depth - 1)
-    n_children = np.diff(level.child_offsets).astype(np.int64)
+    axis, n_children = level.axis, np.diff(level.child_offsets).astype(np.int64)
+    divided = level.parents(table.areas)
     is_first = np.ones(len(table.value), bool)
     is_first[1:] = False
-    for a, numbers in enumerate(table.areas):
-        divided = up[numbers] if a == axis else numbers
-        is_first[1:] |= divided[1:] != divided[:-1]
+    for numbers in divided:
+        is_first[1:] |= numbers[1:] != numbers[:-1]
     start, noisy = np.flatnonzero(is_first), table.value
-    areas = tuple(up[n[start]] if a == axis else n[start] for a, n in enumerate(table.areas))
+    areas = tuple(numbers[start] for numbers in divided)
     if (np.diff(start, append=len(noisy)) != n_children[areas[axis]]).any():
         raise damaged(level)
     if finer is not None and (n_children == 1).any():
-        nodes = tuple(up[n] if a == axis else n for a, n in enumerate(finer.areas))
+        nodes = level.parents(finer.areas)
         is_only = n_children[nodes[axis]] == 1
         only = tuple(numbers[is_only] for numbers in nodes)
         areas, noisy = _with_only(axis, areas, np.diff(start, append=len(noisy)), noisy, only)

@@ -131,8 +131,6 @@ class Fit:
         low, high = (np.zeros(len(child), np.int64) for _ in range(2))
         low[is_found], high[is_found] = child_ends(self.levels, number, child[is_found])
         if number and not is_found.all():  # only children, which have their parent's count
-            axis, depth = layer.level.axis, layer.level.depths[layer.level.axis]
-            up = layer.level.axes[axis].hierarchy.ancestor(depth, depth - 1)
-            above = tuple((up[n] if a == axis else n)[~is_found] for a, n in enumerate(areas))
+            above = layer.level.parents([numbers[~is_found] for numbers in areas])
             low[~is_found], high[~is_found] = self.node_ends(number - 1, above)
         return low, high

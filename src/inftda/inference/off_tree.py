@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from inftda.inference.families import Floats, Layer, Table, damaged, distinct_rows, find_rows
 from inftda.lattice import Table as Planned
-from inftda.lattice import chains, coarsest_equal, off_tree_tables, tables_on_tree
+from inftda.lattice import chains, coarsest_depths, off_tree_tables, tables_on_tree
 from inftda.tree import Tree
 
 
@@ -100,10 +100,7 @@ class Sums:
         Raises:
             ReleaseError: sums over children of the layer are missing.
         """
-        level = layer.level
-        own = level.axes[level.axis].hierarchy.ancestor(
-            level.depths[level.axis], level.depths[level.axis] - 1
-        )
+        level, own = layer.level, layer.level.parent_area
         up = level.axes[across].hierarchy.ancestor(level.depths[across], depth)
         area, other = table.areas[level.axis], table.areas[across]
         first = np.flatnonzero(area == level.child_offsets[own[area]])
@@ -136,7 +133,7 @@ def totals_by_depth(tree: Tree, measured: Measured, axis: int) -> dict[int, Tota
     for depth in range(hierarchy.depth, 0, -1):
         if totals is not None:
             totals = totals.summed(hierarchy.ancestor(depth + 1, depth))
-        one_way = plainest(tree, [depth if a == axis else 0 for a in range(len(tree.axes))])
+        one_way = coarsest_depths(tree, [depth if a == axis else 0 for a in range(len(tree.axes))])
         if one_way in tables_on_tree(tree):
             break  # from here on the tree itself has them
         table = measured_at(tree, measured, one_way)
@@ -182,13 +179,8 @@ def _sums(
 
 def measured_at(tree: Tree, measured: Measured, depths: Sequence[int]) -> Table | None:
     """The table with the areas of these levels, if it was measured."""
-    wanted = plainest(tree, depths)
+    wanted = coarsest_depths(tree, depths)
     for table in measured.tables:
-        if plainest(tree, table.depths) == wanted:
+        if coarsest_depths(tree, table.depths) == wanted:
             return table
     return None
-
-
-def plainest(tree: Tree, depths: Sequence[int]) -> tuple[int, ...]:
-    """For each axis the coarsest level that has the same areas."""
-    return tuple(coarsest_equal(axis)[depth] for axis, depth in zip(tree.axes, depths, strict=True))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import kernel
-from inftda.counts import Counts, LevelCounts, child_areas_kernel
+from inftda.counts import LevelCounts
 from inftda.lattice import Table, chains
 from inftda.mechanisms.prices import (
     HARD,
@@ -35,16 +35,11 @@ from inftda.mechanisms.step import (
     Drawn,
     LevelStep,
     Nodes,
-    _scratch,
-    add_truth_kernel,
-    count_draws_kernel,
-    depth_above,
-    find_true_kernel,
     join,
     order_by_area,
 )
 from inftda.noise.sampler import Sampler
-from inftda.optimize.segments import check_status
+from inftda.optimize.segments import Survivors, check_status
 from inftda.tree import TreeLevel
 
 
@@ -97,7 +92,7 @@ class GroupedTruth:
 
     Attributes:
         children: true children of each true parent.
-        areas: int32[parents] for each axis, in tree order.
+        areas: int32[parents] for each axis.
         order: int64[parents], sorted by the refined area.
         offsets: int64[areas + 1], slices of `order`.
     """
@@ -108,12 +103,11 @@ class GroupedTruth:
     offsets: NDArray[np.int64]
 
     @classmethod
-    def of(cls, counts: Counts, level: TreeLevel) -> "GroupedTruth":
-        """The truth that the step to a level needs."""
-        areas = parent_areas(counts, level)
-        refined = areas[level.axis]
-        ordered = order_by_area(np.arange(len(refined)), refined, len(level.child_offsets) - 1)
-        return cls(counts.level(level), areas, *ordered)
+    def of(cls, children: LevelCounts, areas: tuple[NDArray[np.int32], ...]) -> "GroupedTruth":
+        """True children of a level, and the areas of their parents, in any order."""
+        refined, n_areas = areas[children.level.axis], len(children.level.child_offsets) - 1
+        ordered = order_by_area(np.arange(len(refined)), refined, n_areas)
+        return cls(children, areas, *ordered)
 
     def __repr__(self) -> str:
         return "GroupedTruth(confidential)"
@@ -176,17 +170,20 @@ class AcrossStep:
         chained = self._chains(len(parents.value) / len(groups.area))
         # A price that goes further down makes room for lower counts.
         depth = int(self.across.sigma * (2 if chained.is_hard else 1))
-        kept: dict[int, NDArray[np.int64]] | None = {} if is_kept else None
-        found = map_(
-            lambda item: self._candidates(item[0], item[1], truth.children, depth, kept), items
-        )
-        candidates = _join(list(found))
-        drawn: list[Drawn] = []
-        if kept is not None:
-            drawn.append(self.step.drawn(parents, np.concatenate([kept[n] for n, _ in items])))
+
+        def find(item: tuple[int, Nodes]) -> tuple[Candidates, NDArray[np.int64]]:
+            number, some = item
+            return self._candidates(number, some, truth.children, depth, is_kept=is_kept)
+
+        parts, noisy = zip(*map_(find, items), strict=True)
+        candidates = _join(parts)
+        drawn = [self.step.drawn(parents, np.concatenate(noisy))] if is_kept else []
         cells = self._measure(items[0][0], groups, truth, chained, drawn if is_kept else None)
         balance(candidates, cells, reach=self.across.sigma, threads=threads, map_=map_)
-        children = self._children(parents, candidates, truth.children, are_leaves=are_leaves)
+        offsets = np.empty_like(candidates.offsets)
+        keep_positive_kernel(candidates, offsets)
+        survivors = Survivors(candidates.column, candidates.value, offsets)
+        children = self.step.children(parents, survivors, truth.children, are_leaves=are_leaves)
         n_draws = int(candidates.size[candidates.size > 1].sum())
         return Divided(children, n_draws, tuple(drawn))
 
@@ -201,47 +198,34 @@ class AcrossStep:
         return (Drawn.below(level, one_way.table.depths, tuple(areas), totals),)
 
     def _candidates(
-        self,
-        item: int,
-        parents: Nodes,
-        truth: LevelCounts,
-        depth: int,
-        kept_draws: dict[int, NDArray[np.int64]] | None,
-    ) -> Candidates:
-        """Noise for the children of an item's parents; of these, what may become positive.
+        self, item: int, parents: Nodes, truth: LevelCounts, depth: int, *, is_kept: bool
+    ) -> tuple[Candidates, NDArray[np.int64]]:
+        """Children of an item's parents that may become positive, and all noisy counts.
 
         Args:
             item: its number.
             parents: all of them.
             truth: true children.
             depth: how far below the least positive count candidates go.
-            kept_draws: gets the noisy counts of the item, if they are wanted.
+            is_kept: whether the noisy counts are wanted; there are none if not.
         """
-        n, level = len(parents.value), self.step.level
-        x_offsets = np.empty(n + 1, np.int64)
-        count_draws_kernel(parents.areas[level.axis], level.child_offsets, x_offsets)
-        x, seeds, kept = _scratch(int(x_offsets[-1]), n)
-        stream = self.step.source.stream(level.index, item)
-        self.step.sampler.fill(x, stream)
-        stream.fill(seeds)
-        add_truth_kernel(
-            x, x_offsets, parents.true_index, truth.offsets, truth.ordinal, truth.count
-        )
-        if kept_draws is not None:
-            kept_draws[item] = x.copy()
+        n = len(parents.value)
+        noisy = self.step.draw(item, parents, truth)
         # A copy: the optimiser overwrites what it is given, and x is needed again.
-        check_status(self.step.optimize(x.copy(), x_offsets, parents.value, seeds, kept))
+        survivors = self.step.optimized(noisy.x.copy(), noisy, parents)
         sums, least, bound = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
         offsets = np.empty(n + 1, np.int64)
         is_too_large = count_candidates_kernel(
-            x, x_offsets, kept.index, kept.offsets, depth, sums, least, bound, offsets
-        )
+            noisy.x, noisy.offsets, survivors.index, survivors.offsets, depth,
+            sums, least, bound, offsets,
+        )  # fmt: skip
         check_status(int(is_too_large or depth > LARGEST))
         column = np.empty(offsets[-1], np.int32)
-        noisy, value = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
-        write_candidates_kernel(x, x_offsets, bound, seeds, offsets, column, noisy)
-        size = np.maximum(np.diff(x_offsets), 1)
-        return Candidates(offsets, column, noisy, value, parents.value, size, sums, least)
+        key, value = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
+        write_candidates_kernel(noisy.x, noisy.offsets, bound, noisy.seeds, offsets, column, key)
+        size = np.maximum(np.diff(noisy.offsets), 1)
+        candidates = Candidates(offsets, column, key, value, parents.value, size, sums, least)
+        return candidates, noisy.x.copy() if is_kept else noisy.x[:0].copy()
 
     def _chains(self, parents_per_group: float) -> "Chained":
         """The tables by their index, in chains; a hard total is a chain of its own."""
@@ -343,24 +327,6 @@ class AcrossStep:
         self.across.tables[number].sampler.fill(cells, stream)
         return cells
 
-    def _children(
-        self, parents: Nodes, candidates: Candidates, truth: LevelCounts, *, are_leaves: bool
-    ) -> Nodes:
-        """What is released."""
-        offsets = np.empty_like(candidates.offsets)
-        keep_positive_kernel(candidates, offsets)
-        n = int(offsets[-1])
-        column = candidates.column[:n]
-        areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
-        refined, child_offsets = self.step.level.axis, self.step.level.child_offsets
-        child_areas_kernel(parents.areas, refined, child_offsets, offsets, column, areas)
-        true_index = np.empty(0 if are_leaves else n, np.int64)
-        if not are_leaves:
-            find_true_kernel(
-                parents.true_index, offsets, column, truth.offsets, truth.ordinal, true_index
-            )
-        return Nodes(areas, candidates.value[:n].copy(), true_index)
-
 
 class Chained(NamedTuple):
     """Tables of a step by their index, in chains, each coarse to fine.
@@ -428,7 +394,7 @@ class Groups:
         axis = self.level.axis if table.across is None else table.across
         hierarchy = self.level.axes[axis].hierarchy
         depth = 0 if table.across is None else table.depths[axis]
-        ancestor = hierarchy.ancestor(depth_above(self.level, axis), depth)
+        ancestor = hierarchy.ancestor(self.level.parent_depths[axis], depth)
         n = hierarchy.n_areas(depth)
         cell = self.of_parents * n + ancestor[self.parents.areas[axis]]
         row_of = np.full(len(self.area) * n, -1)
@@ -455,19 +421,13 @@ class Groups:
         return agreed
 
 
-def _join(parts: list[Candidates]) -> Candidates:
+def _join(parts: Sequence[Candidates]) -> Candidates:
     """Candidates of several items, one after the other."""
     if len(parts) == 1:
         return parts[0]
     joined = Candidates(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
     return joined._replace(offsets=np.concatenate([[0], np.cumsum(counts)]))
-
-
-def parent_areas(counts: Counts, level: TreeLevel) -> tuple[NDArray[np.int32], ...]:
-    """int32[true parents] for each axis: the areas of a level's true parents. Confidential."""
-    before = sum(known.level.index < level.index for known in counts.levels)
-    return counts.nodes(before)[0]
 
 
 def add_totals(totals: NDArray[np.int64], sums: NDArray[np.int64]) -> None:

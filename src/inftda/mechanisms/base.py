@@ -1,6 +1,6 @@
 """What every mechanism has in common: what it is given, and what it gives back."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -36,6 +36,10 @@ class Truth(Protocol):
     @property
     def total(self) -> int:
         """Number of trips."""
+
+    @property
+    def margins(self) -> Sequence[NDArray[np.int64]]:
+        """int64[finest areas] for each axis: the trips of every area."""
 
 
 #: The truth as an engine keeps it.
@@ -106,9 +110,6 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
             progress: called as work is finished.
             keeper: gets all noisy counts of the step, also of its tables off the tree.
         """
-
-    def totals(self, truth: AnyTruth, step: LevelStep) -> NDArray[np.int64]:
-        """The one-way table that is measured at a step, noisy: every area that it has."""
 
     def write(self, flows: Iterable[AnyNodes], path: Path, tree: Tree) -> Written:
         """Released leaves as Parquet: a file, or a folder of files."""

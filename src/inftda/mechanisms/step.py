@@ -243,32 +243,53 @@ class LevelStep:
             are_leaves: whether nothing comes after, so that no true index is needed.
             is_kept: whether the noisy counts are wanted.
         """
-        axis, child_offsets = self.level.axis, self.level.child_offsets
-        offsets = np.empty(len(parents.value) + 1, np.int64)
-        count_draws_kernel(parents.areas[axis], child_offsets, offsets)
-        scratch = _scratch(int(offsets[-1]), len(parents.value))
-        stream = self.source.stream(self.level.index, item)
-        self.sampler.fill(scratch.x, stream)
-        stream.fill(scratch.seeds)
-        true_children = (truth.offsets, truth.ordinal, truth.count)
-        add_truth_kernel(scratch.x, offsets, parents.true_index, *true_children)
-        survivors = scratch.survivors
+        noisy = self.draw(item, parents, truth)
         # A copy: the optimiser overwrites what it is given.
-        drawn = (self.drawn(parents, scratch.x.copy()),) if is_kept else ()
-        check_status(self.optimize(scratch.x, offsets, parents.value, scratch.seeds, survivors))
-        n = int(survivors.offsets[-1])
-        areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
-        child_areas_kernel(
-            parents.areas, axis, child_offsets, survivors.offsets, survivors.index, areas
+        drawn = (self.drawn(parents, noisy.x.copy()),) if is_kept else ()
+        survivors = self.optimized(noisy.x, noisy, parents)
+        children = self.children(parents, survivors, truth, are_leaves=are_leaves)
+        return Divided(children, len(noisy.x), drawn)
+
+    def draw(self, item: int, parents: Nodes, truth: LevelCounts) -> "Noisy":
+        """Noisy counts of all children of the parents of one item: noise, then the truth."""
+        offsets = np.empty(len(parents.value) + 1, np.int64)
+        count_draws_kernel(parents.areas[self.level.axis], self.level.child_offsets, offsets)
+        noisy = Noisy.of(offsets)
+        stream = self.source.stream(self.level.index, item)
+        self.sampler.fill(noisy.x, stream)
+        stream.fill(noisy.seeds)
+        add_truth_kernel(
+            noisy.x, offsets, parents.true_index, truth.offsets, truth.ordinal, truth.count
         )
+        return noisy
+
+    def optimized(self, x: NDArray[np.int64], noisy: "Noisy", parents: Nodes) -> Survivors:
+        """The positive ones among the optimised children; x, the noisy counts, is overwritten."""
+        status = self.optimize(x, noisy.offsets, parents.value, noisy.seeds, noisy.survivors)
+        check_status(status)
+        return noisy.survivors
+
+    def children(
+        self, parents: Nodes, survivors: Survivors, truth: LevelCounts, *, are_leaves: bool
+    ) -> Nodes:
+        """Those children of parents that are kept, as nodes.
+
+        Args:
+            parents: the parents.
+            survivors: their children that are kept.
+            truth: true children.
+            are_leaves: whether nothing comes after, so that no true index is needed.
+        """
+        level, n = self.level, int(survivors.offsets[-1])
+        offsets, index = survivors.offsets, survivors.index
+        areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
+        child_areas_kernel(parents.areas, level.axis, level.child_offsets, offsets, index, areas)
         true_index = np.empty(0 if are_leaves else n, np.int64)
         if not are_leaves:
             find_true_kernel(
-                parents.true_index, survivors.offsets, survivors.index, *true_children[:2],
-                true_index,
-            )  # fmt: skip
-        children = Nodes(areas, survivors.value[:n].copy(), true_index)
-        return Divided(children, len(scratch.x), drawn)
+                parents.true_index, offsets, index, truth.offsets, truth.ordinal, true_index
+            )
+        return Nodes(areas, survivors.value[:n].copy(), true_index)
 
     def drawn(self, parents: Nodes, value: NDArray[np.int64]) -> Drawn:
         """Noisy counts of all children of some parents, in their order."""
@@ -299,14 +320,9 @@ def differ(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
     return found
 
 
-def depth_above(level: TreeLevel, axis: int) -> int:
-    """Level of an axis's hierarchy that the parents are at."""
-    return level.depths[axis] - (axis == level.axis)
-
-
 def n_areas_above(level: TreeLevel, axis: int) -> int:
     """Number of areas on an axis at the level of the parents."""
-    return level.axes[axis].hierarchy.n_areas(depth_above(level, axis))
+    return level.axes[axis].hierarchy.n_areas(level.parent_depths[axis])
 
 
 def _cut(
@@ -352,33 +368,38 @@ def order_by_area(
     return out, offsets[:-1]
 
 
-class _Scratch(NamedTuple):
-    """What an item is worked out in.
+class Noisy(NamedTuple):
+    """Noisy counts of the children of some parents, in buffers that the next item overwrites.
 
     Attributes:
-        x: int64[draws], noise, then noisy counts.
-        seeds: uint64[parents], to share alike among equal children.
-        survivors: the children that are kept.
+        x: int64[draws], children of all parents, one parent after another.
+        offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
+        seeds: uint64[parents], random words that break ties between equal counts.
+        survivors: room for the children that are kept.
     """
 
     x: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     seeds: NDArray[np.uint64]
     survivors: Survivors
 
+    @classmethod
+    def of(cls, offsets: NDArray[np.int64]) -> "Noisy":
+        """Buffers of this thread, used again for every item: fresh pages cost more than draws."""
+        n_draws, n_parents = int(offsets[-1]), len(offsets) - 1
+        room = n_draws + n_parents
+        held: Noisy | None = getattr(_of_thread, "buffers", None)
+        if held is None or len(held.x) < room:
+            room = max(room, 2 * ITEM_CHILDREN)
+            held = cls(
+                np.empty(room, np.int64), offsets, np.empty(room, np.uint64), Survivors.of(room)
+            )
+            _of_thread.buffers = held
+        survivors = held.survivors.for_vectors(n_parents)
+        return cls(held.x[:n_draws], offsets, held.seeds[:n_parents], survivors)
+
 
 _of_thread = threading.local()
-
-
-def _scratch(n_draws: int, n_parents: int) -> _Scratch:
-    """Buffers of this thread, used again for every item: fresh pages cost more than draws."""
-    held: _Scratch | None = getattr(_of_thread, "scratch", None)
-    room = n_draws + n_parents
-    if held is None or len(held.x) < room:
-        room = max(room, 2 * ITEM_CHILDREN)
-        held = _Scratch(np.empty(room, np.int64), np.empty(room, np.uint64), Survivors.of(room))
-        _of_thread.scratch = held
-    survivors = held.survivors.for_vectors(n_parents)
-    return _Scratch(held.x[:n_draws], held.seeds[:n_parents], survivors)
 
 
 @kernel

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from inftda.lattice import Table, off_tree_tables
-from inftda.mechanisms.across import Across, MeasuredTable
+from inftda.mechanisms.across import Across, AcrossStep, MeasuredTable
 from inftda.mechanisms.base import AnyNodes, AnyTruth, MeasuredTotals, Setting
 from inftda.mechanisms.description import TOP_DOWN, Description
 from inftda.mechanisms.step import ITEM_CHILDREN, LevelStep
@@ -111,7 +111,7 @@ def with_totals(
     """The step with the one-way table measured there, if it has one; it is kept to be published."""
     if step.across is None or step.across.one_way is None:
         return step
-    totals = setting.engine.totals(truth, step)
+    totals = AcrossStep.of(step).measure_totals(truth.margins[step.level.axis])
     one_way = step.across.one_way
     setting.totals.append(MeasuredTotals(one_way.table, totals, one_way.sigma2))
     return replace(step, across=replace(step.across, totals=totals))

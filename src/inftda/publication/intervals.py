@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from inftda.inference.families import Areas, find_rows
 from inftda.inference.fit import Fit
 from inftda.inference.intervals import Ends, measured_ends, selected_ends
-from inftda.inference.off_tree import measured_at, plainest
+from inftda.inference.off_tree import measured_at
+from inftda.lattice import coarsest_depths
 from inftda.publication.measurements import Measurements
 from inftda.publication.query import FLOW, find_area, sum_flows
 from inftda.tree import Tree
@@ -63,11 +64,11 @@ class Intervals:
         Returns:
             int64[n] lower and upper ends; None if no interval is known at these levels.
         """
-        wanted = plainest(self._tree, depths)
+        wanted = coarsest_depths(self._tree, depths)
         if not any(wanted):
             return self._total_ends(len(flow))
         for number, level in enumerate(self._tree.splitting_levels):
-            if plainest(self._tree, level.depths) == wanted:
+            if coarsest_depths(self._tree, level.depths) == wanted:
                 if self._use_model:
                     return self._fit.node_ends(number, areas)
                 return self._noise_ends(number, areas, flow)
@@ -142,9 +143,7 @@ class Intervals:
                 table.value[row[is_one]], math.sqrt(table.sigma2), share
             )
         if (row < 0).any() and number:  # only children, which have their parent's count
-            axis, depth = level.axis, level.depths[level.axis]
-            up = level.axes[axis].hierarchy.ancestor(depth, depth - 1)
-            above = tuple((up[n] if a == axis else n)[row < 0] for a, n in enumerate(areas))
+            above = level.parents([numbers[row < 0] for numbers in areas])
             low[row < 0], high[row < 0] = self._noise_ends(number - 1, above, flow[row < 0])
         return low, high
 

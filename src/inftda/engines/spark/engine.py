@@ -34,7 +34,6 @@ from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import PARTITIONS, carry_out, opened, sent, settings
 from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
-from inftda.mechanisms.across import AcrossStep
 from inftda.mechanisms.base import Keeper, Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import KeyedSource, RandomSource
@@ -161,7 +160,7 @@ class RunningSpark:
             InftdaError: it cannot be read as counts, or must not be read that way.
         """
         leaves = read_leaves(self.session, table, spec, random_source=source, say=say)
-        self.stack.callback(leaves.close)
+        self.stack.callback(leaves.forget)
         # From here on rows are cells.
         self.stack.enter_context(settings(self.session, FOR_CELLS))
         return SparkTruth(tree, leaves, self.driver_nodes)
@@ -191,10 +190,6 @@ class RunningSpark:
         children = self._divide(scattered.frame, truth, step, keeper)
         progress(step.level.name, 1, 1)
         return replace(scattered, frame=children)
-
-    def totals(self, truth: SparkTruth, step: LevelStep) -> NDArray[np.int64]:
-        """The one-way table that is measured at a step, noisy; the driver draws the noise."""
-        return AcrossStep.of(step).measure_totals(truth.margins[step.level.axis])
 
     def write(self, flows: Iterable[SparkNodes], path: Path, tree: Tree) -> Written:
         """Released leaves as a folder of Parquet files, or as a file if they are few.

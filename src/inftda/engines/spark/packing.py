@@ -86,7 +86,7 @@ def cell_table(table: pa.Table) -> pa.Table:
 
 
 def gather(batches: Batches) -> Iterator[pa.Table]:
-    """Batches joined until there are enough rows for a cell."""
+    """Batches joined until there are enough rows for a cell; no row, no table."""
     held: list[pa.RecordBatch] = []
     n_rows = 0
     for batch in batches:

@@ -15,15 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from inftda.engines.spark.packing import TASK, Batches, Made, spread
+from inftda.engines.spark.packing import CELL_ROWS, TASK, Batches, Made, gather, spread
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading.bounding import fetch_bounded, gathered
 from inftda.reading.rows import Rows, merged
 from inftda.reading.sources import ARROW_INPUT
 from inftda.reading.workspace import Workspace
 
-#: Rows that are counted at a time, about: enough to outweigh a query, and little memory.
-PART_ROWS: Final = 1 << 20
 #: How a part says that it has bytes which are no text.
 NOT_UTF8: Final = "inftda: a cell is not UTF-8"
 
@@ -48,14 +46,14 @@ class Parts:
 
     def count(self, batches: Batches) -> Made:
         """Raw rows to leaves, which other parts may have as well."""
-        return _each(_in_parts(batches), self.rows, self.rows.count)
+        return _each(gather(batches), self.rows, self.rows.count)
 
     def gather(self, batches: Batches) -> Made:
         """Raw rows to persons' trips, of which other parts may have more."""
         areas, unit = self.rows.numbers, self._bounding_unit
         columns = ", ".join(["CAST(person AS VARCHAR) AS person", *areas, "n"])
         sql = f"SELECT {columns} FROM ({gathered(self.rows.placed(), areas, unit)})"  # noqa: S608 - our own names
-        return _each(_in_parts(batches), self.rows, lambda workspace: workspace.fetch(sql))
+        return _each(gather(batches), self.rows, lambda workspace: workspace.fetch(sql))
 
     def bound(self, batches: Batches) -> Made:
         """Persons' trips, sorted by person and all of each, to leaves."""
@@ -84,7 +82,7 @@ class Parts:
     def lost(self, batches: Batches) -> Made:
         """Raw rows to the first few unknown codes of each part."""
         sql = self.rows.lost()
-        return _each(_in_parts(batches), self.rows, lambda workspace: workspace.fetch(sql))
+        return _each(gather(batches), self.rows, lambda workspace: workspace.fetch(sql))
 
     @property
     def _bounding_unit(self) -> PrivacyUnit:
@@ -126,23 +124,12 @@ def _check_text(part: pa.Table) -> None:
         raise PartError(NOT_UTF8) from None
 
 
-def _in_parts(batches: Batches) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(part.num_rows for part in held) >= PART_ROWS:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
-
-
 def _by_person(batches: Batches) -> Iterator[pa.Table]:
     """Parts that no person has rows in two of; batches are sorted by `person`, nulls first."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(part.num_rows for part in held) < PART_ROWS:
+        if sum(part.num_rows for part in held) < CELL_ROWS:
             continue
         table = pa.Table.from_batches(held)
         last = table["person"][-1]

@@ -148,15 +148,6 @@ class Division:
         bundle = np.maximum(np.searchsorted(firsts, keys, side="right") - 1, 0)
         return (bundle * self.n_tasks // len(firsts)).astype(np.int32)
 
-    def parents_of(self, children: Areas) -> Areas:
-        """Areas of the parents of nodes of the step's level."""
-        level = self.step.level
-        depth = level.depths[level.axis]
-        up = level.axes[level.axis].hierarchy.ancestor(depth, depth - 1)
-        return tuple(
-            up[numbers] if axis == level.axis else numbers for axis, numbers in enumerate(children)
-        )
-
 
 class Named(NamedTuple):
     """A function of a module."""
@@ -190,7 +181,7 @@ def send_truth(division: Division, ascent: Ascent, batches: Batches) -> Made:
     """True children, as rows that may repeat, with the task that divides their parent."""
     for batch in batches:
         children, n = _climbed(ascent, batch)
-        task = division.task_of(division.parents_of(children))
+        task = division.task_of(division.step.level.parents(children))
         yield _routed(task, children, n, is_parent=False)
 
 
@@ -215,42 +206,67 @@ def divide(division: Division, batches: Batches, keeper: Keeper | None = None) -
         keeper: gets the noisy counts.
     """
     division.check_version()
-    held = [_columns(batch) for batch in batches]
-    if not held:
+    received = _received(batches)
+    if received is None:
         return
-    _, *areas, n, is_parent = (np.concatenate(column) for column in zip(*held, strict=True))
-    del held
-    parents = tuple(numbers[is_parent] for numbers in areas), n[is_parent]
-    children = tuple(numbers[~is_parent] for numbers in areas), n[~is_parent]
-    del areas, n, is_parent
-    step = division.step
-    order = step.group_order(parents[0])
-    in_order = tuple(numbers[order] for numbers in parents[0])
-    truth, true_parents = true_children(division, *children)
-    nodes = Nodes(in_order, parents[1][order], find_nodes(step, in_order, true_parents))
-    del parents, children
-    items = division.items_of(nodes.areas)
-    starts = np.flatnonzero(np.diff(items, prepend=-1)).tolist()
-    parts = [
-        (int(items[low]), nodes.take(slice(low, high)))
-        for low, high in pairwise([*starts, len(items)])
-    ]
-    is_kept = keeper is not None
+    step, is_kept = division.step, keeper is not None
+    truth, true_parents = true_children(step, *received.children)
+    parts = _items(division, _in_group_order(step, *received.parents, true_parents))
     if step.across is None:
         made = divide_items(step, parts, truth, is_kept=is_kept)
     else:
-        grouped = group_truth(step, truth, true_parents)
+        grouped = GroupedTruth.of(truth, true_parents)
         made = divide_bundles(division, parts, grouped, is_kept=is_kept)
     kept = None if keeper is None else Kept(step, keeper)
     for part in made:
         if kept is not None:
             kept.add(part.drawn)
-        released = part.children
-        columns = [*map(pa.array, released.areas), pa.array(released.value)]
-        names = [*(f"area_{i}" for i in range(len(released.areas))), COUNT]
-        yield pa.RecordBatch.from_arrays(columns, names=names)
+        yield _as_batch(part.children)
     if kept is not None:
         kept.finish()
+
+
+class Received(NamedTuple):
+    """What a task was sent: areas and counts of released parents, and of true children."""
+
+    parents: tuple[Areas, NDArray[np.int64]]
+    children: tuple[Areas, NDArray[np.int64]]
+
+
+def _received(batches: Batches) -> Received | None:
+    """All rows of a task, in any order; None if there are none."""
+    held = [_columns(batch) for batch in batches]
+    if not held:
+        return None
+    _, *areas, n, is_parent = (np.concatenate(column) for column in zip(*held, strict=True))
+    return Received(
+        (tuple(numbers[is_parent] for numbers in areas), n[is_parent]),
+        (tuple(numbers[~is_parent] for numbers in areas), n[~is_parent]),
+    )
+
+
+def _in_group_order(
+    step: LevelStep, areas: Areas, value: NDArray[np.int64], true_parents: Areas
+) -> Nodes:
+    """Released parents in group order, with their index among the true ones."""
+    order = step.group_order(areas)
+    in_order = tuple(numbers[order] for numbers in areas)
+    return Nodes(in_order, value[order], find_nodes(step, in_order, true_parents))
+
+
+def _items(division: Division, parents: Nodes) -> list[tuple[int, Nodes]]:
+    """Number and parents of each item of work, from parents in group order."""
+    item = division.items_of(parents.areas)
+    starts = np.flatnonzero(np.diff(item, prepend=-1)).tolist()
+    ranges = pairwise([*starts, len(item)])
+    return [(int(item[low]), parents.take(slice(low, high))) for low, high in ranges]
+
+
+def _as_batch(nodes: Nodes) -> pa.RecordBatch:
+    """Areas and released counts."""
+    columns = [*map(pa.array, nodes.areas), pa.array(nodes.value)]
+    names = [*(f"area_{i}" for i in range(len(nodes.areas))), COUNT]
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def divide_items(
@@ -286,28 +302,20 @@ def divide_bundles(
         )
 
 
-def group_truth(step: LevelStep, children: LevelCounts, parents: Areas) -> GroupedTruth:
-    """The truth of some groups from true children and true parents, which are in group order."""
-    refined = parents[step.level.axis]
-    n_areas = len(step.level.child_offsets) - 1
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(refined, minlength=n_areas))])
-    return GroupedTruth(children, parents, np.arange(len(refined)), offsets)
-
-
 def true_children(
-    division: Division, children: Areas, n: NDArray[np.int64]
+    step: LevelStep, children: Areas, n: NDArray[np.int64]
 ) -> tuple[LevelCounts, Areas]:
     """The truth below some parents: true children, and the areas of the true parents.
 
     Args:
-        division: the level step.
+        step: the level step.
         children: int32 areas of true children, one array per axis; they may repeat.
         n: int64, their counts.
     """
-    level = division.step.level
-    refined, parents = children[level.axis], division.parents_of(children)
+    level = step.level
+    refined, parents = children[level.axis], level.parents(children)
     order = np.argsort(refined, kind="stable")
-    order = order[division.step.group_order(tuple(numbers[order] for numbers in parents))]
+    order = order[step.group_order(tuple(numbers[order] for numbers in parents))]
     parents, refined, n = tuple(numbers[order] for numbers in parents), refined[order], n[order]
     is_new_parent = differ(parents)
     first = np.flatnonzero(is_new_parent | differ((refined,)))

@@ -44,10 +44,6 @@ class SparkLeaves:
     total: int
     forget: Callable[[], object]
 
-    def close(self) -> None:
-        """Let the executors forget the leaves."""
-        self.forget()
-
     def __repr__(self) -> str:
         return "SparkLeaves(confidential)"
 
