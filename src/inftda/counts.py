@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel
+from inftda.compiled import inlined_kernel, kernel, prepared
 from inftda.leaves import Leaves
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree, TreeLevel
@@ -169,13 +169,10 @@ def _margins(tree: Tree, leaves: Leaves, crew: Crew) -> tuple[NDArray[np.int64],
     """int64[finest areas] for each axis: the trips of every area."""
     hierarchies = [axis.hierarchy for axis in tree.axes]
     margins = tuple(np.zeros(areas.n_areas(areas.depth), np.int64) for areas in hierarchies)
-
-    def add(axis: int, n: int = len(leaves.counts)) -> None:
-        add_by_area_kernel(leaves.areas[axis][:n], leaves.counts[:n], margins[axis])
-
-    for axis in range(len(margins)):
-        add(axis, 0)  # no leaf at all: loads the kernel before threads share it
-    list(crew.map(add, range(len(margins))))
+    crew.run(
+        prepared(add_by_area_kernel, areas, leaves.counts, sums)
+        for areas, sums in zip(leaves.areas, margins, strict=True)
+    )
     return margins
 
 
@@ -213,36 +210,35 @@ class _Sorted(NamedTuple):
 def _sort(layout: Layout, leaves: Leaves, crew: Crew) -> _Sorted:
     """Leaves are partitioned by the top bits of their keys, then parts of them sorted."""
     cut = layout.cut(len(leaves.counts))
-    keys, counts, ends = partition(layout, cut, leaves, crew)
+    keys, counts, offsets = partition(layout, cut, leaves, crew)
     words, shifts = digits_below_cut(layout, cut)
 
     def sort(buckets: tuple[int, int]) -> tuple[int, int]:
         first, last = buckets
-        low = int(ends[first - 1]) if first else 0
-        largest = int(np.diff(ends[first:last], prepend=low).max(initial=0))
+        low, high = int(offsets[first]), int(offsets[last])
+        largest = int(np.diff(offsets[first : last + 1]).max(initial=0))
         spare = np.empty((layout.n_words, largest), np.uint64), np.empty(largest, np.int64)
         digit_ends = np.empty(1 << DIGIT_BITS, np.int64)
-        sort_buckets_kernel(keys, counts, ends, first, last, words, shifts, *spare, digit_ends)
-        return low, low + merge_equal_kernel(keys, counts, low, int(ends[last - 1]))
+        sort_buckets_kernel(keys, counts, offsets, first, last, words, shifts, *spare, digit_ends)
+        return low, low + merge_equal_kernel(keys, counts, low, high)
 
     if crew.threads > 1:
-        # No bucket at all: this only compiles or loads the kernels. If two threads did that
-        # and one were interrupted, the other would wait for its lock forever.
-        sort((1, 1))
+        # No bucket at all: compiles or loads the kernels before threads share them.
+        sort((0, 0))
     parts, before = [], -1
-    for low, high in crew.map(sort, _bucket_ranges(ends, crew.threads)):
+    for low, high in crew.map(sort, _bucket_ranges(offsets, crew.threads)):
         if high > low:
             parts.append(_Part(low, high, before))
             before = high - 1
     return _Sorted(keys, counts, parts)
 
 
-def _bucket_ranges(ends: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
+def _bucket_ranges(offsets: NDArray[np.int64], threads: int) -> list[tuple[int, int]]:
     """Range of buckets of each part; parts have about the same number of leaves."""
-    n = int(ends[-1])
+    n = int(offsets[-1])
     n_parts = 1 if threads == 1 else threads * PARTS_PER_THREAD
     wanted = [n * part // n_parts for part in range(1, n_parts)]
-    cuts = [0, *np.searchsorted(ends, wanted, side="right").tolist(), len(ends)]
+    cuts = [0, *np.searchsorted(offsets[1:], wanted, side="right").tolist(), len(offsets) - 1]
     return [(a, b) for a, b in pairwise(cuts) if b > a]
 
 
@@ -251,19 +247,14 @@ def _sum_up(layout: Layout, leaves: _Sorted, crew: Crew) -> tuple[LevelCounts, .
 
     Nodes are counted first and then written where they belong: nothing is written twice.
     """
+    n_nodes = np.zeros((len(leaves.parts), len(layout.levels)), np.int64)
     digits = np.array(layout.word), np.array(layout.shift)
-
-    def count(part: _Part) -> NDArray[np.int64]:
-        n_nodes = np.zeros(len(layout.levels), np.int64)
-        count_nodes_kernel(leaves.keys, *part, *digits, n_nodes)
-        return n_nodes
-
-    if crew.threads > 1:
-        nothing = _Part(0, 0, -1)  # as above
-        _Nodes.of(layout, [count(nothing)]).write(leaves, nothing, 0)
-    nodes = _Nodes.of(layout, list(crew.map(count, leaves.parts)))
-    numbered = enumerate(leaves.parts)
-    nodes.add(list(crew.map(lambda part: nodes.write(leaves, part[1], part[0]), numbered)))
+    crew.run(
+        prepared(count_nodes_kernel, leaves.keys, *part, *digits, here)
+        for part, here in zip(leaves.parts, n_nodes, strict=True)
+    )
+    nodes = _Nodes.of(layout, n_nodes)
+    nodes.write(leaves, crew)
     return nodes.levels()
 
 
@@ -273,47 +264,44 @@ class _Nodes:
 
     Attributes:
         layout: of their keys.
-        starts: int64[levels + 1], where each level begins.
-        firsts: int64[parts, levels], where the nodes that begin in a part do.
+        level_offsets: int64[levels + 1], slices of the next two.
+        firsts: int64[parts, levels], index of the first node of a level that begins in a part.
         ordinal: int32, as in `LevelCounts`.
         count: int64, likewise.
         offsets: int64: those of each level's nodes, and one more after each level.
     """
 
     layout: Layout
-    starts: NDArray[np.int64]
+    level_offsets: NDArray[np.int64]
     firsts: NDArray[np.int64]
     ordinal: NDArray[np.int32]
     count: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
     @classmethod
-    def of(cls, layout: Layout, n_nodes: list[NDArray[np.int64]]) -> "_Nodes":
-        """Room for the nodes that were counted in each part."""
-        of_parts = np.array([np.zeros(len(layout.levels), np.int64), *n_nodes])
-        before = np.cumsum(of_parts, axis=0)
-        starts = np.concatenate([[0], np.cumsum(before[-1])])
-        n = int(starts[-1])
-        room = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n + len(starts), np.int64)
-        return cls(layout, starts, before[:-1] + starts[:-1], *room)
+    def of(cls, layout: Layout, n_nodes: NDArray[np.int64]) -> "_Nodes":
+        """Room for the nodes of each level that were counted in each part."""
+        before = np.cumsum(n_nodes, axis=0) - n_nodes
+        level_offsets = np.concatenate([[0], np.cumsum(n_nodes.sum(axis=0))])
+        n = int(level_offsets[-1])
+        offsets = np.empty(n + len(level_offsets), np.int64)
+        ordinal, count = np.empty(n, np.int32), np.empty(n, np.int64)
+        return cls(layout, level_offsets, before + level_offsets[:-1], ordinal, count, offsets)
 
-    def write(self, leaves: _Sorted, part: _Part, number: int) -> NDArray[np.int64]:
-        """Write the nodes that begin in a part.
-
-        Returns:
-            int64[levels]: trips of nodes that began before.
-        """
-        layout, firsts = self.layout, self.firsts[number]
-        carried = np.zeros(len(firsts), np.int64)
+    def write(self, leaves: _Sorted, crew: Crew) -> None:
+        """Write all nodes, those that begin in a part on one thread."""
+        layout = self.layout
         digits = np.array(layout.word), np.array(layout.shift), np.array(layout.bits)
-        write_nodes_kernel(
-            leaves.keys, leaves.counts, *part, *digits, self.starts, firsts, firsts.copy(),
-            np.zeros_like(firsts), self.ordinal, self.count, self.offsets, carried,
+        at, begun, carried = self.firsts.copy(), *np.zeros((2, *self.firsts.shape), np.int64)
+        crew.run(
+            prepared(
+                write_nodes_kernel, leaves.keys, leaves.counts, *part, *digits, self.level_offsets,
+                firsts, at[number], begun[number],
+                self.ordinal, self.count, self.offsets, carried[number],
+            )
+            for number, (part, firsts) in enumerate(zip(leaves.parts, self.firsts, strict=True))
         )  # fmt: skip
-        return carried
-
-    def add(self, carried: list[NDArray[np.int64]]) -> None:
-        """Add the trips in each part that belong to nodes of parts before."""
+        # What a part has of nodes that began in parts before it.
         for first, trips in zip(self.firsts, carried, strict=True):
             is_any = trips > 0
             self.count[first[is_any] - 1] += trips[is_any]
@@ -321,13 +309,13 @@ class _Nodes:
     def levels(self) -> tuple[LevelCounts, ...]:
         """Level by level."""
         levels: list[LevelCounts] = []
-        offsets = np.unique(self.starts[:2])  # of the root, if there is one
-        for number, (start, stop) in enumerate(pairwise(self.starts.tolist())):
+        offsets = np.unique(self.level_offsets[:2])  # of the root, if there is one
+        for number, (start, stop) in enumerate(pairwise(self.level_offsets.tolist())):
             ordinal, count = self.ordinal[start:stop], self.count[start:stop]
             levels.append(LevelCounts(self.layout.levels[number], offsets, ordinal, count))
             offsets = self.offsets[start + number : stop + number + 1]
-            if number + 2 < len(self.starts):
-                offsets[-1] = self.starts[number + 2] - stop
+            if number + 2 < len(self.level_offsets):
+                offsets[-1] = self.level_offsets[number + 2] - stop
         return tuple(levels)
 
 
@@ -471,7 +459,7 @@ def write_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     word: NDArray[np.int64],
     shift: NDArray[np.int64],
     bits: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    level_offsets: NDArray[np.int64],
     firsts: NDArray[np.int64],
     at: NDArray[np.int64],
     begun: NDArray[np.int64],
@@ -491,7 +479,7 @@ def write_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         word: int64[levels], as above.
         shift: int64[levels], likewise.
         bits: int64[levels], width of each level's ordinal.
-        starts: int64[levels + 1], where each level begins in the arrays of all nodes.
+        level_offsets: int64[levels + 1], slices of the arrays of all nodes.
         firsts: int64[levels], where the nodes of each level go.
         at: int64[levels], the same; overwritten.
         begun: int64[levels], zeros; overwritten.
@@ -513,7 +501,7 @@ def write_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             mask = np.uint64((1 << bits[level]) - 1)
             ordinal[node] = np.int32((keys[word[level], leaf] >> np.uint64(shift[level])) & mask)
             if level < n_levels - 1:
-                offsets[node + level] = at[level + 1] - starts[level + 1]
+                offsets[node + level] = at[level + 1] - level_offsets[level + 1]
             at[level] = node + 1
         trips += counts[leaf]
         before = leaf

@@ -207,10 +207,10 @@ class Hierarchy:
 
 def _framed(texts: pa.StringArray) -> bytes:
     """All texts in a row, each preceded by its length in 8 bytes."""
-    _, offsets, data = texts.buffers()
-    ends_in_data = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
-    sizes = np.diff(ends_in_data).astype("<i8")
-    raw = np.frombuffer(data or b"", np.uint8)[ends_in_data[0] : ends_in_data[-1]]
+    _, buffer, data = texts.buffers()
+    offsets = np.frombuffer(buffer, np.int32)[texts.offset :][: len(texts) + 1]
+    sizes = np.diff(offsets).astype("<i8")
+    raw = np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]]
     ends = np.cumsum(sizes + 8)
     framed = np.empty(raw.size + 8 * sizes.size, np.uint8)
     is_size = np.zeros(framed.size, bool)

@@ -23,7 +23,7 @@ from inftda.errors import InftdaError
 from inftda.lattice import share_or_default
 from inftda.ledger.charge import Charge
 from inftda.ledger.ledger import Ledger
-from inftda.mechanisms.base import Mechanism, Place, Setting
+from inftda.mechanisms.base import EngineStart, Mechanism, Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource
@@ -203,14 +203,15 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         only=only,
     )
     counting = Counting(bounded=person is not None, unplaceable=policy)
-    place = _place(engine, threads)
-    place.check(chosen, plan, noise=noise)
+    start = _engine(engine, threads)
+    start.check(chosen, noise=noise)
     make_sampler = _sampler_maker(noise)
-    with following(progress) as report, place.started() as running:
+    with following(progress) as report, start.started() as running:
         truth = running.read(flows, spec, public, source=random, say=say)
         with _folder(out, force=force) as folder:
-            kept = folder / MEASUREMENTS_FILE
-            keeper = MeasurementsWriter(kept, public) if measurements else None
+            keeper = (
+                MeasurementsWriter(folder / MEASUREMENTS_FILE, public) if measurements else None
+            )
             setting = Setting(
                 spending=plan.spending(),
                 make_sampler=make_sampler,
@@ -283,7 +284,9 @@ def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, 
     return {}
 
 
-def _place(engine: "str | LocalEngine | SparkEngine", threads: int | None) -> Place[Any, Any]:
+def _engine(
+    engine: "str | LocalEngine | SparkEngine", threads: int | None
+) -> EngineStart[Any, Any]:
     """Where the release is carried out; in which form it keeps the truth is its own business."""
     if engine == "local":
         return LocalEngine() if threads is None else LocalEngine(threads)

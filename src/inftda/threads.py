@@ -66,6 +66,15 @@ class Crew:
         finally:
             wait([result for result in results if not result.cancel()])
 
+    def run(self, calls: Iterable[Callable[[], object]]) -> None:
+        """Make calls that give nothing back; all are there before the first is made.
+
+        So kernels that are `prepared` are compiled or loaded by the caller. If two threads did
+        that and one were interrupted, the other would wait for its lock forever.
+        """
+        for _ in self.map(lambda call: call(), list(calls)):
+            pass
+
     def _threads(self) -> ThreadPoolExecutor:
         """The other threads; new ones after a fork, which they do not survive."""
         if self._pool is None or self._process != os.getpid():

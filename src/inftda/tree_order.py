@@ -7,12 +7,13 @@ comparing keys is comparing paths. Sorting is by radix: a comparison sort on ten
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel
+from inftda.compiled import inlined_kernel, kernel, prepared
 from inftda.leaves import Leaves
 from inftda.threads import Crew
 from inftda.tree import Tree, TreeLevel
@@ -95,12 +96,12 @@ class Buckets(NamedTuple):
     Attributes:
         keys: uint64[n_words, n].
         counts: int64[n].
-        ends: int64[values], where the bucket of each value of the top bits ends.
+        offsets: int64[values + 1], slices of these: the bucket of each value of the top bits.
     """
 
     keys: Keys
     counts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    offsets: NDArray[np.int64]
 
     def __repr__(self) -> str:
         return "Buckets(confidential)"
@@ -114,27 +115,20 @@ def partition(layout: Layout, cut: int, leaves: Leaves, crew: Crew) -> Buckets:
     """
     n = len(leaves.counts)
     keys, counts = np.empty((layout.n_words, n), np.uint64), np.empty(n, np.int64)
-    bounds = [n * part // crew.threads for part in range(crew.threads + 1)]
-    ends = np.zeros((crew.threads, 1 << (layout.used_bits(0) - cut)), np.int64)
-    bits = layout.axis_bits()
-
-    def count(part: int, *, nothing: bool = False) -> None:
-        last = bounds[part] if nothing else bounds[part + 1]
-        count_leaves_kernel(bits, leaves.areas, bounds[part], last, cut, ends[part])
-
-    def move(part: int, *, nothing: bool = False) -> None:
-        last = bounds[part] if nothing else bounds[part + 1]
-        move_leaves_kernel(
-            bits, leaves.areas, leaves.counts, bounds[part], last, cut, ends[part], keys, counts
-        )
-
-    count(0, nothing=True)  # no leaf at all: loads the kernel before threads share it
-    list(crew.map(count, range(crew.threads)))
-    # From how many leaves of each part a bucket has to where the first of them goes.
-    ends[:] = (np.cumsum(ends.T).reshape(ends.T.shape) - ends.T).T
-    move(0, nothing=True)
-    list(crew.map(move, range(crew.threads)))
-    return Buckets(keys, counts, ends[-1])
+    parts = list(pairwise(n * part // crew.threads for part in range(crew.threads + 1)))
+    sizes = np.zeros((len(parts), 1 << (layout.used_bits(0) - cut)), np.int64)
+    bits, areas = layout.axis_bits(), leaves.areas
+    crew.run(
+        prepared(count_leaves_kernel, bits, areas, *part, cut, here)
+        for part, here in zip(parts, sizes, strict=True)
+    )
+    # Of every bucket first the leaves of the first part, then those of the second, and so on.
+    free = (np.cumsum(sizes.T).reshape(sizes.T.shape) - sizes.T).T.copy()
+    crew.run(
+        prepared(move_leaves_kernel, bits, areas, leaves.counts, *part, cut, here, keys, counts)
+        for part, here in zip(parts, free, strict=True)
+    )
+    return Buckets(keys, counts, np.concatenate([[0], free[-1]]))
 
 
 def digits_below_cut(layout: Layout, cut: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -214,7 +208,7 @@ def move_leaves_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     keys: Keys,
     counts: NDArray[np.int64],
-    ends: NDArray[np.int64],
+    offsets: NDArray[np.int64],
     first: int,
     last: int,
     words: NDArray[np.int64],
@@ -230,7 +224,7 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     Args:
         keys: uint64[n_words, n], sorted within each bucket.
         counts: int64[n], moved along.
-        ends: int64[buckets], where each bucket ends; each starts where the one before ends.
+        offsets: int64[buckets + 1], slices of these.
         first: first bucket.
         last: one after the last bucket.
         words: int64[digits], word of each digit, least significant first.
@@ -240,8 +234,7 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         digit_ends: int64[2^DIGIT_BITS], overwritten.
     """
     for bucket in range(first, last):
-        low = ends[bucket - 1] if bucket > 0 else 0
-        n = ends[bucket] - low
+        low, n = offsets[bucket], offsets[bucket + 1] - offsets[bucket]
         if n < 2:
             continue
         is_spare, top = False, words[words.size - 1] if words.size > 0 else 0

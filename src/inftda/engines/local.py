@@ -18,7 +18,6 @@ from inftda.mechanisms.base import Keeper, Mechanism, Progress, Written
 from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import Divided, Drawn, LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
-from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import FlowsWriter
 from inftda.reading import TableSpec, read_leaves
 from inftda.threads import Crew, available_cores
@@ -50,7 +49,7 @@ class LocalEngine:
             raise InftdaError(f"threads must be at most {MOST_THREADS:,}, got {self.threads:,}")
         object.__setattr__(self, "_crew", Crew(self.threads))
 
-    def check(self, mechanism: Mechanism, plan: ReleasePlan, *, noise: str) -> None:
+    def check(self, mechanism: Mechanism, *, noise: str) -> None:
         """Every mechanism and every source of noise runs here."""
 
     @contextmanager

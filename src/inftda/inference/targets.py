@@ -68,14 +68,14 @@ class Targets:
             elsewhere: float64[cells] for each table.
         """
         tables = [table for chain in chains for table in chain]
-        before = np.cumsum([0, *(len(table.value) for table in tables)])
-        starts = [table.start + first for table, first in zip(tables, before, strict=False)]
+        offsets = np.cumsum([0, *(len(table.value) for table in tables)])
+        starts = [table.start + first for table, first in zip(tables, offsets, strict=False)]
         is_first = np.zeros(layer.n_areas, bool)
         is_first[layer.level.child_offsets[:-1]] = True
         areas = [table.area for table in tables]
         apart = np.concatenate([np.empty(0), *elsewhere])
         value = np.concatenate([np.empty(0), *(table.value for table in tables)])
-        cells = [slice(*ends) for ends in pairwise(before.tolist())]
+        cells = [slice(*ends) for ends in pairwise(offsets.tolist())]
         numbers = iter(range(len(tables)))
         return cls(
             start=np.array(starts, np.int64).reshape(len(tables), len(layer.first)),

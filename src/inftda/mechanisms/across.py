@@ -250,39 +250,28 @@ class AcrossStep:
         Those that are drawn here, and not before as the one-way table is, are added to `drawn`.
         """
         row: list[NDArray[np.int64]] = []
-        above: list[NDArray[np.int64]] = []
-        sizes: list[NDArray[np.int64]] = []
-        is_finest: list[NDArray[np.bool_]] = []
-        measured: list[NDArray[np.int64]] = []
-        trust: list[NDArray[np.float64]] = []
+        parts: list[_Part] = []
         n_rows = 0
         for chain in chained.chains:
+            is_hard = chained.is_hard and chain is chained.chains[0]
             finer: Rows | None = None
             for number in reversed(chain):
-                rows = groups.rows(self.across.tables[number].table)
+                known = self.across.tables[number]
+                rows = groups.rows(known.table)
+                measured = self._cells_of(number, item, groups, rows, truth, is_hard)
                 if finer is None:
                     row.append(rows.of_parents + n_rows)
                 else:
-                    above[-1][finer.of_parents] = rows.of_parents + n_rows
-                n = len(rows.group)
-                n_rows += n
-                above.append(np.full(n, -1))
-                sizes.append(groups.n_children[rows.group])
-                is_finest.append(np.full(n, finer is None))
-                is_hard = chained.is_hard and chain is chained.chains[0]
-                trust.append(np.full(n, HARD if is_hard else self.across.tables[number].trust))
-                measured.append(self._cells_of(number, item, groups, rows, truth, is_hard))
-                if drawn is not None and not self.across.tables[number].is_one_way:
-                    drawn.append(self._drawn(number, groups, rows, measured[-1]))
+                    parts[-1].above[finer.of_parents] = rows.of_parents + n_rows
+                trust = HARD if is_hard else known.trust
+                parts.append(_Part.of(groups, rows, measured, trust, is_finest=finer is None))
+                if drawn is not None and not known.is_one_way:
+                    drawn.append(self._drawn(known.table, groups, rows, measured))
+                n_rows += len(rows.group)
                 finer = rows
-        return Cells(
-            row=np.stack(row),
-            above=np.concatenate(above),
-            is_finest=np.concatenate(is_finest),
-            offsets=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]),
-            measured=np.concatenate(measured),
-            trust=np.concatenate(trust),
-        )
+        above, sizes, is_finest, measured, trusts = map(np.concatenate, zip(*parts, strict=True))
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        return Cells(np.stack(row), above, is_finest, offsets, measured, trusts)
 
     def _cells_of(  # noqa: PLR0913, PLR0917 - private
         self,
@@ -311,10 +300,10 @@ class AcrossStep:
         return cells
 
     def _drawn(
-        self, number: int, groups: "Groups", rows: "Rows", value: NDArray[np.int64]
+        self, table: Table, groups: "Groups", rows: "Rows", value: NDArray[np.int64]
     ) -> Drawn:
         """Noisy cells of a two-way table, with their areas."""
-        level, table = self.step.level, self.across.tables[number].table
+        level = self.step.level
         areas = [np.zeros(len(rows.group), np.int32) for _ in level.axes]
         areas[level.axis] = groups.area[rows.group]
         areas[rows.axis] = rows.across
@@ -326,6 +315,30 @@ class AcrossStep:
         stream = self.step.source.stream(self.step.level.index, item, number)
         self.across.tables[number].sampler.fill(cells, stream)
         return cells
+
+
+class _Part(NamedTuple):
+    """Rows of one table as they go into `Cells`."""
+
+    above: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    is_finest: NDArray[np.bool_]
+    measured: NDArray[np.int64]
+    trust: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        groups: "Groups",
+        rows: "Rows",
+        measured: NDArray[np.int64],
+        trust: float,
+        *,
+        is_finest: bool,
+    ) -> "_Part":
+        """Rows without any above them yet."""
+        n, sizes = len(rows.group), groups.n_children[rows.group]
+        return cls(np.full(n, -1), sizes, np.full(n, is_finest), measured, np.full(n, trust))
 
 
 class Chained(NamedTuple):
@@ -438,7 +451,7 @@ def add_totals(totals: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
 @kernel
 def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     cells: NDArray[np.int64],
-    first: NDArray[np.int64],
+    row_offsets: NDArray[np.int64],
     row_of: NDArray[np.int64],
     area: NDArray[np.int32],
     parents: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]],
@@ -448,7 +461,7 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
     Args:
         cells: int64, row by row.
-        first: int64[rows], the first cell of each.
+        row_offsets: int64[rows or one more], slices of these.
         row_of: int64[groups, areas across], the row of each; -1 if it is not measured.
         area: int32[groups], the area that each refines.
         parents: int64[areas + 1], slices of the next: int64, the true parents with each area;
@@ -464,4 +477,4 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             row = row_of[group, ancestor[across[parent]]]
             if row >= 0:
                 for child in range(child_offsets[parent], child_offsets[parent + 1]):
-                    cells[first[row] + ordinal[child]] += count[child]
+                    cells[row_offsets[row] + ordinal[child]] += count[child]

@@ -115,10 +115,10 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
         """Released leaves as Parquet: a file, or a folder of files."""
 
 
-class Place(Protocol[AnyTruth, AnyNodes]):
+class EngineStart(Protocol[AnyTruth, AnyNodes]):
     """An engine that is not started yet."""
 
-    def check(self, mechanism: "Mechanism", plan: ReleasePlan, *, noise: str) -> None:
+    def check(self, mechanism: "Mechanism", *, noise: str) -> None:
         """Refuse what does not run there, before the data is touched."""
 
     def started(self) -> AbstractContextManager[Engine[AnyTruth, AnyNodes]]:

@@ -142,8 +142,7 @@ def balance(
     solve = prepared(solve_kernel, cells, parts[0], prices.price, best, weight)
 
     def divide_all() -> None:
-        for _ in map_(lambda divide: divide(), divisions):
-            pass
+        list(map_(lambda divide: divide(), divisions))
         for part in parts[1:]:
             parts[0].sum[:] += part.sum
             parts[0].positive[:] += part.positive
@@ -482,11 +481,11 @@ def keep_positive_kernel(candidates: Candidates, offsets: Ints) -> None:
         candidates: `column` and `value` are overwritten.
         offsets: int64[parents + 1], written: slices of what is kept.
     """
-    starts, column, _, value = candidates[:4]
+    candidate_offsets, column, _, value = candidates[:4]
     n = 0
     offsets[0] = 0
     for parent in range(offsets.size - 1):
-        for i in range(starts[parent], starts[parent + 1]):
+        for i in range(candidate_offsets[parent], candidate_offsets[parent + 1]):
             if value[i] > 0:
                 value[n], column[n] = value[i], column[i]
                 n += 1

@@ -18,7 +18,6 @@ from inftda.reading.flaws import Complaint, Flaw, first_flaw
 from inftda.reading.memory import open_table
 from inftda.reading.roles import choose_roles
 from inftda.reading.rows import Rows
-from inftda.reading.sources import Source
 from inftda.reading.sql_query import SqlQuery, open_query
 from inftda.reading.workspace import Workspace
 from inftda.tables import as_numpy

@@ -37,7 +37,6 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.base import Keeper, Mechanism, Progress, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import KeyedSource, RandomSource
-from inftda.privacy.spending import ReleasePlan
 from inftda.reading import TableSpec
 from inftda.tree import Tree
 
@@ -93,13 +92,12 @@ class SparkEngine:
             kind = f"{type(given).__module__}.{type(given).__name__}"
             raise InftdaError(f"session must be a classic Spark session, got {kind}")
 
-    def check(self, mechanism: Mechanism, plan: ReleasePlan, *, noise: str) -> None:
+    def check(self, mechanism: Mechanism, *, noise: str) -> None:
         """Refuse what does not run on Spark, before the data is touched.
 
         Raises:
             InftdaError: the mechanism or the noise does not.
         """
-        del plan
         if not mechanism.description.is_top_down:
             raise InftdaError(
                 f"the mechanism {mechanism.name!r} runs on one machine only; leave out the engine, "
@@ -240,19 +238,19 @@ class RunningSpark:
         )
         cells = cells.repartitionById(division.n_tasks, F.col(TASK))
         if keeper is None:
-            return self._keep(cells.mapInArrow(divide, CELLS))
-        kept = self._keep(cells.mapInArrow(divide_and_keep, measurements.KINDS))
+            return self._persisted(cells.mapInArrow(divide, CELLS))
+        both = self._persisted(cells.mapInArrow(divide_and_keep, measurements.KINDS))
         is_file = F.col(measurements.IS_FILE)
-        for file in one_by_one(kept.where(is_file).select(PACKED)):
+        for file in one_by_one(both.where(is_file).select(PACKED)):
             keeper.keep_file(file)
-        return kept.where(~is_file).select(PACKED)
+        return both.where(~is_file).select(PACKED)
 
-    def _keep(self, nodes: DataFrame) -> DataFrame:
-        """Nodes computed now, and kept by the executors until the release is made."""
-        kept = nodes.persist(StorageLevel.MEMORY_AND_DISK)
-        self.stack.callback(kept.unpersist)
-        carry_out(kept.count)
-        return kept
+    def _persisted(self, cells: DataFrame) -> DataFrame:
+        """Cells computed now, and kept by the executors until the release is made."""
+        persisted = cells.persist(StorageLevel.MEMORY_AND_DISK)
+        self.stack.callback(persisted.unpersist)
+        carry_out(persisted.count)
+        return persisted
 
     def _item_keys(self, parents: DataFrame, step: LevelStep) -> NDArray[np.int64]:
         """Items of work, from how many released parents each group has."""
