@@ -40,7 +40,7 @@ from inftda.publication.parquet_file import (
     row_groups,
     text_size,
 )
-from inftda.tables import as_arrow, as_numpy, repeated
+from inftda.tables import as_arrow, as_numpy, repeated, texts
 from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -403,8 +403,7 @@ def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
         tree: of the release.
         tables: that are measured.
     """
-    texts = _listed(tree, tables)
-    sizes = [*map(text_size, texts), (0, 0)]
+    sizes = [*map(text_size, _listed(tree, tables)), (0, 0)]
     fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree.axes)]
     of_all, longest = zip(*sizes, strict=True)
     return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest, ROW_GROUP)
@@ -412,7 +411,7 @@ def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
 
 def _listed(tree: Tree, tables: Iterable[PlannedTable]) -> list[pa.StringArray]:
     """What the columns of text may hold: names of tables, codes of all levels."""
-    found = [_texts(table.name for table in tables)]
+    found = [texts(table.name for table in tables)]
     for axis in tree.axes:
         depths = range(axis.hierarchy.depth + 1)
         found.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
@@ -427,7 +426,7 @@ def split(
     Raises:
         ReleaseError: a table or an area is not known.
     """
-    names = _texts(table.name for table in tables)
+    names = texts(table.name for table in tables)
     number = numbers_of(*encoded(rows.column(TABLE)), names)
     if (number < 0).any() or any(map(lists_others, rows.columns, _listed(tree, tables))):
         raise shape.fail("names tables or areas that the release does not have")
@@ -473,8 +472,8 @@ def _plain_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
 
 
 def _schema(axes: tuple[Axis, ...]) -> pa.Schema:
-    texts = [TABLE, *(axis.name for axis in axes)]
-    fields = [pa.field(name, _CODE, nullable=False) for name in texts]
+    names = [TABLE, *(axis.name for axis in axes)]
+    fields = [pa.field(name, _CODE, nullable=False) for name in names]
     return pa.schema([*fields, pa.field(MEASURED, pa.int64(), nullable=False)])
 
 
@@ -489,8 +488,3 @@ def _written(schema: pa.Schema) -> dict[str, Any]:
 
 def _plain(kind: Any) -> Any:
     return pa.string() if pa.types.is_dictionary(kind) else kind
-
-
-def _texts(names: Iterable[str]) -> pa.StringArray:
-    """As `pyarrow.array` would have it, which imports pandas."""
-    return pa.concat_arrays([repeated(name, 1) for name in names])

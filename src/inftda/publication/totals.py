@@ -26,7 +26,7 @@ from inftda.publication.parquet_file import (
     row_groups,
     text_size,
 )
-from inftda.tables import as_arrow, repeated
+from inftda.tables import as_arrow, repeated, texts
 from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ def read_totals(folder: Path, tree: Tree) -> pa.Table | None:
     path = folder / TOTALS_FILE
     if not path.exists():
         return None
-    texts, shape = _texts(tree), _shape(tree)
+    known, shape = _texts(tree), _shape(tree)
     parts = []
     with opened(path, shape) as file:
         if file.metadata.num_rows > _n_areas(tree):
             raise shape.fail(f"has {file.metadata.num_rows:,} rows, more than there are areas")
         for part in row_groups(file, shape):
-            if any(map(lists_others, part.columns, texts)):
+            if any(map(lists_others, part.columns, known)):
                 raise shape.fail("names other axes, levels or areas than the release has")
             parts.append(part.cast(SCHEMA))
     return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
@@ -117,12 +117,7 @@ def _texts(tree: Tree) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
     codes = [areas.codes(level) for areas in axes for level in range(1, areas.depth + 1)]
     levels = [name for areas in axes for name in areas.level_names]
     names = [axis.name for axis in tree.axes]
-    return _texts_of(names), _texts_of(levels), pa.concat_arrays(codes)
-
-
-def _texts_of(names: list[str]) -> pa.StringArray:
-    """As `pyarrow.array` would have it, which imports pandas."""
-    return pa.concat_arrays([repeated(name, 1) for name in names])
+    return texts(names), texts(levels), pa.concat_arrays(codes)
 
 
 def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
