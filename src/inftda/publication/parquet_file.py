@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.publication.inventory import DAMAGED
 from inftda.publication.pages import is_answerable, skeleton, walk
 from inftda.tables import as_numpy, find_texts
 
@@ -39,7 +40,6 @@ _KINDS: Final = {
     pa.float64(): "64-bit decimal numbers",
     pa.binary(): "binary",
 }
-_AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Shape:
     code_bytes: tuple[int, ...]
     longest: tuple[int, ...]
     group_rows: int | None = None
-    again: str = _AGAIN
+    again: str = DAMAGED
 
     @property
     def text_columns(self) -> list[str]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from inftda.database import silence
 from inftda.errors import HierarchyError, ReleaseError
+from inftda.publication.inventory import DAMAGED, FLOWS_FILE
 from inftda.scratch import private_folder
 from inftda.tree import Axis, Tree
 
@@ -125,8 +126,7 @@ def open_database() -> Iterator[Any]:
                 yield connection
     except (duckdb.Error, RuntimeError):  # the latter for names that are no text
         raise ReleaseError(
-            "flows.parquet cannot be read as flows between these areas; it was edited or "
-            "damaged: get the release again from its publisher"
+            f"{FLOWS_FILE} cannot be read as flows between these areas; {DAMAGED}"
         ) from None
 
 

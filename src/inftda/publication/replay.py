@@ -24,7 +24,7 @@ from inftda.lattice import SHORT
 from inftda.mechanisms.prices import count_candidates_kernel
 from inftda.mechanisms.step import Drawn, differ, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
-from inftda.publication.inventory import MEASUREMENTS_FILE, TOTALS_FILE
+from inftda.publication.inventory import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE, TOTALS_FILE
 from inftda.publication.measurements import Measurements, PlannedTable
 from inftda.publication.parquet_file import encoded, numbers_of
 from inftda.publication.query import FLOW
@@ -33,7 +33,6 @@ from inftda.tree import Tree, TreeLevel
 Areas = tuple[NDArray[np.int32], ...]
 #: What the option `objective` of a mechanism says if its optimiser is the one of this package.
 INTOPT: Final = "intopt"
-_AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,7 @@ def check_follows(
             if not (step.is_among_candidates(x, _depth(here)) if is_steered else step.is_intopt(x)):
                 raise ReleaseError(
                     f"the released flows do not follow from {MEASUREMENTS_FILE} at the level "
-                    f"{level.name!r}; one of both was edited or damaged: get the release again "
-                    "from its publisher"
+                    f"{level.name!r}; one of both was edited or damaged: {GET_AGAIN}"
                 )
     yield "measurements are all values that were drawn for these flows, and no others"
     if n_divided:
@@ -118,7 +116,7 @@ def check_total(total: int, measurements: Measurements) -> None:
     """
     if 0 in measurements.levels and total != max(int(measurements.level(0).value[0]), 0):
         raise ReleaseError(
-            f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {_AGAIN}"
+            f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
         )
 
 
@@ -134,7 +132,7 @@ def check_totals(
     one_way = [table.value for table, known in pairs if _is_one_way(known)]
     if not np.array_equal(totals, np.concatenate([totals[:0], *one_way])):
         raise ReleaseError(
-            f"{TOTALS_FILE} and {MEASUREMENTS_FILE} state different totals; {_AGAIN}"
+            f"{TOTALS_FILE} and {MEASUREMENTS_FILE} state different totals; {DAMAGED}"
         )
 
 
@@ -142,7 +140,7 @@ def _check_areas(found: Areas, expected: Areas, known: PlannedTable) -> None:
     if not all(map(np.array_equal, found, expected)):
         raise ReleaseError(
             f"{MEASUREMENTS_FILE} must list every value of the table {known.name!r} that was drawn "
-            f"for the released flows, once and in order, and no other; {_AGAIN}"
+            f"for the released flows, once and in order, and no other; {DAMAGED}"
         )
 
 

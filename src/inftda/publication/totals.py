@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from inftda.errors import ReleaseError
 from inftda.lattice import Table, coarsest_equal, off_tree_tables
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.inventory import TOTALS_FILE
+from inftda.publication.inventory import DAMAGED, TOTALS_FILE
 from inftda.publication.parquet_file import (
     Shape,
     check_written_again,
@@ -47,7 +47,6 @@ SCHEMA: Final = pa.schema(
 _SIGMAS: Final = 1.96
 #: Sums of no more noisy numbers than this are nearly as good as one.
 _FEW: Final = 20
-_AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
 
 
 def half_width(sigma: float) -> int:
@@ -131,7 +130,7 @@ def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
     if not totals.select(stated).equals(expected.select(stated)):
         raise ReleaseError(
             f"{TOTALS_FILE} must list every area of the levels that were measured across, once, "
-            f"with the noise that the manifest states; {_AGAIN}"
+            f"with the noise that the manifest states; {DAMAGED}"
         )
 
 

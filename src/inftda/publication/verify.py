@@ -15,10 +15,11 @@ from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text
 from inftda.publication.inventory import (
     FLOWS_FILE,
+    GET_AGAIN,
     MANIFEST_FILE,
     MEASUREMENTS_FILE,
     TOTALS_FILE,
-    digest,
+    check_digest,
     places_name,
     strangers,
 )
@@ -48,7 +49,6 @@ _NOISE: Final = ("table", "opendp")
 _VERSION: Final = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
 #: Numbers of cells up to here fit into one word.
 _LARGEST: Final = 2**62
-_AGAIN: Final = "get the release again from its publisher"
 
 
 def verify(path: str | Path) -> Iterator[str]:
@@ -79,9 +79,10 @@ def _check_areas(release: Release, folder: Path) -> None:
     """Fingerprints were compared; the files hold the areas and nothing else."""
     files = areas_files(release.tree)
     for axis in release.tree.axes:
-        if (folder / files[axis.name]).read_bytes() != areas_text(axis.hierarchy):
+        file = files[axis.name]
+        if (folder / file).read_bytes() != areas_text(axis.hierarchy):
             raise ReleaseError(
-                f"{files[axis.name]} is not written as inftda writes areas; it was edited: {_AGAIN}"
+                f"{file} is not written as inftda writes areas; it was edited: {GET_AGAIN}"
             )
 
 
@@ -97,12 +98,9 @@ def _check_places(release: Release, folder: Path) -> Iterator[str]:
                 f"the manifest states two digests of {places_name(axis.file)}; it was edited"
             )
     for file, sha256 in stated.items():
-        if digest(folder / places_name(file)) != sha256:
-            raise ReleaseError(
-                f"{places_name(file)} is not what the manifest was written for; it was damaged or "
-                f"changed: {_AGAIN}"
-            )
-        check_places_file(folder / places_name(file), hierarchies[file])
+        places = folder / places_name(file)
+        check_digest(places, sha256)
+        check_places_file(places, hierarchies[file])
     if stated:
         yield "names, locations and outlines are to the bit the ones the manifest states"
 
@@ -113,8 +111,7 @@ def _check_inventory(release: Release, folder: Path) -> str:
     if others:
         raise ReleaseError(
             f"{others[0]!r} in {str(folder)!r} is not part of the release; nothing is promised "
-            "about it, and it may be confidential: remove it, or get the release again from its "
-            "publisher"
+            f"about it, and it may be confidential: remove it, or {GET_AGAIN}"
         )
     return "nothing else is in the folder"
 
@@ -165,7 +162,7 @@ def _check_text(manifest: Manifest, folder: Path) -> None:
     """Between what is stated there is room, too: for any number of blanks, or ends of lines."""
     if (folder / MANIFEST_FILE).read_bytes() != manifest.to_text().encode():
         raise ReleaseError(
-            f"{MANIFEST_FILE} is not written as inftda writes it; it was edited: {_AGAIN}"
+            f"{MANIFEST_FILE} is not written as inftda writes it; it was edited: {GET_AGAIN}"
         )
 
 
@@ -208,7 +205,7 @@ def _files(table: Path | pa.Table) -> list[Path]:
         raise ReleaseError("a release in memory has no files to verify; save it first")
     files = sorted(table.iterdir()) if table.is_dir() else [table]
     if not files:
-        raise ReleaseError(f"{FLOWS_FILE} is an empty folder; {_AGAIN}")
+        raise ReleaseError(f"{FLOWS_FILE} is an empty folder; {GET_AGAIN}")
     return files
 
 
@@ -288,11 +285,8 @@ def _check_distinct(words: "list[NDArray[np.int64]]") -> None:
 
 def _check_digest(release: Release) -> str:
     """The flows are, to the bit, those that the manifest was written for."""
-    if isinstance(release.table, Path) and digest(release.table) != release.manifest.flows_sha256:
-        raise ReleaseError(
-            f"{release.table.name} is not what the manifest was written for; it was damaged or "
-            "changed: get the release again from its publisher"
-        )
+    if isinstance(release.table, Path):
+        check_digest(release.table, release.manifest.flows_sha256)
     return "flows are to the bit the ones the manifest states"
 
 
@@ -318,11 +312,7 @@ def _check_measurements(release: Release) -> Iterator[str]:
     replay.check_total(manifest.total, measured)
     if release.totals is not None:
         replay.check_totals(release.totals.column("measured").to_numpy(), measured, planned)
-    if digest(path) != manifest.measurements_sha256:
-        raise ReleaseError(
-            f"{path.name} is not what the manifest was written for; it was damaged or changed: "
-            "get the release again from its publisher"
-        )
+    check_digest(path, manifest.measurements_sha256)
     for again in written:
         check_written_again(*again)
     yield "measurements are to the bit the ones the manifest states"
@@ -345,10 +335,6 @@ def _check_totals(release: Release, folder: Path) -> Iterator[str]:
         )
     check_totals(release.totals, release.tree, plan)
     yield "measured totals are those of every area, with the noise that the manifest states"
-    if digest(folder / TOTALS_FILE) != release.manifest.totals_sha256:
-        raise ReleaseError(
-            f"{TOTALS_FILE} is not what the manifest was written for; it was damaged or changed: "
-            "get the release again from its publisher"
-        )
+    check_digest(folder / TOTALS_FILE, release.manifest.totals_sha256)
     check_totals_file(folder / TOTALS_FILE, release.totals, release.tree)
     yield "measured totals are to the bit the ones the manifest states"
