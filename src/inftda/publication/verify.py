@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.catalogue import options_of
+from inftda.noise.sampler import NoiseSource
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text
 from inftda.publication.inventory import (
@@ -44,8 +45,6 @@ from inftda.tree import Tree
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Where noise may come from.
-_NOISE: Final = ("table", "opendp")
 _VERSION: Final = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
 #: Numbers of cells up to here fit into one word.
 _LARGEST: Final = 2**62
@@ -144,8 +143,8 @@ def _check_statements(release: Release) -> None:
     manifest = release.manifest
     expected = dict(options_of(manifest.mechanism))
     if manifest.description.takes_sampler:
-        noise = manifest.options.get("noise")
-        expected["noise"] = noise if noise in _NOISE else _NOISE[0]
+        noise, sources = manifest.options.get("noise"), get_args(NoiseSource)
+        expected["noise"] = noise if noise in sources else sources[0]
     check_same(manifest.options, expected, "options")
     manifest.counted.check(manifest.plan.unit, release.tree)
     if not {"python", "inftda"} <= {*manifest.software}:
