@@ -31,8 +31,8 @@ from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import ROW_GROUP, in_use
 from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
 from inftda.publication.parquet_file import (
+    Rewritten,
     Shape,
-    Written,
     encoded,
     lists_others,
     numbers_of,
@@ -54,7 +54,7 @@ _Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class MeasuredTable:
+class NoisyTable:
     """One table of the lattice as it was measured: every value that was drawn.
 
     Attributes:
@@ -80,10 +80,10 @@ class Measurements:
         levels: number of the level that each table is of; None for those off the tree.
     """
 
-    tables: tuple[MeasuredTable, ...]
+    tables: tuple[NoisyTable, ...]
     levels: tuple[int | None, ...]
 
-    def level(self, index: int) -> MeasuredTable:
+    def level(self, index: int) -> NoisyTable:
         """The table of a level of the tree.
 
         Raises:
@@ -99,12 +99,12 @@ class Measurements:
         return sum(len(table.value) for table in self.tables)
 
 
-class PlannedTable(NamedTuple):
+class PlannedMeasurement(NamedTuple):
     """A table that a plan measures.
 
     Attributes:
         name: in the file and in the manifest.
-        depths: see `MeasuredTable`.
+        depths: see `NoisyTable`.
         sigma2: likewise.
         level: of the tree, whose table it is or whose step it belongs to.
         is_on_tree: which of these.
@@ -117,7 +117,7 @@ class PlannedTable(NamedTuple):
     is_on_tree: bool
 
 
-def measured_tables(tree: Tree, plan: ReleasePlan) -> tuple[PlannedTable, ...]:
+def planned_measurements(tree: Tree, plan: ReleasePlan) -> tuple[PlannedMeasurement, ...]:
     """All that a plan measures, in the order of `Measurements.tables`."""
     found = []
     for planned in plan.levels:
@@ -130,7 +130,7 @@ def measured_tables(tree: Tree, plan: ReleasePlan) -> tuple[PlannedTable, ...]:
         ]
         for name, depths, sigma2, at, is_on_tree in on_tree + across:
             if sigma2 is not None:
-                found.append(PlannedTable(name, depths, sigma2, at, is_on_tree))
+                found.append(PlannedMeasurement(name, depths, sigma2, at, is_on_tree))
     return tuple(found)
 
 
@@ -160,7 +160,7 @@ def check_publishable(
                 f"an axis must not be called {axis.name!r} where measurements are published: it is "
                 "a column of their file; give the axis another name, or leave out measurements"
             )
-    names = [table.name for table in measured_tables(tree, plan)]
+    names = [table.name for table in planned_measurements(tree, plan)]
     for name in names:
         if names.count(name) > 1:
             raise InftdaError(
@@ -302,7 +302,7 @@ def save_measurements(path: Path, table: pa.Table, tree: Tree, plan: ReleasePlan
         tree: of the release.
         plan: of the release.
     """
-    tables = measured_tables(tree, plan)
+    tables = planned_measurements(tree, plan)
     shape = shape_of(tree, tables)
     file = MeasurementsFile(path, tree.axes)
     for rows in _batches(table):
@@ -317,7 +317,7 @@ def read_measurements(
     plan: ReleasePlan,
     *,
     n_flows: int,
-    written: list[Written] | None = None,
+    rewritten: list[Rewritten] | None = None,
 ) -> Measurements:
     """All that was measured, from its file, folder of files, or table in memory.
 
@@ -326,13 +326,13 @@ def read_measurements(
         tree: of the release.
         plan: of the release.
         n_flows: rows of the release, so that a file with far too many values is not read.
-        written: whatever else may be in a file is refused, too, and what each file is when its
+        rewritten: whatever else may be in a file is refused, too, and what each file is when its
             rows are written again is added here; for `check_written_again`.
 
     Raises:
         ReleaseError: it cannot be read, or names tables or areas that the release has not.
     """
-    tables = measured_tables(tree, plan)
+    tables = planned_measurements(tree, plan)
     shape = shape_of(tree, tables)
     most = sum(_most_values(table, n_flows) for table in tables)
     areas = [[Growing() for _ in tree.axes] for _ in tables]
@@ -340,7 +340,7 @@ def read_measurements(
     n_rows = 0
     for part in [source] if isinstance(source, pa.Table) else files_of(source):
         sink = pa.BufferOutputStream()
-        again = None if written is None else MeasurementsFile(sink, tree.axes)
+        again = None if rewritten is None else MeasurementsFile(sink, tree.axes)
         for rows in _groups(part, shape, most=most - n_rows, is_strict=again is not None):
             n_rows += len(rows)
             for stretch in split(rows, tree, tables, shape):
@@ -349,14 +349,14 @@ def read_measurements(
                     column.add(numbers)
                 if again is not None:
                     again.write(tables[stretch.table].depths, stretch.areas, stretch.value)
-        if written is not None and again is not None:
+        if rewritten is not None and again is not None:
             again.close()
-            written.append((part, sink.getvalue(), shape))
+            rewritten.append((part, sink.getvalue(), shape))
     # Arrow keeps what it has read with for the next time; there is none.
     pa.default_memory_pool().release_unused()
     return Measurements(
         tuple(
-            MeasuredTable(
+            NoisyTable(
                 table.depths, table.sigma2, tuple(column.cut() for column in columns), noisy.cut()
             )
             for table, columns, noisy in zip(tables, areas, value, strict=True)
@@ -365,7 +365,7 @@ def read_measurements(
     )
 
 
-def _most_values(table: PlannedTable, n_flows: int) -> int:
+def _most_values(table: PlannedMeasurement, n_flows: int) -> int:
     """Values that a table can have: as many as it has cells, or as the rows of parents have."""
     level = TreeLevel(table.level.index, table.level.step, table.level.axes, table.depths)
     if level.step is None or sum(depth > 0 for depth in table.depths) == 1:
@@ -396,7 +396,7 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
-def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
+def shape_of(tree: Tree, tables: Iterable[PlannedMeasurement]) -> Shape:
     """What a file of measurements must hold.
 
     Args:
@@ -409,7 +409,7 @@ def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
     return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest, ROW_GROUP)
 
 
-def _listed(tree: Tree, tables: Iterable[PlannedTable]) -> list[pa.StringArray]:
+def _listed(tree: Tree, tables: Iterable[PlannedMeasurement]) -> list[pa.StringArray]:
     """What the columns of text may hold: names of tables, codes of all levels."""
     found = [texts(table.name for table in tables)]
     for axis in tree.axes:
@@ -419,7 +419,7 @@ def _listed(tree: Tree, tables: Iterable[PlannedTable]) -> list[pa.StringArray]:
 
 
 def split(
-    rows: pa.Table, tree: Tree, tables: tuple[PlannedTable, ...], shape: Shape
+    rows: pa.Table, tree: Tree, tables: tuple[PlannedMeasurement, ...], shape: Shape
 ) -> Iterator[_Stretch]:
     """Some rows of a file, by table.
 

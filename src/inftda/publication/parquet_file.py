@@ -82,7 +82,7 @@ class Shape:
 
 
 #: A file, what writing its rows again has made, and what it must hold.
-Written = tuple[Path, pa.Buffer, Shape]
+Rewritten = tuple[Path, pa.Buffer, Shape]
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from inftda.mechanisms.prices import count_candidates_kernel
 from inftda.mechanisms.step import Drawn, differ, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
 from inftda.publication.inventory import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE, TOTALS_FILE
-from inftda.publication.measurements import Measurements, PlannedTable
+from inftda.publication.measurements import Measurements, PlannedMeasurement
 from inftda.publication.parquet_file import encoded, numbers_of
 from inftda.publication.query import FLOW
 from inftda.tree import Tree, TreeLevel
@@ -36,8 +36,8 @@ INTOPT: Final = "intopt"
 
 
 @dataclass(frozen=True)
-class Leaves:
-    """Released leaves.
+class ReleasedLeaves:
+    """Leaves as they were released; the truth is `inftda.leaves`.
 
     Attributes:
         areas: int32, finest areas on each axis.
@@ -48,7 +48,7 @@ class Leaves:
     flow: NDArray[np.int64]
 
 
-def read_leaves(files: Iterable[Path], tree: Tree) -> Leaves:
+def read_released(files: Iterable[Path], tree: Tree) -> ReleasedLeaves:
     """Released leaves from files that were checked."""
     names = [axis.name for axis in tree.axes]
     areas: list[list[NDArray[np.int32]]] = [[np.zeros(0, np.int32)] for _ in names]
@@ -61,20 +61,20 @@ def read_leaves(files: Iterable[Path], tree: Tree) -> Leaves:
                     codes = axis.hierarchy.codes(axis.hierarchy.depth)
                     found.append(numbers_of(*encoded(rows.column(axis.name)), codes))
                 flow.append(rows.column(FLOW).to_numpy())
-    return Leaves(tuple(map(np.concatenate, areas)), np.concatenate(flow))
+    return ReleasedLeaves(tuple(map(np.concatenate, areas)), np.concatenate(flow))
 
 
 def check_follows(
-    leaves: Leaves,
+    released: ReleasedLeaves,
     measurements: Measurements,
-    planned: Sequence[PlannedTable],
+    planned: Sequence[PlannedMeasurement],
     *,
     objective: object,
 ) -> Iterator[str]:
     """Check that all was drawn for the released flows that must have been, and what follows.
 
     Args:
-        leaves: the flows.
+        released: the flows.
         measurements: of the same release.
         planned: tables that its plan measures.
         objective: option of its mechanism that names the optimiser.
@@ -88,7 +88,7 @@ def check_follows(
     n_divided = n_steered = 0
     for level in [known.level for known in planned if known.is_on_tree]:
         here = [known for known in planned if known.level is level]
-        step = None if level.step is None else _Step.of(leaves, level)
+        step = None if level.step is None else _Step.of(released, level)
         for known in here:
             table = measurements.tables[planned.index(known)]
             _check_areas(table.areas, _root(level) if step is None else step.drawn(known), known)
@@ -108,7 +108,7 @@ def check_follows(
         yield f"no flow is one that the measurements rule out, at {_levels(n_steered)}"
 
 
-def check_total(total: int, measurements: Measurements) -> None:
+def check_noisy_total(total: int, measurements: Measurements) -> None:
     """Compare the sum of the flows with the noisy total, if that was measured.
 
     Raises:
@@ -120,8 +120,8 @@ def check_total(total: int, measurements: Measurements) -> None:
         )
 
 
-def check_totals(
-    totals: NDArray[np.int64], measurements: Measurements, planned: Sequence[PlannedTable]
+def check_one_way_totals(
+    totals: NDArray[np.int64], measurements: Measurements, planned: Sequence[PlannedMeasurement]
 ) -> None:
     """Compare measured totals, which have a file of their own, with the one-way tables.
 
@@ -136,7 +136,7 @@ def check_totals(
         )
 
 
-def _check_areas(found: Areas, expected: Areas, known: PlannedTable) -> None:
+def _check_areas(found: Areas, expected: Areas, known: PlannedMeasurement) -> None:
     if not all(map(np.array_equal, found, expected)):
         raise ReleaseError(
             f"{MEASUREMENTS_FILE} must list every value of the table {known.name!r} that was drawn "
@@ -152,11 +152,11 @@ def _root(level: TreeLevel) -> Areas:
     return tuple(np.zeros(1, np.int32) for _ in level.axes)
 
 
-def _is_one_way(known: PlannedTable) -> bool:
+def _is_one_way(known: PlannedMeasurement) -> bool:
     return not known.is_on_tree and sum(depth > 0 for depth in known.depths) == 1
 
 
-def _depth(tables: Sequence[PlannedTable]) -> int:
+def _depth(tables: Sequence[PlannedMeasurement]) -> int:
     """How far below the least count that survives without prices others may survive.
 
     Twice as far where the totals of a short axis may have been agreed with.
@@ -191,19 +191,19 @@ class _Step:
     value: NDArray[np.int64]
 
     @classmethod
-    def of(cls, leaves: Leaves, level: TreeLevel) -> "_Step":
-        """Leaves summed up to the children and parents of a level."""
+    def of(cls, released: ReleasedLeaves, level: TreeLevel) -> "_Step":
+        """Released leaves summed up to the children and parents of a level."""
         refined, depth = level.axes[level.axis].hierarchy, level.depths[level.axis]
-        child = refined.ancestor(refined.depth, depth)[leaves.areas[level.axis]]
+        child = refined.ancestor(refined.depth, depth)[released.areas[level.axis]]
         above = [
             axis.hierarchy.ancestor(axis.hierarchy.depth, depth - (number == level.axis))[finest]
             for number, (axis, depth, finest) in enumerate(
-                zip(level.axes, level.depths, leaves.areas, strict=True)
+                zip(level.axes, level.depths, released.areas, strict=True)
             )
         ]
         order = sort_by_area(np.arange(len(child)), child, refined.n_areas(depth))
         order = group_order(level, above, order)
-        above, child, flow = [area[order] for area in above], child[order], leaves.flow[order]
+        above, child, flow = [area[order] for area in above], child[order], released.flow[order]
         is_parent = differ(above)
         is_child = is_parent | differ([child])
         parents = tuple(area[is_parent] for area in above)
@@ -223,14 +223,14 @@ class _Step:
             value[is_drawn],
         )
 
-    def drawn(self, known: PlannedTable) -> Areas:
+    def drawn(self, known: PlannedMeasurement) -> Areas:
         """Areas of all values of a table that must have been drawn, in order."""
         rows = self.parents if known.is_on_tree else self._rows(known)
         sizes = np.diff(self.level.child_offsets)[rows[self.level.axis]]
         n = int(sizes[sizes > known.is_on_tree].sum())  # off the tree only children are drawn, too
         return Drawn.below(self.level, known.depths, rows, np.zeros(n, np.int64)).cells()
 
-    def _rows(self, known: PlannedTable) -> Areas:
+    def _rows(self, known: PlannedMeasurement) -> Areas:
         """Rows of a table off the tree: all of a one-way table, else those that hold a parent."""
         level = self.level
         others = [axis for axis, depth in enumerate(known.depths) if depth and axis != level.axis]

@@ -25,10 +25,10 @@ from inftda.publication.inventory import (
     strangers,
 )
 from inftda.publication.manifest import SOFTWARE, Manifest, check_same
-from inftda.publication.measurements import measured_tables, read_measurements
+from inftda.publication.measurements import planned_measurements, read_measurements
 from inftda.publication.parquet_file import (
+    Rewritten,
     Shape,
-    Written,
     check_written_again,
     encoded,
     opened,
@@ -65,10 +65,10 @@ def verify(path: str | Path) -> Iterator[str]:
     yield _check_guarantee(release)
     _check_statements(release)
     _check_text(release.manifest, folder)
-    written: list[Written] = []
-    yield from _check_flows(release, written)
+    rewritten: list[Rewritten] = []
+    yield from _check_flows(release, rewritten)
     yield _check_digest(release)
-    for again in written:
+    for again in rewritten:
         check_written_again(*again)
     yield from _check_totals(release, folder)
     yield from _check_measurements(release)
@@ -165,12 +165,12 @@ def _check_text(manifest: Manifest, folder: Path) -> None:
         )
 
 
-def _check_flows(release: Release, written: list[Written]) -> Iterator[str]:
+def _check_flows(release: Release, rewritten: list[Rewritten]) -> Iterator[str]:
     """Known areas, positive integers, no cell twice, total and number of rows as stated.
 
     Args:
         release: to check.
-        written: what its files are when their rows are written again is added here.
+        rewritten: what its files are when their rows are written again is added here.
     """
     manifest = release.manifest
     stated = f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated"
@@ -187,7 +187,7 @@ def _check_flows(release: Release, written: list[Written]) -> Iterator[str]:
             for rows in row_groups(parquet, found.shape):
                 writer.write(*found.add(rows))
             writer.close()
-        written.append((file, sink.getvalue(), found.shape))
+        rewritten.append((file, sink.getvalue(), found.shape))
     yield "flows are integers " + ("other than 0" if found.is_signed else "above 0")
     for axis in release.tree.axes:
         yield f"every {axis.name} is a known area"
@@ -302,17 +302,17 @@ def _check_measurements(release: Release) -> Iterator[str]:
     from inftda.publication import replay  # noqa: PLC0415 - compiled kernels
 
     plan, tree = manifest.plan, release.tree
-    written: list[Written] = []
-    measured = read_measurements(path, tree, plan, n_flows=manifest.n_flows, written=written)
-    planned = measured_tables(tree, plan)
-    leaves = replay.read_leaves(_files(release.table), tree)
+    rewritten: list[Rewritten] = []
+    measured = read_measurements(path, tree, plan, n_flows=manifest.n_flows, rewritten=rewritten)
+    planned = planned_measurements(tree, plan)
+    released = replay.read_released(_files(release.table), tree)
     objective = manifest.options.get("objective")
-    yield from replay.check_follows(leaves, measured, planned, objective=objective)
-    replay.check_total(manifest.total, measured)
+    yield from replay.check_follows(released, measured, planned, objective=objective)
+    replay.check_noisy_total(manifest.total, measured)
     if release.totals is not None:
-        replay.check_totals(release.totals.column("measured").to_numpy(), measured, planned)
+        replay.check_one_way_totals(release.totals.column("measured").to_numpy(), measured, planned)
     check_digest(path, manifest.measurements_sha256)
-    for again in written:
+    for again in rewritten:
         check_written_again(*again)
     yield "measurements are to the bit the ones the manifest states"
 
