@@ -116,6 +116,11 @@ class PlannedMeasurement(NamedTuple):
     level: TreeLevel
     is_on_tree: bool
 
+    @property
+    def is_one_way(self) -> bool:
+        """Whether all axes but one are summed up."""
+        return sum(depth > 0 for depth in self.depths) == 1
+
 
 def planned_measurements(tree: Tree, plan: ReleasePlan) -> tuple[PlannedMeasurement, ...]:
     """All that a plan measures, in the order of `Measurements.tables`."""
@@ -368,7 +373,7 @@ def read_measurements(
 def _most_values(table: PlannedMeasurement, n_flows: int) -> int:
     """Values that a table can have: as many as it has cells, or as the rows of parents have."""
     level = TreeLevel(table.level.index, table.level.step, table.level.axes, table.depths)
-    if level.step is None or sum(depth > 0 for depth in table.depths) == 1:
+    if level.step is None or table.is_one_way:
         return level.n_nodes
     return min(level.n_nodes, n_flows * level.max_children)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.lattice import SHORT
-from inftda.mechanisms.prices import count_candidates_kernel
+from inftda.mechanisms.prices import candidate_depth, count_candidates_kernel
 from inftda.mechanisms.step import Drawn, differ, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
 from inftda.publication.inventory import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE, TOTALS_FILE
@@ -86,21 +86,18 @@ def check_follows(
         ReleaseError: a value is missing or too many, or flows do not follow from the values.
     """
     n_divided = n_steered = 0
-    for level in [known.level for known in planned if known.is_on_tree]:
-        here = [known for known in planned if known.level is level]
+    tables = list(zip(planned, measurements.tables, strict=True))
+    for on_tree in [known for known in planned if known.is_on_tree]:
+        level = on_tree.level
+        here = [(known, table) for known, table in tables if known.level is level]
         step = None if level.step is None else _Step.of(released, level)
-        for known in here:
-            table = measurements.tables[planned.index(known)]
+        for known, table in here:
             _check_areas(table.areas, _root(level) if step is None else step.drawn(known), known)
         if step is not None and objective == INTOPT:
-            x, is_steered = measurements.level(level.index).value, len(here) > 1
-            n_divided += not is_steered
-            n_steered += is_steered
-            if not (step.is_among_candidates(x, _depth(here)) if is_steered else step.is_intopt(x)):
-                raise ReleaseError(
-                    f"the released flows do not follow from {MEASUREMENTS_FILE} at the level "
-                    f"{level.name!r}; one of both was edited or damaged: {GET_AGAIN}"
-                )
+            across = [known for known, _ in here if not known.is_on_tree]
+            _check_children(step, measurements.level(level.index).value, on_tree, across)
+            n_divided += not across
+            n_steered += bool(across)
     yield "measurements are all values that were drawn for these flows, and no others"
     if n_divided:
         yield f"flows follow from the measurements at {_levels(n_divided)}, parent by parent"
@@ -129,7 +126,7 @@ def check_one_way_totals(
         ReleaseError: they differ.
     """
     pairs = zip(measurements.tables, planned, strict=True)
-    one_way = [table.value for table, known in pairs if _is_one_way(known)]
+    one_way = [table.value for table, known in pairs if known.is_one_way and not known.is_on_tree]
     if not np.array_equal(totals, np.concatenate([totals[:0], *one_way])):
         raise ReleaseError(
             f"{TOTALS_FILE} and {MEASUREMENTS_FILE} state different totals; {DAMAGED}"
@@ -144,6 +141,24 @@ def _check_areas(found: Areas, expected: Areas, known: PlannedMeasurement) -> No
         )
 
 
+def _check_children(
+    step: "_Step",
+    noisy: NDArray[np.int64],
+    on_tree: PlannedMeasurement,
+    across: Sequence[PlannedMeasurement],
+) -> None:
+    """Released children follow from their noisy counts, or can do so where others steered them."""
+    if across:
+        is_right = step.is_among_candidates(noisy, _deepest(on_tree, across))
+    else:
+        is_right = step.is_intopt(noisy)
+    if not is_right:
+        raise ReleaseError(
+            f"the released flows do not follow from {MEASUREMENTS_FILE} at the level "
+            f"{step.level.name!r}; one of both was edited or damaged: {GET_AGAIN}"
+        )
+
+
 def _levels(n: int) -> str:
     return "one level" if n == 1 else f"{n} levels"
 
@@ -152,19 +167,15 @@ def _root(level: TreeLevel) -> Areas:
     return tuple(np.zeros(1, np.int32) for _ in level.axes)
 
 
-def _is_one_way(known: PlannedMeasurement) -> bool:
-    return not known.is_on_tree and sum(depth > 0 for depth in known.depths) == 1
+def _deepest(on_tree: PlannedMeasurement, across: Sequence[PlannedMeasurement]) -> int:
+    """How far below the least count that survives without prices others may survive, at most.
 
-
-def _depth(tables: Sequence[PlannedMeasurement]) -> int:
-    """How far below the least count that survives without prices others may survive.
-
-    Twice as far where the totals of a short axis may have been agreed with.
+    How many parents a group had is not seen here, so every total of a short axis may be hard.
     """
-    on_tree, *across = tables
     refined = on_tree.level.axes[on_tree.level.axis].hierarchy
-    may_agree = any(map(_is_one_way, across)) and refined.n_areas(refined.depth) <= SHORT
-    return int(math.sqrt(on_tree.sigma2) * (2 if may_agree else 1))
+    is_short = refined.n_areas(refined.depth) <= SHORT
+    may_be_hard = is_short and any(table.is_one_way for table in across)
+    return candidate_depth(math.sqrt(on_tree.sigma2), is_hard=may_be_hard)
 
 
 @dataclass(frozen=True)
@@ -233,13 +244,12 @@ class _Step:
     def _rows(self, known: PlannedMeasurement) -> Areas:
         """Rows of a table off the tree: all of a one-way table, else those that hold a parent."""
         level = self.level
-        others = [axis for axis, depth in enumerate(known.depths) if depth and axis != level.axis]
-        if not others:
+        if known.is_one_way:
             n = len(level.child_offsets) - 1
             rows = [np.zeros(n, np.int32) for _ in level.axes]
             rows[level.axis] = np.arange(n, dtype=np.int32)
             return tuple(rows)
-        (axis,) = others
+        (axis,) = (axis for axis, depth in enumerate(known.depths) if depth and axis != level.axis)
         hierarchy, depth = level.axes[axis].hierarchy, known.depths[axis]
         across = hierarchy.ancestor(level.depths[axis], depth)[self.parents[axis]]
         n = hierarchy.n_areas(depth)
