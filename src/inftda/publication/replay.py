@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.lattice import SHORT
+from inftda.mechanisms.description import Description
 from inftda.mechanisms.prices import candidate_depth, count_candidates_kernel
 from inftda.mechanisms.step import Drawn, differ, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
@@ -31,8 +31,6 @@ from inftda.publication.query import FLOW
 from inftda.tree import Tree, TreeLevel
 
 Areas = tuple[NDArray[np.int32], ...]
-#: What the option `objective` of a mechanism says if its optimiser is the one of this package.
-INTOPT: Final = "intopt"
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,7 @@ def check_follows(
     released: ReleasedLeaves,
     measurements: Measurements,
     planned: Sequence[PlannedMeasurement],
-    *,
-    objective: object,
+    description: Description,
 ) -> Iterator[str]:
     """Check that all was drawn for the released flows that must have been, and what follows.
 
@@ -77,7 +74,7 @@ def check_follows(
         released: the flows.
         measurements: of the same release.
         planned: tables that its plan measures.
-        objective: option of its mechanism that names the optimiser.
+        description: of the mechanism.
 
     Yields:
         What was found right.
@@ -93,7 +90,7 @@ def check_follows(
         step = None if level.step is None else _Step.of(released, level)
         for known, table in here:
             _check_areas(table.areas, _root(level) if step is None else step.drawn(known), known)
-        if step is not None and objective == INTOPT:
+        if step is not None and description.replay == "intopt":
             across = [known for known, _ in here if not known.is_on_tree]
             _check_children(step, measurements.level(level.index).value, on_tree, across)
             n_divided += not across

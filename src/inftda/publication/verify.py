@@ -306,8 +306,7 @@ def _check_measurements(release: Release) -> Iterator[str]:
     measured = read_measurements(path, tree, plan, n_flows=manifest.n_flows, rewritten=rewritten)
     planned = planned_measurements(tree, plan)
     released = replay.read_released(_files(release.table), tree)
-    objective = manifest.options.get("objective")
-    yield from replay.check_follows(released, measured, planned, objective=objective)
+    yield from replay.check_follows(released, measured, planned, manifest.description)
     replay.check_noisy_total(manifest.total, measured)
     if release.totals is not None:
         replay.check_one_way_totals(release.totals.column("measured").to_numpy(), measured, planned)

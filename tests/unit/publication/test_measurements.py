@@ -248,7 +248,7 @@ def followed(made, **changes):
     leaves = replay.ReleasedLeaves(
         tuple(column.to_numpy().astype(np.int32) for column in columns), table["flow"].to_numpy()
     )
-    return list(replay.check_follows(leaves, measured, planned, objective="intopt"))
+    return list(replay.check_follows(leaves, measured, planned, made.manifest.description))
 
 
 def country(**options):
@@ -267,6 +267,11 @@ def test_without_tables_off_the_tree_every_flow_follows(options):
     said = followed(country(across=0, **options))
     assert said[1] == "flows follow from the measurements at 6 levels, parent by parent"
     assert len(said) == 2
+
+
+def test_of_an_optimiser_that_nobody_repeats_only_what_was_drawn_is_followed():
+    (said,) = followed(country(across=0, mechanism="inftda-descending"))
+    assert said.startswith("measurements are all values that were drawn")
 
 
 def test_with_tables_off_the_tree_it_follows_which_flows_there_may_be():
