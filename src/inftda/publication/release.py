@@ -21,6 +21,7 @@ import pyarrow as pa
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.notebook import card
+from inftda.publication.caveats import NOT_PRIVATE_LINE
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
 from inftda.publication.folder import areas_files, write_flows, write_public_files, writing
 from inftda.publication.inventory import (
@@ -226,7 +227,7 @@ class Release:
     def _promise(self) -> str:
         if self.manifest.private:
             return self.manifest.plan.describe()
-        return "NOT PRIVATE: made with a seed, promises nothing, must not be published"
+        return NOT_PRIVATE_LINE
 
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
