@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.growing import Growing
 from inftda.mechanisms.description import Description
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.folder import ROW_GROUP, in_use
+from inftda.publication.folder import CODE, ROW_GROUP, in_use
 from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
 from inftda.publication.parquet_file import (
     Rewritten,
@@ -38,7 +38,6 @@ from inftda.publication.parquet_file import (
     numbers_of,
     opened,
     row_groups,
-    text_size,
 )
 from inftda.tables import as_arrow, as_numpy, repeated, texts
 from inftda.tree import Axis, Tree, TreeLevel
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
 #: Columns besides those of the axes.
 TABLE, MEASURED = "table", "measured"
-_CODE: Final = pa.dictionary(pa.int32(), pa.string())
 #: Depths of a table, areas of some of its values on each axis, and the values.
 _Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
 
@@ -408,10 +406,7 @@ def shape_of(tree: Tree, tables: Iterable[PlannedMeasurement]) -> Shape:
         tree: of the release.
         tables: that are measured.
     """
-    sizes = [*map(text_size, _listed(tree, tables)), (0, 0)]
-    fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree.axes)]
-    of_all, longest = zip(*sizes, strict=True)
-    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest, ROW_GROUP)
+    return Shape.of(MEASUREMENTS_FILE, _schema(tree.axes), _listed(tree, tables), ROW_GROUP)
 
 
 def _listed(tree: Tree, tables: Iterable[PlannedMeasurement]) -> list[pa.StringArray]:
@@ -478,7 +473,7 @@ def _plain_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
 
 def _schema(axes: tuple[Axis, ...]) -> pa.Schema:
     names = [TABLE, *(axis.name for axis in axes)]
-    fields = [pa.field(name, _CODE, nullable=False) for name in names]
+    fields = [pa.field(name, CODE, nullable=False) for name in names]
     return pa.schema([*fields, pa.field(MEASURED, pa.int64(), nullable=False)])
 
 
@@ -489,7 +484,3 @@ def _written(schema: pa.Schema) -> dict[str, Any]:
         "use_dictionary": schema.names[:-1],
         "column_encoding": {MEASURED: "DELTA_BINARY_PACKED"},
     }
-
-
-def _plain(kind: Any) -> Any:
-    return pa.string() if pa.types.is_dictionary(kind) else kind

@@ -24,7 +24,6 @@ from inftda.publication.parquet_file import (
     lists_others,
     opened,
     row_groups,
-    text_size,
 )
 from inftda.tables import as_arrow, repeated, texts
 from inftda.tree import Axis, Tree, TreeLevel
@@ -100,8 +99,7 @@ def read_totals(folder: Path, tree: Tree) -> pa.Table | None:
 
 
 def _shape(tree: Tree) -> Shape:
-    of_all, longest = zip(*map(text_size, _texts(tree)), (0, 0), (0, 0), strict=True)
-    return Shape(TOTALS_FILE, tuple(SCHEMA), of_all, longest)
+    return Shape.of(TOTALS_FILE, SCHEMA, _texts(tree))
 
 
 def _n_areas(tree: Tree) -> int:

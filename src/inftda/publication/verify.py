@@ -13,7 +13,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.catalogue import options_of
 from inftda.noise.sampler import NoiseSource
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text
+from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text, flows_schema
 from inftda.publication.inventory import (
     FLOWS_FILE,
     GET_AGAIN,
@@ -33,7 +33,6 @@ from inftda.publication.parquet_file import (
     encoded,
     opened,
     row_groups,
-    text_size,
 )
 from inftda.publication.places_file import check_places_file
 from inftda.publication.query import FLOW
@@ -214,16 +213,8 @@ class _Flows:
     def __init__(self, tree: Tree, *, is_signed: bool) -> None:
         codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
         names = [axis.name for axis in tree.axes]
-        sizes = [*map(text_size, codes), (0, 0)]
-        fields = [*(pa.field(name, pa.string()) for name in names), pa.field(FLOW, pa.int64())]
         self.is_signed = is_signed
-        self.shape = Shape(
-            FLOWS_FILE,
-            tuple(fields),
-            tuple(of_all for of_all, _ in sizes),
-            tuple(longest for _, longest in sizes),
-            ROW_GROUP,
-        )
+        self.shape = Shape.of(FLOWS_FILE, flows_schema(tree), codes, ROW_GROUP)
         self.n_cells = prod(map(len, codes))
         self.total = self.n_rows = 0
         self._codes = dict(zip(names, codes, strict=True))
