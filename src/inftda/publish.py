@@ -27,7 +27,7 @@ from inftda.mechanisms.base import EngineStart, Mechanism, Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource
-from inftda.noise.sampler import Sampler
+from inftda.noise.sampler import NoiseSource, Sampler
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.counting import Counting
 from inftda.publication.folder import axis_entries, check_writable, write_public_files, writing
@@ -43,8 +43,6 @@ from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 
 if TYPE_CHECKING:
     from inftda.engines.spark import SparkEngine
-
-NoiseSource = Literal["table", "opendp"]
 
 
 def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decide

@@ -8,7 +8,7 @@ tables must never be read here.
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,11 @@ def repeated(text: str, n: int) -> pa.StringArray:
     encoded = text.encode()
     offsets = np.arange(n + 1, dtype=np.int32) * np.int32(len(encoded))
     return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(encoded * n))
+
+
+def texts(names: Iterable[str]) -> pa.StringArray:
+    """Some texts, at least one; without pandas, likewise."""
+    return pa.concat_arrays([repeated(name, 1) for name in names])
 
 
 def as_numpy(array: pa.Array) -> NDArray[Any]:

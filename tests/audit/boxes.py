@@ -35,7 +35,7 @@ from inftda.mechanisms.catalogue import mechanism_named
 from inftda.mechanisms.step import Drawn
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource, SeededSource
-from inftda.publication.measurements import PlannedTable, measured_tables
+from inftda.publication.measurements import PlannedMeasurement, planned_measurements
 
 TOP_DOWN: Final = ("inftda", "inftda-descending", "tda-l2", "tda-linf")
 MECHANISMS: Final = (*TOP_DOWN, "vanilla-gauss", "stability-histogram")
@@ -184,7 +184,7 @@ class Runs(_Box):
                 totals.append(_side_by_side(measured.value for measured in setting.totals))
             seen = [cells.reshape(n, -1), np.stack(totals)]
             if self.is_kept:
-                planned = measured_tables(self._tree, plan)
+                planned = planned_measurements(self._tree, plan)
                 seen.append(np.stack([one.seen(planned) for one in kept if one is not None]))
             sides.append(np.column_stack(seen))
         return _sample(sides[0], sides[1], plan)
@@ -324,7 +324,7 @@ def _seen(release: inftda.Release, pair: Pair) -> Features:
     areas = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in release.tree.axes]
     totals = [] if release.totals is None else release.totals["measured"].to_pylist()
     if release.measured is not None:
-        planned = measured_tables(release.tree, release.manifest.plan)
+        planned = planned_measurements(release.tree, release.manifest.plan)
         tables = zip(planned, release.measurements().tables, strict=True)
         totals += [*every_value((known, [(got.areas, got.value)]) for known, got in tables)]
     numbers = [*flows.ravel(), *totals, release.total, release.manifest.n_flows, *areas]
@@ -350,7 +350,7 @@ class _Kept:
         """Never: everything happens here."""
         raise NotImplementedError
 
-    def seen(self, planned: Sequence[PlannedTable]) -> Features:
+    def seen(self, planned: Sequence[PlannedMeasurement]) -> Features:
         """All of them."""
         return every_value([(known, self._values.get(known.depths, [])) for known in planned])
 
@@ -359,7 +359,7 @@ class _Kept:
 Block = tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]
 
 
-def every_value(tables: Iterable[tuple[PlannedTable, Iterable[Block]]]) -> Features:
+def every_value(tables: Iterable[tuple[PlannedMeasurement, Iterable[Block]]]) -> Features:
     """Every cell of every table that is measured: its value, and whether it has one."""
     seen: list[Features] = []
     for known, blocks in tables:

@@ -32,6 +32,7 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
 ) -> None:
     """Estimate all flows of a release: model-based, closer on average, not guaranteed."""
     from inftda.estimates.estimating import estimate  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import MADE_FROM_NOT_PRIVATE  # noqa: PLC0415
 
     made = estimate(folder, centroids=centroids, out=out, force=force, seed=seed, threads=threads)
     if quiet:
@@ -45,4 +46,4 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
     output.say("            not a list of existing flows; the guaranteed table, with intervals")
     output.say("            for totals that were measured, is the release.")
     if not manifest.private:
-        output.say("NOT PRIVATE: made with a seed, must not be published.", err=True)
+        output.say(MADE_FROM_NOT_PRIVATE, err=True)

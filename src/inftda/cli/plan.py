@@ -154,11 +154,11 @@ def _rows(
 
 def _lost_in_noise(total: int, cells: int, sigma: float) -> str:
     """What the mean flow of a level tells of it."""
-    from inftda.publication.caveats import MOSTLY_NOISE  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import DO_NOT_USE  # noqa: PLC0415 - help must be instant
     from inftda.publication.noisiness import is_drowned  # noqa: PLC0415
 
     if is_drowned(total, cells, sigma):
-        return f"do not use this level: {MOSTLY_NOISE}"
+        return DO_NOT_USE
     mean = total / cells
     return "" if mean >= sigma else f"noise exceeds the mean flow of {mean:.3g}"
 

@@ -279,11 +279,11 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
 
 
 def _promise(release: "Release") -> list[str]:
-    from inftda.publication.caveats import careful_words  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import NOT_PRIVATE_LINE, careful_words  # noqa: PLC0415
     from inftda.publication.totals import across_words  # noqa: PLC0415
 
     if not release.manifest.private:
-        return ["NOT PRIVATE: made with a seed, promises nothing, must not be published."]
+        return [f"{NOT_PRIVATE_LINE}."]
     plan = release.manifest.plan
     lines = [f"Protected:  {plan.unit.describe()}", f"Guarantee:  {plan.describe()}"]
     if across := across_words(release.tree, plan):

@@ -39,7 +39,8 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""
-    from inftda.publication.release import open_release  # noqa: PLC0415 - help must be instant
+    from inftda.publication.caveats import MADE_FROM_NOT_PRIVATE  # noqa: PLC0415 - instant help
+    from inftda.publication.release import open_release  # noqa: PLC0415
     from inftda.words import report  # noqa: PLC0415
 
     release = open_release(folder)
@@ -63,4 +64,4 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     size = out.stat().st_size / 1e6
     output.say(f"Page:       {out} ({size:.1f} MB, needs no network)")
     if not release.manifest.private:
-        output.say("NOT PRIVATE: made with a seed, must not be published.", err=True)
+        output.say(MADE_FROM_NOT_PRIVATE, err=True)

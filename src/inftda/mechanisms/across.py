@@ -26,6 +26,7 @@ from inftda.mechanisms.prices import (
     Cells,
     Map,
     balance,
+    candidate_depth,
     count_candidates_kernel,
     keep_positive_kernel,
     write_candidates_kernel,
@@ -168,8 +169,7 @@ class AcrossStep:
         parents = join([part for _, part in items])
         groups = Groups.of(self.step.level, parents)
         chained = self._chains(len(parents.value) / len(groups.area))
-        # A price that goes further down makes room for lower counts.
-        depth = int(self.across.sigma * (2 if chained.is_hard else 1))
+        depth = candidate_depth(self.across.sigma, is_hard=chained.is_hard)
 
         def find(item: tuple[int, Nodes]) -> tuple[Candidates, NDArray[np.int64]]:
             number, some = item

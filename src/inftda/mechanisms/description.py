@@ -26,6 +26,8 @@ class Description:
             missing is shared out one by one (`inftda.evaluation.bounds`), "theorem 4" of the
             paper for every optimum in the largest error, None if nothing is proven.
         takes_across: whether it can measure tables off the tree beside its levels.
+        replay: how released children follow from noisy counts, so that whoever has both can
+            repeat it: "intopt" by `inftda.optimize` (but for equal counts), None if nobody can.
     """
 
     measures: Measures
@@ -34,6 +36,7 @@ class Description:
     takes_sampler: bool
     error_bound: Literal["shared", "theorem 4"] | None = None
     takes_across: bool = False
+    replay: Literal["intopt"] | None = None
 
     @property
     def is_top_down(self) -> bool:
@@ -55,4 +58,5 @@ TOP_DOWN: Final = Description(
     takes_sampler=True,
     error_bound="shared",
     takes_across=True,
+    replay="intopt",
 )

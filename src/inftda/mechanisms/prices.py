@@ -114,6 +114,17 @@ class Sums(NamedTuple):
     positive: Ints
 
 
+def candidate_depth(sigma: float, *, is_hard: bool) -> int:
+    """How far below the least count that survives without prices others may survive.
+
+    Args:
+        sigma: noise scale of the children.
+        is_hard: whether sums have to agree with a total: its price goes further down, which
+            makes room for lower counts.
+    """
+    return int(sigma * (2 if is_hard else 1))
+
+
 def balance(
     candidates: Candidates, cells: Cells, *, reach: float, threads: int = 1, map_: Map = map
 ) -> None:

@@ -8,17 +8,19 @@ threads as long as each brings its own stream.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import numpy as np
 
 from inftda.errors import PrivacyError
-from inftda.noise.entropy import SecureSource
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from inftda.noise.entropy import RandomSource, Stream
+
+#: Where noise may come from, the usual source first.
+NoiseSource = Literal["table", "opendp"]
 
 WIDEST: Final = 2**50
 """Largest scale, and the reciprocal of the smallest: wider noise could leave the range of int64."""
@@ -75,6 +77,8 @@ class ExactSampler:
 
 def draw(sampler: Filler, n: int, source: RandomSource | None) -> NDArray[np.int64]:
     """Return n draws from a new stream of `source`, or of a secure source if it is None."""
+    from inftda.noise.entropy import SecureSource  # noqa: PLC0415 - a cipher, for draws only
+
     out = np.empty(n, dtype=np.int64)
     sampler.fill(out, (SecureSource() if source is None else source).stream())
     return out

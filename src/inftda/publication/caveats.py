@@ -20,11 +20,17 @@ FAR_BELOW: Final = 0.1
 _USUAL_DELTA: Final = 1e-6
 #: Said of a level of which most published numbers are noise.
 MOSTLY_NOISE: Final = "most of its pairs are noise"
+#: Said beside such a level.
+DO_NOT_USE: Final = f"do not use this level: {MOSTLY_NOISE}"
 #: Said of a release that was made with a seed, whatever its plan would promise.
 NOT_PRIVATE: Final = (
     "NOT PRIVATE: this release was made with a seed, for testing. It promises nothing and must "
     "not be published."
 )
+#: The same in a line, beside other lines.
+NOT_PRIVATE_LINE: Final = "NOT PRIVATE: made with a seed, promises nothing, must not be published"
+#: Said of what was made from such a release: a page, an estimate.
+MADE_FROM_NOT_PRIVATE: Final = "NOT PRIVATE: made with a seed, must not be published."
 
 
 def not_shown(release: "Release") -> str:
@@ -41,12 +47,7 @@ def noisy_words(release: "Release") -> list[str]:
     """
     from inftda.publication.noisiness import mostly_noise  # noqa: PLC0415 - it reads the release
 
-    return [f"{do_not_use(level.name)}: {MOSTLY_NOISE}" for level in mostly_noise(release)]
-
-
-def do_not_use(level: str) -> str:
-    """The words for one level."""
-    return f"do not use the level {level}"
+    return [f"do not use the level {level.name}: {MOSTLY_NOISE}" for level in mostly_noise(release)]
 
 
 def careful_words(plan: "ReleasePlan", *, total: int | None = None) -> list[str]:

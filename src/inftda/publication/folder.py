@@ -36,6 +36,8 @@ from inftda.tree import Tree
 MAX_NAME = 200
 #: Rows of a row group: enough that the codes in use are written few times.
 ROW_GROUP = 1 << 20
+#: Codes of areas, as columns hold them: the number of each in a list of those that occur.
+CODE = pa.dictionary(pa.int32(), pa.string())
 #: Name of a release in a private folder: a new one before it is put in place, or an old one that
 #: waits for that. So it is put in place, and ceases to be a work file, by one rename.
 _INSIDE = "release"
@@ -301,6 +303,12 @@ def _with_places(axis: AxisEntry, folder: Path) -> AxisEntry:
     return replace(axis, places_sha256=digest(places) if places.exists() else "")
 
 
+def flows_schema(tree: Tree) -> pa.Schema:
+    """Columns of the flows: one for each axis, and the number."""
+    fields = [pa.field(axis.name, CODE, nullable=False) for axis in tree.axes]
+    return pa.schema([*fields, pa.field(FLOW, pa.int64(), nullable=False)])
+
+
 class FlowsWriter:
     """Writes blocks of released leaves to a Parquet file, in the order they come."""
 
@@ -308,13 +316,9 @@ class FlowsWriter:
         self.total = 0
         self.n_flows = 0
         self._finest = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
-        self._names = [axis.name for axis in tree.axes]
-        code = pa.dictionary(pa.int32(), pa.string())
-        fields = [pa.field(name, code, nullable=False) for name in self._names]
-        fields.append(pa.field(FLOW, pa.int64(), nullable=False))
-        self._schema = pa.schema(fields)
+        self._schema = flows_schema(tree)
         self._writer = pq.ParquetWriter(
-            path, self._schema, compression="zstd", use_dictionary=self._names
+            path, self._schema, compression="zstd", use_dictionary=self._schema.names[:-1]
         )
         self._waiting: list[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]] = []
         self._n_waiting = 0

@@ -25,6 +25,10 @@ OPTIONAL_FILES: Final = {
 }
 #: Tables that may be folders of parts, as many machines write them.
 IN_PARTS: Final = (FLOWS_FILE, MEASUREMENTS_FILE)
+#: What to do about a release that is not as it was published.
+GET_AGAIN: Final = "get the release again from its publisher"
+#: Likewise, and why.
+DAMAGED: Final = f"it was edited or damaged: {GET_AGAIN}"
 
 
 def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
@@ -102,7 +106,7 @@ def check_plain(folder: Path, names: Iterable[str]) -> None:
                 kind = "a link" if part.is_symlink() else "not a plain file"
                 raise ReleaseError(
                     f"{shown!r} of the release {str(folder)!r} is {kind}, which no release has; "
-                    "get the release again from its publisher"
+                    f"{GET_AGAIN}"
                 )
 
 
@@ -136,3 +140,16 @@ def digest(path: Path) -> str:
         if part.is_file():
             together.update(f"{part.relative_to(path).as_posix()}\0{digest(part)}\n".encode())
     return together.hexdigest()
+
+
+def check_digest(path: Path, stated: str) -> None:
+    """Compare a file, or a folder of parts, with the digest that the manifest states.
+
+    Raises:
+        ReleaseError: it is another one.
+    """
+    if digest(path) != stated:
+        raise ReleaseError(
+            f"{path.name} is not what the manifest was written for; it was damaged or changed: "
+            f"{GET_AGAIN}"
+        )

@@ -19,7 +19,7 @@ from inftda.privacy.records import decode
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
 from inftda.publication.counting import Counting
-from inftda.publication.inventory import is_plain
+from inftda.publication.inventory import GET_AGAIN, is_plain
 
 #: Bumped when a reader of the old format could misunderstand the new one.
 FORMAT = "inftda-release/1"
@@ -108,7 +108,7 @@ class Manifest:
         except InftdaError as problem:
             raise ReleaseError(
                 f"the manifest names a mechanism that is not known here: {problem}. Install the "
-                "package that brings it, or get the release again from its publisher"
+                f"package that brings it, or {GET_AGAIN}"
             ) from None
 
     @property

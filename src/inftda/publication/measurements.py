@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,19 +28,18 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.growing import Growing
 from inftda.mechanisms.description import Description
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.folder import ROW_GROUP, in_use
+from inftda.publication.folder import CODE, ROW_GROUP, in_use
 from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
 from inftda.publication.parquet_file import (
+    Rewritten,
     Shape,
-    Written,
     encoded,
     lists_others,
     numbers_of,
     opened,
     row_groups,
-    text_size,
 )
-from inftda.tables import as_arrow, as_numpy, repeated
+from inftda.tables import as_arrow, as_numpy, repeated, texts
 from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -48,13 +47,12 @@ if TYPE_CHECKING:
 
 #: Columns besides those of the axes.
 TABLE, MEASURED = "table", "measured"
-_CODE: Final = pa.dictionary(pa.int32(), pa.string())
 #: Depths of a table, areas of some of its values on each axis, and the values.
 _Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
-class MeasuredTable:
+class NoisyTable:
     """One table of the lattice as it was measured: every value that was drawn.
 
     Attributes:
@@ -80,10 +78,10 @@ class Measurements:
         levels: number of the level that each table is of; None for those off the tree.
     """
 
-    tables: tuple[MeasuredTable, ...]
+    tables: tuple[NoisyTable, ...]
     levels: tuple[int | None, ...]
 
-    def level(self, index: int) -> MeasuredTable:
+    def level(self, index: int) -> NoisyTable:
         """The table of a level of the tree.
 
         Raises:
@@ -99,12 +97,12 @@ class Measurements:
         return sum(len(table.value) for table in self.tables)
 
 
-class PlannedTable(NamedTuple):
+class PlannedMeasurement(NamedTuple):
     """A table that a plan measures.
 
     Attributes:
         name: in the file and in the manifest.
-        depths: see `MeasuredTable`.
+        depths: see `NoisyTable`.
         sigma2: likewise.
         level: of the tree, whose table it is or whose step it belongs to.
         is_on_tree: which of these.
@@ -116,8 +114,13 @@ class PlannedTable(NamedTuple):
     level: TreeLevel
     is_on_tree: bool
 
+    @property
+    def is_one_way(self) -> bool:
+        """Whether all axes but one are summed up."""
+        return sum(depth > 0 for depth in self.depths) == 1
 
-def measured_tables(tree: Tree, plan: ReleasePlan) -> tuple[PlannedTable, ...]:
+
+def planned_measurements(tree: Tree, plan: ReleasePlan) -> tuple[PlannedMeasurement, ...]:
     """All that a plan measures, in the order of `Measurements.tables`."""
     found = []
     for planned in plan.levels:
@@ -130,7 +133,7 @@ def measured_tables(tree: Tree, plan: ReleasePlan) -> tuple[PlannedTable, ...]:
         ]
         for name, depths, sigma2, at, is_on_tree in on_tree + across:
             if sigma2 is not None:
-                found.append(PlannedTable(name, depths, sigma2, at, is_on_tree))
+                found.append(PlannedMeasurement(name, depths, sigma2, at, is_on_tree))
     return tuple(found)
 
 
@@ -160,7 +163,7 @@ def check_publishable(
                 f"an axis must not be called {axis.name!r} where measurements are published: it is "
                 "a column of their file; give the axis another name, or leave out measurements"
             )
-    names = [table.name for table in measured_tables(tree, plan)]
+    names = [table.name for table in planned_measurements(tree, plan)]
     for name in names:
         if names.count(name) > 1:
             raise InftdaError(
@@ -302,7 +305,7 @@ def save_measurements(path: Path, table: pa.Table, tree: Tree, plan: ReleasePlan
         tree: of the release.
         plan: of the release.
     """
-    tables = measured_tables(tree, plan)
+    tables = planned_measurements(tree, plan)
     shape = shape_of(tree, tables)
     file = MeasurementsFile(path, tree.axes)
     for rows in _batches(table):
@@ -317,7 +320,7 @@ def read_measurements(
     plan: ReleasePlan,
     *,
     n_flows: int,
-    written: list[Written] | None = None,
+    rewritten: list[Rewritten] | None = None,
 ) -> Measurements:
     """All that was measured, from its file, folder of files, or table in memory.
 
@@ -326,13 +329,13 @@ def read_measurements(
         tree: of the release.
         plan: of the release.
         n_flows: rows of the release, so that a file with far too many values is not read.
-        written: whatever else may be in a file is refused, too, and what each file is when its
+        rewritten: whatever else may be in a file is refused, too, and what each file is when its
             rows are written again is added here; for `check_written_again`.
 
     Raises:
         ReleaseError: it cannot be read, or names tables or areas that the release has not.
     """
-    tables = measured_tables(tree, plan)
+    tables = planned_measurements(tree, plan)
     shape = shape_of(tree, tables)
     most = sum(_most_values(table, n_flows) for table in tables)
     areas = [[Growing() for _ in tree.axes] for _ in tables]
@@ -340,7 +343,7 @@ def read_measurements(
     n_rows = 0
     for part in [source] if isinstance(source, pa.Table) else files_of(source):
         sink = pa.BufferOutputStream()
-        again = None if written is None else MeasurementsFile(sink, tree.axes)
+        again = None if rewritten is None else MeasurementsFile(sink, tree.axes)
         for rows in _groups(part, shape, most=most - n_rows, is_strict=again is not None):
             n_rows += len(rows)
             for stretch in split(rows, tree, tables, shape):
@@ -349,14 +352,14 @@ def read_measurements(
                     column.add(numbers)
                 if again is not None:
                     again.write(tables[stretch.table].depths, stretch.areas, stretch.value)
-        if written is not None and again is not None:
+        if rewritten is not None and again is not None:
             again.close()
-            written.append((part, sink.getvalue(), shape))
+            rewritten.append((part, sink.getvalue(), shape))
     # Arrow keeps what it has read with for the next time; there is none.
     pa.default_memory_pool().release_unused()
     return Measurements(
         tuple(
-            MeasuredTable(
+            NoisyTable(
                 table.depths, table.sigma2, tuple(column.cut() for column in columns), noisy.cut()
             )
             for table, columns, noisy in zip(tables, areas, value, strict=True)
@@ -365,10 +368,10 @@ def read_measurements(
     )
 
 
-def _most_values(table: PlannedTable, n_flows: int) -> int:
+def _most_values(table: PlannedMeasurement, n_flows: int) -> int:
     """Values that a table can have: as many as it has cells, or as the rows of parents have."""
     level = TreeLevel(table.level.index, table.level.step, table.level.axes, table.depths)
-    if level.step is None or sum(depth > 0 for depth in table.depths) == 1:
+    if level.step is None or table.is_one_way:
         return level.n_nodes
     return min(level.n_nodes, n_flows * level.max_children)
 
@@ -396,23 +399,19 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
-def shape_of(tree: Tree, tables: Iterable[PlannedTable]) -> Shape:
+def shape_of(tree: Tree, tables: Iterable[PlannedMeasurement]) -> Shape:
     """What a file of measurements must hold.
 
     Args:
         tree: of the release.
         tables: that are measured.
     """
-    texts = _listed(tree, tables)
-    sizes = [*map(text_size, texts), (0, 0)]
-    fields = [pa.field(field.name, _plain(field.type)) for field in _schema(tree.axes)]
-    of_all, longest = zip(*sizes, strict=True)
-    return Shape(MEASUREMENTS_FILE, tuple(fields), of_all, longest, ROW_GROUP)
+    return Shape.of(MEASUREMENTS_FILE, _schema(tree.axes), _listed(tree, tables), ROW_GROUP)
 
 
-def _listed(tree: Tree, tables: Iterable[PlannedTable]) -> list[pa.StringArray]:
+def _listed(tree: Tree, tables: Iterable[PlannedMeasurement]) -> list[pa.StringArray]:
     """What the columns of text may hold: names of tables, codes of all levels."""
-    found = [_texts(table.name for table in tables)]
+    found = [texts(table.name for table in tables)]
     for axis in tree.axes:
         depths = range(axis.hierarchy.depth + 1)
         found.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
@@ -420,14 +419,14 @@ def _listed(tree: Tree, tables: Iterable[PlannedTable]) -> list[pa.StringArray]:
 
 
 def split(
-    rows: pa.Table, tree: Tree, tables: tuple[PlannedTable, ...], shape: Shape
+    rows: pa.Table, tree: Tree, tables: tuple[PlannedMeasurement, ...], shape: Shape
 ) -> Iterator[_Stretch]:
     """Some rows of a file, by table.
 
     Raises:
         ReleaseError: a table or an area is not known.
     """
-    names = _texts(table.name for table in tables)
+    names = texts(table.name for table in tables)
     number = numbers_of(*encoded(rows.column(TABLE)), names)
     if (number < 0).any() or any(map(lists_others, rows.columns, _listed(tree, tables))):
         raise shape.fail("names tables or areas that the release does not have")
@@ -473,8 +472,8 @@ def _plain_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
 
 
 def _schema(axes: tuple[Axis, ...]) -> pa.Schema:
-    texts = [TABLE, *(axis.name for axis in axes)]
-    fields = [pa.field(name, _CODE, nullable=False) for name in texts]
+    names = [TABLE, *(axis.name for axis in axes)]
+    fields = [pa.field(name, CODE, nullable=False) for name in names]
     return pa.schema([*fields, pa.field(MEASURED, pa.int64(), nullable=False)])
 
 
@@ -485,12 +484,3 @@ def _written(schema: pa.Schema) -> dict[str, Any]:
         "use_dictionary": schema.names[:-1],
         "column_encoding": {MEASURED: "DELTA_BINARY_PACKED"},
     }
-
-
-def _plain(kind: Any) -> Any:
-    return pa.string() if pa.types.is_dictionary(kind) else kind
-
-
-def _texts(names: Iterable[str]) -> pa.StringArray:
-    """As `pyarrow.array` would have it, which imports pandas."""
-    return pa.concat_arrays([repeated(name, 1) for name in names])

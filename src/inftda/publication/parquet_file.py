@@ -7,7 +7,7 @@ of it is compared with what a release has before, or while, its rows are read.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.publication.inventory import DAMAGED
 from inftda.publication.pages import is_answerable, skeleton, walk
 from inftda.tables import as_numpy, find_texts
 
@@ -39,7 +40,6 @@ _KINDS: Final = {
     pa.float64(): "64-bit decimal numbers",
     pa.binary(): "binary",
 }
-_AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,28 @@ class Shape:
     code_bytes: tuple[int, ...]
     longest: tuple[int, ...]
     group_rows: int | None = None
-    again: str = _AGAIN
+    again: str = DAMAGED
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        schema: pa.Schema,
+        texts: Sequence[pa.StringArray],
+        group_rows: int | None = None,
+    ) -> "Shape":
+        """Of a file with texts in its first columns and numbers in all others.
+
+        Args:
+            name: see above.
+            schema: of the columns.
+            texts: what each column of text may hold.
+            group_rows: see above.
+        """
+        numbers = [(0, 0)] * (len(schema) - len(texts))
+        of_all, longest = zip(*map(text_size, texts), *numbers, strict=True)
+        fields = tuple(pa.field(field.name, _plain(field.type)) for field in schema)
+        return cls(name, fields, of_all, longest, group_rows)
 
     @property
     def text_columns(self) -> list[str]:
@@ -81,8 +102,13 @@ class Shape:
         return (longest + 9) * n_rows + self.code_bytes[column] + 8 * longest + _PAGES
 
 
+def _plain(kind: Any) -> Any:
+    """The type of what a column holds, whether it lists its texts or not."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 #: A file, what writing its rows again has made, and what it must hold.
-Written = tuple[Path, pa.Buffer, Shape]
+Rewritten = tuple[Path, pa.Buffer, Shape]
 
 
 @contextmanager
@@ -157,8 +183,7 @@ def _check_columns(found: pa.Schema, shape: Shape) -> None:
         raise shape.fail(f"has the columns {', '.join(found.names)}, not {', '.join(names)}")
     for field, expected in zip(found, shape.fields, strict=True):
         is_text = expected.type == pa.string()
-        is_listed = is_text and pa.types.is_dictionary(field.type)
-        if (field.type.value_type if is_listed else field.type) != expected.type:
+        if (_plain(field.type) if is_text else field.type) != expected.type:
             words = "text" if is_text else _KINDS[expected.type]
             raise shape.fail(f"cannot be read as a release: {field.name} must be {words}")
 

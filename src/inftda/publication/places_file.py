@@ -18,6 +18,7 @@ from inftda.areas.wkb import check_outlines
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_NAME, Places
+from inftda.publication.inventory import GET_AGAIN
 from inftda.publication.parquet_file import (
     Shape,
     check_written_again,
@@ -74,10 +75,7 @@ def read_places(path: Path, hierarchy: Hierarchy) -> Places:
     levels, codes = _areas(hierarchy)
     shape = _shape(path, levels, codes)
     if not path.exists():
-        raise ReleaseError(
-            f"there is no {path.name}, which the manifest states; get the release again from its "
-            "publisher"
-        )
+        raise ReleaseError(f"there is no {path.name}, which the manifest states; {GET_AGAIN}")
     parts = []
     with opened(path, shape) as file:
         if file.metadata.num_rows != len(codes):

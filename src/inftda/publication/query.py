@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from inftda.database import silence
 from inftda.errors import HierarchyError, ReleaseError
+from inftda.publication.inventory import DAMAGED, FLOWS_FILE
 from inftda.scratch import private_folder
 from inftda.tree import Axis, Tree
 
@@ -125,8 +126,7 @@ def open_database() -> Iterator[Any]:
                 yield connection
     except (duckdb.Error, RuntimeError):  # the latter for names that are no text
         raise ReleaseError(
-            "flows.parquet cannot be read as flows between these areas; it was edited or "
-            "damaged: get the release again from its publisher"
+            f"{FLOWS_FILE} cannot be read as flows between these areas; {DAMAGED}"
         ) from None
 
 
@@ -162,8 +162,8 @@ def _inside(axis: Axis, names: Sequence[str]) -> NDArray[np.bool_]:
     kept = np.zeros(hierarchy.n_areas(hierarchy.depth), bool)
     for name in names:
         level, area = find_area(axis, name)
-        span = hierarchy.descend(level, hierarchy.depth)
-        kept[span[area] : span[area + 1]] = True
+        offsets = hierarchy.descend(level, hierarchy.depth)
+        kept[offsets[area] : offsets[area + 1]] = True
     return kept
 
 
@@ -190,8 +190,8 @@ def find_area(axis: Axis, name: str) -> tuple[int, int]:
         raise ReleaseError(f"{axis.name}: there is no area {name!r} at any level")
     level, area = found[0]
     for other, index in found[1:]:
-        span = hierarchy.descend(level, other)
-        if (span[area], span[area + 1]) != (index, index + 1):
+        offsets = hierarchy.descend(level, other)
+        if (offsets[area], offsets[area + 1]) != (index, index + 1):
             first, second = (hierarchy.level_name(at) for at in (level, other))
             raise ReleaseError(
                 f"{axis.name}: {name!r} is an area of level {first!r} and another of {second!r}; "

@@ -21,10 +21,12 @@ import pyarrow as pa
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.notebook import card
+from inftda.publication.caveats import NOT_PRIVATE_LINE
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
 from inftda.publication.folder import areas_files, write_flows, write_public_files, writing
 from inftda.publication.inventory import (
     FLOWS_FILE,
+    GET_AGAIN,
     MANIFEST_FILE,
     MEASUREMENTS_FILE,
     OPTIONAL_FILES,
@@ -188,7 +190,7 @@ class Release:
         ):
             raise ReleaseError(
                 f"{MEASUREMENTS_FILE} is not the one that was published with this release: it is "
-                "damaged or of another release; get the release again from its publisher"
+                f"damaged or of another release; {GET_AGAIN}"
             )
         return read_measurements(measured, self.tree, manifest.plan, n_flows=manifest.n_flows)
 
@@ -225,7 +227,7 @@ class Release:
     def _promise(self) -> str:
         if self.manifest.private:
             return self.manifest.plan.describe()
-        return "NOT PRIVATE: made with a seed, promises nothing, must not be published"
+        return NOT_PRIVATE_LINE
 
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
@@ -310,7 +312,7 @@ def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) 
         if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
             raise ReleaseError(
                 f"{axis.file} is not the hierarchy the manifest of {str(folder)!r} states for "
-                f"axis {axis.name!r}; get the release again from its publisher"
+                f"axis {axis.name!r}; {GET_AGAIN}"
             )
         axes.append(Axis(axis.name, hierarchy))
     tree = Tree.build(axes, order)
@@ -328,6 +330,5 @@ def _read_areas(file: Path) -> Hierarchy:
         return Hierarchy.read(file)
     except InftdaError as error:
         raise ReleaseError(
-            f"{file.name} does not hold the areas of a release ({error}); "
-            "get the release again from its publisher"
+            f"{file.name} does not hold the areas of a release ({error}); {GET_AGAIN}"
         ) from error

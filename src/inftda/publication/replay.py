@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,24 +20,22 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.lattice import SHORT
-from inftda.mechanisms.prices import count_candidates_kernel
+from inftda.mechanisms.description import Description
+from inftda.mechanisms.prices import candidate_depth, count_candidates_kernel
 from inftda.mechanisms.step import Drawn, differ, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
-from inftda.publication.inventory import MEASUREMENTS_FILE, TOTALS_FILE
-from inftda.publication.measurements import Measurements, PlannedTable
+from inftda.publication.inventory import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE, TOTALS_FILE
+from inftda.publication.measurements import Measurements, PlannedMeasurement
 from inftda.publication.parquet_file import encoded, numbers_of
 from inftda.publication.query import FLOW
 from inftda.tree import Tree, TreeLevel
 
 Areas = tuple[NDArray[np.int32], ...]
-#: What the option `objective` of a mechanism says if its optimiser is the one of this package.
-INTOPT: Final = "intopt"
-_AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
 
 
 @dataclass(frozen=True)
-class Leaves:
-    """Released leaves.
+class ReleasedLeaves:
+    """Leaves as they were released; the truth is `inftda.leaves`.
 
     Attributes:
         areas: int32, finest areas on each axis.
@@ -49,7 +46,7 @@ class Leaves:
     flow: NDArray[np.int64]
 
 
-def read_leaves(files: Iterable[Path], tree: Tree) -> Leaves:
+def read_released(files: Iterable[Path], tree: Tree) -> ReleasedLeaves:
     """Released leaves from files that were checked."""
     names = [axis.name for axis in tree.axes]
     areas: list[list[NDArray[np.int32]]] = [[np.zeros(0, np.int32)] for _ in names]
@@ -62,23 +59,22 @@ def read_leaves(files: Iterable[Path], tree: Tree) -> Leaves:
                     codes = axis.hierarchy.codes(axis.hierarchy.depth)
                     found.append(numbers_of(*encoded(rows.column(axis.name)), codes))
                 flow.append(rows.column(FLOW).to_numpy())
-    return Leaves(tuple(map(np.concatenate, areas)), np.concatenate(flow))
+    return ReleasedLeaves(tuple(map(np.concatenate, areas)), np.concatenate(flow))
 
 
 def check_follows(
-    leaves: Leaves,
+    released: ReleasedLeaves,
     measurements: Measurements,
-    planned: Sequence[PlannedTable],
-    *,
-    objective: object,
+    planned: Sequence[PlannedMeasurement],
+    description: Description,
 ) -> Iterator[str]:
     """Check that all was drawn for the released flows that must have been, and what follows.
 
     Args:
-        leaves: the flows.
+        released: the flows.
         measurements: of the same release.
         planned: tables that its plan measures.
-        objective: option of its mechanism that names the optimiser.
+        description: of the mechanism.
 
     Yields:
         What was found right.
@@ -87,22 +83,18 @@ def check_follows(
         ReleaseError: a value is missing or too many, or flows do not follow from the values.
     """
     n_divided = n_steered = 0
-    for level in [known.level for known in planned if known.is_on_tree]:
-        here = [known for known in planned if known.level is level]
-        step = None if level.step is None else _Step.of(leaves, level)
-        for known in here:
-            table = measurements.tables[planned.index(known)]
+    tables = list(zip(planned, measurements.tables, strict=True))
+    for on_tree in [known for known in planned if known.is_on_tree]:
+        level = on_tree.level
+        here = [(known, table) for known, table in tables if known.level is level]
+        step = None if level.step is None else _Step.of(released, level)
+        for known, table in here:
             _check_areas(table.areas, _root(level) if step is None else step.drawn(known), known)
-        if step is not None and objective == INTOPT:
-            x, is_steered = measurements.level(level.index).value, len(here) > 1
-            n_divided += not is_steered
-            n_steered += is_steered
-            if not (step.is_among_candidates(x, _depth(here)) if is_steered else step.is_intopt(x)):
-                raise ReleaseError(
-                    f"the released flows do not follow from {MEASUREMENTS_FILE} at the level "
-                    f"{level.name!r}; one of both was edited or damaged: get the release again "
-                    "from its publisher"
-                )
+        if step is not None and description.replay == "intopt":
+            across = [known for known, _ in here if not known.is_on_tree]
+            _check_children(step, measurements.level(level.index).value, on_tree, across)
+            n_divided += not across
+            n_steered += bool(across)
     yield "measurements are all values that were drawn for these flows, and no others"
     if n_divided:
         yield f"flows follow from the measurements at {_levels(n_divided)}, parent by parent"
@@ -110,7 +102,7 @@ def check_follows(
         yield f"no flow is one that the measurements rule out, at {_levels(n_steered)}"
 
 
-def check_total(total: int, measurements: Measurements) -> None:
+def check_noisy_total(total: int, measurements: Measurements) -> None:
     """Compare the sum of the flows with the noisy total, if that was measured.
 
     Raises:
@@ -118,12 +110,12 @@ def check_total(total: int, measurements: Measurements) -> None:
     """
     if 0 in measurements.levels and total != max(int(measurements.level(0).value[0]), 0):
         raise ReleaseError(
-            f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {_AGAIN}"
+            f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
         )
 
 
-def check_totals(
-    totals: NDArray[np.int64], measurements: Measurements, planned: Sequence[PlannedTable]
+def check_one_way_totals(
+    totals: NDArray[np.int64], measurements: Measurements, planned: Sequence[PlannedMeasurement]
 ) -> None:
     """Compare measured totals, which have a file of their own, with the one-way tables.
 
@@ -131,18 +123,36 @@ def check_totals(
         ReleaseError: they differ.
     """
     pairs = zip(measurements.tables, planned, strict=True)
-    one_way = [table.value for table, known in pairs if _is_one_way(known)]
+    one_way = [table.value for table, known in pairs if known.is_one_way and not known.is_on_tree]
     if not np.array_equal(totals, np.concatenate([totals[:0], *one_way])):
         raise ReleaseError(
-            f"{TOTALS_FILE} and {MEASUREMENTS_FILE} state different totals; {_AGAIN}"
+            f"{TOTALS_FILE} and {MEASUREMENTS_FILE} state different totals; {DAMAGED}"
         )
 
 
-def _check_areas(found: Areas, expected: Areas, known: PlannedTable) -> None:
+def _check_areas(found: Areas, expected: Areas, known: PlannedMeasurement) -> None:
     if not all(map(np.array_equal, found, expected)):
         raise ReleaseError(
             f"{MEASUREMENTS_FILE} must list every value of the table {known.name!r} that was drawn "
-            f"for the released flows, once and in order, and no other; {_AGAIN}"
+            f"for the released flows, once and in order, and no other; {DAMAGED}"
+        )
+
+
+def _check_children(
+    step: "_Step",
+    noisy: NDArray[np.int64],
+    on_tree: PlannedMeasurement,
+    across: Sequence[PlannedMeasurement],
+) -> None:
+    """Released children follow from their noisy counts, or can do so where others steered them."""
+    if across:
+        is_right = step.is_among_candidates(noisy, _deepest(on_tree, across))
+    else:
+        is_right = step.is_intopt(noisy)
+    if not is_right:
+        raise ReleaseError(
+            f"the released flows do not follow from {MEASUREMENTS_FILE} at the level "
+            f"{step.level.name!r}; one of both was edited or damaged: {GET_AGAIN}"
         )
 
 
@@ -154,19 +164,15 @@ def _root(level: TreeLevel) -> Areas:
     return tuple(np.zeros(1, np.int32) for _ in level.axes)
 
 
-def _is_one_way(known: PlannedTable) -> bool:
-    return not known.is_on_tree and sum(depth > 0 for depth in known.depths) == 1
+def _deepest(on_tree: PlannedMeasurement, across: Sequence[PlannedMeasurement]) -> int:
+    """How far below the least count that survives without prices others may survive, at most.
 
-
-def _depth(tables: Sequence[PlannedTable]) -> int:
-    """How far below the least count that survives without prices others may survive.
-
-    Twice as far where the totals of a short axis may have been agreed with.
+    How many parents a group had is not seen here, so every total of a short axis may be hard.
     """
-    on_tree, *across = tables
     refined = on_tree.level.axes[on_tree.level.axis].hierarchy
-    may_agree = any(map(_is_one_way, across)) and refined.n_areas(refined.depth) <= SHORT
-    return int(math.sqrt(on_tree.sigma2) * (2 if may_agree else 1))
+    is_short = refined.n_areas(refined.depth) <= SHORT
+    may_be_hard = is_short and any(table.is_one_way for table in across)
+    return candidate_depth(math.sqrt(on_tree.sigma2), is_hard=may_be_hard)
 
 
 @dataclass(frozen=True)
@@ -193,19 +199,19 @@ class _Step:
     value: NDArray[np.int64]
 
     @classmethod
-    def of(cls, leaves: Leaves, level: TreeLevel) -> "_Step":
-        """Leaves summed up to the children and parents of a level."""
+    def of(cls, released: ReleasedLeaves, level: TreeLevel) -> "_Step":
+        """Released leaves summed up to the children and parents of a level."""
         refined, depth = level.axes[level.axis].hierarchy, level.depths[level.axis]
-        child = refined.ancestor(refined.depth, depth)[leaves.areas[level.axis]]
+        child = refined.ancestor(refined.depth, depth)[released.areas[level.axis]]
         above = [
             axis.hierarchy.ancestor(axis.hierarchy.depth, depth - (number == level.axis))[finest]
             for number, (axis, depth, finest) in enumerate(
-                zip(level.axes, level.depths, leaves.areas, strict=True)
+                zip(level.axes, level.depths, released.areas, strict=True)
             )
         ]
         order = sort_by_area(np.arange(len(child)), child, refined.n_areas(depth))
         order = group_order(level, above, order)
-        above, child, flow = [area[order] for area in above], child[order], leaves.flow[order]
+        above, child, flow = [area[order] for area in above], child[order], released.flow[order]
         is_parent = differ(above)
         is_child = is_parent | differ([child])
         parents = tuple(area[is_parent] for area in above)
@@ -225,23 +231,22 @@ class _Step:
             value[is_drawn],
         )
 
-    def drawn(self, known: PlannedTable) -> Areas:
+    def drawn(self, known: PlannedMeasurement) -> Areas:
         """Areas of all values of a table that must have been drawn, in order."""
         rows = self.parents if known.is_on_tree else self._rows(known)
         sizes = np.diff(self.level.child_offsets)[rows[self.level.axis]]
         n = int(sizes[sizes > known.is_on_tree].sum())  # off the tree only children are drawn, too
         return Drawn.below(self.level, known.depths, rows, np.zeros(n, np.int64)).cells()
 
-    def _rows(self, known: PlannedTable) -> Areas:
+    def _rows(self, known: PlannedMeasurement) -> Areas:
         """Rows of a table off the tree: all of a one-way table, else those that hold a parent."""
         level = self.level
-        others = [axis for axis, depth in enumerate(known.depths) if depth and axis != level.axis]
-        if not others:
+        if known.is_one_way:
             n = len(level.child_offsets) - 1
             rows = [np.zeros(n, np.int32) for _ in level.axes]
             rows[level.axis] = np.arange(n, dtype=np.int32)
             return tuple(rows)
-        (axis,) = others
+        (axis,) = (axis for axis, depth in enumerate(known.depths) if depth and axis != level.axis)
         hierarchy, depth = level.axes[axis].hierarchy, known.depths[axis]
         across = hierarchy.ancestor(level.depths[axis], depth)[self.parents[axis]]
         n = hierarchy.n_areas(depth)

@@ -17,16 +17,15 @@ import pyarrow.parquet as pq
 from inftda.errors import ReleaseError
 from inftda.lattice import Table, coarsest_equal, off_tree_tables
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.inventory import TOTALS_FILE
+from inftda.publication.inventory import DAMAGED, TOTALS_FILE
 from inftda.publication.parquet_file import (
     Shape,
     check_written_again,
     lists_others,
     opened,
     row_groups,
-    text_size,
 )
-from inftda.tables import as_arrow, repeated
+from inftda.tables import as_arrow, repeated, texts
 from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ SCHEMA: Final = pa.schema(
 _SIGMAS: Final = 1.96
 #: Sums of no more noisy numbers than this are nearly as good as one.
 _FEW: Final = 20
-_AGAIN: Final = "it was edited or damaged: get the release again from its publisher"
 
 
 def half_width(sigma: float) -> int:
@@ -88,21 +86,20 @@ def read_totals(folder: Path, tree: Tree) -> pa.Table | None:
     path = folder / TOTALS_FILE
     if not path.exists():
         return None
-    texts, shape = _texts(tree), _shape(tree)
+    known, shape = _texts(tree), _shape(tree)
     parts = []
     with opened(path, shape) as file:
         if file.metadata.num_rows > _n_areas(tree):
             raise shape.fail(f"has {file.metadata.num_rows:,} rows, more than there are areas")
         for part in row_groups(file, shape):
-            if any(map(lists_others, part.columns, texts)):
+            if any(map(lists_others, part.columns, known)):
                 raise shape.fail("names other axes, levels or areas than the release has")
             parts.append(part.cast(SCHEMA))
     return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
 
 
 def _shape(tree: Tree) -> Shape:
-    of_all, longest = zip(*map(text_size, _texts(tree)), (0, 0), (0, 0), strict=True)
-    return Shape(TOTALS_FILE, tuple(SCHEMA), of_all, longest)
+    return Shape.of(TOTALS_FILE, SCHEMA, _texts(tree))
 
 
 def _n_areas(tree: Tree) -> int:
@@ -117,12 +114,7 @@ def _texts(tree: Tree) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
     codes = [areas.codes(level) for areas in axes for level in range(1, areas.depth + 1)]
     levels = [name for areas in axes for name in areas.level_names]
     names = [axis.name for axis in tree.axes]
-    return _texts_of(names), _texts_of(levels), pa.concat_arrays(codes)
-
-
-def _texts_of(names: list[str]) -> pa.StringArray:
-    """As `pyarrow.array` would have it, which imports pandas."""
-    return pa.concat_arrays([repeated(name, 1) for name in names])
+    return texts(names), texts(levels), pa.concat_arrays(codes)
 
 
 def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
@@ -136,7 +128,7 @@ def check_totals(totals: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
     if not totals.select(stated).equals(expected.select(stated)):
         raise ReleaseError(
             f"{TOTALS_FILE} must list every area of the levels that were measured across, once, "
-            f"with the noise that the manifest states; {_AGAIN}"
+            f"with the noise that the manifest states; {DAMAGED}"
         )
 
 

@@ -4,34 +4,35 @@ import re
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.catalogue import options_of
+from inftda.noise.sampler import NoiseSource
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text
+from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text, flows_schema
 from inftda.publication.inventory import (
     FLOWS_FILE,
+    GET_AGAIN,
     MANIFEST_FILE,
     MEASUREMENTS_FILE,
     TOTALS_FILE,
-    digest,
+    check_digest,
     places_name,
     strangers,
 )
 from inftda.publication.manifest import SOFTWARE, Manifest, check_same
-from inftda.publication.measurements import measured_tables, read_measurements
+from inftda.publication.measurements import planned_measurements, read_measurements
 from inftda.publication.parquet_file import (
+    Rewritten,
     Shape,
-    Written,
     check_written_again,
     encoded,
     opened,
     row_groups,
-    text_size,
 )
 from inftda.publication.places_file import check_places_file
 from inftda.publication.query import FLOW
@@ -43,12 +44,9 @@ from inftda.tree import Tree
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Where noise may come from.
-_NOISE: Final = ("table", "opendp")
 _VERSION: Final = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
 #: Numbers of cells up to here fit into one word.
 _LARGEST: Final = 2**62
-_AGAIN: Final = "get the release again from its publisher"
 
 
 def verify(path: str | Path) -> Iterator[str]:
@@ -66,10 +64,10 @@ def verify(path: str | Path) -> Iterator[str]:
     yield _check_guarantee(release)
     _check_statements(release)
     _check_text(release.manifest, folder)
-    written: list[Written] = []
-    yield from _check_flows(release, written)
+    rewritten: list[Rewritten] = []
+    yield from _check_flows(release, rewritten)
     yield _check_digest(release)
-    for again in written:
+    for again in rewritten:
         check_written_again(*again)
     yield from _check_totals(release, folder)
     yield from _check_measurements(release)
@@ -79,9 +77,10 @@ def _check_areas(release: Release, folder: Path) -> None:
     """Fingerprints were compared; the files hold the areas and nothing else."""
     files = areas_files(release.tree)
     for axis in release.tree.axes:
-        if (folder / files[axis.name]).read_bytes() != areas_text(axis.hierarchy):
+        file = files[axis.name]
+        if (folder / file).read_bytes() != areas_text(axis.hierarchy):
             raise ReleaseError(
-                f"{files[axis.name]} is not written as inftda writes areas; it was edited: {_AGAIN}"
+                f"{file} is not written as inftda writes areas; it was edited: {GET_AGAIN}"
             )
 
 
@@ -97,12 +96,9 @@ def _check_places(release: Release, folder: Path) -> Iterator[str]:
                 f"the manifest states two digests of {places_name(axis.file)}; it was edited"
             )
     for file, sha256 in stated.items():
-        if digest(folder / places_name(file)) != sha256:
-            raise ReleaseError(
-                f"{places_name(file)} is not what the manifest was written for; it was damaged or "
-                f"changed: {_AGAIN}"
-            )
-        check_places_file(folder / places_name(file), hierarchies[file])
+        places = folder / places_name(file)
+        check_digest(places, sha256)
+        check_places_file(places, hierarchies[file])
     if stated:
         yield "names, locations and outlines are to the bit the ones the manifest states"
 
@@ -113,8 +109,7 @@ def _check_inventory(release: Release, folder: Path) -> str:
     if others:
         raise ReleaseError(
             f"{others[0]!r} in {str(folder)!r} is not part of the release; nothing is promised "
-            "about it, and it may be confidential: remove it, or get the release again from its "
-            "publisher"
+            f"about it, and it may be confidential: remove it, or {GET_AGAIN}"
         )
     return "nothing else is in the folder"
 
@@ -147,8 +142,8 @@ def _check_statements(release: Release) -> None:
     manifest = release.manifest
     expected = dict(options_of(manifest.mechanism))
     if manifest.description.takes_sampler:
-        noise = manifest.options.get("noise")
-        expected["noise"] = noise if noise in _NOISE else _NOISE[0]
+        noise, sources = manifest.options.get("noise"), get_args(NoiseSource)
+        expected["noise"] = noise if noise in sources else sources[0]
     check_same(manifest.options, expected, "options")
     manifest.counted.check(manifest.plan.unit, release.tree)
     if not {"python", "inftda"} <= {*manifest.software}:
@@ -165,16 +160,16 @@ def _check_text(manifest: Manifest, folder: Path) -> None:
     """Between what is stated there is room, too: for any number of blanks, or ends of lines."""
     if (folder / MANIFEST_FILE).read_bytes() != manifest.to_text().encode():
         raise ReleaseError(
-            f"{MANIFEST_FILE} is not written as inftda writes it; it was edited: {_AGAIN}"
+            f"{MANIFEST_FILE} is not written as inftda writes it; it was edited: {GET_AGAIN}"
         )
 
 
-def _check_flows(release: Release, written: list[Written]) -> Iterator[str]:
+def _check_flows(release: Release, rewritten: list[Rewritten]) -> Iterator[str]:
     """Known areas, positive integers, no cell twice, total and number of rows as stated.
 
     Args:
         release: to check.
-        written: what its files are when their rows are written again is added here.
+        rewritten: what its files are when their rows are written again is added here.
     """
     manifest = release.manifest
     stated = f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated"
@@ -191,7 +186,7 @@ def _check_flows(release: Release, written: list[Written]) -> Iterator[str]:
             for rows in row_groups(parquet, found.shape):
                 writer.write(*found.add(rows))
             writer.close()
-        written.append((file, sink.getvalue(), found.shape))
+        rewritten.append((file, sink.getvalue(), found.shape))
     yield "flows are integers " + ("other than 0" if found.is_signed else "above 0")
     for axis in release.tree.axes:
         yield f"every {axis.name} is a known area"
@@ -208,7 +203,7 @@ def _files(table: Path | pa.Table) -> list[Path]:
         raise ReleaseError("a release in memory has no files to verify; save it first")
     files = sorted(table.iterdir()) if table.is_dir() else [table]
     if not files:
-        raise ReleaseError(f"{FLOWS_FILE} is an empty folder; {_AGAIN}")
+        raise ReleaseError(f"{FLOWS_FILE} is an empty folder; {GET_AGAIN}")
     return files
 
 
@@ -218,16 +213,8 @@ class _Flows:
     def __init__(self, tree: Tree, *, is_signed: bool) -> None:
         codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
         names = [axis.name for axis in tree.axes]
-        sizes = [*map(text_size, codes), (0, 0)]
-        fields = [*(pa.field(name, pa.string()) for name in names), pa.field(FLOW, pa.int64())]
         self.is_signed = is_signed
-        self.shape = Shape(
-            FLOWS_FILE,
-            tuple(fields),
-            tuple(of_all for of_all, _ in sizes),
-            tuple(longest for _, longest in sizes),
-            ROW_GROUP,
-        )
+        self.shape = Shape.of(FLOWS_FILE, flows_schema(tree), codes, ROW_GROUP)
         self.n_cells = prod(map(len, codes))
         self.total = self.n_rows = 0
         self._codes = dict(zip(names, codes, strict=True))
@@ -288,11 +275,8 @@ def _check_distinct(words: "list[NDArray[np.int64]]") -> None:
 
 def _check_digest(release: Release) -> str:
     """The flows are, to the bit, those that the manifest was written for."""
-    if isinstance(release.table, Path) and digest(release.table) != release.manifest.flows_sha256:
-        raise ReleaseError(
-            f"{release.table.name} is not what the manifest was written for; it was damaged or "
-            "changed: get the release again from its publisher"
-        )
+    if isinstance(release.table, Path):
+        check_digest(release.table, release.manifest.flows_sha256)
     return "flows are to the bit the ones the manifest states"
 
 
@@ -309,21 +293,16 @@ def _check_measurements(release: Release) -> Iterator[str]:
     from inftda.publication import replay  # noqa: PLC0415 - compiled kernels
 
     plan, tree = manifest.plan, release.tree
-    written: list[Written] = []
-    measured = read_measurements(path, tree, plan, n_flows=manifest.n_flows, written=written)
-    planned = measured_tables(tree, plan)
-    leaves = replay.read_leaves(_files(release.table), tree)
-    objective = manifest.options.get("objective")
-    yield from replay.check_follows(leaves, measured, planned, objective=objective)
-    replay.check_total(manifest.total, measured)
+    rewritten: list[Rewritten] = []
+    measured = read_measurements(path, tree, plan, n_flows=manifest.n_flows, rewritten=rewritten)
+    planned = planned_measurements(tree, plan)
+    released = replay.read_released(_files(release.table), tree)
+    yield from replay.check_follows(released, measured, planned, manifest.description)
+    replay.check_noisy_total(manifest.total, measured)
     if release.totals is not None:
-        replay.check_totals(release.totals.column("measured").to_numpy(), measured, planned)
-    if digest(path) != manifest.measurements_sha256:
-        raise ReleaseError(
-            f"{path.name} is not what the manifest was written for; it was damaged or changed: "
-            "get the release again from its publisher"
-        )
-    for again in written:
+        replay.check_one_way_totals(release.totals.column("measured").to_numpy(), measured, planned)
+    check_digest(path, manifest.measurements_sha256)
+    for again in rewritten:
         check_written_again(*again)
     yield "measurements are to the bit the ones the manifest states"
 
@@ -345,10 +324,6 @@ def _check_totals(release: Release, folder: Path) -> Iterator[str]:
         )
     check_totals(release.totals, release.tree, plan)
     yield "measured totals are those of every area, with the noise that the manifest states"
-    if digest(folder / TOTALS_FILE) != release.manifest.totals_sha256:
-        raise ReleaseError(
-            f"{TOTALS_FILE} is not what the manifest was written for; it was damaged or changed: "
-            "get the release again from its publisher"
-        )
+    check_digest(folder / TOTALS_FILE, release.manifest.totals_sha256)
     check_totals_file(folder / TOTALS_FILE, release.totals, release.tree)
     yield "measured totals are to the bit the ones the manifest states"

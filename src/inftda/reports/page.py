@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from inftda import __version__
 from inftda.evaluation.typical import released_leaves
-from inftda.publication.caveats import not_shown
+from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.noisiness import mostly_noise
 from inftda.publication.release import Release
 from inftda.publication.target import check_target
@@ -261,8 +261,5 @@ def _default_title(release: Release) -> str:
 def _banner(release: Release) -> Html:
     if release.manifest.private:
         return Html("")
-    words = (
-        "NOT PRIVATE: this release was made with a seed, for testing. It promises nothing and "
-        "must not be published."
-    )
-    return tag("div", tag("div", tag("p", words), class_="wrap"), class_="banner", role="alert")
+    warning = tag("div", tag("p", NOT_PRIVATE), class_="wrap")
+    return tag("div", warning, class_="banner", role="alert")

@@ -7,8 +7,9 @@ import pytest
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms import catalogue
-from inftda.mechanisms.catalogue import description_of, mechanism_named, mechanism_names
+from inftda.mechanisms.catalogue import description_of, mechanism_named, mechanism_names, options_of
 from inftda.mechanisms.topdown import INFTDA
+from inftda.optimize.segments import optimize_intopt
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
@@ -49,6 +50,9 @@ def test_every_mechanism_is_what_it_says(name):
     plan = mechanism.plan(TREE, PrivacyUnit("add-remove"), epsilon=1, delta=1e-8)
     assert plan.scope == stated.measures
     assert stated.read_plan(plan.to_dict()) == plan
+    assert options_of(name) == mechanism.options
+    is_intopt = getattr(mechanism, "optimize", None) is optimize_intopt
+    assert stated.replay == ("intopt" if is_intopt else None)
 
 
 def test_an_unknown_mechanism_is_refused_with_those_there_are():

@@ -16,7 +16,11 @@ from inftda.mechanisms.step import Drawn
 from inftda.noise.entropy import SeededSource
 from inftda.publication import replay
 from inftda.publication.folder import ROW_GROUP
-from inftda.publication.measurements import MeasurementsFile, MeasurementsWriter, measured_tables
+from inftda.publication.measurements import (
+    MeasurementsFile,
+    MeasurementsWriter,
+    planned_measurements,
+)
 from inftda.tree import Tree
 
 #: Only children at both levels of both ends, and a level that splits nothing.
@@ -79,7 +83,7 @@ def test_they_are_all_that_was_drawn_and_the_flows_stay_as_they_are(options, acr
     made = released(measurements=True, across=across, **options)
     assert made.table.equals(released(across=across, **options).table)
     measured, plan = made.measurements(), made.manifest.plan
-    planned = measured_tables(made.tree, plan)
+    planned = planned_measurements(made.tree, plan)
     assert len(measured.tables) == len(planned) == len(plan.levels) + len(plan.tables)
     for found, known in zip(measured.tables, planned, strict=True):
         assert (found.depths, found.sigma2) == (known.depths, known.sigma2)
@@ -234,17 +238,17 @@ COUNTRY = make_country((3, 6, 24), 5_000, seed=3)
 
 def followed(made, **changes):
     """What is found right, with some values changed: table number to function."""
-    measured, planned = made.measurements(), measured_tables(made.tree, made.manifest.plan)
+    measured, planned = made.measurements(), planned_measurements(made.tree, made.manifest.plan)
     for number, change in changes.get("values", {}).items():
         change(measured.tables[number].value)
     table = made.table.sort_by("flow")  # in whatever order they come
     columns = [
         pc.index_in(table[a.name].cast(pa.string()), a.hierarchy.codes(3)) for a in made.tree.axes
     ]
-    leaves = replay.Leaves(
+    leaves = replay.ReleasedLeaves(
         tuple(column.to_numpy().astype(np.int32) for column in columns), table["flow"].to_numpy()
     )
-    return list(replay.check_follows(leaves, measured, planned, objective="intopt"))
+    return list(replay.check_follows(leaves, measured, planned, made.manifest.description))
 
 
 def country(**options):
@@ -263,6 +267,11 @@ def test_without_tables_off_the_tree_every_flow_follows(options):
     said = followed(country(across=0, **options))
     assert said[1] == "flows follow from the measurements at 6 levels, parent by parent"
     assert len(said) == 2
+
+
+def test_of_an_optimiser_that_nobody_repeats_only_what_was_drawn_is_followed():
+    (said,) = followed(country(across=0, mechanism="inftda-descending"))
+    assert said.startswith("measurements are all values that were drawn")
 
 
 def test_with_tables_off_the_tree_it_follows_which_flows_there_may_be():

@@ -14,8 +14,8 @@ from inftda.optimize.segments import optimize_intopt_descending
 #: A black box takes milliseconds for each parent.
 SMALL_BLOCK: Final = 256
 
-#: Prices for tables off the tree are made for IntOpt.
-_PLAIN: Final = replace(TOP_DOWN, takes_across=False)
+#: Prices for tables off the tree are made for IntOpt, which alone `verify` repeats.
+_PLAIN: Final = replace(TOP_DOWN, takes_across=False, replay=None)
 _ANY_CHEBYSHEV_OPTIMUM: Final = replace(_PLAIN, error_bound="theorem 4")
 _ROUNDED: Final = replace(_PLAIN, error_bound=None)
 
