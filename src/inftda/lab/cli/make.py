@@ -62,7 +62,7 @@ def country_command(  # noqa: PLR0913 - a country has many sides
     residents, jobs = (None, None) if margins is None else _read_margins(margins, given)
     with Meter("trips", shown=not quiet) as progress:
         made = make_country(
-            _numbers(sizes),
+            options.whole_numbers("--sizes", sizes),
             trips,
             seed=seed,
             areas=given,
@@ -103,13 +103,6 @@ def synthetic_command(  # noqa: PLR0913 - what a data set is made by
     with Meter("pairs", shown=not quiet) as progress:
         made = make_synthetic(kind, seed=seed, progress=progress)
     _write(made, out, quiet=quiet)
-
-
-def _numbers(sizes: str) -> list[int]:
-    try:
-        return [int(number) for number in sizes.split(",")]
-    except ValueError:
-        raise InftdaError(f"--sizes must be numbers such as 20,110,8092, got {sizes!r}") from None
 
 
 def _read_margins(path: Path, areas: Any) -> tuple[Any, Any]:
