@@ -120,16 +120,11 @@ def check_folder(out: Path) -> None:
     Raises:
         InftdaError: give another one.
     """
-    from inftda.publication.folder import release_around  # noqa: PLC0415 - help must be instant
+    from inftda.publication.target import check_no_release  # noqa: PLC0415 - help must be instant
 
     if out.exists() and not out.is_dir():
         raise InftdaError(f"{str(out)!r} is not a folder; give another --out")
-    folder = release_around(out)
-    if folder is not None:
-        raise InftdaError(
-            f"{str(out)!r} lies in the release folder {str(folder)!r}, which stays as it was "
-            "published; give another --out"
-        )
+    check_no_release(out)
 
 
 def _check_free(out: Path) -> None:
