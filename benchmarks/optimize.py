@@ -17,8 +17,9 @@ import numba
 import numpy as np
 from numba import njit
 
+from inftda.lab.baselines.descending import optimize_intopt_descending
 from inftda.lab.baselines.nearest import optimize_l2, optimize_linf
-from inftda.optimize.segments import Survivors, optimize_intopt, optimize_intopt_descending
+from inftda.optimize.segments import Survivors, optimize_intopt
 
 SIZES = (2, 5, 10, 30, 100, 300, 3000, 100_000)
 SIGMAS = (2, 20, 300)

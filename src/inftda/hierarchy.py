@@ -129,6 +129,11 @@ class Hierarchy:
         """Whether any area of `level - 1` has two children or more at `level`."""
         return self.n_areas(level) > self.n_areas(level - 1)
 
+    @property
+    def has_outside(self) -> bool:
+        """Whether there is an extra area for rows that cannot be placed."""
+        return bool(pc.index(self.codes(self.depth), OUTSIDE).as_py() >= 0)
+
     def with_outside(self, code: str = OUTSIDE) -> "Hierarchy":
         """The same hierarchy with one more area, public, for rows that cannot be placed.
 

@@ -117,7 +117,7 @@ def test_a_data_set_of_another_size_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["country", "--sizes", "2,x"], "--sizes must be numbers"),
+        (["country", "--sizes", "2,x"], "--sizes must be whole numbers"),
         (["country", "--sizes", "5,2"], "coarse to fine"),
         (["country", "--margins", "m.csv"], "--margins need --areas"),
         (["synthetic"], "a name such as"),

@@ -265,6 +265,7 @@ def test_the_outside_area_is_one_more_path_and_changes_nothing_else(country):
     assert ("outside",) * 3 in paths
     assert len(set(paths) - {("outside",) * 3}) == 6
     assert country.n_areas(3) == 6
+    assert (country.has_outside, wider.has_outside) == (False, True)
 
 
 def test_the_outside_area_can_have_another_code(country):

@@ -119,17 +119,15 @@ def _described(hierarchy: "Hierarchy") -> str:
     """Levels, numbers of areas, and how many of the next level each has."""
     import numpy as np  # noqa: PLC0415 - help must be instant
 
-    rows = [("level", "areas", "per parent", "at most", "named")]
+    head = ("level", "areas", "per parent", "at most", "named")
+    rows = []
     for level, name in enumerate(hierarchy.level_names, start=1):
         inside = np.diff(hierarchy.child_offsets(level - 1))
         names = hierarchy.places.names.get(name)
         n_named = 0 if names is None else len(names) - names.null_count
         numbers = f"{inside.mean():,.1f}", f"{inside.max():,}", f"{n_named:,}"
         rows.append((name, f"{hierarchy.n_areas(level):,}", *numbers))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
-    ]
+    lines = output.aligned(head, rows)
     places = hierarchy.places
     located = 0 if places.lon is None else int((~np.isnan(places.lon)).sum())
     outlined = 0 if places.outlines is None else len(places.outlines) - places.outlines.null_count

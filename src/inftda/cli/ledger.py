@@ -98,15 +98,9 @@ def list_(path: LedgerFile, *, as_json: options.Json = False) -> None:
             del account["entries"]
         output.say(json.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}))
         return
-    rows: list[tuple[str, ...]] = [
-        ("data set", "releases", "rho", "spent", "left", "epsilon spent", "of")
-    ]
-    rows += [_row(account) for account in accounts]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        output.say("  ".join(cells).rstrip())
+    head = ("data set", "releases", "rho", "spent", "left", "epsilon spent", "of")
+    for line in output.aligned(head, [_row(account) for account in accounts]):
+        output.say(line)
 
 
 @app.command("show")

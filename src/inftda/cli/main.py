@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+from contextvars import copy_context
 from functools import cache
 from importlib.metadata import entry_points
 from types import FrameType
@@ -34,6 +35,7 @@ from inftda.cli import (
     selftest,
     verify,
 )
+from inftda.cli.publishing import outcome
 from inftda.errors import InftdaError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
@@ -50,8 +52,6 @@ _WRONG_PATHS = (
     NotADirectoryError,
     PermissionError,
 )
-#: Commands that, if they fail, say whether something was published.
-_PUBLISHING = ("release", "demo")
 #: Libraries that load and compile kernels, and seconds until they are looked at again.
 _COMPILER, _MOMENT = ("numba", "llvmlite"), 0.05
 #: What newer argument parsers make of Ctrl-C.
@@ -134,26 +134,25 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each kind of end
     """Run one command; returns the exit code and never raises."""
-    is_publishing = bool(arguments) and arguments[0] in _PUBLISHING
-    outcome = "; nothing was published" if is_publishing else ""
+    context = copy_context()
     try:
-        code = _parser()(arguments, standalone_mode=False)
+        code = context.run(_parser(), arguments, standalone_mode=False)
     except InftdaError as problem:
         return _complain(str(problem), WRONG_USE)
     except KeyboardInterrupt:
-        return _complain(f"interrupted{outcome}", FAILED)
+        return _complain(f"interrupted{outcome(context)}", FAILED)
     except OSError as problem:
         where = f" ({problem.filename!r})" if problem.filename else ""
         said = " ".join(f"{problem.strerror or problem}{where}".split())
         if isinstance(problem, _WRONG_PATHS):
             return _complain(f"{said}; check the path", WRONG_USE)
-        return _complain(f"{said}{outcome}", FAILED)
+        return _complain(f"{said}{outcome(context)}", FAILED)
     except MemoryError:
-        return _complain(f"out of memory{outcome}", FAILED)
+        return _complain(f"out of memory{outcome(context)}", FAILED)
     except Exception as problem:  # noqa: BLE001 - the last line of defence: no traceback, no data
-        return _unexpected(problem, outcome)
+        return _unexpected(problem, outcome(context))
     if code == _PARSER_INTERRUPTED:
-        return _complain(f"interrupted{outcome}", FAILED)
+        return _complain(f"interrupted{outcome(context)}", FAILED)
     return code if isinstance(code, int) else DONE
 
 
@@ -194,7 +193,7 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-def _unexpected(problem: Exception, outcome: str) -> int:
+def _unexpected(problem: Exception, published: str) -> int:
     """Usage errors of the argument parser, and bugs.
 
     The parser's classes moved between its versions, so they are recognised by their methods.
@@ -206,12 +205,12 @@ def _unexpected(problem: Exception, outcome: str) -> int:
     if hasattr(problem, "format_message") and hasattr(problem, "exit_code"):
         return _complain(f"{problem.format_message()} (see inftda COMMAND --help)", WRONG_USE)
     if type(problem).__name__ == "Abort":
-        return _complain(f"interrupted{outcome}", FAILED)
+        return _complain(f"interrupted{published}", FAILED)
     if os.environ.get("INFTDA_DEBUG"):
         traceback.print_exception(problem)
     last = traceback.extract_tb(problem.__traceback__)[-1]
     return _complain(
-        f"unexpected {type(problem).__name__} at {last.name}:{last.lineno}{outcome}. "
+        f"unexpected {type(problem).__name__} at {last.name}:{last.lineno}{published}. "
         "Please report it (INFTDA_DEBUG=1 shows details, which may be confidential)",
         FAILED,
     )

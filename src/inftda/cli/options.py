@@ -281,12 +281,7 @@ def split_of(text: str) -> Any:
     Raises:
         InftdaError: a weight is not a number.
     """
-    if "," not in text:
-        return text
-    try:
-        return [float(weight) for weight in text.split(",")]
-    except ValueError:
-        raise InftdaError(f"--split must be numbers such as 1,1,2, got {text!r}") from None
+    return numbers("--split", text) if "," in text else text
 
 
 def load_config(context: typer.Context, path: Path | None) -> Path | None:

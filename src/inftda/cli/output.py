@@ -79,13 +79,22 @@ def give(text: str, out: Path | None) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table, its first column to the left and all others to the right."""
+def aligned(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, ends_in_notes: bool = False
+) -> list[str]:
+    """Lines of a table, its first column to the left and all others to the right.
+
+    Args:
+        head: names of the columns.
+        rows: of text.
+        ends_in_notes: whether the last column is to the left as well.
+    """
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    to_the_left = {0, len(head) - 1} if ends_in_notes else {0}
     return [
         "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
+            cell.ljust(width) if column in to_the_left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
+        ).rstrip()
         for row in (head, *rows)
     ]

@@ -87,7 +87,9 @@ def command(  # noqa: PLR0913 - the same options as a release
     for words in careful_words(plan):
         output.say(f"Careful:    {words}")
     output.say()
-    output.say(_as_text(_rows(shape, plan, errors, total)))
+    head = ("level", "possible cells", "sigma", "max error", "")
+    rows = _rows(shape, plan, errors, total)
+    output.say("\n".join(output.aligned(head, rows, ends_in_notes=True)))
     if words := _across(shape, plan):
         output.say(f"\n{words}")
     output.say(f"\nWith probability {held(beta)} no cell is further off than stated.")
@@ -126,19 +128,20 @@ def _across(shape: "Tree", plan: "Plan") -> str:
     if not plan.tables:
         return words
     widths = _half_widths(shape, plan)
-    rows: list[tuple[str, ...]] = [("table across", "cells", "sigma", "totals within", "")]
+    head = ("table across", "cells", "sigma", "totals within")
+    rows = []
     for table in plan.tables:
         width = widths.get(table.depths)
         shown = "" if width is None else f"\N{PLUS-MINUS SIGN}{width:,}"
-        rows.append((table.name, f"{table.cells:,}", f"{table.sigma:,.2f}", shown, ""))
-    return f"{words}\n\n{_as_text(rows)}"
+        rows.append((table.name, f"{table.cells:,}", f"{table.sigma:,.2f}", shown))
+    return "\n".join([words, "", *output.aligned(head, rows)])
 
 
 def _rows(
     shape: "Tree", plan: "Plan", errors: Mapping[int, int], total: int | None
 ) -> list[tuple[str, ...]]:
     noise = {level.index: level for level in plan.levels}
-    rows: list[tuple[str, ...]] = [("level", "possible cells", "sigma", "max error", "")]
+    rows: list[tuple[str, ...]] = []
     for level in shape.levels:
         if level.index not in errors:
             continue
@@ -161,13 +164,3 @@ def _lost_in_noise(total: int, cells: int, sigma: float) -> str:
         return DO_NOT_USE
     mean = total / cells
     return "" if mean >= sigma else f"noise exceeds the mean flow of {mean:.3g}"
-
-
-def _as_text(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:4], widths[1:4], strict=True)]
-        lines.append("  ".join([*cells, row[4]]).rstrip())
-    return "\n".join(lines)

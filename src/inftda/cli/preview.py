@@ -1,13 +1,12 @@
 """`inftda preview`: what a release would be like, tried out on something public."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from inftda.bars import Meter
 from inftda.cli import options, output
-from inftda.errors import InftdaError
 
 if TYPE_CHECKING:
     from inftda.previews.findings import Preview, SettingPreview
@@ -140,7 +139,7 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
             epsilon=options.numbers("--epsilon", epsilon),
             delta=delta,
             neighbours=options.names(neighbours) or [],
-            trips=[_whole(number) for number in options.numbers("--trips", trips)],
+            trips=options.whole_numbers("--trips", trips),
             exactly=exactly,
             distinct=distinct,
             split=[options.split_of(one) for one in split or ["uniform"]],
@@ -172,12 +171,6 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
         output.say(as_text(tried))
         if html is not None:
             output.say(f"\nPage:       {html}")
-
-
-def _whole(number: float) -> Any:
-    if number != int(number):
-        raise InftdaError(f"--trips must be whole numbers, got {number:g}")
-    return int(number)
 
 
 def as_text(preview: "Preview") -> str:

@@ -1,8 +1,6 @@
 """`inftda release`: the main job."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +9,7 @@ import typer
 
 from inftda.bars import LevelProgress
 from inftda.cli import options, output
-from inftda.errors import InftdaError
+from inftda.cli.publishing import publishing, telling_what_is_published
 
 if TYPE_CHECKING:
     from inftda.publication.release import Release
@@ -20,6 +18,7 @@ _TABLE, _RUN, _PAYS = "The table", "Running", "What it is charged to"
 TIMES = " \N{MULTIPLICATION SIGN} "
 
 
+@publishing
 def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
     flows: Annotated[
         str | None,
@@ -186,30 +185,6 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
 
 #: What a release with measurements says of them.
 KEPT_WORDS = "every noisy value is in measurements.parquet, at no further cost in privacy"
-
-
-@contextmanager
-def telling_what_is_published(out: Path) -> Iterator[None]:
-    """What goes wrong when the release is in place must not be taken for a failed release.
-
-    Args:
-        out: folder of the release that is made meanwhile.
-    """
-    from inftda.publication.folder import identities, identity  # noqa: PLC0415 - as above
-
-    before = {*identities(out), None}
-    try:
-        yield
-    except InftdaError:  # it says what was wrong, before there was anything to publish
-        raise
-    except (KeyboardInterrupt, Exception) as problem:
-        if identity(out) in before:
-            raise
-        what = "interrupted" if isinstance(problem, KeyboardInterrupt) else type(problem).__name__
-        output.say(
-            f"error: {what} when the release in {str(out)!r} was complete and in place", err=True
-        )
-        raise typer.Exit(1) from None
 
 
 def _table(flows: str | None, sql: str | None, database: str | None, encoding: str | None) -> Any:

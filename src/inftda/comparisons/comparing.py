@@ -29,6 +29,7 @@ from inftda.mechanisms.catalogue import OWN, mechanism_named, mechanism_names
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec, Unplaceable, read_leaves
+from inftda.reading.spec import UNPROMISED, axes_of
 from inftda.tree import DESTINATION, ORIGIN, build_tree
 
 #: What is compared unless something else is asked for.
@@ -192,6 +193,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         What comes out is computed from the truth and promises nothing.
     """
     chosen = [_method(name) for name in methods]
+    _check_across(chosen, across)
     strengths = [epsilon] if isinstance(epsilon, int | float) else list(epsilon)
     public = build_tree(
         areas,
@@ -213,12 +215,11 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
             budget |= {"split": split, **_across(one, across)}
             # Planned before the table is read, so that a wrong setting is reported at once.
             todo.append((one, mechanism_named(one).plan(public, unit, **budget), strength))
-    columns = {ORIGIN: origin, DESTINATION: destination}
     spec = TableSpec(
-        axes=tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in public.axes),
+        axes=axes_of(public, origin=origin, destination=destination),
         count=count,
         unplaceable=unplaceable,
-        unit=PrivacyUnit("add-remove", 1) if unplaceable == "drop" else None,
+        unit=UNPROMISED if unplaceable == "drop" else None,
     )
     counts = Counts.of(public, read_leaves(truth, spec))
     check_size(counts)
@@ -256,10 +257,20 @@ def _method(name: str) -> Method | str:
     return made
 
 
+def _check_across(chosen: Sequence[Method | str], across: float | None) -> None:
+    """Refuse a share for tables that none of the mechanisms measures; methods have no budget."""
+    mechanisms = [one for one in chosen if isinstance(one, str)]
+    if across and mechanisms and not any(map(_takes_across, mechanisms)):
+        raise InftdaError(f"{mechanisms[0]} measures nothing across; leave out across")
+
+
 def _across(name: str, across: float | None) -> dict[str, Any]:
-    if not mechanism_named(name).description.takes_across:
-        return {}
-    return {"across": share_or_default(across)}
+    """What is measured across, for mechanisms that can; others need not know of it."""
+    return {"across": share_or_default(across)} if _takes_across(name) else {}
+
+
+def _takes_across(name: str) -> bool:
+    return mechanism_named(name).description.takes_across
 
 
 def _promised(counts: Counts, simulation: Simulation, epsilon: float | None) -> Result:

@@ -21,7 +21,7 @@ from inftda.estimates.table import AGAIN, ESTIMATE, VALUES, check_table
 from inftda.inference.families import keys_of
 from inftda.inference.fit import Fit
 from inftda.publication.conversion import FlowFormat, converted_flows
-from inftda.publication.folder import check_writable, release_around, write_areas, writing
+from inftda.publication.folder import write_areas, writing
 from inftda.publication.inventory import (
     ESTIMATE_FILE,
     MANIFEST_FILE,
@@ -33,6 +33,7 @@ from inftda.publication.inventory import (
 )
 from inftda.publication.query import asked_for, sum_flows, with_names
 from inftda.publication.release import Release, open_release, read_tree
+from inftda.publication.target import check_folder
 from inftda.tables import as_arrow
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
@@ -136,7 +137,8 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         raise InftdaError(f"seed must be at least 0, got {seed}")
     opened = release if isinstance(release, Release) else open_release(release)
     if out is not None:
-        _check_out(Path(out), force=force)
+        parent = Path(out).absolute().parent
+        check_folder(Path(out), force=force, check=_check_replaceable, around=parent)
     _check_top_down(opened)
     _check_names(opened.tree)
     points = points_of(opened.tree, centroids)
@@ -172,17 +174,6 @@ def open_estimate(path: str | Path) -> Estimate:
         raise ReleaseError(f"{ESTIMATE_FILE} of {str(folder)!r} is not what it was; {AGAIN}")
     check_table(table, tree, n_rows=manifest.n_rows, total=manifest.total)
     return Estimate(manifest, tree, table)
-
-
-def _check_out(out: Path, *, force: bool) -> None:
-    """Refuse a folder that cannot, or must not, be written, before any work is done."""
-    around = release_around(out.absolute().parent)
-    if around is not None:
-        raise ReleaseError(
-            f"{str(out)!r} lies in the release folder or estimate {str(around)!r}, which stays "
-            "as it was published; write it elsewhere"
-        )
-    check_writable(out, force=force, check=_check_replaceable)
 
 
 def _check_top_down(release: Release) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from inftda.counts import Counts
 from inftda.errors import IngestError
@@ -25,12 +24,11 @@ from inftda.evaluation.coverage import (
 from inftda.evaluation.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMeasures, measure
 from inftda.evaluation.totals import TotalMeasures, measure_totals, with_intervals
 from inftda.evaluation.typical import released_leaves
-from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.notebook import card
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import Release
-from inftda.reading import TableSpec, read_leaves
-from inftda.reading.spec import axes_of, may_be_empty
+from inftda.reading import TableSpec, Unplaceable, read_leaves
+from inftda.reading.spec import UNPROMISED, axes_of, may_be_empty, placing
 from inftda.tree import DESTINATION, ORIGIN
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
@@ -126,7 +124,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     hour_of: str | None = None,
     weekday_of: str | None = None,
     count: str | None = "auto",
-    unplaceable: str | Mapping[str, str] | None = None,
+    unplaceable: Unplaceable | Mapping[str, str] | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Counts:
     """The confidential table a release was made from, by the areas of the release.
@@ -159,12 +157,13 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         points={ORIGIN: origin_point, DESTINATION: destination_point},
         clocks={"hour": hour_of, "weekday": weekday_of},
     )
-    policy, only = _placing(release, unplaceable)
+    given = _as_released(release) if unplaceable is None else unplaceable
+    policy, only = placing(given, release.tree)
     promised = release.manifest.unit
     # Reading drops rows, and accepts an empty table, only for units under which a release may
     # do so. Nothing else about the unit matters here.
     is_free = policy == "drop" or may_be_empty(promised)
-    unit = PrivacyUnit("add-remove", 1) if is_free else None
+    unit = UNPROMISED if is_free else None
     spec = TableSpec(axes=axes, count=count, unplaceable=policy, only=only, unit=unit)
     leaves = read_leaves(flows, spec, say=say)
     truth = Counts.of(release.tree, leaves)
@@ -240,22 +239,12 @@ def _check_total(truth: Counts, release: Release, unit: PrivacyUnit) -> None:
         )
 
 
-def _placing(
-    release: Release, unplaceable: str | Mapping[str, str] | None
-) -> tuple[Any, frozenset[int] | None]:
-    """What to do with rows that cannot be placed, and by which axes; None for all of them."""
-    axes = list(enumerate(release.tree.axes))
-    if isinstance(unplaceable, Mapping):
-        only = frozenset(i for i, axis in axes if unplaceable.get(axis.name) == "outside")
-        return "outside" if only else "error", only
-    policy = unplaceable or release.manifest.counted.unplaceable
-    if unplaceable is not None or policy != "outside":
-        return policy, None
-    return policy, frozenset(i for i, axis in axes if _has_outside(axis.hierarchy))
-
-
-def _has_outside(hierarchy: Hierarchy) -> bool:
-    return bool(pc.index(hierarchy.codes(hierarchy.depth), OUTSIDE).as_py() >= 0)
+def _as_released(release: Release) -> Unplaceable | Mapping[str, str]:
+    """What the release did with rows that could not be placed; "outside" where it has that area."""
+    policy = release.manifest.counted.unplaceable
+    if policy != "outside":
+        return policy
+    return {axis.name: "outside" for axis in release.tree.axes if axis.hierarchy.has_outside}
 
 
 def _settings(release: Release) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from inftda.compiled import inlined_kernel, kernel
 from inftda.errors import OptimizeError
 from inftda.optimize.intopt import find_positive
-from inftda.optimize.selection import Index, Vector, gather
+from inftda.optimize.selection import Index, Vector
 
 Seeds = NDArray[np.uint64]
 
@@ -78,19 +78,11 @@ def check_status(status: int) -> None:
 @kernel
 def optimize_intopt(x: Vector, offsets: Vector, total: Vector, seed: Seeds, out: Survivors) -> int:
     """IntOpt, small elements are lowered first."""
-    return _intopt(x, offsets, total, seed, out, False)
-
-
-@kernel
-def optimize_intopt_descending(
-    x: Vector, offsets: Vector, total: Vector, seed: Seeds, out: Survivors
-) -> int:
-    """IntOpt, large elements are lowered first."""
-    return _intopt(x, offsets, total, seed, out, True)
+    return optimize_in_order(x, offsets, total, seed, out, False)
 
 
 @inlined_kernel
-def _intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
+def optimize_in_order(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
     x: Vector,
     offsets: Vector,
     total: Vector,
@@ -98,6 +90,7 @@ def _intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
     out: Survivors,
     descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
 ) -> int:
+    """IntOpt, small or large elements are lowered first."""
     out.offsets[0] = end = 0
     for i in range(total.size):
         vector, index, value = x[offsets[i] : offsets[i + 1]], out.index[end:], out.value[end:]
@@ -110,19 +103,6 @@ def _intopt(  # noqa: PLR0913, PLR0917 - compiled code takes plain arrays
         end += n
         out.offsets[i + 1] = end
     return 0
-
-
-@kernel
-def write_positive(x: Vector, offsets: Vector, total: Vector, out: Survivors) -> None:
-    """Write the positive elements of vectors that are optimised already."""
-    out.offsets[0] = end = 0
-    for i in range(total.size):
-        vector, index, value = x[offsets[i] : offsets[i + 1]], out.index[end:], out.value[end:]
-        if vector.size == 0:
-            end += write_only_child(total[i], index, value)
-        else:
-            end += gather(vector, 0, index, value)
-        out.offsets[i + 1] = end
 
 
 @inlined_kernel

@@ -21,15 +21,13 @@ from inftda.previews.gravity import gravity_flows
 from inftda.previews.public_totals import read_area_numbers
 from inftda.previews.spreading import home_share, keep_at_home, spread_axis, zipf
 from inftda.previews.surroundings import Flows, Progress, apportion, match_trips
-from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec, Unplaceable, read_leaves
+from inftda.reading.spec import UNPROMISED, axes_of
 from inftda.reports.labels import Labels
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
 #: Columns of a table of totals, besides the finest areas; the last may be missing.
 OUT, IN, WITHIN = "out", "in", "within"
-#: A person is one trip here: nothing is promised to anybody, and rows may be left out.
-_ANYBODY = PrivacyUnit("add-remove", 1)
 
 
 @dataclass(frozen=True)
@@ -53,10 +51,6 @@ class Columns:
     destination: str = DESTINATION
     count: str | None = "auto"
     unplaceable: Unplaceable = "error"
-
-    def of(self, axis: str) -> str:
-        """The column of an axis."""
-        return {ORIGIN: self.origin, DESTINATION: self.destination}.get(axis, axis)
 
 
 def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
@@ -84,14 +78,15 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
     """
     columns = columns or Columns()
     depths = [_depth_of(axis.name, axis.hierarchy, level) for axis in tree.axes]
+    axes = axes_of(tree, origin=columns.origin, destination=columns.destination)
     spec = TableSpec(
         axes=tuple(
-            (columns.of(axis.name), coarsened(axis.hierarchy, depth))
-            for axis, depth in zip(tree.axes, depths, strict=True)
+            (column, coarsened(hierarchy, depth))
+            for (column, hierarchy), depth in zip(axes, depths, strict=True)
         ),
         count=columns.count,
         unplaceable=columns.unplaceable,
-        unit=_ANYBODY,
+        unit=UNPROMISED,
     )
     try:
         leaves = read_leaves(flows, spec)

@@ -143,24 +143,6 @@ class PrivacyUnit:
                 return total + left**2
         return total
 
-    @property
-    def l1_sensitivity(self) -> int:
-        """Largest sum of absolute changes of leaf counts."""
-        return self.trips * (2 if self.is_substitute else 1)
-
-    @property
-    def max_new_cells(self) -> int:
-        """Most leaf cells that are empty in one table and not in its neighbour.
-
-        Under "substitute" as many more may change the other way round.
-        """
-        return self.trips
-
-    @property
-    def max_cell_change(self) -> int:
-        """Largest change of a single leaf count."""
-        return 1 if self.distinct else self.trips
-
     def describe(self) -> str:
         """The unit in plain words.
 

@@ -7,12 +7,10 @@ about the rest. What was asked for is public and in the manifest; how much was l
 from dataclasses import dataclass
 from typing import Literal
 
-import pyarrow.compute as pc
-
 from inftda.errors import ReleaseError
 from inftda.hierarchy import OUTSIDE
 from inftda.privacy.unit import PrivacyUnit
-from inftda.tree import Axis, Tree
+from inftda.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Counting:
         if self.unplaceable == "drop":
             said.append("rows without a known area are left out")
         if self.unplaceable == "outside":
-            where = [axis.name for axis in tree.axes if _has_outside(axis)]
+            where = [axis.name for axis in tree.axes if axis.hierarchy.has_outside]
             of = "" if len(where) == len(tree.axes) else f" of {' and '.join(where)}"
             said.append(f"rows without a known area are counted in the area {OUTSIDE!r}{of}")
         return tuple(said)
@@ -71,7 +69,7 @@ class Counting:
             )
         if self.unplaceable != "outside":
             return
-        if not any(map(_has_outside, tree.axes)):
+        if not any(axis.hierarchy.has_outside for axis in tree.axes):
             raise ReleaseError(
                 f"the manifest says that rows without a known area are in the area {OUTSIDE!r}, "
                 "but no axis has such an area; it was edited"
@@ -81,8 +79,3 @@ class Counting:
                 f"the manifest says that nobody makes the same trip twice, but trips to "
                 f"{OUTSIDE!r} may coincide; it was edited"
             )
-
-
-def _has_outside(axis: Axis) -> bool:
-    codes = axis.hierarchy.codes(axis.hierarchy.depth)
-    return bool(pc.index(codes, OUTSIDE).as_py() >= 0)

@@ -24,7 +24,7 @@ def check_target(out: Path, *, force: bool = False, reads: Iterable[Path | None]
         InftdaError: it cannot be written, is being read, or is there and `force` is not given.
     """
     _check_place(out)
-    _check_outside(out)
+    check_no_release(out)
     if not out.exists():
         return
     if any(path is not None and path.exists() and out.samefile(path) for path in reads):
@@ -37,24 +37,34 @@ def check_target(out: Path, *, force: bool = False, reads: Iterable[Path | None]
         )
 
 
-def check_folder(out: Path, *, force: bool, check: Check) -> None:
-    """Refuse a folder that cannot, or must not, be written; it is no release itself.
+def check_folder(out: Path, *, force: bool, check: Check, around: Path | None = None) -> None:
+    """Refuse a folder that cannot, or must not, be written.
 
     Args:
         out: the folder to write.
         force: replace it if it is there.
         check: complains about a folder that must not be replaced.
+        around: as for `check_no_release`.
 
     Raises:
         ReleaseError: it lies in a release or cannot be written, or is there and must not be
             replaced.
     """
-    _check_outside(out)
+    check_no_release(out, around=around)
     check_writable(out, force=force, check=check)
 
 
-def _check_outside(out: Path) -> None:
-    folder = release_around(out)
+def check_no_release(out: Path, *, around: Path | None = None) -> None:
+    """Refuse to write into a release or an estimate.
+
+    Args:
+        out: the file or folder to write.
+        around: where to look for one; `out` itself, unless that may be one to be replaced.
+
+    Raises:
+        ReleaseError: it is one, or lies in one.
+    """
+    folder = release_around(around or out)
     if folder is not None:
         raise ReleaseError(
             f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which stays "

@@ -14,6 +14,8 @@ Unplaceable = Literal["error", "outside", "drop"]
 
 #: Take the column `count` if there is one, otherwise every row is one trip.
 AUTO: Final = "auto"
+#: The unit where nothing is promised to anybody: rows may be left out, and a table may be empty.
+UNPROMISED: Final = PrivacyUnit("add-remove", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,8 @@ def axes_of(
     *,
     origin: str,
     destination: str,
-    points: Mapping[str, Sequence[str] | None],
-    clocks: Mapping[str, str | None],
+    points: Mapping[str, Sequence[str] | None] | None = None,
+    clocks: Mapping[str, str | None] | None = None,
 ) -> tuple[tuple[AxisColumns, Hierarchy], ...]:
     """What each axis of a tree is read from.
 
@@ -171,7 +173,7 @@ def axes_of(
         IngestError: points are not two columns, or an end is given both ways.
     """
     columns: dict[str, AxisColumns] = {ORIGIN: origin, DESTINATION: destination}
-    for end, pair in points.items():
+    for end, pair in (points or {}).items():
         if pair is None:
             continue
         if isinstance(pair, str) or len(pair) != 2:
@@ -184,7 +186,7 @@ def axes_of(
                 "one of them"
             )
         columns[end] = Point(*pair)
-    for part, column in clocks.items():
+    for part, column in (clocks or {}).items():
         if column is not None:
             columns[part] = Clock(column, part)  # type: ignore[arg-type] # one of the parts
     return tuple((columns.get(axis.name, axis.name), axis.hierarchy) for axis in tree.axes)
@@ -212,8 +214,38 @@ def outside_axes(unplaceable: Unplaceable | Mapping[str, str]) -> bool | frozens
     >>> sorted(outside_axes({"origin": "outside", "destination": "error"}))
     ['origin']
     """
+    if isinstance(unplaceable, Mapping):
+        return _outside_by_name(unplaceable)
+    return unplaceable == "outside"
+
+
+def placing(
+    unplaceable: Unplaceable | Mapping[str, str], tree: Tree
+) -> tuple[Unplaceable, frozenset[int] | None]:
+    """What to do with rows that cannot be placed, and by which axes; None for all of them.
+
+    Args:
+        unplaceable: for all axes, or for some by their names; others are "error".
+        tree: has the axes.
+
+    Raises:
+        IngestError: there is no such axis, or rows would be dropped for one axis only.
+    """
     if not isinstance(unplaceable, Mapping):
-        return unplaceable == "outside"
+        return unplaceable, None
+    outside = _outside_by_name(unplaceable)
+    axes = [axis.name for axis in tree.axes]
+    for name in unplaceable:
+        if name not in axes:
+            raise IngestError(
+                f"--unplaceable (unplaceable= in Python) names the axis {name!r}, but the axes "
+                f"are {', '.join(axes)}"
+            )
+    only = frozenset(number for number, name in enumerate(axes) if name in outside)
+    return "outside" if outside else "error", only
+
+
+def _outside_by_name(unplaceable: Mapping[str, str]) -> frozenset[str]:
     for way in unplaceable.values():
         if way not in {"error", "outside"}:
             raise IngestError(

@@ -147,6 +147,20 @@ def test_unplaceable_rows_are_an_error_otherwise_or_dropped_on_demand(made):
     assert compared(made, abroad, unplaceable="drop").levels[0].total_true == 9
 
 
+@pytest.mark.parametrize(
+    ("unplaceable", "said"),
+    [
+        ({"orgin": "outside"}, "'orgin', but the axes are origin, destination"),
+        ({"destination": "drop"}, "error or outside, got 'drop'"),
+    ],
+)
+def test_what_a_release_refuses_to_do_with_unplaceable_rows_is_refused_here_too(
+    made, unplaceable, said
+):
+    with pytest.raises(IngestError, match=said):
+        read_truth(made, TRUTH, unplaceable=unplaceable)
+
+
 SUM_10 = [("001", "002", 6), ("003", "003", 4)]
 
 

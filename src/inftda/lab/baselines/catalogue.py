@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Final
 
+from inftda.lab.baselines.descending import optimize_intopt_descending
 from inftda.lab.baselines.nearest import optimize_l2, optimize_linf
 from inftda.lab.baselines.solvers import optimize_one_by_one, solve_l2, solve_linf
 from inftda.lab.baselines.stability_histogram import StabilityHistogram
 from inftda.lab.baselines.vanilla_gauss import VanillaGauss
 from inftda.mechanisms.description import TOP_DOWN
 from inftda.mechanisms.topdown import TopDown
-from inftda.optimize.segments import optimize_intopt_descending
 
 #: A black box takes milliseconds for each parent.
 SMALL_BLOCK: Final = 256

@@ -22,7 +22,8 @@ Privacy:
 import numpy as np
 
 from inftda.compiled import inlined_kernel, kernel
-from inftda.optimize.segments import Seeds, Survivors, write_positive
+from inftda.lab.baselines.positives import write_positive
+from inftda.optimize.segments import Seeds, Survivors
 from inftda.optimize.selection import (
     EMPTY,
     NEGATIVE,

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inftda.errors import MissingExtraError, OptimizeError
+from inftda.lab.baselines.positives import write_positive
 from inftda.optimize.inputs import as_total, as_vector, check_status
-from inftda.optimize.segments import Optimizer, Seeds, Survivors, write_positive
+from inftda.optimize.segments import Optimizer, Seeds, Survivors
 from inftda.optimize.selection import EMPTY, Vector
 
 IntegerSolver = Literal["GLPK_MI", "HIGHS"]

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from inftda.errors import BudgetError, PrivacyError
+from inftda.lab.baselines.leaf_changes import l1_sensitivity, max_cell_change, max_new_cells
 from inftda.lab.baselines.one_machine import on_one_machine
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.description import Description
@@ -211,14 +212,14 @@ def needed(unit: PrivacyUnit, epsilon: float, delta: float) -> tuple[Fraction, i
         PrivacyError: delta is too large for so small an epsilon.
     """
     # The epsilon that is stated is the decimal number, not the float nearest to it.
-    scale = Fraction(unit.l1_sensitivity) / Fraction(repr(epsilon))
+    scale = Fraction(l1_sensitivity(unit)) / Fraction(repr(epsilon))
     if -log1p(-delta) > 1 / float(scale) or expm1(-1 / float(scale)) == 0:
         raise PrivacyError(
             f"delta = {delta:g} is too large for epsilon = {epsilon:g} and {unit.trips} trips; "
             "use a smaller delta"
         )
-    single = 1 + float(scale) * log(2 * unit.max_new_cells / delta)
-    piled = unit.max_cell_change + float(scale) * log(2 / delta)
+    single = 1 + float(scale) * log(2 * max_new_cells(unit) / delta)
+    piled = max_cell_change(unit) + float(scale) * log(2 / delta)
     # Whole counts above t are those above its whole part.
     return scale, floor(max(single, piled) * (1 + SLACK))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inftda.cli import output
+from inftda.cli.publishing import publishing, telling_what_is_published
 from inftda.errors import InftdaError
 from inftda.lab.cli.make import AREAS, FLOWS, check_folder, write_country
 
@@ -21,6 +22,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command("demo")
+@publishing
 def command(
     out: Annotated[
         Path, typer.Option(help="Folder for the demo's files; nobody else's are replaced.")
@@ -29,7 +31,7 @@ def command(
     """Make a small country, release its trips, look at the result."""
     from inftda.bars import LevelProgress  # noqa: PLC0415 - help must be instant
     from inftda.cli.query import as_text  # noqa: PLC0415
-    from inftda.cli.release import summary, telling_what_is_published  # noqa: PLC0415
+    from inftda.cli.release import summary  # noqa: PLC0415
     from inftda.lab.generators.country import make_country  # noqa: PLC0415
     from inftda.publish import release  # noqa: PLC0415
 

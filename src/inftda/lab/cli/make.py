@@ -62,7 +62,7 @@ def country_command(  # noqa: PLR0913 - a country has many sides
     residents, jobs = (None, None) if margins is None else _read_margins(margins, given)
     with Meter("trips", shown=not quiet) as progress:
         made = make_country(
-            _numbers(sizes),
+            options.whole_numbers("--sizes", sizes),
             trips,
             seed=seed,
             areas=given,
@@ -105,13 +105,6 @@ def synthetic_command(  # noqa: PLR0913 - what a data set is made by
     _write(made, out, quiet=quiet)
 
 
-def _numbers(sizes: str) -> list[int]:
-    try:
-        return [int(number) for number in sizes.split(",")]
-    except ValueError:
-        raise InftdaError(f"--sizes must be numbers such as 20,110,8092, got {sizes!r}") from None
-
-
 def _read_margins(path: Path, areas: Any) -> tuple[Any, Any]:
     """Residents and jobs of every finest area, in the order of the areas."""
     from inftda.previews.public_totals import read_area_numbers  # noqa: PLC0415 - instant help
@@ -127,16 +120,11 @@ def check_folder(out: Path) -> None:
     Raises:
         InftdaError: give another one.
     """
-    from inftda.publication.folder import release_around  # noqa: PLC0415 - help must be instant
+    from inftda.publication.target import check_no_release  # noqa: PLC0415 - help must be instant
 
     if out.exists() and not out.is_dir():
         raise InftdaError(f"{str(out)!r} is not a folder; give another --out")
-    folder = release_around(out)
-    if folder is not None:
-        raise InftdaError(
-            f"{str(out)!r} lies in the release folder {str(folder)!r}, which stays as it was "
-            "published; give another --out"
-        )
+    check_no_release(out)
 
 
 def _check_free(out: Path) -> None:
