@@ -130,7 +130,7 @@ def partition(layout: Layout, cut: int, leaves: Leaves, crew: Crew) -> Buckets:
 
     count(0, nothing=True)  # no leaf at all: loads the kernel before threads share it
     list(crew.map(count, range(crew.threads)))
-    # From how many leaves of each part a bucket has to where the first of them goes.
+    # Turn the number of leaves of each part in each bucket into the index of the first of them.
     ends[:] = (np.cumsum(ends.T).reshape(ends.T.shape) - ends.T).T
     move(0, nothing=True)
     list(crew.map(move, range(crew.threads)))
