@@ -20,7 +20,7 @@ Sheet = tuple[list[str], list[list[Any]]]
 def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
     """Names and cells of the columns of the only sheet that is not empty.
 
-    Rows in which nothing stands are no rows.
+    Empty rows are left out.
 
     Args:
         path: the file.

@@ -186,7 +186,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
         html: write a page as well.
         origin: name of the column where trips start.
         destination: name of the column where they end.
-        count: name of the column of counts, None for one row a trip; "auto" as for a release.
+        count: name of the column of counts, None for one row per trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area; by default as the release.
         origin_point: columns of longitude and latitude where trips start, as for a release.
         destination_point: likewise where they end.

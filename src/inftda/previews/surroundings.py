@@ -2,7 +2,7 @@
 
 People look for a job in their own finest area first, then in ever larger surroundings, up to
 the whole country; in each they take one of the free jobs at random, so that areas attract in
-proportion to the jobs they have. The cost is a few steps a trip, so census sections of a whole
+proportion to the jobs they have. The cost is a few steps per trip, so census sections of a whole
 country take seconds.
 
 What is exact and what is not:

@@ -68,7 +68,7 @@ def check_writable(out: Path, *, force: bool, check: Check | None = None) -> Non
     _restore(out)
     if out.exists() and not force:
         raise ReleaseError(
-            f"{str(out)!r} exists already; choose another folder or say --force to replace it"
+            f"{str(out)!r} exists already; choose another folder or use --force to replace it"
         )
     if out.exists():
         _check_replaceable(out, out, check)

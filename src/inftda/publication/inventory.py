@@ -90,7 +90,7 @@ def check_plain(folder: Path, names: Iterable[str]) -> None:
     """Refuse files that are links, pipes or anything else that must not be read.
 
     Raises:
-        ReleaseError: one of those that are there is no plain file.
+        ReleaseError: one of those that are there is not a plain file.
     """
     for name in names:
         path = folder / name

@@ -123,7 +123,7 @@ def open_database() -> Iterator[Any]:
             with duckdb.connect(config=config) as connection:
                 silence(connection)
                 yield connection
-    except (duckdb.Error, RuntimeError):  # the latter for names that are no text
+    except (duckdb.Error, RuntimeError):  # the latter for names that are not text
         raise ReleaseError(
             "flows.parquet cannot be read as flows between these areas; it was edited or "
             "damaged: get the release again from its publisher"

@@ -1,6 +1,6 @@
 """Rows of flows on a map: lines between two areas, or the areas themselves.
 
-Where areas lie are public facts that came with them, no part of any guarantee.
+Where areas lie are public facts that came with them, and not part of any guarantee.
 """
 
 from collections.abc import Mapping

@@ -156,7 +156,7 @@ def attempt(action: Callable[[], T], explain: Callable[[Exception], str]) -> T:
 
 
 def not_utf8(label: str) -> str:
-    """What to say about bytes that are no text."""
+    """What to say about bytes that are not text."""
     return (
         f"a cell of {label} is not UTF-8 text, in a column that holds area codes, persons or "
         "counts; write the column as text or whole numbers"

@@ -291,7 +291,7 @@ def _kind(name: str) -> str | None:
 
 
 def _is_table(session: SparkSession, name: str) -> bool:
-    # A path is no table name, and Spark's parser says so with an error.
+    # A path is not a table name, and Spark's parser says so with an error.
     with suppress(*SPARK_ERRORS):
         return session.catalog.tableExists(name)
     return False
