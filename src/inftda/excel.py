@@ -74,7 +74,7 @@ def _sheets(library: Any, path: Path) -> list[list[tuple[Any, ...]]]:
 
 
 def _rows(sheet: Any) -> list[tuple[Any, ...]]:
-    """Rows in which something stands, each up to its last cell.
+    """Rows that are not empty, each up to its last cell.
 
     A row may go on for 16,384 empty cells that have a colour; others must not become as long.
     """

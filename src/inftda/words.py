@@ -77,7 +77,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
         accountant: "auto", "exact", "pld", "zcdp" or "paper".
         split: of the budget over levels.
         across: part of the budget that measures totals across the tree.
-        beta: odds that a stated maximum error is exceeded.
+        beta: probability that a stated maximum error is exceeded.
 
     Raises:
         InftdaError: something is wrong with what was asked for.

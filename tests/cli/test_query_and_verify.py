@@ -319,7 +319,7 @@ def write_again(_columns):
     ("change", "says"),
     [
         (make_negative, "flows are integers above 0"),
-        (repeat_cell, "no cell stands twice"),
+        (repeat_cell, "no cell occurs twice"),
         (unknown_area, "every origin is a known area"),
         (make_fractions, "flow must be 64-bit integers"),
         (swap_flows, "flows.parquet is not what the manifest was written for"),

@@ -88,7 +88,7 @@ def h3_areas(outline: Any, resolutions: Sequence[int]) -> pa.Table:
 
 
 def _check_number(outline: Any, resolution: int) -> None:
-    """Before they are made: the bounds of the outline tell about how many there will be."""
+    """Refuse too many cells before they are made, by a rough estimate of their number."""
     h3 = _h3()
     west, south, east, north = outline.bounds
     height = np.sin(np.radians(north)) - np.sin(np.radians(south))

@@ -114,7 +114,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         tolerance: part of itself by which a number may be off to be relied on.
         ledger: its data sets are confidential, and refused as stand-ins.
         even_if_confidential: take one of them all the same; what comes out is then
-            confidential, and choosing by it has to be disclosed.
+            confidential, and a choice made by it has to be disclosed.
         seed: of made-up flows; of their noise if `source` says so.
         source: random bits; secure by default.
         progress: called with what is done, how much of it, and how much in all.
@@ -182,7 +182,7 @@ def refuse_confidential(ledger: str | Path | Ledger, *tables: Any) -> None:
             raise InftdaError(
                 f"the table to stand in is, or lies with, the confidential data set {name!r} of "
                 "the ledger; choose settings on something public, or use --even-if-confidential: "
-                "what comes out is then confidential, and choosing by it has to be disclosed"
+                "what comes out is then confidential, and a choice made by it has to be disclosed"
             )
 
 

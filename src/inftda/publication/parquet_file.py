@@ -81,7 +81,7 @@ class Shape:
         return (longest + 9) * n_rows + self.code_bytes[column] + 8 * longest + _PAGES
 
 
-#: A file, what writing its rows again has made, and what it must hold.
+#: A file, what writing its rows again gives, and what it must hold.
 Written = tuple[Path, pa.Buffer, Shape]
 
 
@@ -125,10 +125,10 @@ def row_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
 
 
 def check_written_again(path: Path, again: pa.Buffer, shape: Shape) -> None:
-    """The file is what writing its rows again has made: nothing in it is left to choose.
+    """Check that a file is what writing its rows again gives: nothing in it is left to choice.
 
-    Where another version of Arrow wrote it, there may be more and other things in headers and
-    footers, and what `opened` checks has to do.
+    Where another version of Arrow wrote it, headers and footers may hold more and other things,
+    and what `opened` checks has to be enough.
 
     Args:
         path: the file, after all other checks.

@@ -133,8 +133,8 @@ class Input:
             return not_utf8(self.label)
         if self.kind == "parquet":
             return (
-                f"cannot read {self.label} as Parquet: it is damaged or cut off, may not be "
-                "read, or its files differ in their columns; write it again"
+                f"cannot read {self.label} as Parquet: it is damaged or cut off, is not "
+                "readable, or its files differ in their columns; write it again"
             )
         if self.kind == "sql":
             return f"{self.label} failed while its rows were read; try it in the database"
