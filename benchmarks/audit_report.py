@@ -80,7 +80,7 @@ def check_likeness(is_planted: bool) -> tuple[str, float]:  # noqa: FBT001 - map
     else:
         sample = box.draw(50_000, 0)
     value = likeness(in_tree_order(sample.left, 5))
-    return "bits shared by blocks of work" if is_planted else "sound", value
+    return "bits shared by items of work" if is_planted else "sound", value
 
 
 def main() -> int:

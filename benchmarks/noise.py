@@ -54,7 +54,7 @@ def best_seconds(run, repeats=REPEATS):
 
 
 def measure(sampler):
-    """Nanoseconds and random bytes a draw."""
+    """Nanoseconds and random bytes per draw."""
     out = np.empty(N_DRAWS, dtype=np.int64)
     stream = SecureSource().stream()
     sampler.fill(out, stream)  # compile, touch the memory

@@ -27,7 +27,8 @@ BENCHMARKS = {
     "noise": (["--quick"], []),
 }
 START_UP = """\
-Processor seconds, of which a busy machine takes no more; all in turn, the least of each.
+Processor seconds, which hardly depend on how busy the machine is; measured in turn, the minimum \
+of each.
 The first line is what no program that uses these libraries can do without."""
 RELEASES = """\
 Both as processes, from Parquet on disk to Parquet on disk, start-up included, in turn; the \
@@ -234,9 +235,9 @@ def _spark_phases(spent):
 def _noise(noise):
     return (
         "## Noise",
-        f"Secure bits come at {noise['entropy_gb_per_s']:.1f} GB a second a core.",
+        f"Secure bits come at {noise['entropy_gb_per_s']:.1f} GB per second and core.",
         table(
-            ("noise", "scale", "ns a draw", "random bytes a draw", "OpenDP", "times faster"),
+            ("noise", "scale", "ns per draw", "random bytes per draw", "OpenDP", "times faster"),
             _scales(noise),
         ),
     )

@@ -158,7 +158,7 @@ class _NotebookBars:
         return len(self._bars) - 1
 
     def remove_task(self, number: int) -> None:
-        """Only the one that waits, which is the first and alone."""
+        """Called for the bar that waits only, when there is no other."""
         del self._bars[number]
 
     def update(self, number: int, *, completed: int) -> None:

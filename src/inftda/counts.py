@@ -196,7 +196,7 @@ class _Sorted(NamedTuple):
     Attributes:
         keys: uint64[n_words, n].
         counts: int64[n].
-        parts: where they stand; what is between them is nothing.
+        parts: their ranges; entries between these are unused.
     """
 
     keys: Keys
@@ -268,7 +268,7 @@ class _Nodes:
         firsts: int64[parts, levels], index of the first node of a level that begins in a part.
         ordinal: int32, as in `LevelCounts`.
         count: int64, likewise.
-        offsets: int64: those of each level's nodes, and one more after each level.
+        offsets: int64, the first child of each node, and one more entry after each level.
     """
 
     layout: Layout

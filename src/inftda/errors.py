@@ -30,7 +30,7 @@ class BudgetError(PrivacyError):
 
 
 class LedgerError(PrivacyError):
-    """A ledger is missing or damaged, or its data set has not enough budget left."""
+    """A ledger is missing or damaged, or its data set does not have enough budget left."""
 
 
 class OptimizeError(InftdaError):

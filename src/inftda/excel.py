@@ -20,7 +20,7 @@ Sheet = tuple[list[str], list[list[Any]]]
 def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
     """Names and cells of the columns of the only sheet that is not empty.
 
-    Rows in which nothing stands are no rows.
+    Empty rows are left out.
 
     Args:
         path: the file.
@@ -74,7 +74,7 @@ def _sheets(library: Any, path: Path) -> list[list[tuple[Any, ...]]]:
 
 
 def _rows(sheet: Any) -> list[tuple[Any, ...]]:
-    """Rows in which something stands, each up to its last cell.
+    """Rows that are not empty, each up to its last cell.
 
     A row may go on for 16,384 empty cells that have a colour; others must not become as long.
     """

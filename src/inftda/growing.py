@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-#: Room that is made for more, as a part of what there is: so few parts make anything move.
+#: One part in this many is spare room, so that arrays are seldom moved.
 _ROOM: Final = 16
 
 

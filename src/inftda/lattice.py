@@ -133,7 +133,7 @@ def off_tree_tables(tree: Tree) -> tuple[Table, ...]:
 
 
 def tables_on_tree(tree: Tree) -> set[tuple[int, ...]]:
-    """Depths of the tables that the tree measures, each as coarse as it can be said."""
+    """Depths of the tables on the tree, by the coarsest levels that have the same areas."""
     return {coarsest_depths(tree, level.depths) for level in tree.levels}
 
 

@@ -1,7 +1,7 @@
 """What people want to see of areas: their names, where they are, their outlines.
 
 Public facts about the areas of one hierarchy. They travel with it into releases, pages and maps,
-are no part of any sum or guarantee, and do not make two hierarchies different.
+are not part of any sum or guarantee, and do not make two hierarchies different.
 """
 
 from collections.abc import Mapping

@@ -102,7 +102,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         force: replace a release that is there.
         origin: name of the column where trips start.
         destination: name of the column where they end.
-        count: name of the column of counts, None for one row a trip; "auto" takes `count`
+        count: name of the column of counts, None for one row per trip; "auto" takes `count`
             if there is such a column, and refuses another that looks like counts.
         person: name of the column that tells people apart; at most `trips` of each are kept.
         origin_areas: hierarchy of the origins, if it is not that of the destinations.
@@ -273,12 +273,15 @@ def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, 
     """What is measured across, for mechanisms that can; others need not know of it.
 
     Raises:
-        InftdaError: the mechanism measures nothing across.
+        InftdaError: the mechanism cannot measure totals across the tree.
     """
     if mechanism.description.takes_across:
         return {"across": share_or_default(across)}
     if across:
-        raise InftdaError(f"{mechanism.name} measures nothing across; leave out across")
+        raise InftdaError(
+            f"{mechanism.name} cannot measure totals across the tree; leave out --across "
+            "(across= in Python)"
+        )
     return {}
 
 

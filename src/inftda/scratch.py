@@ -82,7 +82,7 @@ def whole_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
 
     Args:
         path: the file to write, in an existing folder.
-        mode: rights of the file; by default those of any new file.
+        mode: permissions of the file; by default those of any new file.
 
     Raises:
         OSError: it cannot be written.

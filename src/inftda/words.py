@@ -77,7 +77,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
         accountant: "auto", "exact", "pld", "zcdp" or "paper".
         split: of the budget over levels.
         across: part of the budget that measures totals across the tree.
-        beta: odds that a stated maximum error is exceeded.
+        beta: probability that a stated maximum error is exceeded.
 
     Raises:
         InftdaError: something is wrong with what was asked for.
@@ -186,7 +186,7 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
         html: write a page as well.
         origin: name of the column where trips start.
         destination: name of the column where they end.
-        count: name of the column of counts, None for one row a trip; "auto" as for a release.
+        count: name of the column of counts, None for one row per trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area; by default as the release.
         origin_point: columns of longitude and latitude where trips start, as for a release.
         destination_point: likewise where they end.

@@ -140,7 +140,7 @@ def generator_reused() -> Iterator[None]:
 
 @contextmanager
 def bits_shared_by_blocks() -> Iterator[None]:
-    """Every block of work of a release draws the same bits; every release draws others."""
+    """Every item of work of a release draws the same bits; every release draws others."""
 
     def wrong(self: entropy.SeededSource, *labels: int) -> entropy.Stream:
         return right(self, *labels[:1])  # the level, without the number of the block

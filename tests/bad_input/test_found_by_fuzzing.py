@@ -99,7 +99,7 @@ def feature(*rings):
 def test_an_outline_that_nothing_lies_in(refuse, write, kind, rings):
     pytest.importorskip("pyogrio", reason="outlines need the extra geo")
     file = write("x.geojson", feature(*rings))
-    refuse("areas", kind[0], file, *kind[1:], "--out", "cells.csv", says="that nothing lies in")
+    refuse("areas", kind[0], file, *kind[1:], "--out", "cells.csv", says="enclose nothing")
 
 
 def test_what_a_library_says_of_an_outline_does_not_reach_the_screen(refuse, write):

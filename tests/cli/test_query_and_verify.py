@@ -66,7 +66,7 @@ def test_the_ending_says_how_a_file_is_written(released, cli, tmp_path, ending):
         (("--out", "flows.csv", "--format", "json"), "contradicts the ending of 'flows.csv'"),
         (("--out", "flows.csv", "--format", "table"), "contradicts"),
         (("--out", "flows.parquet", "--format", "csv"), "contradicts"),
-        (("--out", "flows.txt"), "give one of .csv, .json, .parquet, or say --format"),
+        (("--out", "flows.txt"), "give one of .csv, .json, .parquet, or give --format"),
         (("--out", "flows"), "does not say how to write it"),
         (("--out", "flows.csv.gz"), "does not say how to write it"),
         (("--top", "-1"), "--top"),
@@ -319,7 +319,7 @@ def write_again(_columns):
     ("change", "says"),
     [
         (make_negative, "flows are integers above 0"),
-        (repeat_cell, "no cell stands twice"),
+        (repeat_cell, "no cell occurs twice"),
         (unknown_area, "every origin is a known area"),
         (make_fractions, "flow must be 64-bit integers"),
         (swap_flows, "flows.parquet is not what the manifest was written for"),

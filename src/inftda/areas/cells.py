@@ -88,7 +88,7 @@ def h3_areas(outline: Any, resolutions: Sequence[int]) -> pa.Table:
 
 
 def _check_number(outline: Any, resolution: int) -> None:
-    """Before they are made: the bounds of the outline tell about how many there will be."""
+    """Refuse too many cells before they are made, by a rough estimate of their number."""
     h3 = _h3()
     west, south, east, north = outline.bounds
     height = np.sin(np.radians(north)) - np.sin(np.radians(south))
@@ -139,7 +139,7 @@ class CellPlacer:
         """
         cells, resolution = cells_of(hierarchy), resolution_of(hierarchy)
         if cells is None or resolution is None:
-            raise HierarchyError("these areas are no cells of H3")
+            raise HierarchyError("these areas are not cells of H3")
         area = np.argsort(cells, kind="stable").astype(np.int32)
         area = area[cells[area] > 0]
         h3 = _h3()
@@ -148,7 +148,7 @@ class CellPlacer:
         for number in area.tolist():
             code = codes[number].as_py()
             if not h3.is_valid_cell(code):
-                raise HierarchyError(f"{code!r} is no cell of H3; correct the areas table")
+                raise HierarchyError(f"{code!r} is not a cell of H3; correct the areas table")
             corners[number] = np.array(h3.cell_to_boundary(code))[:, ::-1]
         every = [ring for ring in corners if ring is not None]
         is_around = any(np.ptp(ring[:, 0]) > _HALF_TURN for ring in every)

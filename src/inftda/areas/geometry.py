@@ -115,7 +115,7 @@ def checked(geometries: Geometries, names: Sequence[str], label: str) -> Geometr
         label: what they come from.
 
     Raises:
-        HierarchyError: one is no polygon, or is broken.
+        HierarchyError: one is not a polygon, or is broken.
     """
     library_ = shapely()
     found = library_.force_2d(geometries)

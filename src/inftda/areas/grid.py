@@ -1,4 +1,4 @@
-"""Square cells that cover an outline: for those who want no hexagons.
+"""Square cells that cover an outline: for those who do not want hexagons.
 
 Cells of the finest level are squares of a given size in metres at the middle latitude of the
 outline; several of them, side by side, make a cell of the level above.

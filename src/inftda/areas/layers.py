@@ -87,7 +87,7 @@ def _polygons(geometries: Geometries, label: str) -> Any:
     parts = library_.get_parts(library_.get_parts([whole]))
     outline = library_.union_all(parts[library_.area(parts) > 0])
     if outline.is_empty:
-        raise HierarchyError(f"{label} has only polygons in it that nothing lies in; {_WHY}")
+        raise HierarchyError(f"the polygons in {label} enclose nothing; {_WHY}")
     return outline
 
 

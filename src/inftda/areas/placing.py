@@ -1,8 +1,8 @@
 """Which area a point lies in, many points at once: by polygons here, by H3 codes in `cells`.
 
 The plane is cut into rows and columns of small cells. Most cells have no border in them: they
-belong to one area, or to none, which is looked up. In the others the borders of the few areas
-concerned are crossed, counting: a point is inside of an area if a ray from it crosses the area's
+belong to one area, or to none, which is looked up. In the others crossings with the borders of the
+few areas concerned are counted: a point is inside of an area if a ray from it crosses the area's
 borders an odd number of times. Holes and several polygons of one area need nothing else.
 
 A point on a border is placed once. Every stretch of a border is walked in one direction, whichever

@@ -15,7 +15,7 @@ class Raster(NamedTuple):
     """Areas by their borders, which are looked up by cell.
 
     Attributes:
-        box: west, south, and columns and rows a degree.
+        box: west, south, and columns and rows per degree.
         side: number of rows, and of columns.
         edges: float64[4, edges]: x and y of the lower end of each stretch of a border, then of
             its upper end; repeated in every row that it crosses, by row and area.

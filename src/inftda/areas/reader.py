@@ -204,7 +204,7 @@ def _hint(table: pa.Table, *, is_chosen: bool) -> str:
     if not is_chosen and table.num_rows in sizes[:-1]:
         last = sizes.index(table.num_rows)
         return (
-            f". Or is {', '.join(names[last + 1 :])} no level? {names[last]!r} tells all areas "
+            f". Or is {', '.join(names[last + 1 :])} not a level? {names[last]!r} tells all areas "
             f"apart: say which columns are levels, {_SAY} {','.join(names[: last + 1])}"
         )
     return ""

@@ -47,7 +47,7 @@ def rings(outline: bytes) -> list[NDArray[np.float64]]:
 
 
 def check_outlines(outlines: pa.BinaryArray) -> None:
-    """Refuse what is no polygon in degrees.
+    """Refuse what is not a polygon in degrees.
 
     Args:
         outlines: null where there is none.
@@ -61,7 +61,7 @@ def check_outlines(outlines: pa.BinaryArray) -> None:
         try:
             corners = np.concatenate(rings(outline))
         except (ValueError, struct.error):
-            raise HierarchyError("an outline is no polygon") from None
+            raise HierarchyError("an outline is not a polygon") from None
         # Written so that not-a-number is refused, too.
         if not (np.abs(corners) <= (MAX_LON, MAX_LAT)).all():
             raise HierarchyError("an outline is not in degrees")

@@ -72,6 +72,6 @@ def _write_template(
     from inftda.dossiers.office import template  # noqa: PLC0415 - help must be instant
 
     if folder is not None or about is not None:
-        raise InftdaError("--template asks about no release yet; leave out RELEASE and --about")
+        raise InftdaError("--template does not read a release; leave out RELEASE and --about")
     output.check_out(out, force=force)
     output.give(template(), out)

@@ -128,7 +128,7 @@ def _totals(comparison: "Comparison") -> list[str]:
 
 
 def _intervals(comparison: "Comparison") -> list[str]:
-    """How many intervals hold the truth, if there are any; they promise 95 %."""
+    """Coverage of the intervals, if there are any; it is stated as 95 %."""
     from inftda.evaluation.coverage import LEAST, lowest_coverage, overall  # noqa: PLC0415
 
     head = ("intervals (95 %)", "numbers", "in interval", "mean width", "lowest of any size")

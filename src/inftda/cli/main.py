@@ -39,10 +39,11 @@ from inftda.cli.publishing import outcome
 from inftda.errors import InftdaError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
-#: What has numpy and Arrow ask for huge pages. A virtual machine may have given its free memory
-#: back and gets it again piece by piece: each page then takes milliseconds, and a country's trips
-#: have a thousand of them. With small pages reading the census sections takes half the time.
-#: The second one switches them off for the whole process, and for those that it starts.
+#: Variables that switch off the huge pages that numpy and Arrow ask for. A virtual machine may
+#: have given its free memory back and gets it again piece by piece: each page then takes
+#: milliseconds, and a country's trips have a thousand of them. With small pages reading the census
+#: sections takes half the time. The second one switches them off for the whole process, and for
+#: those that it starts.
 _HUGE_PAGES = ("NUMPY_MADVISE_HUGEPAGE", "MIMALLOC_ALLOW_THP")
 #: Errors of the system that are due to a wrong path; all others are the machine's.
 _WRONG_PATHS = (

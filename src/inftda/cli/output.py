@@ -55,7 +55,7 @@ def kind_of(kinds: type[Kind], given: Kind | None, out: Path | None) -> Kind:
         endings = ", ".join(f".{known}" for known in kinds if known != "table")
         raise InftdaError(
             f"the ending of {str(out)!r} does not say how to write it; give one of {endings}, "
-            "or say --format"
+            "or give --format"
         )
     return kind
 

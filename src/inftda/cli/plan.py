@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913 - the same options as a release
     split: options.Split = "uniform",
     across: options.Across = None,
     beta: Annotated[
-        float, typer.Option(help="Odds that a stated maximum error is exceeded.")
+        float, typer.Option(help="Probability that a stated maximum error is exceeded.")
     ] = 0.05,
     total: Annotated[
         int | None,

@@ -98,7 +98,7 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
         raise InftdaError("parquet cannot be printed; give a file with --out")
     output.check_out(out, force=force)
     if without_model and not intervals:
-        raise InftdaError("--without-model is for intervals; say --intervals, too")
+        raise InftdaError("--without-model is for intervals; add --intervals")
     release = open_release(folder)
     if totals is not None:
         if any([origin_level, destination_level, origin, destination, level, where]):

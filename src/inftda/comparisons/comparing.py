@@ -160,28 +160,28 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     """Compare what offices do today with what is promised, on the table at hand.
 
     Args:
-        truth: the confidential table, as for a release.
-        areas: the public hierarchy; all further keywords not named here are as for a release.
+        truth: the confidential table, as for `inftda.release`.
+        areas: the public hierarchy, as for `inftda.release`.
         methods: `suppress:K`, `suppress-primary:K`, `round:B`, `cell-key:D`, and mechanisms by
             name, each once for every epsilon.
         epsilon: one or several.
         delta: for mechanisms.
-        neighbours: see `areas`.
-        trips: see `areas`.
-        exactly: see `areas`.
-        distinct: see `areas`.
-        split: see `areas`.
-        across: see `areas`.
-        accountant: see `areas`.
-        origin_areas: see `areas`.
-        destination_areas: see `areas`.
-        axes: see `areas`.
-        order: see `areas`.
-        tree: see `areas`.
-        origin: see `areas`.
-        destination: see `areas`.
-        count: see `areas`.
-        unplaceable: see `areas`.
+        neighbours: as for `inftda.release`.
+        trips: as for `inftda.release`.
+        exactly: as for `inftda.release`.
+        distinct: as for `inftda.release`.
+        split: as for `inftda.release`.
+        across: as for `inftda.release`.
+        accountant: as for `inftda.release`.
+        origin_areas: as for `inftda.release`.
+        destination_areas: as for `inftda.release`.
+        axes: as for `inftda.release`.
+        order: as for `inftda.release`.
+        tree: as for `inftda.release`.
+        origin: as for `inftda.release`.
+        destination: as for `inftda.release`.
+        count: as for `inftda.release`.
+        unplaceable: as for `inftda.release`.
         seed: of methods that promise nothing.
         source: random bits of mechanisms; secure by default.
         progress: called with what is done, methods done and methods in all.

@@ -56,7 +56,7 @@ def honest_words(comparison: MethodComparison) -> str:
 
 
 def _sums_words(comparison: MethodComparison, promised: Sequence[Result], kept: Result) -> str:
-    """Who keeps most at the finest level need not keep sums."""
+    """The method that keeps most at the finest level need not keep sums."""
     levels = [level for level in comparison.results[0].levels if level.level]
     at = min(levels, key=lambda level: (level.n_cells < 2, level.n_cells)).level
     best = max(promised, key=lambda one: one.levels[at].common_part)

@@ -10,7 +10,7 @@ from inftda.compiled.machine_code import MachineCode, is_of_the_c_library
 
 #: Integer division by zero is not checked, so it must not happen.
 OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
-#: Ways to call a function from Python and from C, which machine code of its own does not need.
+#: Ways to call a function from Python and from C, which kernels called by address do not need.
 NO_WRAPPERS: Final[dict[str, Any]] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 

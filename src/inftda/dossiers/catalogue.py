@@ -107,7 +107,7 @@ def _licence(stated: str | None) -> dict[str, Any] | None:
 
 
 def _link(address: str | None) -> dict[str, Any] | None:
-    """A web address; anything else is no link."""
+    """A web address; anything else is not a link."""
     if address is None or not address.startswith(("https://", "http://")):
         return None
     return {"@id": address}

@@ -177,7 +177,7 @@ def open_estimate(path: str | Path) -> Estimate:
 
 
 def _check_top_down(release: Release) -> None:
-    """Refuse a release that goes down no tree."""
+    """Refuse a release that was not made top-down."""
     if not release.manifest.description.is_top_down:
         raise ReleaseError(
             f"estimates are made from the measurements of top-down releases, not of "

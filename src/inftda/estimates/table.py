@@ -53,7 +53,7 @@ def check_table(path: Path, tree: Tree, *, n_rows: int, total: int) -> None:
                 raise shape.fail("does not have each cell once and in order")
             value, low, high = (as_numpy(rows.column(name).combine_chunks()) for name in VALUES)
             if not ((value > 0) & (low >= 0) & (low <= value) & (value <= high)).all():
-                raise shape.fail("has numbers that are no estimates with their intervals")
+                raise shape.fail("has numbers that cannot be estimates with their intervals")
             # As decimal numbers: numbers made for it would sum to anything in 64 bits.
             found += int(pc.sum(rows.column(ESTIMATE).cast(pa.decimal128(38))).as_py() or 0)
             before = tuple(numbers[-1:] for numbers in cells)

@@ -35,8 +35,8 @@ def first_of(at: int) -> int:
 def last_above(n: NDArray[np.int64], hits: NDArray[np.int64], share: float) -> int:
     """The last bin in which hits are more than a share of all; -1 if there is none.
 
-    The larger a size, the rarer the hits. The curve that falls so and fits the numbers best
-    (isotonic regression) passes the share where this sum is largest.
+    The larger a size, the rarer the hits. The best decreasing fit (isotonic regression) crosses
+    `share` where this cumulative excess is largest.
     """
     excess = np.cumsum(hits - share * n)
     last = int(np.argmax(excess))

@@ -141,7 +141,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         destination_point: likewise where they end.
         hour_of: column of time stamps, as for a release.
         weekday_of: likewise.
-        count: name of the column of counts, None for one row a trip; "auto" as for a release.
+        count: name of the column of counts, None for one row per trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area, as for a release; by default as the
             release says.
         say: called with what a row was taken for, one trip or a count.

@@ -1,4 +1,4 @@
-"""Whether intervals hold the truth as often as they say, by level and size of the number.
+"""Coverage of intervals, by level and size of the number.
 
 A reader sees the published number, so classes are by its size. All numbers of a level together
 would hide a class in which intervals fail: most numbers are small. Measures are computed from

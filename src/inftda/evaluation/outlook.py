@@ -28,7 +28,7 @@ class Outlook:
         tree: axes and order of refinement.
         plan: noise of every level, and what is promised.
         errors: largest error of any cell, by number of the level.
-        beta: odds that one of these is exceeded.
+        beta: probability that one of these is exceeded.
     """
 
     tree: Tree

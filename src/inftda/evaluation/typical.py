@@ -235,7 +235,7 @@ def _flow_table(release: Release) -> pa.Table:
         return source
     table = None
     with suppress(pa.ArrowException, OSError):
-        # A folder called origin=1 is no column of the table.
+        # A folder called origin=1 is not a column of the table.
         table = pq.read_table(source, partitioning=None)
     if (
         table is None
@@ -256,7 +256,7 @@ def _is_code(kind: pa.DataType) -> bool:
 
 
 def _numbers(column: pa.ChunkedArray, codes: pa.StringArray) -> NDArray[np.int32] | None:
-    """Place of each code in `codes`, looked up once for each different code of a chunk."""
+    """Index of each code in `codes`, looked up once for each different code of a chunk."""
     parts = [np.empty(0, np.int32)]
     for chunk in column.chunks:
         encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()

@@ -33,7 +33,7 @@ class Numbers:
 
     @property
     def measures(self) -> list[str]:
-        """Names of the columns that are no codes."""
+        """Names of the columns that are not codes."""
         return [name for name in (self.value, LOW, HIGH) if name in self.table.column_names]
 
     def areas(self, tree: Tree, axis: int) -> NDArray[np.int32]:

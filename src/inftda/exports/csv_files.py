@@ -26,7 +26,7 @@ _TOTALS: Final = {
     "sigma": ("number", "Standard deviation of that noise"),
     "low": ("integer", "Lower end of the interval that holds the true total"),
     "high": ("integer", "Upper end of that interval"),
-    "max_error": ("integer", "What the sum of published numbers is off by at most, 95 %"),
+    "max_error": ("integer", "Bound on the error of the sum of published numbers, 95 %"),
 }
 
 

@@ -1,4 +1,4 @@
-"""What of the world a map shows first, and at which zoom the areas of a level come apart."""
+"""What of the world a map shows first, and at which zoom the areas of a level can be told apart."""
 
 import math
 from dataclasses import dataclass

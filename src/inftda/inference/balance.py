@@ -1,4 +1,4 @@
-"""Estimates that add up: one shift a family, one price a measured sum.
+"""Estimates that add up: one shift per family, one price per measured sum.
 
 The posterior of a count is a function of its noisy value. Shifting the noisy values of a
 family alike until the estimates sum to the node above is what Bayes' rule gives when the sum
@@ -54,7 +54,7 @@ def balance(known: Known, count: Floats, map_: Map, targets: Targets) -> Floats:
     Args:
         known: what is known of them.
         count: float64[families], what the children of each family have to sum to.
-        map_: work on threads.
+        map_: maps a function over items on threads.
         targets: sums that were measured off the tree.
     """
     layer = known.layer

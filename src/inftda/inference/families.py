@@ -46,7 +46,7 @@ class Table(Protocol):
 
     @property
     def value(self) -> NDArray[np.int64]:
-        """Noisy counts, the children of one node after those of the other."""
+        """Noisy counts, the children of all nodes, one node after another."""
 
 
 @dataclass(frozen=True)

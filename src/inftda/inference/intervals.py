@@ -1,4 +1,4 @@
-"""From where to where a count may be: intervals that hold the truth at least 95 times in 100.
+"""Intervals for counts, with a coverage of at least 95 %.
 
 With the model: the posterior of the estimator. Without it: the noisy count and its noise
 alone, with the quantile adjusted for the selection that makes a number a published one
@@ -33,7 +33,7 @@ def child_ends(levels: Sequence[Estimated], number: int, child: NDArray[np.int64
 
     By their means and their noisy counts alone. What makes estimates better still (their own
     children, sums that have to agree) is left out: by how much it does is not known well enough,
-    and intervals that used it held as rarely as 88 times in 100.
+    and intervals that used it had a coverage as low as 88 %.
 
     Args:
         levels: estimates of every measured level.
@@ -82,7 +82,7 @@ def measured_ends(noisy: NDArray[np.int64], sigma: float) -> Ends:
 
 
 def _whole(low: NDArray[np.floating], high: NDArray[np.floating]) -> Ends:
-    """Outward to whole numbers; no count is below 0, and ends that are no numbers say nothing."""
+    """Outward to whole numbers; no count is below 0, and ends that are not numbers say nothing."""
     low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=_MOST)
     return (
         np.floor(np.clip(low, 0, _MOST)).astype(np.int64),

@@ -65,7 +65,7 @@ def estimate_layers(  # noqa: PLR0913 - all that is known
         totals: for each layer, totals of the areas it refines, if they were measured.
         sums: for each layer, all that was measured off the tree with it, in chains.
         points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
-        map_: work on threads.
+        map_: maps a function over items on threads.
     """
     knowns, shares = _down(layers, total, totals, points, map_)
     _up(knowns, map_)

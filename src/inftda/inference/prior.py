@@ -1,4 +1,4 @@
-"""What a count may be, given what the shares say and what was measured: one table a level.
+"""What a count may be, given what the shares say and what was measured: one table per level.
 
 A count x with mean m is Poisson with rate l. With probability phi s / (m + phi s) the rate
 is 0 (s is the noise scale): most pairs of areas have no trips at all. Otherwise it is
@@ -37,12 +37,12 @@ _STEPS: Final = 40
 #: Spreads and shares of zeros to choose from, and the choice that others must beat clearly.
 SPREADS: Final = (0.2, 0.35, 0.5, 0.7, 1.0, 1.4)
 ZEROS: Final = (0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 1.7, 3.0, 5.0)
-#: Intervals are for a spread of at least this: narrower ones held as rarely as 93 times in 100.
+#: Intervals are for a spread of at least this: narrower ones had a coverage as low as 93 %.
 _LEAST_SPREAD: Final = 0.35
 _DEFAULT: Final = (1.0, 0.3)
 _CLEARLY: Final = 2.0
-#: Probability on either side of an interval: 98.5 % in all. It is stated as 95 %, which it was
-#: measured to hold in every class of numbers (docs/explanation/estimates.md).
+#: Probability on either side of an interval: 98.5 % in all. It is stated as 95 %: the
+#: measured coverage was at least that in every class of numbers (docs/explanation/estimates.md).
 TAIL: Final = 0.0075
 
 
@@ -91,7 +91,7 @@ def posterior_of(layer: Layer, log_mean: NDArray[np.float32], map_: Map) -> Post
     Args:
         layer: the level.
         log_mean: float32[children], logarithm of mean / sigma.
-        map_: work on threads.
+        map_: maps a function over items on threads.
     """
 
     def count(part: tuple[int, int]) -> NDArray[np.int64]:

@@ -73,7 +73,7 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
         total: of everything.
         random: decides which numbers are rounded up.
         finish: what to make of some of them, on their thread.
-        map_: work on threads.
+        map_: maps a function over items on threads.
 
     Yields:
         What was made of some of them, until all are there.
@@ -93,7 +93,7 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
         left = _divided(left, layer.level, level.shares.within(layer.level), random)
         draws, lost = random.random(len(layer.first)), np.zeros(layer.n_areas)
         work = partial(_round_part, levels, number, whole, draws, lost)
-        if level is levels[-1]:  # next to all numbers are of this one
+        if level is levels[-1]:  # nearly all numbers belong to this level
             yield from map_(lambda part: finish(work(part)[1]), layer.parts(_PARTS))  # noqa: B023 - used here and now
         else:
             parts = list(map_(work, layer.parts()))
@@ -208,7 +208,7 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 ) -> None:
     """Round the children of each family to the whole number of its node.
 
-    What whole parts leave of the node's number goes to fractions, by one random offset a family:
+    What whole parts leave of the node's number goes to fractions, by one random offset per family:
     a child gets one for each integer that its stretch of the running sum of fractions covers.
 
     Args:

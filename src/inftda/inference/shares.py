@@ -82,7 +82,7 @@ def pairs_of(layer: Layer, points: dict[str, Floats], map_: Map) -> Pairs:
     Args:
         layer: the layer.
         points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
-        map_: work on threads.
+        map_: maps a function over items on threads.
     """
     level = layer.level
     other = _other_end(level)
@@ -124,7 +124,7 @@ def fit_shares(  # noqa: PLR0913, PLR0917 - what is known of a layer from all si
         count: float64[families], estimated counts of the nodes that are divided.
         totals: totals of the areas, if they were measured.
         elsewhere: float64[areas above], counts of nodes that were not divided, by refined area.
-        map_: work on threads.
+        map_: maps a function over items on threads.
     """
     log = _Logs(np.zeros(layer.n_areas), 0.0, np.zeros(N_BINS))
     spread, rare = 1.0, _LEAST_RARE

@@ -114,8 +114,8 @@ def _explain(path: Path, failure: Exception) -> Exception:
         return OSError(errno.ENOSPC, "no space left to charge the release", str(path))
     if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         return LedgerError(
-            f"the ledger {str(path)!r} cannot be opened for this; check its rights and those of "
-            "its folder"
+            f"the ledger {str(path)!r} cannot be opened for this; check its permissions and "
+            "those of its folder"
         )
     if code.startswith("SQLITE_IOERR"):
         return OSError(errno.EIO, "the ledger cannot be read or written", str(path))
@@ -132,7 +132,7 @@ def check_place(path: Path) -> None:
     planted one, what was spent could be made unspent.
 
     Raises:
-        LedgerError: it or its journal is a link, no plain file, or somebody else's; or anybody
+        LedgerError: it or its journal is a link, not a plain file, or somebody else's; or anybody
             can write to its folder.
     """
     owners = {os.geteuid(), 0}
@@ -172,7 +172,7 @@ def plain_name(name: str) -> str:
 
 
 def names_like(database: sqlite3.Connection, name: str) -> list[str]:
-    """Data sets that are called so, however it is written."""
+    """Data sets with that name, however it is spelled."""
     known = [found for (found,) in database.execute("SELECT name FROM dataset ORDER BY rowid")]
     if not all(isinstance(found, str) for found in known):
         raise sqlite3.DatabaseError("a name is not text")
@@ -180,7 +180,7 @@ def names_like(database: sqlite3.Connection, name: str) -> list[str]:
 
 
 def find_account(database: sqlite3.Connection, name: str) -> Account:
-    """The data set that is called so, however it is written.
+    """The data set with that name, however it is spelled.
 
     Raises:
         LedgerError: there is none, or there are two whose names look the same.

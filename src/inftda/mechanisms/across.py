@@ -163,7 +163,7 @@ class AcrossStep:
             truth: of these groups, at least; `true_index` of parents is into its `children`.
             are_leaves: whether nothing comes after, so that no true index is needed.
             threads: how many there are to divide the groups on; the result does not depend on it.
-            map_: work on these threads.
+            map_: maps a function over items on these threads.
             is_kept: whether the noisy counts are wanted.
         """
         parents = join([part for _, part in items])

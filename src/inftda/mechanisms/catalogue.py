@@ -2,7 +2,7 @@
 
 The product has one, `inftda`. Others are found through the entry points of installed packages,
 group `inftda.mechanisms`: each names an object that implements `Mechanism`. They are looked up
-only when one is asked for.
+only when one is asked for, or all are listed.
 """
 
 from collections.abc import Mapping

@@ -135,7 +135,7 @@ def balance(
         cells: of these groups.
         reach: the largest price.
         threads: number of parts to divide the groups in; the result does not depend on it.
-        map_: where the parts are handled.
+        map_: maps a function over these parts, on threads if there are several.
     """
     n_chains, n_parents = cells.row.shape
     n_cells = len(cells.measured)
@@ -253,7 +253,7 @@ def find_lift_and_drop(
     Args:
         x: int64, counts in units of 2^-16.
         total: what the result sums to, positive.
-        lift: by the sum of all children, candidates or not.
+        lift: as it follows from the sum of all children, candidates or not.
         least: the least noisy count of all children.
         largest: the largest of x.
 
@@ -287,8 +287,8 @@ def raise_largest(x: Ints, largest: int, lift: int, drop: int, room: int) -> Non
     Args:
         x: int64, counts in units of 2^-16; whole counts are written.
         largest: the largest of these.
-        lift: above.
-        drop: above.
+        lift: how far ceilings lie above counts, in whole counts; negative if they lie below.
+        drop: how far floors lie below counts, likewise; at least |lift|.
         room: by how much all may rise together.
     """
     lower, upper, raised = find_threshold(x, DIGITS, largest, lift, drop, room)

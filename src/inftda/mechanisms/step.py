@@ -457,7 +457,7 @@ def add_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     """Add the true counts to the noise of the children, in place.
 
     Args:
-        x: int64, children of one parent after those of the other.
+        x: int64, children of all parents, one parent after another.
         offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
         true_index: int64[parents], index among the true parents or -1.
         true_offsets: int64[true parents + 1], slices of the next two.

@@ -1,7 +1,7 @@
 """The discrete Gaussian: integer noise with P[X = x] proportional to exp(-x^2 / (2 sigma2)).
 
 This is the noise of the paper's mechanism (sections 2 and 4.1). It is drawn exactly, from
-secure bits, at a few nanoseconds a draw. Nothing is ever rounded, truncated or capped: the
+secure bits, at a few nanoseconds per draw. Nothing is ever rounded, truncated or capped: the
 distribution is the one the accountants reason about. Proof: `docs/proofs/exact-sampling.md`.
 """
 

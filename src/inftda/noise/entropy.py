@@ -1,7 +1,7 @@
 """Secure random bits: AES-256 in counter mode, keyed by the operating system.
 
 A source hands out streams; a stream writes uniform words into the caller's buffer at memory
-speed. Every block of work asks for a stream of its own. No word is ever handed out twice: a
+speed. Every item of work asks for a stream of its own. No word is ever handed out twice: a
 stream cannot be copied or pickled, refuses to be used by two threads at once, takes a new
 key after a fork, and takes a new key long before its counter could repeat.
 
@@ -156,7 +156,7 @@ class RandomSource(Protocol):
         """Whether what is made from its streams may be called private."""
 
     def stream(self, *labels: int) -> Stream:
-        """Return a new stream for the block of work with these labels."""
+        """Return a new stream for the item of work with these labels."""
 
 
 class SecureSource:

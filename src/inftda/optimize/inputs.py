@@ -25,7 +25,9 @@ def as_vector(x: ArrayLike) -> Vector:
     except (ValueError, OverflowError) as error:
         raise OptimizeError("x must be a vector of integers; pass a list or an array") from error
     if array.ndim != 1:
-        raise OptimizeError(f"x must have one dimension, got {array.ndim}; pass one vector a call")
+        raise OptimizeError(
+            f"x must have one dimension, got {array.ndim}; pass one vector per call"
+        )
     if array.size == 0:
         return np.empty(0, np.int64)
     if array.dtype.kind == "O" and all(type(value) is int for value in array):

@@ -1,6 +1,6 @@
 """The optimisers for many vectors at once, one after the other in one buffer.
 
-This is how the top-down loop uses them: one call for all parents of a block, without the
+This is how the top-down loop uses them: one call for all parents of an item, without the
 GIL. Nearly all results are zero, so only the positive ones are written. Each optimiser is
 compiled only when it is used.
 """

@@ -107,7 +107,7 @@ def gaps_above(x: Vector, digits: int, level: int, lift: int, drop: int) -> tupl
 
     Args:
         x: int64[b], in units of 2^-digits.
-        digits: above.
+        digits: binary digits of x after the point.
         level: in the same units.
         lift: in whole numbers.
         drop: likewise, at least |lift|.

@@ -57,7 +57,7 @@ def read_area_numbers(
 
 
 def _written_out(source: Any) -> Any:
-    """A table in memory with its decimal numbers as text; they are totals here, and no codes."""
+    """A table in memory with its decimal numbers as text; they are totals here, and not codes."""
     if isinstance(source, Mapping):
         source = pa.table(dict(source))
     if not isinstance(source, pa.Table):

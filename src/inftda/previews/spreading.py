@@ -74,7 +74,7 @@ def home_share(level: int, depth: int) -> float:
     looking = 1.0
     for finer in range(depth, level, -1):
         looking *= 1 - share_that_stays(finer, depth)
-    # Who finds nothing finer stays in the area itself with a probability of its own.
+    # Those who find nothing finer stay in the area itself with a probability of its own.
     stays = share_that_stays(depth, depth)
     found = 1 - looking + looking * share_that_stays(level, depth)
     return stays / found if found else 1.0

@@ -2,14 +2,14 @@
 
 People look for a job in their own finest area first, then in ever larger surroundings, up to
 the whole country; in each they take one of the free jobs at random, so that areas attract in
-proportion to the jobs they have. The cost is a few steps a trip, so census sections of a whole
+proportion to the jobs they have. The cost is a few steps per trip, so census sections of a whole
 country take seconds.
 
 What is exact and what is not:
 
 - the number of trips that start in each area and that end in it are exactly as given;
 - the share of trips that stay within the same area of each level is `SURROUNDINGS` in
-  expectation, as far as there are jobs: who finds none nearby goes further.
+  expectation, as far as there are jobs: those who find none nearby go further.
 
 Nothing here is anybody's data, and its random numbers are unfit for privacy.
 """
@@ -146,7 +146,7 @@ def match_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     """Give some of the people of each area one of the free jobs in it, at random.
 
     Args:
-        people: int32, home of those who look, area by area; who is left moves to the front.
+        people: int32, home of those who look, area by area; those left move to the front.
         vacancies: int32, where the free jobs are, area by area; likewise.
         looking: int64[areas], how many look in each area.
         free: int64[areas], how many jobs are free in it.

@@ -85,8 +85,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     """Try settings out on a public stand-in for the confidential table.
 
     Args:
-        areas: the public hierarchy, as for a release; likewise `origin_areas`,
-            `destination_areas`, `axes`, `order` and `tree`.
+        areas: the public hierarchy, as for `inftda.release`.
         like: a public table of flows that is like the confidential one.
         like_level: name of the level of its areas, if it is coarser.
         totals: public totals of the finest areas (columns named after that level, `out`, `in`
@@ -97,16 +96,16 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         delta: probability that the guarantee does not hold.
         neighbours: one or several of "substitute" and "add-remove".
         trips: one or several numbers of trips of one person.
-        exactly: as for a release; likewise `distinct`, `across` and `accountant`.
-        distinct: see `exactly`.
+        exactly: as for `inftda.release`.
+        distinct: as for `inftda.release`.
         split: one, or a list of several: "uniform", "geometric:1.3", or lists of weights.
-        across: see `exactly`.
-        accountant: see `exactly`.
-        origin_areas: see `areas`.
-        destination_areas: see `areas`.
-        axes: see `areas`.
-        order: see `areas`.
-        tree: see `areas`.
+        across: as for `inftda.release`.
+        accountant: as for `inftda.release`.
+        origin_areas: as for `inftda.release`.
+        destination_areas: as for `inftda.release`.
+        axes: as for `inftda.release`.
+        order: as for `inftda.release`.
+        tree: as for `inftda.release`.
         origin: column of the public table where trips start.
         destination: column where they end.
         count: column of counts.
@@ -115,7 +114,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         tolerance: part of itself by which a number may be off to be relied on.
         ledger: its data sets are confidential, and refused as stand-ins.
         even_if_confidential: take one of them all the same; what comes out is then
-            confidential, and choosing by it has to be disclosed.
+            confidential, and a choice made by it has to be disclosed.
         seed: of made-up flows; of their noise if `source` says so.
         source: random bits; secure by default.
         progress: called with what is done, how much of it, and how much in all.
@@ -182,8 +181,8 @@ def refuse_confidential(ledger: str | Path | Ledger, *tables: Any) -> None:
         if name is not None:
             raise InftdaError(
                 f"the table to stand in is, or lies with, the confidential data set {name!r} of "
-                "the ledger; choose settings on something public, or say --even-if-confidential: "
-                "what comes out is then confidential, and choosing by it has to be disclosed"
+                "the ledger; choose settings on something public, or use --even-if-confidential: "
+                "what comes out is then confidential, and a choice made by it has to be disclosed"
             )
 
 

@@ -273,7 +273,7 @@ def _largest_rho(
 def _last_safe(excess: Callable[[float], float], safe: float, *, tolerance: float) -> float:
     """The end of the safe stretch that begins at `safe`.
 
-    With little noise delta is no monotone function of it (docs/proofs/accounting.md,
+    With little noise delta is not a monotone function of it (docs/proofs/accounting.md,
     section 7), so only a value that was tried is ever returned.
     """
     below, unsafe = excess(safe), min(safe * _GROWTH, float(MAX_RHO))

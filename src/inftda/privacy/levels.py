@@ -175,8 +175,8 @@ def exact_number(value: Fraction | float | str) -> Fraction:
     """A number as it is written: 0.1 is one tenth, not the float nearest to it.
 
     Raises:
-        ValueError: it is no finite number, or would take more memory than sense
-            (1e999999999 has a billion digits).
+        ValueError: it is not a finite number, or is unreasonably long (1e999999999 has a
+            billion digits).
         ZeroDivisionError: its denominator is 0.
 
     >>> exact_number(0.1), exact_number("1e-8")

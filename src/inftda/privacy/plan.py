@@ -133,7 +133,7 @@ class Plan:
             raise BudgetError(f"every table must be named once, got {depths}")
         for table in self.tables:
             if table.index < 1 or not any(table.depths) or min(table.depths) < 0:
-                raise BudgetError(f"table {table.name!r} of the plan is no table off a tree")
+                raise BudgetError(f"table {table.name!r} of the plan is not a table off the tree")
         cost = sum((table.rho for table in self.tables), Fraction(0))
         if cost > self.across * self.rho * (1 + _ROUNDING):
             raise BudgetError(

@@ -21,7 +21,7 @@ from inftda.privacy.levels import Curve, Measured, total_rho
 
 #: Below this delta, rounding in the transforms would dominate.
 MIN_PLD_DELTA: Final = 1e-11
-#: Above this sigma the library's tables take seconds a level.
+#: Above this sigma the library's tables take seconds per level.
 MAX_PLD_SIGMA2: Final = Fraction(20_000**2)
 #: Step of the loss grid: the library's default, but within these numbers of steps in one
 #: standard deviation of the loss.

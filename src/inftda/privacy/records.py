@@ -1,8 +1,8 @@
 """Strict decoding: from what a JSON file holds to typed records.
 
-Manifests come from anywhere, so nothing is converted: a whole number is no fraction, `true` is
-no number, and a figure written as text is read as text only where a fraction is expected. Keys
-that a record does not have are left to whoever compares the whole.
+Manifests come from anywhere, so nothing is converted: a whole number is not a fraction, `true`
+is not a number, and text is read as a number only where a fraction is expected. Keys that a record
+does not have are left to whoever compares the whole.
 """
 
 import math

@@ -81,7 +81,7 @@ class PrivacyUnit:
             raise PrivacyError(
                 f"neighbours must be 'substitute' or 'add-remove', got {self.neighbours!r}"
             )
-        # True is an int to Python, but it is no number of trips.
+        # True is an int to Python, but it is not a number of trips.
         if not isinstance(self.trips, int) or isinstance(self.trips, bool) or self.trips < 1:
             raise PrivacyError(
                 f"trips must be a whole number of at least 1, got {self.trips!r} "
@@ -181,7 +181,7 @@ class PrivacyUnit:
 def with_unit(data: Any) -> dict[str, Any]:
     """A guarantee with the facts of its unit, which stand among the others, under one key.
 
-    What is no guarantee at all is left to whoever decodes it.
+    What is not a guarantee at all is left to whoever decodes it.
     """
     if not isinstance(data, Mapping):
         return {}

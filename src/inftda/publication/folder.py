@@ -41,8 +41,8 @@ CODE = pa.dictionary(pa.int32(), pa.string())
 #: Name of a release in a private folder: a new one before it is put in place, or an old one that
 #: waits for that. So it is put in place, and ceases to be a work file, by one rename.
 _INSIDE = "release"
-#: What an old release is called once another is in its place: what is cleared away, perhaps in
-#: part, has this name, so what still has the other one is whole, whether it can be read or not.
+#: Name of an old release once another is in its place. Only what is being cleared away has this
+#: name, so what still has the other one is whole, whether it can be read or not.
 _REMOVED = "removed"
 #: Complains about a folder (where it is, what it is called) that must not be replaced.
 Check = Callable[[Path, Path], None]
@@ -70,7 +70,7 @@ def check_writable(out: Path, *, force: bool, check: Check | None = None) -> Non
     _restore(out)
     if out.exists() and not force:
         raise ReleaseError(
-            f"{str(out)!r} exists already; choose another folder or say --force to replace it"
+            f"{str(out)!r} exists already; choose another folder or use --force to replace it"
         )
     if out.exists():
         _check_replaceable(out, out, check)

@@ -1,7 +1,7 @@
-"""Frames of zstd, the compression of pages: what is in one besides what it packs.
+"""Frames of zstd, which compresses pages: whether one holds anything but compressed values.
 
-Readers skip frames that say they are to be skipped, and blocks that hold nothing, so there could
-be anything in them. A page is one frame whose blocks all hold something.
+Readers pass over skippable frames and empty blocks, so anything could be hidden there. A page must
+be one frame without empty blocks.
 """
 
 from typing import BinaryIO, Final
@@ -18,7 +18,7 @@ _LAST, _RUN, _RESERVED = 1, 1, 3
 
 
 def is_one_frame(file: BinaryIO, start: int, end: int, *, expanded: int) -> bool:
-    """Whether there is one frame from `start` to `end` and nothing beside what it packs.
+    """Whether there is one frame from `start` to `end`, with nothing in it but compressed values.
 
     Args:
         file: to look into.

@@ -3,7 +3,7 @@
 Numbers of the tree have the interval of the model (the posterior of `inftda.inference`) or of
 their noise alone, adjusted for the selection that made them published. Totals that were measured
 across the tree have the exact interval of their noise. For other sums no interval is known:
-adding up variances held as rarely as 20 times in 100.
+adding up variances gave a coverage as low as 20 %.
 
 Post-processing: nothing but the release goes in.
 """
@@ -54,7 +54,7 @@ class Intervals:
         self._flows, self._use_model = flows, use_model
 
     def of(self, depths: Sequence[int], areas: Areas, flow: NDArray[np.int64]) -> Ends | None:
-        """From where to where the true numbers are, at least 95 times in 100.
+        """Intervals for the true numbers, with a coverage of at least 95 %.
 
         Args:
             depths: level of each axis, 0 where it is summed up.

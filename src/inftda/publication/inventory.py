@@ -94,7 +94,7 @@ def check_plain(folder: Path, names: Iterable[str]) -> None:
     """Refuse files that are links, pipes or anything else that must not be read.
 
     Raises:
-        ReleaseError: one of those that are there is no plain file.
+        ReleaseError: one of those that are there is not a plain file.
     """
     for name in names:
         path = folder / name
@@ -129,7 +129,7 @@ def _has_kind(path: Path, is_kind: Callable[[int], bool]) -> bool:
 def digest(path: Path) -> str:
     """SHA-256 of a file, or of the names and digests of all files of a folder.
 
-    It finds damage and mistakes, not forgery: who changes the flows can change the digest as
+    It finds damage and mistakes, not forgery: whoever changes the flows can change the digest as
     well, unless the manifest is signed.
     """
     if path.is_file():

@@ -207,7 +207,7 @@ def read_json(path: Path) -> Any:
     """
     if not is_plain(path) or path.stat().st_size > MAX_BYTES:
         raise ReleaseError(
-            f"{str(path)!r} is damaged or no manifest: it must be a plain file of at most "
+            f"{str(path)!r} is damaged or not a manifest: it must be a plain file of at most "
             f"{MAX_BYTES:,} bytes"
         )
     try:
@@ -216,7 +216,7 @@ def read_json(path: Path) -> Any:
             object_pairs_hook=_without_duplicates,
             parse_constant=_refuse_constant,
         )
-        json.dumps(data, ensure_ascii=False).encode()  # half a character is no text
+        json.dumps(data, ensure_ascii=False).encode()  # half a character is not text
     except (OSError, ValueError, RecursionError):
         raise ReleaseError(f"{str(path)!r} is not readable as JSON; it was damaged") from None
     return data

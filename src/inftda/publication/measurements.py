@@ -329,11 +329,11 @@ def read_measurements(
         tree: of the release.
         plan: of the release.
         n_flows: rows of the release, so that a file with far too many values is not read.
-        rewritten: whatever else may be in a file is refused, too, and what each file is when its
-            rows are written again is added here; for `check_written_again`.
+        rewritten: if it is given, whatever else may be in a file is refused, too, and what writing
+            the rows of each file again gives is added to it, for `check_written_again`.
 
     Raises:
-        ReleaseError: it cannot be read, or names tables or areas that the release has not.
+        ReleaseError: it cannot be read, or names tables or areas that the release does not have.
     """
     tables = planned_measurements(tree, plan)
     shape = shape_of(tree, tables)

@@ -78,7 +78,7 @@ def walk(file: BinaryIO, start: int, end: int, *, longest: int) -> Pages:
         longest: bytes of the longest text of the column.
 
     Raises:
-        ValueError: something is no header of a page.
+        ValueError: something is not a header of a page.
     """
     n_values = expanded = n_empty = 0
     is_filled, at = True, start
@@ -113,7 +113,7 @@ def skeleton(file: bytes | memoryview) -> tuple[Value, list[Value]]:
     else follows from the values, the order in which they come, and the writer.
 
     Raises:
-        ValueError: it is no Parquet file, or has something else between its pages.
+        ValueError: it is not a Parquet file, or has something else between its pages.
     """
     size = int.from_bytes(file[-_TAIL:-_MAGIC], "little")
     end = len(file) - _TAIL - size
@@ -161,7 +161,7 @@ def _headers(file: bytes | memoryview, start: int, end: int) -> tuple[list[int],
 
 
 def _compare(fields: Fields, key: int, expected: int) -> None:
-    """How far a number is from what it must be, in its place; it may be absent."""
+    """Replace a number, if it is there, by its difference from what it must be."""
     if key in fields:
         fields[key] = _number(fields, key) - expected
 
@@ -172,7 +172,7 @@ def is_answerable(footer: bytes) -> bool:
     So it does where a column has two physical types, or anything is of an unknown kind.
 
     Raises:
-        ValueError: it is no footer of a Parquet file.
+        ValueError: it is not a footer of a Parquet file.
     """
     fields = _Header(footer).struct()
     schema = [_struct(column) for column in _list(fields, _SCHEMA)[1:]]

@@ -107,7 +107,7 @@ def _plain(kind: Any) -> Any:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-#: A file, what writing its rows again has made, and what it must hold.
+#: A file, what writing its rows again gives, and what it must hold.
 Rewritten = tuple[Path, pa.Buffer, Shape]
 
 
@@ -151,10 +151,10 @@ def row_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
 
 
 def check_written_again(path: Path, again: pa.Buffer, shape: Shape) -> None:
-    """The file is what writing its rows again has made: nothing in it is left to choose.
+    """Check that a file is what writing its rows again gives: nothing in it is left to choice.
 
-    Where another version of Arrow wrote it, there may be more and other things in headers and
-    footers, and what `opened` checks has to do.
+    Where another version of Arrow wrote it, headers and footers may hold more and other things,
+    and what `opened` checks has to be enough.
 
     Args:
         path: the file, after all other checks.

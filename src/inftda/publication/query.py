@@ -124,7 +124,7 @@ def open_database() -> Iterator[Any]:
             with duckdb.connect(config=config) as connection:
                 silence(connection)
                 yield connection
-    except (duckdb.Error, RuntimeError):  # the latter for names that are no text
+    except (duckdb.Error, RuntimeError):  # the latter for names that are not text
         raise ReleaseError(
             f"{FLOWS_FILE} cannot be read as flows between these areas; {DAMAGED}"
         ) from None

@@ -1,6 +1,6 @@
 """Rows of flows on a map: lines between two areas, or the areas themselves.
 
-Where areas lie are public facts that came with them, no part of any guarantee.
+Where areas lie are public facts that came with them, and not part of any guarantee.
 """
 
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ def shapes_of(table: pa.Table, tree: Tree, levels: Mapping[str, str]) -> list[by
     if not shown or len(finest) < len(shown):
         raise ReleaseError(
             "flows as geopandas need an origin or a destination, and areas with outlines or with "
-            "lon and lat, which this release has not; take as_='pandas', or inftda export "
-            "--centroids"
+            "lon and lat, which this release does not have; take as_='pandas', or inftda "
+            "export --centroids"
         )
     depths = [axes[name].level_of(levels[name]) for name in shown]
     areas = [

@@ -33,12 +33,12 @@ def check_target(out: Path, *, force: bool = False, reads: Iterable[Path | None]
         raise InftdaError(f"{str(out)!r} is not a plain file; write to another one")
     if not force:
         raise InftdaError(
-            f"{str(out)!r} exists already; choose another file or say --force to replace it"
+            f"{str(out)!r} exists already; choose another file or use --force to replace it"
         )
 
 
 def check_folder(out: Path, *, force: bool, check: Check, around: Path | None = None) -> None:
-    """Refuse a folder that cannot, or must not, be written.
+    """Refuse a folder that cannot, or must not, be written; it is not a release itself.
 
     Args:
         out: the folder to write.

@@ -196,7 +196,7 @@ def sums_up_many(tree: Tree, depths: "Sequence[int]") -> bool:
 
 
 def unmeasured_totals(tree: Tree, plan: ReleasePlan) -> dict[str, list[str]]:
-    """Totals across the tree that nothing tells how good they are: axis to names of levels.
+    """Totals across the tree whose errors are not known: axis to names of levels.
 
     None where they were measured, where noise is too little to matter, and for mechanisms that
     do not go down the tree. Totals that sum up a few numbers of the tree are not among them.

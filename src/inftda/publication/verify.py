@@ -157,7 +157,7 @@ def _check_statements(release: Release) -> None:
 
 
 def _check_text(manifest: Manifest, folder: Path) -> None:
-    """Between what is stated there is room, too: for any number of blanks, or ends of lines."""
+    """The text is as inftda writes it: blanks and line breaks could hide something, too."""
     if (folder / MANIFEST_FILE).read_bytes() != manifest.to_text().encode():
         raise ReleaseError(
             f"{MANIFEST_FILE} is not written as inftda writes it; it was edited: {GET_AGAIN}"
@@ -169,7 +169,7 @@ def _check_flows(release: Release, rewritten: list[Rewritten]) -> Iterator[str]:
 
     Args:
         release: to check.
-        rewritten: what its files are when their rows are written again is added here.
+        rewritten: what writing the rows of its files again gives is added here.
     """
     manifest = release.manifest
     stated = f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated"
@@ -191,7 +191,7 @@ def _check_flows(release: Release, rewritten: list[Rewritten]) -> Iterator[str]:
     for axis in release.tree.axes:
         yield f"every {axis.name} is a known area"
     found.check_distinct()
-    yield "no cell stands twice"
+    yield "no cell occurs twice"
     if (found.total, found.n_rows) != (manifest.total, manifest.n_flows):
         raise ReleaseError(f"not true of this release: {stated}")
     yield stated
@@ -270,7 +270,7 @@ def _check_distinct(words: "list[NDArray[np.int64]]") -> None:
     for word in words:
         is_same &= np.diff(word[order]) == 0
     if is_same.any():
-        raise ReleaseError("not true of this release: no cell stands twice")
+        raise ReleaseError("not true of this release: no cell occurs twice")
 
 
 def _check_digest(release: Release) -> str:

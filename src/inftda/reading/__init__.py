@@ -1,6 +1,6 @@
 """Confidential tables in, leaf counts out: the only door the truth comes in by.
 
-`read_leaves` takes trips (one row a trip) or flows (with a count column) from files, tables
+`read_leaves` takes trips (one row per trip) or flows (with a count column) from files, tables
 of any library that speaks Arrow, or an SQL query, and gives the non-zero leaf counts of a
 table whose axes are hierarchies (design of the data model: the paper's section 3). Executors
 of a Spark cluster run the same SQL on their parts of a table (`inftda.engines.spark.reading`).

@@ -134,7 +134,7 @@ def relation(paths: Sequence[str], *, n_columns: int, delimiter: str, encoding: 
     )
 
 
-DAMAGED: Final = "it is damaged or cut off, or may not be read; check the file and its rights"
+DAMAGED: Final = "it is damaged or cut off, or not readable; check the file and its permissions"
 
 
 def wrong_encoding(label: str, encoding: str) -> str:

@@ -45,9 +45,7 @@ def open_csv(source: CsvFile) -> Input:
     """
     files = _find_files(source.path)
     if _kind(files[0]) != "csv":
-        raise IngestError(
-            f"{label_of(source.path)} is no CSV file and needs no encoding; leave it out"
-        )
+        raise IngestError(f"{label_of(source.path)} is not a CSV file; leave out the encoding")
     return _open_csv(files, source)
 
 

@@ -133,7 +133,7 @@ class Complaint:
             return f"persons of {self.label} do not have the number of trips that the unit says"
         trips = "different trips" if unit.distinct else "trips"
         return (
-            f"the unit says exactly {unit.trips} {trips} a person, but {self.label} has persons "
+            f"the unit says exactly {unit.trips} {trips} per person, but {self.label} has persons "
             "with a different number; correct the table, or choose a unit with at most that many "
             "trips"
         )

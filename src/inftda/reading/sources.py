@@ -133,8 +133,8 @@ class Input:
             return not_utf8(self.label)
         if self.kind == "parquet":
             return (
-                f"cannot read {self.label} as Parquet: it is damaged or cut off, may not be "
-                "read, or its files differ in their columns; write it again"
+                f"cannot read {self.label} as Parquet: it is damaged or cut off, is not "
+                "readable, or its files differ in their columns; write it again"
             )
         if self.kind == "sql":
             return f"{self.label} failed while its rows were read; try it in the database"
@@ -156,7 +156,7 @@ def attempt(action: Callable[[], T], explain: Callable[[Exception], str]) -> T:
 
 
 def not_utf8(label: str) -> str:
-    """What to say about bytes that are no text."""
+    """What to say about bytes that are not text."""
     return (
         f"a cell of {label} is not UTF-8 text, in a column that holds area codes, persons or "
         "counts; write the column as text or whole numbers"

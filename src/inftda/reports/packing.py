@@ -1,6 +1,6 @@
 """Numbers packed for a page: small, and quick to unpack by a browser.
 
-Area numbers are stored as gaps, all numbers as 7 bits a byte (most gaps and flows take one),
+Area numbers are stored as gaps, all numbers as 7 bits per byte (most gaps and flows take one),
 the whole is compressed and written in the 64 letters that HTML leaves alone. 400,000 flows are
 about a megabyte. The browser's own decompressor reads it; see assets/1-tools.js.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 
 def varints(numbers: NDArray[np.int64]) -> bytes:
-    """Non-negative numbers, 7 bits a byte, low end first; a set top bit says that more follow.
+    """Non-negative numbers, 7 bits per byte, low end first; a set top bit says that more follow.
 
     >>> varints(np.array([1, 127, 128])).hex(" ")
     '01 7f 80 01'

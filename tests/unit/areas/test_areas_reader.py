@@ -92,7 +92,7 @@ SLIPS = {
     ),
     "a column of names": (
         {"region": list("NNS"), "code": list("123"), "nome": ["Aix", "Aix", "Bo"]},
-        "is nome no level.*--levels .* region,code",
+        "is nome not a level.*--levels .* region,code",
     ),
     "latitudes off the globe": (
         {"town": list("12"), "lon": ["45", "46"], "lat": ["-120", "-121"]},

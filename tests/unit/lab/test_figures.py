@@ -64,7 +64,7 @@ def test_panels_are_error_false_discoveries_and_time_for_each_epsilon(tmp_path, 
     draw_figures(results(["inftda", "tda-l2"], (0.1, 1.0, 10.0)), tmp_path)
     ((figure, legend),) = drawn
     labels = [axes.get_ylabel() for axes in figure.axes]
-    panels = ["maximum absolute error", "false discovery rate (%)", "seconds a release"]
+    panels = ["maximum absolute error", "false discovery rate (%)", "seconds per release"]
     assert labels == panels * 3
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert [title for title in titles if title] == ["epsilon = 0.1", "epsilon = 1", "epsilon = 10"]

@@ -195,7 +195,7 @@ def test_sums_across_are_less_than_half_as_far_off():
 
 @pytest.mark.parametrize("name", ["tda-l2", "inftda-descending", "vanilla-gauss"])
 def test_mechanisms_that_measure_nothing_across_say_so(name):
-    with pytest.raises(InftdaError, match="leave out across"):
+    with pytest.raises(InftdaError, match="leave out --across"):
         release(FLOWS, AREAS, **BUDGET, across=0.08, mechanism=name)
     release(FLOWS, AREAS, **BUDGET, mechanism=name)
 

@@ -79,7 +79,7 @@ def test_exactly_m_trips_pass_and_any_other_number_is_an_error_without_ids(read)
     counts = read(trips(*fits), person="who", unit=unit)
     assert counts == {("001", "002"): 1, ("001", "003"): 1, ("002", "002"): 2}
     for rows in (fits[1:], [*fits, fits[0]]):
-        with pytest.raises(IngestError, match="exactly 2 trips a person") as error:
+        with pytest.raises(IngestError, match="exactly 2 trips per person") as error:
             read(trips(*rows), person="who", unit=unit)
         assert "id77" not in str(error.value)
         assert "id88" not in str(error.value)

@@ -95,7 +95,7 @@ def test_an_encoding_may_go_by_its_other_names(tmp_path, name, known):
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_parquet_that_is_read_as_text_is_recognised(read, tmp_path, name, encoding):
     pq.write_table(pa.table({"origin": ["001"], "destination": ["002"]}), tmp_path / name)
-    with pytest.raises(IngestError, match=f"'{name}' is (a Parquet|no CSV)"):
+    with pytest.raises(IngestError, match=f"'{name}' is (a Parquet|not a CSV)"):
         read(CsvFile(tmp_path / name, encoding=encoding))
 
 

@@ -194,7 +194,7 @@ def test_a_folder_of_two_kinds_is_refused(read, tmp_path):
 def test_a_file_that_may_not_be_read_is_one_clear_error(read, tmp_path):
     path = write(tmp_path / "a.parquet")
     path.chmod(0)
-    with pytest.raises(IngestError, match="may not be"):
+    with pytest.raises(IngestError, match="not readable"):
         read(path)
 
 

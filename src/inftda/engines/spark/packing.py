@@ -1,6 +1,6 @@
 """Rows packed into a few large cells, which Spark moves, keeps and encrypts as they are.
 
-Spark takes rows apart and puts them together one by one, several times a step; that took most
+Spark takes rows apart and puts them together one by one, several times per step; that took most
 of the time of a release. What is done to rows is done by compiled kernels on arrays, so
 between two tasks they travel as Arrow streams in cells of bytes.
 """

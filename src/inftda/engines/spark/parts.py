@@ -22,7 +22,7 @@ from inftda.reading.rows import Rows, merged
 from inftda.reading.sources import ARROW_INPUT
 from inftda.reading.workspace import Workspace
 
-#: How a part says that it has bytes which are no text.
+#: How a part says that it has bytes that are not text.
 NOT_UTF8: Final = "inftda: a cell is not UTF-8"
 
 
@@ -73,7 +73,7 @@ class Parts:
             yield batch.append_column(TASK, pa.array(spread(areas, n_tasks)))
 
     def merge(self, batches: Batches) -> Made:
-        """Leaves of several parts, all of each leaf, to one row a leaf."""
+        """Leaves of several parts, all of each leaf, to one row per leaf."""
         held = list(batches)
         sql = merged(f"FROM {ARROW_INPUT}", self.rows.numbers)
         whole = [pa.Table.from_batches(held)] if held else []
@@ -117,7 +117,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _check_text(part: pa.Table) -> None:
-    """Refuse bytes that are no text, before DuckDB stumbles over them."""
+    """Refuse bytes that are not text, before DuckDB stumbles over them."""
     try:
         part.validate(full=True)
     except pa.ArrowInvalid:

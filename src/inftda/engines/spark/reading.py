@@ -89,7 +89,7 @@ def read_leaves(
     complaint = Complaint(label=table.label, spec=spec, count_name=roles.count_name)
     reading = _Reading(table, table.raw(roles.uses), rows, complaint)
     with ExitStack() as stack:
-        # Kept as long as the leaves are: Spark reads again what an executor takes to its grave.
+        # Kept as long as the leaves are: Spark recomputes what is lost with an executor.
         parts = stack.enter_context(sent(session, Parts(rows, spec.unit, secret)))
         has_cells = isinstance(table, LocalTable) and not rows.has_person
         with settings(session, FOR_CELLS if has_cells else {}):
@@ -170,7 +170,7 @@ class _Reading:
 
 
 def _merged(frame: DataFrame, work: Work, parts: Sent[Parts]) -> DataFrame:
-    """One row a leaf: all rows of a leaf to one task, which adds them up by the same SQL."""
+    """One row per leaf: all rows of a leaf to one task, which adds them up by the same SQL."""
     n_tasks = int(str(frame.sparkSession.conf.get(PARTITIONS)))
 
     def send(given: Parts, batches: Batches) -> Made:

@@ -2,12 +2,13 @@
 
 A session that is started here shows no web page and keeps no event log, because both hold row
 counts of the confidential table; what it writes to disk only its owner can read, and on one
-machine it hears nobody else. A session that the caller brings is the caller's to set up.
+machine it listens on the loopback address only. A session that the caller brings is the caller's
+to set up.
 
-When Spark shuffles, spills and caches, rows of the confidential table go to disk, with the rights
-that the user's mask gives, so mostly for every local user to read. Nobody else gets past a closed
-folder, whatever the rights of what is in it, so the mask of the Java process, which Python workers
-and their cache of compiled kernels would inherit, is left alone.
+When Spark shuffles, spills and caches, rows of the confidential table go to disk, with the
+permissions that the user's mask gives: mostly every local user can read them. Nobody else gets past
+a closed folder, whatever the permissions of what is in it. So the mask of the Java process, which
+Python workers and their cache of compiled kernels would inherit, is left alone.
 """
 
 import atexit
@@ -45,8 +46,8 @@ PRIVATE: Final = {
     "spark.ui.showConsoleProgress": "false",
 }
 #: For those of them that run in one process, whatever is configured for clusters: the driver
-#: hands out blocks of the table to whoever asks, so nobody from outside may, and nobody else
-#: on this machine. Files are encrypted because removing them leaves their content on the disk;
+#: hands out blocks of the table to whoever asks, so neither other machines nor other users of
+#: this one may ask. Files are encrypted because removing them leaves their content on the disk;
 #: it takes no time that could be measured.
 ALONE: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -185,7 +186,7 @@ def _start_session(conf: SparkConf, own: Mapping[str, str]) -> SparkSession:
 
 
 def _alone(conf: SparkConf) -> dict[str, str]:
-    """What a session in one process gets besides; nothing on a cluster, where others know."""
+    """What a session in one process gets besides; nothing on a cluster, which others set up."""
     if not _is_alone(conf.get("spark.master", "")):
         return {}
     places = conf.get("spark.local.dir", tempfile.gettempdir())
@@ -217,7 +218,7 @@ def settings(session: SparkSession, more: Mapping[str, str] | None = None) -> It
 
 @contextmanager
 def without_pandas_warning() -> Iterator[None]:
-    """Without pyspark's warning about pandas, of which nothing is used here."""
+    """Without pyspark's warning about pandas, which is not used here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
         yield

@@ -192,7 +192,7 @@ def attempt(label: str, action: Callable[[], T]) -> T:
     if not is_text:
         raise IngestError(not_utf8(label))
     raise IngestError(
-        f"Spark cannot read {label}: it is damaged, may not be read, or has columns that Spark "
+        f"Spark cannot read {label}: it is damaged or not readable, or has columns that Spark "
         "does not know or that differ from file to file; try to read it with Spark alone (Spark's "
         "log has the reason, and may quote rows)"
     )
@@ -291,7 +291,7 @@ def _kind(name: str) -> str | None:
 
 
 def _is_table(session: SparkSession, name: str) -> bool:
-    # A path is no table name, and Spark's parser says so with an error.
+    # A path is not a table name, and Spark's parser says so with an error.
     with suppress(*SPARK_ERRORS):
         return session.catalog.tableExists(name)
     return False

@@ -1,8 +1,8 @@
 """What runs on executors: batches of Arrow rows in, batches of Arrow rows out.
 
 A task may run more than once; every run gives the same rows, because rows are sorted before
-they are used and random bits follow from a secret (see `keys`). Nothing here prints or logs,
-because the executors' logs are not part of the release.
+they are used and random bits follow from a secret (see `inftda.noise.entropy.KeyedSource`).
+Nothing here prints or logs, because the executors' logs are not part of the release.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

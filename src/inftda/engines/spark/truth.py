@@ -104,7 +104,10 @@ class SparkTruth:
 
     @cached_property
     def trunk(self) -> Counts:
-        """The truth of the levels down to `trunk_end`; further down, and margins, it is not."""
+        """True counts of the levels down to `trunk_end`.
+
+        Finer levels, and the margins, do not hold true counts.
+        """
         end = self.trunk_end
         frame = self.leaves.frame
         names = [f"area_{axis}" for axis in range(len(self.tree.axes))]

@@ -1,4 +1,4 @@
-"""What an estimate gains over the release it was made from, and how often intervals hold.
+"""What an estimate gains over the release it was made from, and the coverage of intervals.
 
 A release with measurements is made as anybody makes one, but with a seed, and estimated from
 its measurements alone. Figures of both are kept for the finest level, where they differ most.

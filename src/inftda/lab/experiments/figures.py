@@ -183,7 +183,7 @@ def _draw_times(panel: Any, connection: Any, dataset: str, epsilon: float) -> No
         _, mean, low, high = next(row for row in rows if row[0] == mechanism)
         panel.bar(number, mean, color=colour, yerr=[[mean - low], [high - mean]], capsize=3)
     panel.set_yscale("log")
-    panel.set_ylabel("seconds a release")
+    panel.set_ylabel("seconds per release")
     panel.set_xticks([])
     panel.grid(axis="y", alpha=0.3)
 

@@ -139,7 +139,7 @@ class _Page:
             yield f"**{NOTICE}.** Confidential data sets: {', '.join(self.spec.confidential)}."
         yield (
             f"Made by `inftda experiment`: {self.spec.runs} runs, delta = {self.spec.delta:g}, "
-            "one trip a person, neighbours by substitution. Errors count missing cells as zero. "
+            "one trip per person, neighbours by substitution. Errors count missing cells as zero. "
             "Lower is better everywhere but for the common part of commuters."
         )
         if self.has_published and "published" in self.spec.settings:
@@ -222,7 +222,7 @@ class _Page:
         if rows:
             yield "## Running time"
             yield (
-                "Seconds a release, from counts to released leaves; the published ones were "
+                "Seconds per release, from counts to released leaves; the published ones were "
                 "measured on another machine, with eight cores at 3.9 GHz."
             )
             yield _table(("data set", "mechanism", "epsilon", "ours", "published", "factor"), rows)

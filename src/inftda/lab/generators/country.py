@@ -9,8 +9,8 @@ What is exact and what is not:
   number that end there exactly its number of jobs, if the margins given are whole numbers;
   relative weights are turned into whole numbers less than 1 away from their share;
 - the share of trips that stay within the same area of each level is `SURROUNDINGS` in
-  expectation, as far as there are jobs: who finds none nearby goes further, so where homes and
-  jobs are far apart trips are longer.
+  expectation, as far as there are jobs: those who find none nearby go further, so where homes
+  and jobs are far apart trips are longer.
 
 Nothing here is anybody's data, and its random numbers are unfit for privacy.
 """

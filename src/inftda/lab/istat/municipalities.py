@@ -1,6 +1,6 @@
 """ISTAT's matrix between municipalities: one text file, cells separated by blanks.
 
-15 cells a row, no header. Rows of kind S carry exact numbers by residence, sex, reason and
+15 cells per row, no header. Rows of kind S carry exact numbers by residence, sex, reason and
 destination; rows of kind L carry estimates that add means of transport, departure and duration.
 The two are the same people twice, so one kind is read, never both.
 """
