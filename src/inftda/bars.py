@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from inftda.terminal import printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich import progress as rich
 
-Report = Callable[[str, int, int], None]
+#: Called with the name of a level, the work done and the work in all. Of a release both follow
+#: from what is released, so that progress reveals nothing else.
+Progress = Callable[[str, int, int], None]
 
 #: Seconds between two pictures of the bars of a notebook.
 _PAUSE: Final = 0.1
 
 
 @contextmanager
-def following(progress: Report | bool | None) -> Iterator[Report]:  # noqa: FBT001 - True is a word here
+def following(progress: Progress | bool | None) -> Iterator[Progress]:  # noqa: FBT001 - True is a word here
     """What to call with the name of a level, work done and work in all.
 
     Args:
@@ -38,13 +40,13 @@ def following(progress: Report | bool | None) -> Iterator[Report]:  # noqa: FBT0
 
 
 def no_progress(level: str, done: int, total: int) -> None:
-    """Report nothing."""
+    """Show nothing."""
 
 
 class _Shown:
     """Bars from when the work begins until it is done; none if there is nothing to show them on."""
 
-    def __init__(self, bars: "Progress | _NotebookBars | None") -> None:
+    def __init__(self, bars: "rich.Progress | _NotebookBars | None") -> None:
         self._bars = bars
         self._waiting: Any = None
 
@@ -87,7 +89,7 @@ class Meter(_Shown):
         shown: whether to show anything.
     """
 
-    _bars: "Progress | None"
+    _bars: "rich.Progress | None"
 
     def __init__(self, unit: str, *, shown: bool) -> None:
         super().__init__(_terminal_bars(unit, has_time=True) if shown else None)
@@ -100,30 +102,27 @@ class Meter(_Shown):
             )
 
 
-def _level_bars() -> "Progress | _NotebookBars | None":
+def _level_bars() -> "rich.Progress | _NotebookBars | None":
     return _NotebookBars() if _is_notebook() else _terminal_bars("draws")
 
 
-def _terminal_bars(unit: str, *, has_time: bool = False) -> "Progress | None":
-    from rich.console import Console  # noqa: PLC0415 - only when something is shown
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+def _terminal_bars(unit: str, *, has_time: bool = False) -> "rich.Progress | None":
+    from rich import progress as rich  # noqa: PLC0415 - only when something is shown
+    from rich.console import Console  # noqa: PLC0415
 
     console = Console(stderr=True)
     if not console.is_terminal:  # a bar that is only disabled would still end with a blank line
         return None
-    amount = [DownloadColumn()] if unit == "bytes" else [MofNCompleteColumn(), TextColumn(unit)]
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
+    amount = (
+        [rich.DownloadColumn()]
+        if unit == "bytes"
+        else [rich.MofNCompleteColumn(), rich.TextColumn(unit)]
+    )
+    return rich.Progress(
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(),
         *amount,
-        *([TimeElapsedColumn()] if has_time else []),
+        *([rich.TimeElapsedColumn()] if has_time else []),
         console=console,
         transient=True,
     )

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
-from inftda.bars import Report, following
+from inftda.bars import Progress, following
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.lattice import share_or_default
@@ -82,7 +82,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     threads: int | None = None,
     engine: "str | LocalEngine | SparkEngine" = "local",
     source: RandomSource | None = None,
-    progress: Report | bool | None = None,
+    progress: Progress | bool | None = None,
     say: Callable[[str], object] | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,

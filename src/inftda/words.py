@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
+from inftda.bars import Progress
 from inftda.errors import InftdaError
 from inftda.estimates.estimating import Estimate, open_estimate
 from inftda.evaluation.bounds import guaranteed_errors
@@ -26,8 +27,6 @@ from inftda.publication.query import asked_for
 from inftda.publication.release import Release, open_release
 from inftda.publication.verify import verify as found_right
 from inftda.tree import DESTINATION, ORIGIN, build_tree
-
-Progress = Callable[[str, int, int], None]
 
 
 def plan(  # noqa: PLR0913 - the same options as a release

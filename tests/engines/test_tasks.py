@@ -17,12 +17,12 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inftda.bars import no_progress
 from inftda.engines.local import LocalEngine, item_offsets
 from inftda.engines.spark import tasks
 from inftda.errors import ReleaseError
 from inftda.lattice import off_tree_tables
 from inftda.mechanisms.across import Across, AcrossStep, MeasuredTable
-from inftda.mechanisms.base import no_progress
 from inftda.mechanisms.step import LevelStep, Nodes, n_areas_above
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import KeyedSource, SecureSource, SeededSource

@@ -27,11 +27,12 @@ from exact_release import (
 from flint import arb, ctx
 from scipy.stats import chi2, norm
 
+from inftda.bars import no_progress
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.lab.baselines.stability_histogram import make_stability_plan
-from inftda.mechanisms.base import Setting, no_progress
+from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.mechanisms.step import Nodes
 from inftda.noise.discrete_gaussian import DiscreteGaussian

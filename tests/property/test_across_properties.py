@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from inftda.bars import no_progress
 from inftda.engines.local import LARGE, LocalEngine
 from inftda.lattice import off_tree_tables
 from inftda.mechanisms.across import Across, AcrossStep, GroupedTruth, Groups, MeasuredTable
-from inftda.mechanisms.base import no_progress
 from inftda.mechanisms.step import LevelStep
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource

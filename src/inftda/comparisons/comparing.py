@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import pyarrow as pa
 
+from inftda.bars import Progress, no_progress
 from inftda.comparisons.attack import Attack, attack
 from inftda.comparisons.methods import CellKey, Method, Rounding, Suppression, check_size
 from inftda.comparisons.published import measure_published, measure_shown_totals
@@ -24,7 +25,6 @@ from inftda.evaluation.metrics import DEFINITIONS, LevelMeasures, measure
 from inftda.evaluation.simulation import Simulation
 from inftda.evaluation.totals import TotalMeasures, measure_totals
 from inftda.lattice import share_or_default
-from inftda.mechanisms.base import Progress, no_progress
 from inftda.mechanisms.catalogue import OWN, mechanism_named, mechanism_names
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.privacy.unit import PrivacyUnit

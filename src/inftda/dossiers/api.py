@@ -22,7 +22,7 @@ from inftda.reports.accuracy import stated_errors
 from inftda.selftest import self_test
 
 if TYPE_CHECKING:
-    from inftda.mechanisms.base import Progress
+    from inftda.bars import Progress
 
 REGISTRY, MARKDOWN, HTML, CATALOGUE = "registry.yaml", "summary.md", "summary.html", "dcat.jsonld"
 FILES: Final = (REGISTRY, MARKDOWN, HTML, CATALOGUE)

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.bars import Progress
 from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.mechanisms.across import AcrossStep, GroupedTruth
-from inftda.mechanisms.base import Keeper, Mechanism, Progress, Written
+from inftda.mechanisms.base import Keeper, Mechanism, Written
 from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import Divided, Drawn, LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource

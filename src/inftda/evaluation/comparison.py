@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
+from inftda.bars import Progress
 from inftda.counts import Counts
 from inftda.errors import IngestError
 from inftda.estimates.estimating import Estimate
@@ -21,7 +22,7 @@ from inftda.evaluation.coverage import (
     measure_estimated,
     measure_intervals,
 )
-from inftda.evaluation.metrics import DEFINITIONS, LevelMeasures, Progress, SizeMeasures, measure
+from inftda.evaluation.metrics import DEFINITIONS, LevelMeasures, SizeMeasures, measure
 from inftda.evaluation.totals import TotalMeasures, measure_totals, with_intervals
 from inftda.evaluation.typical import released_leaves
 from inftda.notebook import card

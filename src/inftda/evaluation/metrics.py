@@ -7,12 +7,13 @@ on a sparse table the many cells that are 0 in both make any mean look small.
 Measures are computed from the truth and are as confidential as the truth.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.bars import Progress
 from inftda.compiled import kernel
 from inftda.counts import Counts
 from inftda.evaluation.pairing import PairedLevel, pair_levels
@@ -44,8 +45,6 @@ DEFINITIONS = {
     "top_mean_abs_error": "mean of |released - true| of these",
     "top_mean_relative_error": "mean of |released - true| / true of these",
 }
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from inftda.evaluation.sums import Areas
 
 if TYPE_CHECKING:
+    from inftda.bars import Progress
     from inftda.counts import Counts
-    from inftda.mechanisms.base import Progress
     from inftda.noise.entropy import RandomSource
     from inftda.privacy.spending import ReleasePlan
 

@@ -60,7 +60,7 @@ from inftda.publication.release import Release
 from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
-    from inftda.mechanisms.base import Progress
+    from inftda.bars import Progress
     from inftda.noise.entropy import RandomSource
     from inftda.tree import Tree
 

@@ -22,7 +22,7 @@ from inftda.publication.folder import writing
 from inftda.publication.target import check_folder
 
 if TYPE_CHECKING:
-    from inftda.mechanisms.base import Progress
+    from inftda.bars import Progress
 
 Kind = Literal["csv", "flowmap", "kepler", "geopackage", "geojson", "omx", "od"]
 KINDS: Final[tuple[str, ...]] = get_args(Kind)

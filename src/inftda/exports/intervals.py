@@ -20,7 +20,7 @@ from inftda.reports.accuracy import BETA, guaranteed, stated_errors
 from inftda.tables import as_arrow, as_numpy
 
 if TYPE_CHECKING:
-    from inftda.mechanisms.base import Progress
+    from inftda.bars import Progress
     from inftda.publication.intervals import Intervals as MeasuredIntervals
 
 LOW, HIGH = "low", "high"

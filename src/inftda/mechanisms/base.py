@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.bars import no_progress as no_progress  # noqa: PLC0414 - others look for it here
+from inftda.bars import Progress, no_progress
 from inftda.lattice import Table
 from inftda.mechanisms.description import Description
 from inftda.mechanisms.step import Drawn, LevelStep
@@ -20,10 +20,6 @@ from inftda.privacy.spending import Key, ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec
 from inftda.tree import Tree
-
-#: Called with the name of the level, the work done and the work in all (both known from
-#: what is released, so that progress reveals nothing else).
-Progress = Callable[[str, int, int], None]
 
 
 class Truth(Protocol):

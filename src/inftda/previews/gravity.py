@@ -16,9 +16,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.bars import Progress
 from inftda.compiled import kernel
 from inftda.errors import InftdaError
-from inftda.previews.surroundings import Flows, Progress
+from inftda.previews.surroundings import Flows
 
 _EARTH_KM: Final = 6371.0
 #: Beyond this many decays an area is only looked at if there is nothing nearer.

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.bars import Progress
 from inftda.counts import Counts
 from inftda.errors import InftdaError, IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.previews.gravity import gravity_flows
 from inftda.previews.public_totals import read_area_numbers
 from inftda.previews.spreading import home_share, keep_at_home, spread_axis, zipf
-from inftda.previews.surroundings import Flows, Progress, apportion, match_trips
+from inftda.previews.surroundings import Flows, apportion, match_trips
 from inftda.reading import TableSpec, Unplaceable, read_leaves
 from inftda.reading.spec import UNPROMISED, axes_of
 from inftda.reports.labels import Labels

@@ -14,20 +14,18 @@ What is exact and what is not:
 Nothing here is anybody's data, and its random numbers are unfit for privacy.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.bars import Progress
 from inftda.compiled import kernel
 from inftda.hierarchy import Hierarchy
 
 #: Share of the trips that stay in an area of level 0 (the country), 1, 2, ... but not in a finer
 #: one; the finest level takes what is left.
 SURROUNDINGS = (0.004, 0.02, 0.33, 0.31, 0.22, 0.116)
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from inftda.bars import Progress
 from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.evaluation.bins import N_BINS, bin_of, quantile
@@ -24,7 +25,6 @@ from inftda.evaluation.typical import Tally
 from inftda.lattice import share_or_default
 from inftda.ledger.ledger import Ledger
 from inftda.ledger.sources import file_marks
-from inftda.mechanisms.base import Progress
 from inftda.mechanisms.catalogue import OWN, mechanism_named
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.previews.findings import (

@@ -28,7 +28,7 @@ from inftda.reports.markup import Html, join, table, tag, text
 from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
-    from inftda.mechanisms.base import Progress
+    from inftda.bars import Progress
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA = 0.05

@@ -28,8 +28,8 @@ from inftda.reports.technical import technical_section
 from inftda.scratch import whole_file
 
 if TYPE_CHECKING:
+    from inftda.bars import Progress
     from inftda.estimates.estimating import Estimate
-    from inftda.mechanisms.base import Progress
     from inftda.tree import Tree
 
 #: Up to this many combinations of levels have typical errors; of more only those of the tree.

@@ -227,8 +227,8 @@ def test_children_are_found_among_the_true_ones_where_their_twin_finds_them(seed
 @pytest.mark.parametrize("item_children", [2, 7, 1000])
 def test_a_step_is_what_the_optimiser_makes_of_every_parent_alone(seed, item_children):
     """Noise is recorded as it is drawn and handed out again, parent by parent, in group order."""
+    from inftda.bars import no_progress  # noqa: PLC0415
     from inftda.engines.local import LocalEngine  # noqa: PLC0415
-    from inftda.mechanisms.base import no_progress  # noqa: PLC0415
     from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
     from inftda.optimize.segments import Survivors  # noqa: PLC0415
 

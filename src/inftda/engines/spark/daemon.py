@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 from pyspark.daemon import manager
 
+from inftda.bars import no_progress
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
-from inftda.mechanisms.base import no_progress
 from inftda.mechanisms.step import LevelStep
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource

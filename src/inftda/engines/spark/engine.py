@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import IntegerType, LongType, StructType
 
+from inftda.bars import Progress
 from inftda.engines.local import LocalEngine, keep_totals
 from inftda.engines.spark import measurements, tasks
 from inftda.engines.spark.flows import FILES, make_files, one_by_one, read_back, write_files
@@ -34,7 +35,7 @@ from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import PARTITIONS, carry_out, opened, sent, settings
 from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
-from inftda.mechanisms.base import Keeper, Mechanism, Progress, Written
+from inftda.mechanisms.base import Keeper, Mechanism, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import KeyedSource, RandomSource
 from inftda.reading import TableSpec

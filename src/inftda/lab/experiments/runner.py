@@ -8,7 +8,7 @@ are marked.
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from inftda.bars import Progress
 from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
@@ -62,7 +63,6 @@ SCHEMA = pa.schema(
         ("value", pa.float64()),
     ]
 )
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ largest draw.
 Numbers of areas and of pairs are the paper's; the draws are not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor, sqrt
 from types import MappingProxyType
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from inftda.bars import Progress
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import Country
@@ -54,8 +55,6 @@ SPLIT = (2, 10)
 AREAS_SEED = 100_550
 #: Pairs chosen at a time: small against memory, large against the cost of a step.
 BLOCK = 1 << 22
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

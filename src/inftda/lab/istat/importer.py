@@ -13,7 +13,7 @@ that no trip is lost and their number stays public; or they are dropped, and the
 
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from inftda.bars import no_progress
+from inftda.bars import Progress, no_progress
 from inftda.errors import IngestError
 from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.lab.istat.municipalities import AXES, Municipalities, check_axes, find_member
@@ -32,7 +32,6 @@ from inftda.lab.istat.sections import Sections
 from inftda.publication.folder import writing
 
 Abroad = Literal["outside", "drop"]
-Progress = Callable[[str, int, int], None]
 
 #: Provinces of each region at the census (ISTAT's codes), as a half-open range and single ones.
 _PROVINCES: Mapping[int, tuple[range, tuple[int, ...]]] = MappingProxyType(

@@ -6,7 +6,7 @@ The two are the same people twice, so one kind is read, never both.
 """
 
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from inftda.bars import Progress
 from inftda.errors import IngestError
 from inftda.lab.istat.sections import BLOCK, Counted
 
@@ -25,8 +26,6 @@ SAME_TOWN, ABROAD = "1", "3"
 #: The value for "not known" in a row, and the code for it on a further axis.
 MISSING = ("+", "ND", "000", "")
 MISSING_CODE = "missing"
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

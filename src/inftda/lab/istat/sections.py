@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
+from inftda.bars import Progress
 from inftda.errors import IngestError
 
 ENCODING, DELIMITER = "iso-8859-1", ";"
@@ -33,8 +34,6 @@ _SECTION = 10**SECTION_DIGITS
 _ACE = 10**4
 _ENDS = ("ORIG", "DEST")
 _COLUMNS = (*(f"{name}_{end}" for end in _ENDS for name in ("PROCOM", "ACE", "NSEZ")), "TOTALE")
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass
