@@ -104,7 +104,7 @@ class Hierarchy:
             )
         return self.level_names.index(name) + 1
 
-    def descend(self, level: int, finer: int) -> NDArray[np.int32]:
+    def descendant_offsets(self, level: int, finer: int) -> NDArray[np.int32]:
         """int32[n_areas(level) + 1]: offsets of each area's areas at level `finer`."""
         offsets = np.arange(self.n_areas(level) + 1, dtype=np.int32)
         for step in range(level, finer):
@@ -113,17 +113,19 @@ class Hierarchy:
 
     def ancestor(self, level: int, coarser: int) -> NDArray[np.int32]:
         """int32[n_areas(level)]: for each area of `level` the area of `coarser` that holds it."""
-        spans = np.diff(self.descend(coarser, level))
+        spans = np.diff(self.descendant_offsets(coarser, level))
         return np.repeat(np.arange(len(spans), dtype=np.int32), spans)
 
     def sum_up(self, finest: NDArray[np.int64], level: int) -> NDArray[np.int64]:
         """int64[n_areas(level)]: sums of a number for each finest area."""
-        sums: NDArray[np.int64] = np.add.reduceat(finest, self.descend(level, self.depth)[:-1])
+        sums: NDArray[np.int64] = np.add.reduceat(
+            finest, self.descendant_offsets(level, self.depth)[:-1]
+        )
         return sums
 
     def leaves_under(self, level: int) -> NDArray[np.int64]:
         """int64[n_areas(level)]: number of finest areas inside each area of the level."""
-        return np.diff(self.descend(level, self.depth)).astype(np.int64)
+        return np.diff(self.descendant_offsets(level, self.depth)).astype(np.int64)
 
     def splits(self, level: int) -> bool:
         """Whether any area of `level - 1` has two children or more at `level`."""

@@ -70,7 +70,7 @@ def test_children_are_one_range_of_the_next_level(country):
 
 
 def test_ancestors_and_descendants_skip_levels(country):
-    assert country.descend(1, 3).tolist() == [0, 4, 6]
+    assert country.descendant_offsets(1, 3).tolist() == [0, 4, 6]
     assert country.ancestor(3, 1).tolist() == [0, 0, 0, 0, 1, 1]
     assert country.ancestor(3, 0).tolist() == [0] * 6
     assert country.ancestor(2, 2).tolist() == [0, 1, 2]

@@ -64,7 +64,7 @@ def keep_at_home(
 
 def zipf(hierarchy: Hierarchy, level: int) -> NDArray[np.float64]:
     """Weight of each finest area: one over its rank in its area of a level."""
-    offsets = hierarchy.descend(level, hierarchy.depth)
+    offsets = hierarchy.descendant_offsets(level, hierarchy.depth)
     rank = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
     return np.asarray(1 / (1 + rank), np.float64)
 

@@ -218,7 +218,7 @@ def _spread(  # noqa: PLR0913, PLR0917 - private
             kept[number] = areas[at]
             aside = kept, home
             counts = counts - home
-        offsets = axis.hierarchy.descend(depth, axis.hierarchy.depth)
+        offsets = axis.hierarchy.descendant_offsets(depth, axis.hierarchy.depth)
         areas, counts = spread_axis(areas, counts, number, offsets, weights[number], random)
     if aside is not None:
         areas = [np.concatenate(pair) for pair in zip(areas, aside[0], strict=True)]

@@ -162,7 +162,7 @@ def _inside(axis: Axis, names: Sequence[str]) -> NDArray[np.bool_]:
     kept = np.zeros(hierarchy.n_areas(hierarchy.depth), bool)
     for name in names:
         level, area = find_area(axis, name)
-        offsets = hierarchy.descend(level, hierarchy.depth)
+        offsets = hierarchy.descendant_offsets(level, hierarchy.depth)
         kept[offsets[area] : offsets[area + 1]] = True
     return kept
 
@@ -190,7 +190,7 @@ def find_area(axis: Axis, name: str) -> tuple[int, int]:
         raise ReleaseError(f"{axis.name}: there is no area {name!r} at any level")
     level, area = found[0]
     for other, index in found[1:]:
-        offsets = hierarchy.descend(level, other)
+        offsets = hierarchy.descendant_offsets(level, other)
         if (offsets[area], offsets[area + 1]) != (index, index + 1):
             first, second = (hierarchy.level_name(at) for at in (level, other))
             raise ReleaseError(

@@ -122,7 +122,7 @@ class SparkTruth:
             *areas, n = (column.to_numpy() for column in carry_out(summed.toArrow).columns)
         # Each node is represented by its first leaf.
         leaves = [
-            axis.hierarchy.descend(depth, axis.hierarchy.depth)[numbers.astype(np.int32)]
+            axis.hierarchy.descendant_offsets(depth, axis.hierarchy.depth)[numbers.astype(np.int32)]
             for axis, depth, numbers in zip(end.axes, end.depths, areas, strict=True)
         ]
         return Counts.from_leaves(self.tree, leaves, n.astype(np.int64))
