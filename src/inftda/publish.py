@@ -37,9 +37,9 @@ from inftda.publication.measurements import MeasurementsWriter, check_publishabl
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
-from inftda.reading.spec import axes_of, outside_axes
+from inftda.reading.spec import axes_of, outside_axes, placing
 from inftda.scratch import private_folder
-from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
+from inftda.tree import DESTINATION, ORIGIN, build_tree
 
 if TYPE_CHECKING:
     from inftda.engines.spark import SparkEngine
@@ -156,7 +156,6 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     """
     if out is not None:
         check_writable(Path(out), force=force)
-    outside = outside_axes(unplaceable)
     public = build_tree(
         areas,
         origin_areas=origin_areas,
@@ -164,10 +163,10 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         axes=with_clocks(axes, hour_of=hour_of, weekday_of=weekday_of),
         order=order,
         first=tree,
-        outside=outside,
+        outside=outside_axes(unplaceable),
         levels=levels,
     )
-    policy, only = _placing(unplaceable, public, outside=outside)
+    policy, only = placing(unplaceable, public)
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     chosen = mechanism_named(mechanism)
     budget = {"epsilon": epsilon, "delta": delta, "rho": rho, "accountant": accountant}
@@ -246,27 +245,6 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     if charge is not None:
         charge.note_published()
     return made
-
-
-def _placing(
-    unplaceable: Unplaceable | Mapping[str, str], tree: Tree, *, outside: bool | frozenset[str]
-) -> tuple[Any, frozenset[int] | None]:
-    """What to do with rows that cannot be placed, and by which axes; None for all of them.
-
-    Raises:
-        InftdaError: there is no such axis.
-    """
-    if not isinstance(unplaceable, Mapping) or isinstance(outside, bool):
-        return unplaceable, None
-    axes = [axis.name for axis in tree.axes]
-    for name in unplaceable:
-        if name not in axes:
-            raise InftdaError(
-                f"--unplaceable (unplaceable= in Python) names the axis {name!r}, but the axes "
-                f"are {', '.join(axes)}"
-            )
-    only = frozenset(number for number, name in enumerate(axes) if name in outside)
-    return "outside" if outside else "error", only
 
 
 def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, Any]:
