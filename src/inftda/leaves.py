@@ -7,7 +7,7 @@ print itself.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from inftda.errors import IngestError
 
 #: Sums at any level stay far from overflow, also after noise is added.
 MAX_TOTAL: Final = 2**60
+AnyNumber = TypeVar("AnyNumber", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +27,8 @@ class Leaves:
     the sum of its counts; `Counts` adds them up.
 
     Attributes:
-        areas: for each axis, int32 depth-first numbers of the finest areas.
-        counts: int64, all above zero; their sum is at most 2^60.
+        areas: for each axis, int32 depth-first numbers of the finest areas; read-only.
+        counts: int64, all above zero; their sum is at most 2^60. Read-only.
     """
 
     areas: tuple[NDArray[np.int32], ...]
@@ -48,10 +49,19 @@ class Leaves:
         is_kept = counts != 0
         if not is_kept.all():
             areas, counts = [axis[is_kept] for axis in areas], counts[is_kept]
-        return cls(tuple(areas), counts)
+        # All of one kind, wherever they come from: kernels are compiled for kinds of arrays.
+        return cls(
+            tuple(_read_only(axis, np.int32) for axis in areas), _read_only(counts, np.int64)
+        )
 
     def __repr__(self) -> str:
         return f"Leaves({len(self.areas)} axes, confidential)"
+
+
+def _read_only(array: NDArray[Any], dtype: type[AnyNumber]) -> NDArray[AnyNumber]:
+    view = np.ascontiguousarray(array, dtype).view()
+    view.flags.writeable = False
+    return view
 
 
 def _sum(counts: NDArray[np.int64]) -> int:

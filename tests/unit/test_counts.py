@@ -182,6 +182,19 @@ def test_what_the_caller_gave_is_not_changed(name, least):
         np.testing.assert_array_equal(array, old)
 
 
+def test_axes_may_come_as_arrays_of_different_kinds():
+    tree = Tree.build([Axis("from", AREAS), Axis("to", AREAS)], ["from", "to"] * 2)
+    start, end, trips = np.array([0, 2, 1]), np.array([1, 1, 0], np.int32), np.array([3, 1, 2])
+    fixed = end.copy()
+    fixed.flags.writeable = False
+    expected = Counts.from_leaves(tree, [start.astype(np.int32), end], trips).leaves
+    for other in (fixed, np.stack([end, end], 1)[:, 0], end.astype(np.int64)):
+        for axes in ([start, other], [start.astype(np.int32), other]):
+            areas, counts = Counts.from_leaves(tree, axes, trips).leaves
+            assert [area.tolist() for area in areas] == [area.tolist() for area in expected[0]]
+            assert counts.tolist() == expected[1].tolist()
+
+
 def test_counts_are_shown_without_any_number_of_trips():
     areas = [np.array([0, 1, 2], np.int32)] * 2
     counts = Counts.from_leaves(TREES["destination tree"], areas, np.array([4711, 815, 333]))

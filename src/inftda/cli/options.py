@@ -259,7 +259,7 @@ def whole_numbers(option: str, text: str) -> list[int]:
         return [int(number) for number in text.split(",")]
     except ValueError:
         raise InftdaError(
-            f"{option} must be whole numbers such as 5,7,9, got {text[:40]!r}"
+            f"{option} must be whole numbers with commas between them, got {text[:40]!r}"
         ) from None
 
 
@@ -272,7 +272,9 @@ def numbers(option: str, text: str) -> list[float]:
     try:
         return [float(number) for number in text.split(",")]
     except ValueError:
-        raise InftdaError(f"{option} must be numbers such as 0.5,1,2, got {text[:40]!r}") from None
+        raise InftdaError(
+            f"{option} must be numbers with commas between them, got {text[:40]!r}"
+        ) from None
 
 
 def split_of(text: str) -> Any:

@@ -261,7 +261,10 @@ def _check_across(chosen: Sequence[Method | str], across: float | None) -> None:
     """Refuse a share for tables that none of the mechanisms measures; methods have no budget."""
     mechanisms = [one for one in chosen if isinstance(one, str)]
     if across and mechanisms and not any(map(_takes_across, mechanisms)):
-        raise InftdaError(f"{mechanisms[0]} measures nothing across; leave out across")
+        raise InftdaError(
+            f"{mechanisms[0]} cannot measure totals across the tree; leave out --across "
+            "(across= in Python)"
+        )
 
 
 def _across(name: str, across: float | None) -> dict[str, Any]:

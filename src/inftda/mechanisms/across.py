@@ -21,12 +21,12 @@ from inftda.counts import LevelCounts
 from inftda.lattice import Table, chains
 from inftda.mechanisms.prices import (
     HARD,
-    LARGEST,
     Candidates,
     Cells,
     Map,
     balance,
     candidate_depth,
+    check_exact,
     count_candidates_kernel,
     keep_positive_kernel,
     write_candidates_kernel,
@@ -40,7 +40,7 @@ from inftda.mechanisms.step import (
     order_by_area,
 )
 from inftda.noise.sampler import Sampler
-from inftda.optimize.segments import Survivors, check_status
+from inftda.optimize.segments import Survivors
 from inftda.tree import TreeLevel
 
 
@@ -215,15 +215,15 @@ class AcrossStep:
         survivors = self.step.optimized(noisy.x.copy(), noisy, parents)
         sums, least, bound = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
         offsets = np.empty(n + 1, np.int64)
-        is_too_large = count_candidates_kernel(
+        largest = count_candidates_kernel(
             noisy.x, noisy.offsets, survivors.index, survivors.offsets, depth,
             sums, least, bound, offsets,
         )  # fmt: skip
-        check_status(int(is_too_large or depth > LARGEST))
+        size = np.maximum(np.diff(noisy.offsets), 1)
+        check_exact(largest, reach=self.across.sigma, total=parents.value, size=size)
         column = np.empty(offsets[-1], np.int32)
         key, value = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
         write_candidates_kernel(noisy.x, noisy.offsets, bound, noisy.seeds, offsets, column, key)
-        size = np.maximum(np.diff(noisy.offsets), 1)
         candidates = Candidates(offsets, column, key, value, parents.value, size, sums, least)
         return candidates, noisy.x.copy() if is_kept else noisy.x[:0].copy()
 

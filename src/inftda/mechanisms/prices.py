@@ -16,6 +16,7 @@ Privacy:
     Sums are whole numbers, so the result does not depend on how the work is divided.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.compiled import inlined_kernel, kernel, prepared
+from inftda.errors import OptimizeError
 from inftda.lattice import HARD_REACH
 from inftda.optimize.selection import ceil_div, find_threshold, random_word
 
@@ -36,8 +38,11 @@ HARD: Final = np.inf
 #: Priced counts are whole numbers of 2^-16, so that a price of less than 1 counts too.
 DIGITS: Final = 16
 ONE: Final = 1 << DIGITS
-#: Larger noisy counts cannot be given these digits.
+#: Larger numbers cannot be given these digits, and larger sums of them not be made exactly.
 LARGEST: Final = 1 << (60 - DIGITS)
+LARGEST_SUM: Final = 1 << 60
+#: Below all priced counts.
+LOWEST: Final = -(1 << 62)
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Ints = NDArray[np.int64]
@@ -123,6 +128,29 @@ def candidate_depth(sigma: float, *, is_hard: bool) -> int:
             makes room for lower counts.
     """
     return int(sigma * (2 if is_hard else 1))
+
+
+def check_exact(largest: int, *, reach: float, total: Ints, size: Ints) -> None:
+    """Refuse numbers that do not leave room for prices, or for sums of priced counts.
+
+    Args:
+        largest: the largest |noisy count|.
+        reach: the largest price.
+        total: int64[parents], their counts.
+        size: int64[parents], numbers of their children.
+
+    Raises:
+        OptimizeError: something could overflow.
+    """
+    most = max(largest, math.ceil(HARD_REACH * reach))
+    if max(most, int(total.max(initial=0))) > LARGEST or (
+        most * int(size.max(initial=1)) > LARGEST_SUM
+    ):
+        raise OptimizeError(
+            "counts or their noise are too large for totals across the tree to be exact; leave "
+            "these out (--across 0, across=0 in Python), use a larger epsilon or split the table "
+            "into parts"
+        )
 
 
 def balance(
@@ -223,7 +251,7 @@ def add_prices(
     start, stop = offsets[parent], offsets[parent + 1]
     row = cells.row[0, parent]
     first_cell, is_hard = cells.offsets[row], cells.trust[row] == HARD
-    added, largest = 0, noisy[start] - (LARGEST << 2)
+    added, largest = 0, LOWEST
     if cells.row.shape[0] == 1 and not is_hard:
         for i in range(start, stop):
             value[i] = noisy[i] + min(max(price[first_cell + column[i]], -reach), reach)
@@ -263,7 +291,8 @@ def find_lift_and_drop(
     count, ceilings = positive(x, lift)
     if ceilings < total:
         # Candidates alone are too few, so they are raised further: the least that is enough.
-        lift = total - (largest >> DIGITS)
+        # Either would do, the largest alone or all of them; raised by the lesser no sum overflows.
+        lift = min(total - (largest >> DIGITS), ceil_div(total - sum_of_wholes(x), x.size))
         count, ceilings = positive(x, lift)
         while ceilings - total >= count:
             lift -= (ceilings - total) // count
@@ -317,6 +346,15 @@ def positive(x: Ints, lift: int) -> tuple[int, int]:
             count += 1
             mass += whole
     return count, mass
+
+
+@inlined_kernel
+def sum_of_wholes(x: Ints) -> int:
+    """Sum of the whole parts of x."""
+    mass = 0
+    for i in range(x.size):
+        mass += x[i] >> DIGITS
+    return mass
 
 
 @kernel
@@ -406,7 +444,7 @@ def count_candidates_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arra
     least: Ints,
     bound: Ints,
     offsets: Ints,
-) -> bool:
+) -> int:
     """Find out which children may become positive, and what their siblings sum to.
 
     Args:
@@ -421,7 +459,7 @@ def count_candidates_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arra
         offsets: int64[parents + 1], written: slices of candidates.
 
     Returns:
-        Whether a count is too large.
+        The largest |x|.
     """
     largest = 0
     offsets[0] = 0
@@ -444,7 +482,7 @@ def count_candidates_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arra
                 n += x[i] >= low
             sums[parent], least[parent], bound[parent] = total, smallest, low
         offsets[parent + 1] = offsets[parent] + n
-    return largest > LARGEST
+    return largest
 
 
 @kernel

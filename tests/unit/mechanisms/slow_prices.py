@@ -23,13 +23,11 @@ def divide(noisy, fraction, price, total, is_candidate):
     whole = [floor(x) for x in exact]
     candidates = [i for i, is_one in enumerate(is_candidate) if is_one]
     lift = ceil(Fraction(total - sum(whole), len(whole)))
-    while sum(max(0, whole[i] + lift) for i in candidates) < total:
-        lift += 1
+    lift = least(lift, lambda lift: sum(max(0, whole[i] + lift) for i in candidates) >= total)
     drop = max(lift, -lift, -min(noisy))
-    if sum(max(0, whole[i] - drop) for i in candidates) > total:
-        while sum(max(0, whole[i] - drop) for i in candidates) > total:
-            drop += 1
-        lift = 1 - drop
+    enough = least(drop, lambda drop: sum(max(0, whole[i] - drop) for i in candidates) <= total)
+    if enough > drop:
+        drop, lift = enough, 1 - enough
     value = [0] * len(whole)
     for i in candidates:
         value[i] = max(0, whole[i] - drop)
@@ -37,3 +35,14 @@ def divide(noisy, fraction, price, total, is_candidate):
         ceiling = max(0, whole[i] + lift)
         value[i] += min(ceiling - value[i], total - sum(value))
     return value
+
+
+def least(low, holds):
+    """The least number, `low` or more, for which something holds; it holds for all above, too."""
+    high, step = low, 1
+    while not holds(high):
+        low, high, step = high + 1, high + step, 2 * step
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low

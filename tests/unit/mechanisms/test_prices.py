@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from slow_prices import divide
 
+from inftda.errors import OptimizeError
 from inftda.lattice import HARD_REACH
 from inftda.mechanisms.prices import (
     HARD,
@@ -16,6 +17,7 @@ from inftda.mechanisms.prices import (
     Cells,
     Sums,
     balance,
+    check_exact,
     count_candidates_kernel,
     divide_kernel,
     keep_positive_kernel,
@@ -89,6 +91,67 @@ def run(noisy, fraction, price, total, is_candidate, *, reach=12.0, trust=1.0):
 @settings(max_examples=some(400), deadline=None)
 def test_it_divides_as_the_slow_twin_does(case):
     assert run(*case) == divide(*case)
+
+
+@st.composite
+def large_divisions(draw):
+    """The same with numbers as large as are taken, prices often as low as they can be."""
+    n, bits = draw(st.integers(2, 12)), draw(st.integers(10, 44))
+    spread = draw(st.integers(0, bits - 1))
+    centre = draw(st.sampled_from([0, 1 << (bits - 1), -(1 << (bits - 1))]))
+    number = st.integers(centre - (1 << spread), centre + (1 << spread))
+    noisy = draw(st.lists(number, min_size=n, max_size=n))
+    reach = 1 << draw(st.integers(0, bits - 2))
+    highest = draw(st.sampled_from([-reach, reach]))
+    price = draw(st.lists(st.integers(-reach * ONE, highest * ONE), min_size=n, max_size=n))
+    fraction = draw(st.lists(st.integers(0, ONE - 1), min_size=n, max_size=n, unique=True))
+    total = draw(st.integers(1, 1 << draw(st.integers(0, bits))))
+    is_candidate = draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    is_candidate[noisy.index(max(noisy))] = True
+    return (noisy, fraction, price, total, is_candidate), reach
+
+
+@given(large_divisions(), st.booleans())
+@settings(max_examples=some(400), deadline=None)
+def test_numbers_as_large_as_are_taken_are_divided_exactly(case, is_hard):
+    (noisy, fraction, price, total, is_candidate), reach = case
+    if is_hard:
+        price = [HARD_REACH * p if p < 0 else p for p in price]
+    sizes = {"total": ints([total]), "size": ints([len(noisy)])}
+    check_exact(max(map(abs, noisy)), reach=reach, **sizes)
+    divided = (noisy, fraction, price, total, is_candidate)
+    trust = HARD if is_hard else 1.0
+    assume(sum(is_candidate) > 1)  # one takes all: `balance` asks for no more
+    assert run(*divided, reach=reach, trust=trust) == divide(*divided)
+
+
+@pytest.mark.parametrize(("bits", "n_bits"), [(24, 20), (28, 16), (34, 10), (43, 1)])
+def test_many_large_counts_sum_up_exactly(bits, n_bits):
+    """Every other child is a candidate, whose price is too low for the lift of all of them."""
+    n = 2 << n_bits
+    x = (1 << bits) - np.random.default_rng(1).integers(0, 1 << (bits - 1), n)
+    x[1::2] = 0
+    total = int(x.sum())
+    check_exact(1 << bits, reach=50.0, total=ints([total]), size=ints([n]))
+    candidates = (np.zeros(n), np.full(n, -10 * ONE), total, x > 0)
+    value = ints(run(x, *candidates, reach=50.0))
+    assert sum(value.tolist()) == total
+    assert np.abs(value - x).max() <= 20
+
+
+@pytest.mark.parametrize(
+    ("largest", "reach", "total", "size"),
+    [
+        ((1 << 44) + 1, 1.0, 1, 2),
+        (1, (1 << 42) + 1, 1, 2),
+        (1, 1.0, (1 << 44) + 1, 2),
+        (1 << 44, 1.0, 1, (1 << 16) + 1),
+        (1, 1 << 42, 1, (1 << 16) + 1),
+    ],
+)
+def test_numbers_that_leave_no_room_are_refused(largest, reach, total, size):
+    with pytest.raises(OptimizeError, match="--across 0"):
+        check_exact(largest, reach=reach, total=ints([1, total]), size=ints([size, 1]))
 
 
 @given(divisions(), st.sampled_from([0.5, 3.0]))
@@ -258,9 +321,10 @@ def test_candidates_are_those_not_far_below_the_least_that_is_kept():
     x_offsets = ints([0, 5, 5, 7])
     kept, kept_offsets = np.array([0, 2, 0, 1], np.int32), ints([0, 2, 3, 4])
     sums, least, bound, offsets = (np.empty(n, np.int64) for n in (3, 3, 3, 4))
-    assert not count_candidates_kernel(
+    largest = count_candidates_kernel(
         x, x_offsets, kept, kept_offsets, 4, sums, least, bound, offsets
     )
+    assert largest == 9
     assert sums.tolist() == [12, 0, 14]
     assert least.tolist() == [-3, 0, 7]
     assert offsets.tolist() == [0, 3, 4, 6]
