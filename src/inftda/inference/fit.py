@@ -16,8 +16,8 @@ from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
 
 
-class Leaves(NamedTuple):
-    """Numbers of finest areas.
+class EstimatedLeaves(NamedTuple):
+    """Estimated numbers of finest areas, each with an interval.
 
     Attributes:
         areas: int32[numbers] for each axis.
@@ -87,7 +87,7 @@ class Fit:
         )
         return cls(tree, total, levels, threads)
 
-    def leaves(self, seed: int) -> Leaves:
+    def leaves(self, seed: int) -> EstimatedLeaves:
         """Positive whole numbers of finest areas that add up at every level, and their intervals.
 
         Args:
@@ -101,9 +101,9 @@ class Fit:
         ):
             for column, numbers in zip((*areas, *values), (*part.areas, *part[1:]), strict=True):
                 column.add(numbers)
-        return Leaves(tuple(one.cut() for one in areas), *(one.cut() for one in values))
+        return EstimatedLeaves(tuple(one.cut() for one in areas), *(one.cut() for one in values))
 
-    def _with_ends(self, rounded: Rounded) -> Leaves:
+    def _with_ends(self, rounded: Rounded) -> EstimatedLeaves:
         """Some numbers with their intervals."""
         low, high = rounded.value.copy(), rounded.value.copy()
         for number, level in enumerate(self.levels):
@@ -115,8 +115,8 @@ class Fit:
                 low[is_unseen], high[is_unseen] = unseen_ends(
                     posterior, sigma, rounded.mean[is_unseen]
                 )
-        value = rounded.value
-        return Leaves(rounded.areas, value, np.minimum(low, value), np.maximum(high, value))
+        areas, value = rounded.areas, rounded.value
+        return EstimatedLeaves(areas, value, np.minimum(low, value), np.maximum(high, value))
 
     def node_ends(self, number: int, areas: Areas) -> Ends:
         """Intervals of nodes that were released.
