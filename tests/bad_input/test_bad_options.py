@@ -57,7 +57,7 @@ def test_a_budget_that_promises_nothing_is_refused(refuse_release, budget, says)
         (("--split", "nan,1,1,1"), "number > 0"),
         (("--split", "inf,1,1,1"), "number > 0"),
         (("--split", "1,1"), "4 measured levels"),
-        (("--split", "1,,1,1"), "numbers such as"),
+        (("--split", "1,,1,1"), "must be numbers with commas"),
         (("--split", "geometric:0"), "between 0.01 and 100"),
         (("--split", "geometric:-2"), "between 0.01 and 100"),
         (("--split", "geometric:nan"), "geometric:1.3"),
