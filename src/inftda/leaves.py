@@ -16,7 +16,7 @@ from inftda.errors import IngestError
 
 #: Sums at any level stay far from overflow, also after noise is added.
 MAX_TOTAL: Final = 2**60
-AnyNumber = TypeVar("AnyNumber", bound=np.generic)
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,8 @@ class Leaves:
         return f"Leaves({len(self.areas)} axes, confidential)"
 
 
-def _read_only(array: NDArray[Any], dtype: type[AnyNumber]) -> NDArray[AnyNumber]:
+def _read_only(array: NDArray[Any], dtype: type[_Number]) -> NDArray[_Number]:
+    """The array itself, or a copy if it is not contiguous or of another type."""
     view = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view

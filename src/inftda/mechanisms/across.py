@@ -225,7 +225,7 @@ class AcrossStep:
         key, value = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
         write_candidates_kernel(noisy.x, noisy.offsets, bound, noisy.seeds, offsets, column, key)
         candidates = Candidates(offsets, column, key, value, parents.value, size, sums, least)
-        return candidates, noisy.x.copy() if is_kept else noisy.x[:0].copy()
+        return candidates, (noisy.x if is_kept else noisy.x[:0]).copy()
 
     def _chains(self, parents_per_group: float) -> "Chained":
         """The tables by their index, in chains; a hard total is a chain of its own."""
@@ -250,7 +250,7 @@ class AcrossStep:
         Those that are drawn here, and not before as the one-way table is, are added to `drawn`.
         """
         row: list[NDArray[np.int64]] = []
-        parts: list[_Part] = []
+        parts: list[_TableCells] = []
         n_rows = 0
         for chain in chained.chains:
             is_hard = chained.is_hard and chain is chained.chains[0]
@@ -264,7 +264,7 @@ class AcrossStep:
                 else:
                     parts[-1].above[finer.of_parents] = rows.of_parents + n_rows
                 trust = HARD if is_hard else known.trust
-                parts.append(_Part.of(groups, rows, measured, trust, is_finest=finer is None))
+                parts.append(_TableCells.of(groups, rows, measured, trust, is_finest=finer is None))
                 if drawn is not None and not known.is_one_way:
                     drawn.append(self._drawn(known.table, groups, rows, measured))
                 n_rows += len(rows.group)
@@ -317,7 +317,7 @@ class AcrossStep:
         return cells
 
 
-class _Part(NamedTuple):
+class _TableCells(NamedTuple):
     """Rows of one table as they go into `Cells`."""
 
     above: NDArray[np.int64]
@@ -335,7 +335,7 @@ class _Part(NamedTuple):
         trust: float,
         *,
         is_finest: bool,
-    ) -> "_Part":
+    ) -> "_TableCells":
         """Rows without any above them yet."""
         n, sizes = len(rows.group), groups.n_children[rows.group]
         return cls(np.full(n, -1), sizes, np.full(n, is_finest), measured, np.full(n, trust))

@@ -143,9 +143,8 @@ def check_exact(largest: int, *, reach: float, total: Ints, size: Ints) -> None:
         OptimizeError: something could overflow.
     """
     most = max(largest, math.ceil(HARD_REACH * reach))
-    if max(most, int(total.max(initial=0))) > LARGEST or (
-        most * int(size.max(initial=1)) > LARGEST_SUM
-    ):
+    is_sum_too_large = most * int(size.max(initial=1)) > LARGEST_SUM
+    if is_sum_too_large or max(most, int(total.max(initial=0))) > LARGEST:
         raise OptimizeError(
             "counts or their noise are too large for totals across the tree to be exact; leave "
             "these out (--across 0, across=0 in Python), use a larger epsilon or split the table "

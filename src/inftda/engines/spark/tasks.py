@@ -212,6 +212,7 @@ def divide(division: Division, batches: Batches, keeper: Keeper | None = None) -
     step, is_kept = division.step, keeper is not None
     truth, true_parents = true_children(step, *received.children)
     parts = _items(division, _in_group_order(step, *received.parents, true_parents))
+    del received  # dividing takes the room again
     if step.across is None:
         made = divide_items(step, parts, truth, is_kept=is_kept)
     else:
