@@ -134,6 +134,15 @@ def test_the_export_has_every_entry_with_exact_amounts(cli, ledger, publish, tmp
     assert [entry["rho"] for entry in account["entries"]] == ["1/75", "1/100"]
 
 
+def test_the_export_names_the_folder_of_a_release_and_not_the_path(cli, ledger, publish, tmp_path):
+    (tmp_path / "alice on pc7").mkdir()
+    assert publish("alice on pc7/a", "--rho", "1/75").code == 0
+    for shown in (cli("ledger", "export", ledger), cli("ledger", "show", ledger, "census")):
+        assert "alice" not in shown.out
+    (row,) = csv.DictReader(io.StringIO(cli("ledger", "export", ledger).out))
+    assert row["note"] == "a"
+
+
 @pytest.mark.parametrize("force", [(), ("--force",)])
 def test_the_export_does_not_replace_the_ledger(cli, ledger, force):
     before = ledger.read_bytes()

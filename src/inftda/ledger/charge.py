@@ -64,7 +64,9 @@ class Charge:
                 f"the ledger {str(opened.path)!r} lies in the folder to be written, which is "
                 "replaced as a whole; keep it elsewhere"
             )
-        where = "" if out is None else str(out)
+        # The name of the folder tells releases apart. Where it lies, as somebody typed it, may name
+        # people and machines, and a ledger is exported for others to read.
+        where = "" if out is None else Path(out).resolve().name
         note = "".join(sign if sign.isprintable() else "?" for sign in where)[:MAX_NOTE]
         charge = cls(opened, dataset, Cost.of(plan), plan.unit, mechanism, note, file_marks(table))
         opened.account(dataset).pool_for(charge.cost, charge.unit)

@@ -129,12 +129,15 @@ def check_place(path: Path) -> None:
     """Refuse a ledger that somebody else could have put there, or could make us write into.
 
     SQLite undoes what is half done by the journal beside its file, whoever put it there: by a
-    planted one, what was spent could be made unspent.
+    planted one, what was spent could be made unspent. It looks for the journal beside the name
+    that it was given: by a second name of the same file, or where only the file is mounted into a
+    container, what a killed process left half done is not undone, and charges get lost.
 
     Raises:
-        LedgerError: it or its journal is a link, not a plain file, or somebody else's; or anybody
-            can write to its folder.
+        LedgerError: it or its journal is a link, not a plain file, or somebody else's; it has a
+            second name or is mounted alone; or anybody can write to its folder.
     """
+    _check_alone(path)
     owners = {os.geteuid(), 0}
     for name in (path, *(Path(f"{path}{ending}") for ending in _BESIDE)):
         try:
@@ -159,6 +162,20 @@ def check_place(path: Path) -> None:
         raise LedgerError(
             f"everybody can write to the folder of the ledger {str(path)!r}, and so replace it; "
             "keep it in a folder of its own"
+        )
+
+
+def _check_alone(path: Path) -> None:
+    """Refuse a file that is known by another name, or that is mounted without its folder."""
+    try:
+        found, folder = path.lstat(), path.absolute().parent.stat()
+    except (OSError, ValueError):  # not there, which others see to
+        return
+    if stat.S_ISREG(found.st_mode) and (found.st_nlink > 1 or found.st_dev != folder.st_dev):
+        state = "has a second name (a hard link)" if found.st_nlink > 1 else "is mounted by itself"
+        raise LedgerError(
+            f"the ledger {str(path)!r} {state}, so charges could be lost when a release is killed; "
+            "keep one name, and for a container mount the folder, not the file"
         )
 
 

@@ -147,6 +147,32 @@ def test_a_link_is_never_followed(tmp_path, ledger):
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_a_second_name_is_refused_because_it_has_another_journal(tmp_path, ledger):
+    """SQLite finds the journal of a killed process by the name that the process used."""
+    (second := tmp_path / "second").hardlink_to(ledger.path)
+    for name in (ledger.path, second):
+        with pytest.raises(LedgerError, match="hard link.*mount the folder, not the file"):
+            Ledger(name)
+    with pytest.raises(LedgerError, match="hard link"):
+        charge(ledger)
+    second.unlink()
+    charge(ledger)
+
+
+def test_a_file_that_is_mounted_without_its_folder_is_refused(ledger, monkeypatch):
+    """Its journal would lie in the container, and go with it."""
+    seen = ledger.path.lstat()
+    elsewhere = os.stat_result((*seen[:2], seen.st_dev + 1, *seen[3:]))
+    lstat = type(ledger.path).lstat
+    monkeypatch.setattr(
+        type(ledger.path),
+        "lstat",
+        lambda path: elsewhere if path == ledger.path else lstat(path),
+    )
+    with pytest.raises(LedgerError, match="mounted by itself.*mount the folder, not the file"):
+        Ledger(ledger.path)
+
+
 @pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
 def test_a_journal_that_is_no_plain_file_of_ours_is_not_believed(ledger, ending, monkeypatch):
     beside = ledger.path.with_name(ledger.path.name + ending)
