@@ -151,7 +151,7 @@ def test_a_second_name_is_refused_because_it_has_another_journal(tmp_path, ledge
     """SQLite finds the journal of a killed process by the name that the process used."""
     (second := tmp_path / "second").hardlink_to(ledger.path)
     for name in (ledger.path, second):
-        with pytest.raises(LedgerError, match="hard link.*mount the folder, not the file"):
+        with pytest.raises(LedgerError, match=r"hard link.*mount the folder, not the file"):
             Ledger(name)
     with pytest.raises(LedgerError, match="hard link"):
         charge(ledger)
@@ -169,7 +169,7 @@ def test_a_file_that_is_mounted_without_its_folder_is_refused(ledger, monkeypatc
         "lstat",
         lambda path: elsewhere if path == ledger.path else lstat(path),
     )
-    with pytest.raises(LedgerError, match="mounted by itself.*mount the folder, not the file"):
+    with pytest.raises(LedgerError, match=r"mounted by itself.*mount the folder, not the file"):
         Ledger(ledger.path)
 
 
