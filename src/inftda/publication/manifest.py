@@ -275,10 +275,11 @@ def _below(at: str, key: str) -> str:
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; readers differ in which of two equal keys they take."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for key in found if [name for name, _ in pairs].count(key) > 1)
-        raise ReleaseError(f"the manifest states {twice[:60]!r} twice; it was edited or damaged")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ReleaseError(f"the manifest states {key[:60]!r} twice; it was edited or damaged")
+        found[key] = value
     return found
 
 

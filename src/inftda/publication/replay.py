@@ -31,6 +31,9 @@ from inftda.publication.query import FLOW
 from inftda.tree import Tree, TreeLevel
 
 Areas = tuple[NDArray[np.int32], ...]
+#: A count and what is released for it differ by no more than this many noise scales for each
+#: level down to its own: largest noise (6), largest price (4), and both once more for its rivals.
+_FAR = 20
 
 
 @dataclass(frozen=True)
@@ -83,23 +86,28 @@ def check_follows(
         ReleaseError: a value is missing or too many, or flows do not follow from the values.
     """
     n_divided = n_steered = 0
+    far = 0.0
     tables = list(zip(planned, measurements.tables, strict=True))
     for on_tree in [known for known in planned if known.is_on_tree]:
         level = on_tree.level
+        far += _FAR * math.sqrt(on_tree.sigma2)
         here = [(known, table) for known, table in tables if known.level is level]
         step = None if level.step is None else _Step.of(released, level)
         for known, table in here:
             _check_areas(table.areas, _root(level) if step is None else step.drawn(known), known)
         if step is not None and description.replay == "intopt":
             across = [known for known, _ in here if not known.is_on_tree]
-            _check_children(step, measurements.level(level.index).value, on_tree, across)
+            _check_children(step, measurements.level(level.index).value, on_tree, across, far)
             n_divided += not across
             n_steered += bool(across)
     yield "measurements are all values that were drawn for these flows, and no others"
     if n_divided:
         yield f"flows follow from the measurements at {_levels(n_divided)}, parent by parent"
     if n_steered:
-        yield f"no flow is one that the measurements rule out, at {_levels(n_steered)}"
+        yield (
+            f"at {_levels(n_steered)}, where totals across the tree steer, each flow is near "
+            "its noisy count; how it was chosen is not checked there"
+        )
 
 
 def check_noisy_total(total: int, measurements: Measurements) -> None:
@@ -143,10 +151,12 @@ def _check_children(
     noisy: NDArray[np.int64],
     on_tree: PlannedMeasurement,
     across: Sequence[PlannedMeasurement],
+    far: float,
 ) -> None:
     """Released children follow from their noisy counts, or can do so where others steered them."""
     if across:
-        is_right = step.is_among_candidates(noisy, _deepest(on_tree, across))
+        is_near = bool((abs(step.value - noisy[step.index]) <= far).all())
+        is_right = is_near and step.is_among_candidates(noisy, _deepest(on_tree, across))
     else:
         is_right = step.is_intopt(noisy)
     if not is_right:
