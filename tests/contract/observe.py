@@ -1,0 +1,224 @@
+"""What others rely on, observed: seeded releases, a manifest, names, options, exit codes.
+
+Tables come from plain arithmetic, so that no library's random numbers can change them.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
+
+import inftda
+from inftda.cli.main import app, run
+
+BUDGET = {"epsilon": 2, "delta": 1e-6}
+#: Entries of a manifest that follow from versions of libraries, not from what was asked for.
+VERSIONED = {
+    "software", "flows_sha256", "totals_sha256", "measurements_sha256", "seed",
+}  # fmt: skip
+
+
+def areas(regions=3, towns=4):
+    """Regions, each with one town more than the one before, and the same number of towns each."""
+    rows = [(f"R{r}", f"R{r}T{t}") for r in range(regions) for t in range(towns + r)]
+    return {"region": [row[0] for row in rows], "town": [row[1] for row in rows]}
+
+
+def flows(names, most=400):
+    """Counts between all towns, a third of them nothing, some of them large."""
+    rows = [
+        (here, there, (i * 37 + j * 101 + i * j * 13) % most)
+        for i, here in enumerate(names)
+        for j, there in enumerate(names)
+        if (i * 7 + j * 5) % 3
+    ]
+    return dict(
+        zip(("origin", "destination", "count"), map(list, zip(*rows, strict=True)), strict=True)
+    )
+
+
+def trips(names, n=3_000):
+    """One row a trip, by people who make one to five trips."""
+    k = len(names)
+    return {
+        "origin": [names[(i * i + 3 * i) % k] for i in range(n)],
+        "destination": [names[(7 * i + i // 11) % k] for i in range(n)],
+        "person": [f"p{(i * 17) % 1_000 + i % 7}" for i in range(n)],
+    }
+
+
+def by_mode_and_time(names, n=4_000):
+    """One row a trip, with two further columns."""
+    return {
+        **{name: trips(names, n)[name] for name in ("origin", "destination")},
+        "mode": [("bus", "car", "walk")[(i * i) % 3] for i in range(n)],
+        "hour": [f"h{(5 * i) % 8}" for i in range(n)],
+    }
+
+
+TOWNS = areas()["town"]
+ALONE = {
+    "region": ["A", "B", "B", "C"],
+    "district": ["a", "b", "b", "c"],
+    "town": ["1", "2", "3", "4"],
+}
+MORE_AXES = {
+    "mode": {"mode": ["bus", "car", "walk"]},
+    "hour": {"part": [f"p{i // 4}" for i in range(8)], "hour": [f"h{i}" for i in range(8)]},
+}
+#: What is released: a table, its areas, and options of `inftda.release`.
+RELEASES = {
+    "two axes": (flows(TOWNS), areas(), {}),
+    "four axes": (by_mode_and_time(TOWNS), areas(), {"axes": MORE_AXES}),
+    "nothing across": (flows(TOWNS), areas(), {"across": 0}),
+    "add-remove": (flows(TOWNS), areas(), {"neighbours": "add-remove"}),
+    "persons": (trips(TOWNS), areas(), {"person": "person", "trips": 2, "exactly": False}),
+    "several trips": (flows(TOWNS, most=4_000), areas(), {"trips": 3, "distinct": True}),
+    "only children": (flows(ALONE["town"], most=900), ALONE, {}),
+    "measurements": (flows(TOWNS), areas(), {"measurements": True}),
+    "measurements, nothing across": (flows(TOWNS), areas(), {"measurements": True, "across": 0}),
+    "origin first": (flows(TOWNS), areas(), {"tree": "origin"}),
+}  # fmt: skip
+
+
+def released(name, out):
+    """The release of that name, made with a seed."""
+    table, hierarchy, options = RELEASES[name]
+    source = inftda.SeededSource(20)
+    return inftda.release(table, hierarchy, out=out, source=source, **BUDGET, **options)
+
+
+def digests(folder):
+    """Digests of the rows of all tables of a release, in whatever order they are written."""
+    return {file.stem: digest(pq.read_table(file)) for file in sorted(folder.glob("*.parquet"))}
+
+
+def digest(table):
+    """Number of rows, and what follows from names of columns and sorted rows alone."""
+    plain = [
+        column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    rows = sorted(map(repr, zip(*(column.to_pylist() for column in plain), strict=True)))
+    text = "\n".join([repr(table.column_names), *rows])
+    return f"{table.num_rows} rows, {hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+def manifest(folder):
+    """What the manifest says that does not depend on versions."""
+    stated = json.loads((folder / "manifest.json").read_text("utf-8"))
+    return {key: value for key, value in stated.items() if key not in VERSIONED}
+
+
+def public_names():
+    """Names that users import."""
+    return sorted(inftda.__all__)
+
+
+def options():
+    """Every command, with its arguments and options, as help shows them."""
+    found = {}
+
+    def walk(command, name):
+        if hasattr(command, "commands"):
+            for part in command.list_commands(None):
+                walk(command.get_command(None, part), f"{name} {part}".strip())
+        else:
+            hidden = {"--help"}
+            found[name] = sorted(
+                spelling
+                for param in command.params
+                for spelling in (
+                    param.opts + param.secondary_opts
+                    if param.param_type_name == "option"
+                    else [param.name.upper()]
+                )
+                if spelling not in hidden
+            )
+
+    walk(typer.main.get_command(app), "")
+    return dict(sorted(found.items()))
+
+
+#: Commands in the order in which they are run, in a folder with good and bad tables.
+COMMANDS = (
+    "--version",
+    "--help",
+    "nonsense",
+    "plan --areas areas.csv --epsilon 1 --delta 1e-6",
+    "plan --areas areas.csv",
+    "plan --areas missing.csv --epsilon 1 --delta 1e-6",
+    "release flows.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out made --measurements",
+    "release flows.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out made",
+    "release flows.csv --areas areas.csv --epsilon 0 --delta 1e-6 --out other",
+    "release flows.csv --areas areas.csv --epsilon 1 --out other",
+    "release flows.csv --areas twice.csv --epsilon 1 --delta 1e-6 --out other",
+    "release negative.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out other",
+    "release unknown.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out other",
+    "release missing.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out other",
+    "release flows.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out other --nonsense",
+    "query made --origin-level region --destination-level region",
+    "query made --origin-level nonsense",
+    "query missing",
+    "verify made",
+    "verify forged",
+    "verify missing",
+    "estimate made --out estimate",
+    "estimate missing --out other",
+    "evaluate made --truth flows.csv --out accuracy",
+    "evaluate made --truth missing.csv --out other",
+    "report made --out page.html",
+    "report missing --out other.html",
+    "export made --to csv --out tables",
+    "export made --to nonsense --out other",
+    "dossier --template --out about.toml",
+    "dossier made --about missing.toml --out other",
+    "compare flows.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out comparison.html",
+    "compare missing.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out other.html",
+    "preview --areas areas.csv --like flows.csv --epsilon 1 --delta 1e-6 --runs 1 --html p.html",
+    "preview --areas areas.csv --like missing.csv --epsilon 1 --delta 1e-6",
+    "ledger create budget.ledger towns --rho 1",
+    "ledger create budget.ledger towns --rho 1 --nonsense",
+    "ledger show budget.ledger towns",
+    "ledger show missing.ledger towns",
+    "areas show areas.csv",
+    "areas show missing.csv",
+)
+FILES = {
+    "areas.csv": "region,town\nN,1\nN,2\nS,3\nS,4\n",
+    "twice.csv": "region,town\nN,1\nS,1\n",
+    "flows.csv": "origin,destination,count\n1,2,30\n3,4,200\n2,4,1000\n",
+    "negative.csv": "origin,destination,count\n1,2,-30\n",
+    "unknown.csv": "origin,destination,count\n1,9,30\n",
+}
+
+
+def exit_codes(folder):
+    """Exit code of every command, run one after another in an empty folder."""
+    for name, text in FILES.items():
+        (folder / name).write_text(text, "utf-8")
+    found = {}
+    with contextlib.chdir(folder):
+        for command in COMMANDS:
+            if command == "verify forged":
+                forge(Path("made"), Path("forged"))
+            with (
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stderr(io.StringIO()),
+            ):
+                found[command] = run(command.split())
+    return found
+
+
+def forge(made, forged):
+    """A copy of a release that promises more than it kept."""
+    forged.mkdir()
+    for file in made.iterdir():
+        (forged / file.name).write_bytes(file.read_bytes())
+    text = (made / "manifest.json").read_text("utf-8")
+    (forged / "manifest.json").write_text(text.replace('"epsilon": 1.0', '"epsilon": 0.5'), "utf-8")
