@@ -146,6 +146,14 @@ def test_a_query_can_do_nothing_but_read_the_database(database, tmp_path, monkey
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_view_of_a_strangers_file_can_do_nothing_but_read(database, tmp_path):
+    with sqlite3.connect(next(tmp_path.glob("*.db"))) as connection:
+        connection.execute("CREATE VIEW odd AS SELECT load_extension('x') AS origin")
+    connection.close()
+    with pytest.raises(IngestError, match="refuses the query"):
+        read(SqlQuery("SELECT origin, '001' AS destination FROM odd", database))
+
+
 def test_the_database_is_closed_afterwards(database, tmp_path):
     read(SqlQuery("SELECT * FROM trips", database), count=None)
     with pytest.raises(IngestError):

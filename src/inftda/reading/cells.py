@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from inftda.reading.sources import Purpose
 
-#: Doubles hold whole numbers up to here without loss.
+#: Below this, different whole numbers are different doubles; 2^53 + 1 is the double 2^53.
 EXACT_DOUBLE: Final = 2.0**53
 
 
@@ -64,7 +64,7 @@ def codes_from_floats(numbers: NDArray[np.float64]) -> Cells:
     Args:
         numbers: NaN where a code is missing.
     """
-    is_whole = (np.abs(numbers) <= EXACT_DOUBLE) & (np.floor(numbers) == numbers)
+    is_whole = (np.abs(numbers) < EXACT_DOUBLE) & (np.floor(numbers) == numbers)
     flaw = np.where(is_whole | np.isnan(numbers), 0, Flaw.KIND).astype(np.int8)
     whole = np.where(is_whole, numbers, 0).astype(np.int64)
     return Cells(pa.array(whole, mask=~is_whole), flaw if flaw.any() else None)
@@ -110,7 +110,7 @@ def _code(cell: object) -> str | Flaw | None:
     number = float(cell)
     if number != number:  # noqa: PLR0124 - NaN
         return None
-    is_whole = abs(number) <= EXACT_DOUBLE and number == int(number)
+    is_whole = abs(number) < EXACT_DOUBLE and number == int(number)
     return str(int(number)) if is_whole else Flaw.KIND
 
 

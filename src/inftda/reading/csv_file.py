@@ -31,6 +31,8 @@ ENCODINGS: Final = {
     "latin-1": ("latin-1", "latin-1"),
 }
 MAX_HEADER: Final = 1 << 20
+#: Bytes of a line, quoted line ends included; it is as much as DuckDB reads at once anyway.
+MAX_LINE: Final = 32_000_000
 #: How Parquet begins; the byte after the four letters never occurs in a CSV header.
 _PARQUET: Final = re.compile(r"PAR1[\x00-\x08\x0e-\x1f]")
 
@@ -130,7 +132,7 @@ def relation(paths: Sequence[str], *, n_columns: int, delimiter: str, encoding: 
     return (
         f"read_csv([{files}], auto_detect = false, header = true, delim = {quote(delimiter)}, "
         f"quote = '\"', escape = '\"', encoding = {quote(ENCODINGS[encoding][1])}, "
-        f"columns = {{{columns}}})"
+        f"max_line_size = {MAX_LINE:d}, buffer_size = {MAX_LINE:d}, columns = {{{columns}}})"
     )
 
 
@@ -153,6 +155,11 @@ def explain(message: str, label: str, encoding: str) -> str:
     if line is None:
         return f"cannot read {label}: {DAMAGED}"
     where = f"line {line[1]} of {label}"
+    if "Maximum line size" in message:
+        return (
+            f"{where} is longer than {MAX_LINE // 10**6} MB; shorten its cells, leave out the "
+            "column that holds so much, or write the table as Parquet"
+        )
     if "unterminated quote" in message:
         return f"{where} opens a quote that is never closed; close it"
     if "Expected Number of Columns" in message:

@@ -115,6 +115,8 @@ def _open_sqlite(source: SqlQuery, workspace: Workspace) -> Input:
     # DuckDB asks for rows from a thread of its own.
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
     workspace.on_close(connection.close)
+    # Views of a stranger's file must not call functions that do more than compute.
+    connection.execute("PRAGMA trusted_schema = OFF").close()
     _, failure = _attempt(lambda: connection.execute("PRAGMA schema_version").close())
     if failure is not None:
         raise IngestError(f"cannot open {source.public_address}: {_first_line(failure)}")

@@ -63,6 +63,15 @@ def test_whole_numbers_with_blanks_are_understood(read, kind):
     assert counts == {("1",): 2, ("2",): 1}
 
 
+def test_a_blank_among_whole_numbers_moves_nobody_to_another_area(read):
+    """As a double 2^53 + 1 is 2^53, so a column with a blank cannot say which of the two it is."""
+    codes = [2**53, 2**53 + 1]
+    axes = [("town", Hierarchy.read({"town": [str(code) for code in codes]}))]
+    assert len(read(pd.DataFrame({"town": codes}), axes=axes)) == 2
+    with pytest.raises(IngestError, match="of the table ha"):
+        read(pd.DataFrame({"town": [*codes, None]}), axes=axes)
+
+
 @pytest.mark.parametrize("odd", [2.5, 2.0**60, float("inf")])
 def test_other_numbers_among_them_are_flaws_of_their_rows(read, odd):
     with pytest.raises(IngestError, match="1 row of the table has a cell that is neither"):

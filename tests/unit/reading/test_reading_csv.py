@@ -9,7 +9,7 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.reading import CsvFile
+from inftda.reading import CsvFile, csv_file
 
 EXPECTED = {("001", "002"): 3, ("003", "001"): 5}
 TEXT = "origin,destination,count\n001,002,3\n003,001,5\n"
@@ -56,6 +56,17 @@ def test_quoted_separators_quotes_and_line_ends_are_part_of_the_code(read, tmp_p
 def test_quotes_that_first_appear_far_down_are_understood(read, tmp_path):
     text = "origin,destination\n" + "001,002\n" * 50_000 + '"003","001"\n'
     assert read(write(tmp_path / "a.csv", text)) == {("001", "002"): 50_000, ("003", "001"): 1}
+
+
+def test_a_cell_of_megabytes_is_read_and_one_beyond_the_limit_is_said_to_be_too_long(
+    read, tmp_path, monkeypatch
+):
+    text = f'origin,destination,note\n001,002,x\n001,002,"{"x" * 5_000_000}"\n001,002,x\n'
+    path = write(tmp_path / "a.csv", text)
+    assert read(path) == {("001", "002"): 3}
+    monkeypatch.setattr(csv_file, "MAX_LINE", 3_000_000)
+    with pytest.raises(IngestError, match=r"line 3 of 'a.csv' is longer than 3 MB; shorten"):
+        read(path)
 
 
 def test_nothing_is_guessed_from_the_first_rows(read, tmp_path):

@@ -151,6 +151,16 @@ def test_a_damaged_parquet_file_is_one_clear_error(read, tmp_path, damage):
     assert error.value.__context__ is None
 
 
+def test_parquet_that_refers_to_another_file_is_refused(read, tmp_path):
+    """The columns of a stranger's file are in that file, not in one that it names."""
+    footers = []
+    pq.write_table(pa.table(FLOWS), tmp_path / "secret.parquet", metadata_collector=footers)
+    footers[0].set_file_path("secret.parquet")
+    footers[0].write_metadata_file(tmp_path / "a.parquet")
+    with pytest.raises(IngestError, match=r"cannot read 'a.parquet' as Parquet"):
+        read(tmp_path / "a.parquet")
+
+
 def test_parquet_files_with_different_columns_are_one_clear_error(read, tmp_path):
     write(tmp_path / "a.parquet")
     write(tmp_path / "b.parquet", {"origin": ["001"]})
