@@ -10,6 +10,7 @@ kind of thing (4 bits), its resolution, its base cell, and a digit of 3 bits for
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
@@ -17,14 +18,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inftda.areas.cell_names import nested_names
-from inftda.areas.geometry import library, shapely
-from inftda.areas.layers import as_outline
+from inftda.areas.features import ENDINGS, read_features
 from inftda.areas.placing import Polygons
+from inftda.areas.polygons import library, shapely
 from inftda.errors import HierarchyError
 from inftda.hierarchy import OUTSIDE, Hierarchy
 
 #: More cells than any hierarchy should have.
 MAX_CELLS: Final = 2_000_000
+_WHY: Final = (
+    "cells must cover an outline that is known without the trips, never the points that were "
+    "seen, because which cells there are is published: give polygons"
+)
 #: What is surely inside of a cell whose sides are not quite straight in degrees, and what surely
 #: holds all of it: the cell, scaled by these factors.
 _INNER, _OUTER = 0.97, 1.03
@@ -85,6 +90,34 @@ def h3_areas(outline: Any, resolutions: Sequence[int]) -> pa.Table:
         | {"name": names[-1], "lon": lon.round(6), "lat": lat.round(6)}
         | {"wkt": [shapely().to_wkt(_hexagon(cell), rounding_precision=7) for cell in cells]}
     )
+
+
+def as_outline(source: Any) -> Any:
+    """One public outline: all polygons of a file, or one geometry of shapely.
+
+    Raises:
+        HierarchyError: it has anything but polygons, such as the points of trips.
+    """
+    geometries, label = np.array([source], object), "the outline"
+    if isinstance(source, str | Path):
+        if not str(source).lower().endswith(ENDINGS):
+            raise HierarchyError(
+                f"{Path(source).name!r} is not a file of polygons, which end in "
+                f"{', '.join(ENDINGS)}; {_WHY}"
+            )
+        label, _, geometries = read_features(source)
+    kinds = {getattr(geometry, "geom_type", "nothing") for geometry in geometries}
+    if not kinds <= {"Polygon", "MultiPolygon"}:
+        raise HierarchyError(f"{label} has {', '.join(sorted(kinds))} in it; {_WHY}")
+    # Outlines are drawn by hand, and no point is placed by them: what is broken is repaired.
+    library_ = shapely()
+    whole = library_.union_all(library_.make_valid(library_.force_2d(geometries)))
+    # A polygon that collapses to a line is repaired to one.
+    parts = library_.get_parts(library_.get_parts([whole]))
+    outline = library_.union_all(parts[library_.area(parts) > 0])
+    if outline.is_empty:
+        raise HierarchyError(f"the polygons in {label} enclose nothing; {_WHY}")
+    return outline
 
 
 def _check_number(outline: Any, resolution: int) -> None:

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from inftda.areas.cell_names import letters
-from inftda.areas.cells import MAX_CELLS
-from inftda.areas.geometry import shapely
-from inftda.areas.layers import as_outline
+from inftda.areas.cells import MAX_CELLS, as_outline
+from inftda.areas.polygons import shapely
 from inftda.errors import HierarchyError
 
 #: Metres in a degree of latitude.

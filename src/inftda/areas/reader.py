@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from inftda.areas import geometry
-from inftda.areas.layers import Layer, is_layer, read_layer
+from inftda.areas import polygons
+from inftda.areas.features import Features, has_features, read_features
 from inftda.errors import HierarchyError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_LAT, MAX_LON, MAX_NAME, Places, tidy
@@ -52,8 +52,8 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
     """
     if isinstance(source, Hierarchy):
         return source
-    if is_layer(source):
-        return _from_layer(read_layer(source), levels)
+    if has_features(source):
+        return _from_features(read_features(source), levels)
     return _from_table(source, levels)
 
 
@@ -99,41 +99,42 @@ def _from_table(source: Any, levels: Levels | None) -> Hierarchy:
     lon, lat = _locations(table, columns, row)
     outlines = None
     if columns.outline is not None:
-        found = geometry.from_wkt(texts.column(columns.outline).to_pylist())
-        if not geometry.shapely().is_missing(found).all():
+        found = polygons.from_wkt(texts.column(columns.outline).to_pylist())
+        if not polygons.shapely().is_missing(found).all():
             codes = finest.to_pylist()
-            found = geometry.in_degrees(found, "EPSG:4326", f"the {_WHAT}")
-            found = geometry.checked(found, codes, f"the {_WHAT}")[np.asarray(row)]
-            geometry.check_apart(found, finest.take(row).to_pylist(), f"the {_WHAT}")
-            outlines = geometry.as_outlines(found)
+            found = polygons.in_degrees(found, "EPSG:4326", f"the {_WHAT}")
+            found = polygons.checked(found, codes, f"the {_WHAT}")[np.asarray(row)]
+            polygons.check_apart(found, finest.take(row).to_pylist(), f"the {_WHAT}")
+            outlines = polygons.as_outlines(found)
             if lon is None:
-                lon, lat = geometry.inner_points(found)
+                lon, lat = polygons.inner_points(found)
     return hierarchy.with_places(Places(_names(texts, columns, hierarchy), lon, lat, outlines))
 
 
-def _from_layer(layer: Layer, levels: Levels | None) -> Hierarchy:
-    columns = _choose(layer.table.column_names, levels)
+def _from_features(features: Features, levels: Levels | None) -> Hierarchy:
+    label, table, geometries = features
+    columns = _choose(table.column_names, levels)
     if levels is None and len(columns.levels) != 1:
         raise HierarchyError(
-            f"say which columns of {layer.label} are the levels, from coarse to fine: {_SAY}. It "
-            f"has {', '.join(layer.table.column_names) or 'none'}"
+            f"say which columns of {label} are the levels, from coarse to fine: {_SAY}. It "
+            f"has {', '.join(table.column_names) or 'none'}"
         )
-    texts = as_strings(layer.table, what=layer.label, error=HierarchyError, columns=columns.texts)
+    texts = as_strings(table, what=label, error=HierarchyError, columns=columns.texts)
     finest = texts.column(columns.levels[-1]).combine_chunks()
     every = texts.select(columns.levels).group_by(list(columns.levels)).aggregate([])
     hierarchy = _nested(every.select(columns.levels), is_chosen=True)
     codes = hierarchy.codes(hierarchy.depth)
-    parts = geometry.checked(layer.geometries, finest.to_pylist(), layer.label)
+    parts = polygons.checked(geometries, finest.to_pylist(), label)
     group = np.asarray(pc.index_in(finest, value_set=codes)).astype(np.intp)
-    whole = geometry.united(parts, group, len(codes))
-    if geometry.shapely().is_missing(whole).all():
-        raise HierarchyError(f"{layer.label} has no polygon in it; areas are polygons")
-    geometry.check_apart(whole, codes.to_pylist(), layer.label)
-    lon, lat = _locations(layer.table, columns, pc.index_in(codes, value_set=finest))
+    whole = polygons.united(parts, group, len(codes))
+    if polygons.shapely().is_missing(whole).all():
+        raise HierarchyError(f"{label} has no polygon in it; areas are polygons")
+    polygons.check_apart(whole, codes.to_pylist(), label)
+    lon, lat = _locations(table, columns, pc.index_in(codes, value_set=finest))
     if lon is None:
-        lon, lat = geometry.inner_points(whole)
+        lon, lat = polygons.inner_points(whole)
     names = _names(texts, columns, hierarchy)
-    return hierarchy.with_places(Places(names, lon, lat, geometry.as_outlines(whole)))
+    return hierarchy.with_places(Places(names, lon, lat, polygons.as_outlines(whole)))
 
 
 def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:

@@ -1,9 +1,10 @@
 """Polygons of areas, checked: whole, in degrees, not on top of each other.
 
-Arrays of shapely's geometries, None where there is none. Libraries of geography, which not
-everybody has, are loaded when they are first needed.
+They are arrays of shapely's geometries, None where there is none. Libraries of the extra `geo` are
+loaded when they are first needed.
 """
 
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final
@@ -22,6 +23,9 @@ _POLYGON, _MULTIPOLYGON = 3, 6
 _OVERLAP: Final = 0.1
 #: Coordinate systems that are degrees already.
 _DEGREES: Final = frozenset({"EPSG:4326", "OGC:CRS84"})
+_NUMBERED: Final = re.compile(r"(\w+):(\w+)")
+#: Parts of a definition that make PROJ open other files.
+_READS_FILES: Final = re.compile(r"grids=(?!@null)|file=|init=|PARAMETERFILE", re.IGNORECASE)
 
 
 def library(name: str, *, needed_for: str) -> Any:
@@ -94,7 +98,15 @@ def in_degrees(geometries: Geometries, crs: str | None, label: str) -> Geometrie
 def _converted(geometries: Geometries, crs: str, label: str) -> Geometries:
     pyproj = library("pyproj", needed_for="coordinate systems other than degrees")
     try:
-        system = pyproj.CRS.from_user_input(crs)
+        by_number = _NUMBERED.fullmatch(crs)
+        if by_number is None and _READS_FILES.search(crs):
+            raise pyproj.exceptions.CRSError("it names other files")
+        # Not from_user_input, which also takes definitions that open files.
+        system = (
+            pyproj.CRS.from_authority(*by_number.groups())
+            if by_number
+            else pyproj.CRS.from_wkt(crs)
+        )
         transformer = pyproj.Transformer.from_crs(system, "EPSG:4326", always_xy=True)
     except pyproj.exceptions.ProjError:
         raise HierarchyError(
