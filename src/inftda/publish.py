@@ -20,6 +20,7 @@ from inftda.areas.reader import Levels
 from inftda.bars import Progress, following
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
+from inftda.files import FLOWS_FILE, check_folder, private_folder, whole_folder
 from inftda.lattice import share_or_default
 from inftda.ledger.charge import Charge
 from inftda.ledger.ledger import Ledger
@@ -30,15 +31,14 @@ from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.noise.sampler import NoiseSource, Sampler
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.counting import Counting
-from inftda.publication.folder import axis_entries, check_writable, write_public_files, writing
-from inftda.publication.inventory import FLOWS_FILE, MEASUREMENTS_FILE
+from inftda.publication.folder import axis_entries, check_release, write_public_files
+from inftda.publication.inventory import MEASUREMENTS_FILE
 from inftda.publication.manifest import Manifest
 from inftda.publication.measurements import MeasurementsWriter, check_publishable
 from inftda.publication.release import Release, open_release
 from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
 from inftda.reading.spec import axes_of, outside_axes, placing
-from inftda.scratch import private_folder
 from inftda.tree import DESTINATION, ORIGIN, build_tree
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         `trips`, `exactly` and `distinct`; see docs/privacy-guarantee.md.
     """
     if out is not None:
-        check_writable(Path(out), force=force)
+        check_folder(Path(out), check=check_release, force=force)
     public = build_tree(
         areas,
         origin_areas=origin_areas,
@@ -282,7 +282,7 @@ def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Pa
     """The folder to fill: one that becomes `out`, or a private one for a release in memory."""
     if out is None:
         return private_folder(Path(gettempdir()), "inftda-release-")
-    return writing(Path(out), force=force)
+    return whole_folder(Path(out), check=check_release, force=force)
 
 
 def _opened(folder: Path, out: str | Path | None) -> Release:

@@ -20,7 +20,7 @@ LAYERS = (
     "terminal",
     "bars",
     "notebook",
-    "scratch",
+    "files",
     "compiled",
     "database",
     "threads",

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from inftda import publish
+from inftda import files, publish
 from inftda.cli import release as release_command
 from inftda.cli.main import run
 from inftda.errors import ReleaseError
@@ -183,7 +183,7 @@ def test_a_failure_while_the_folder_is_put_in_place_leaves_the_older_release(
     def fail(*_, **__):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(folders, "_put_in_place", fail)
+    monkeypatch.setattr(files, "_put_in_place", fail)
     assert run([*RELEASE, "--out", "out", "--force"]) == 1
     assert "Input/output error; nothing was published" in capsys.readouterr().err
     assert (place / "out" / "flows.parquet").read_bytes() == before
@@ -259,7 +259,7 @@ def test_a_command_that_publishes_nothing_does_not_say_so(place, capsys, monkeyp
 
 
 def test_a_release_that_another_process_has_put_there_by_now_is_not_replaced(place, capsys):
-    with pytest.raises(ReleaseError, match="exists"), folders.writing(place / "out"):
+    with pytest.raises(ReleaseError, match="exists"), files.whole_folder(place / "out"):
         assert run([*RELEASE, "--out", "out", "--quiet"]) == 0
     assert run(["verify", "out"]) == 0
     capsys.readouterr()

@@ -16,12 +16,12 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from inftda.files import LOCK, OLD, private_folder
 from inftda.lab.generators.country import make_country
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
-from inftda.scratch import MARK
 from patience import PATIENCE
 
 KILLED = -9
@@ -89,7 +89,7 @@ class Site:
             assert not is_published, "noted as published, but not there"
         for partial in self.folder.glob(".out.partial-*"):
             assert partial.stat().st_mode & 0o777 == 0o700
-            flows = partial / "release" / "flows.parquet"
+            flows = partial / "new" / "flows.parquet"
             if flows.exists() and flows.stat().st_size > MAGIC:
                 assert charged == 1, "written, but not charged"
         for spill in self.temporary.iterdir():
@@ -197,8 +197,6 @@ def test_at_known_moments_the_state_is_the_one_that_was_meant(
 
 
 def test_a_folder_of_a_living_process_is_left_alone(site):
-    from inftda.scratch import private_folder  # noqa: PLC0415
-
     with private_folder(site.folder, ".out.partial-") as mine:
         site.clear()
         assert site.release()["code"] == 0
@@ -224,9 +222,9 @@ def test_a_folder_of_somebody_else_or_a_link_is_left_alone(site):
 def test_an_old_release_whose_replacement_was_cut_off_comes_back(site):
     site.check_rerun()
     before = (site.out / "flows.parquet").read_bytes()
-    (waiting := site.folder / ".out.replaced-x").mkdir(mode=0o700)
-    (waiting / MARK).touch()
-    site.out.rename(waiting / "release")  # as far as a killed replacement can get
+    (waiting := site.folder / f".out.partial-{'0' * 32}").mkdir(mode=0o700)
+    (waiting / LOCK).touch()
+    site.out.rename(waiting / OLD)  # as far as a killed replacement can get
     done = site.release()  # without --force: the old one is there again and is not replaced
     assert done["code"] == 2
     assert (site.out / "flows.parquet").read_bytes() == before

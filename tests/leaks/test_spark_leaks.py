@@ -13,7 +13,7 @@ from importlib.util import find_spec
 import canaries
 import pytest
 
-from inftda.scratch import MARK
+from inftda.files import LOCK
 from patience import PATIENCE
 
 pytestmark = [
@@ -99,9 +99,9 @@ def wait_until_empty(folder):
 def test_working_files_of_spark_are_closed_to_others_and_gone_afterwards(place):
     temporary = place / "temporary"
     # As left by a process that was killed.
-    abandoned = temporary / "inftda-spark-abandoned"
+    abandoned = temporary / f"inftda-spark-{'0' * 32}"
     (abandoned / "blockmgr-1").mkdir(parents=True)
-    (abandoned / MARK).touch()
+    (abandoned / LOCK).touch()
     abandoned.chmod(0o700)
     watcher = Watcher(temporary)
     watcher.start()

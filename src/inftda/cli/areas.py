@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inftda.cli import options, output, plan
-from inftda.scratch import whole_file
+from inftda.files import whole_file
 
 if TYPE_CHECKING:
     from inftda.hierarchy import Hierarchy

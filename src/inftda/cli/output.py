@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from inftda.errors import InftdaError
-from inftda.scratch import whole_file
+from inftda.files import whole_file
 from inftda.terminal import printable as printable  # noqa: PLC0414 - others look for it here
 
 Kind = TypeVar("Kind", bound=StrEnum)
@@ -62,10 +62,10 @@ def kind_of(kinds: type[Kind], given: Kind | None, out: Path | None) -> Kind:
 
 def check_out(out: Path | None, *, force: bool, reads: Path | None = None) -> None:
     """Complain about the file to write, if there is to be one, before any work is done."""
-    from inftda.publication.target import check_target  # noqa: PLC0415 - help must be instant
+    from inftda.files import check_file  # noqa: PLC0415 - help must be instant
 
     if out is not None:
-        check_target(out, force=force, reads=(reads,))
+        check_file(out, force=force, reads=(reads,))
 
 
 def give(text: str, out: Path | None) -> None:

@@ -14,6 +14,7 @@ import typer
 
 from inftda.cli import output
 from inftda.errors import InftdaError
+from inftda.files import bring_back, identity
 
 _HAS_BEGUN: Final = ContextVar("has_begun", default=False)
 
@@ -41,9 +42,8 @@ def telling_what_is_published(out: Path) -> Iterator[None]:
     Args:
         out: folder of the release that is made meanwhile.
     """
-    from inftda.publication.folder import identities, identity  # noqa: PLC0415 - instant help
-
-    before = {*identities(out), None}
+    bring_back(out)
+    before = {identity(out), None}
     try:
         yield
     except InftdaError:  # it says what was wrong, before there was anything to publish

@@ -8,7 +8,7 @@ import typer
 
 from inftda.cli import options, output
 from inftda.errors import InftdaError
-from inftda.scratch import whole_file
+from inftda.files import whole_file
 
 
 class Format(StrEnum):

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from inftda.comparisons.comparing import MethodComparison, Result
 from inftda.comparisons.words import DISCLOSE, exact_words, honest_words, seen_words
+from inftda.files import check_file
 from inftda.previews.shell import bar, masthead, render, section
 from inftda.previews.words import capital, percent
 from inftda.reports.accuracy import arrowed
 from inftda.reports.confidential import confidential_parts
 from inftda.reports.markup import Html, join, table, tag
-from inftda.reports.page import check_file, footer, links, write_file
+from inftda.reports.page import footer, links, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ def write_methods_page(comparison: MethodComparison, out: str | Path) -> Path:
     Raises:
         InftdaError: it cannot or must not be written.
     """
-    check_file(Path(out))
+    check_file(Path(out), force=True)
     heading = "Methods compared"
     page = render(
         {

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from inftda.compiled.machine_code import MachineCode
-from inftda.scratch import whole_file
+from inftda.files import whole_file
 
 if TYPE_CHECKING:
     from inftda.compiled.kernels import CompiledKernel

@@ -11,12 +11,10 @@ from inftda.dossiers.office import check_office, read_office
 from inftda.dossiers.registry import as_yaml, entry_of
 from inftda.dossiers.summary import Findings, summary_blocks
 from inftda.errors import InftdaError, ReleaseError
+from inftda.files import check_folder, check_unpublished, is_plain, whole_folder
 from inftda.ledger.account import Account
 from inftda.ledger.ledger import Ledger
-from inftda.publication.folder import writing
-from inftda.publication.inventory import is_plain
 from inftda.publication.release import Release, open_release
-from inftda.publication.target import check_folder
 from inftda.publication.verify import verify
 from inftda.reports.accuracy import stated_errors
 from inftda.selftest import self_test
@@ -66,6 +64,7 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
         Post-processing of the release: no cost.
     """
     folder = Path(out)
+    check_unpublished(folder)
     check_folder(folder, force=force, check=_check_dossier)
     office = check_office(about) if isinstance(about, Mapping) else read_office(about)
     opened = open_release(release)
@@ -92,7 +91,7 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
         HTML: as_html(office["name"], blocks),
         CATALOGUE: f"{catalogue}\n",
     }
-    with writing(folder, force=force, check=_check_dossier) as partial:
+    with whole_folder(folder, force=force, check=_check_dossier) as partial:
         for name, text in texts.items():
             (partial / name).write_text(text, encoding="utf-8")
     return folder

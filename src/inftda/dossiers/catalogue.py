@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from inftda.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.inventory import (
-    FLOWS_FILE,
-    MANIFEST_FILE,
     MEASUREMENTS_FILE,
     TOTALS_FILE,
     digest,

@@ -18,22 +18,26 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates.locations import Points, points_of
 from inftda.estimates.manifest import EstimateManifest, Model, release_digest
 from inftda.estimates.table import AGAIN, ESTIMATE, VALUES, check_table
+from inftda.files import (
+    ESTIMATE_FILE,
+    MANIFEST_FILE,
+    check_folder,
+    check_unpublished,
+    is_plain,
+    whole_folder,
+)
 from inftda.inference.families import keys_of
 from inftda.inference.fit import Fit
 from inftda.publication.conversion import FlowFormat, converted_flows
-from inftda.publication.folder import write_areas, writing
+from inftda.publication.folder import write_areas
 from inftda.publication.inventory import (
-    ESTIMATE_FILE,
-    MANIFEST_FILE,
     areas_names,
     check_plain,
     digest,
-    is_plain,
     places_name,
 )
 from inftda.publication.query import asked_for, sum_flows, with_names
 from inftda.publication.release import Release, open_release, read_tree
-from inftda.publication.target import check_folder
 from inftda.tables import as_arrow
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
@@ -138,7 +142,8 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     opened = release if isinstance(release, Release) else open_release(release)
     if out is not None:
         parent = Path(out).absolute().parent
-        check_folder(Path(out), force=force, check=_check_replaceable, around=parent)
+        check_unpublished(Path(out), around=parent)
+        check_folder(Path(out), force=force, check=_check_replaceable)
     _check_top_down(opened)
     _check_names(opened.tree)
     points = points_of(opened.tree, centroids)
@@ -215,7 +220,7 @@ def _check_replaceable(folder: Path, name: Path) -> None:
 
 
 def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
-    with writing(out, force=force, check=_check_replaceable) as folder:
+    with whole_folder(out, force=force, check=_check_replaceable) as folder:
         pq.write_table(made.table, folder / ESTIMATE_FILE, compression="zstd")
         manifest = replace(
             made.manifest,

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from inftda.errors import ReleaseError
+from inftda.files import MANIFEST_FILE
 from inftda.inference.fit import Fit
 from inftda.privacy.records import decode
-from inftda.publication.inventory import MANIFEST_FILE
 from inftda.publication.manifest import (
     AxisEntry,
     Manifest,

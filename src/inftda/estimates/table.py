@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from inftda.files import ESTIMATE_FILE
 from inftda.publication.folder import ROW_GROUP
-from inftda.publication.inventory import ESTIMATE_FILE
 from inftda.publication.parquet_file import (
     Shape,
     encoded,

@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 
 from inftda.errors import ReleaseError
 from inftda.evaluation.comparison import Comparison
-from inftda.publication.folder import release_around
+from inftda.files import published_around, whole_file
 from inftda.publication.spreadsheet import disarmed_table
-from inftda.scratch import whole_file
 
 LEVELS_FILE, SIZES_FILE = "CONFIDENTIAL-levels", "CONFIDENTIAL-sizes"
 TOTALS_FILE, INTERVALS_FILE = "CONFIDENTIAL-totals", "CONFIDENTIAL-intervals"
@@ -104,7 +103,7 @@ def check_outside(out: Path, *known: str | Path) -> None:
     Raises:
         ReleaseError: `out` or a folder above it is one of these.
     """
-    folder = release_around(out, *known)
+    folder = published_around(out, *known)
     if folder is not None:
         raise ReleaseError(
             f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which is for "

@@ -18,8 +18,7 @@ from inftda.exports.omx import write_omx
 from inftda.exports.package import Resource, check_export, describe, write_package
 from inftda.exports.points import Points
 from inftda.exports.source import Source, has_pairs, open_source
-from inftda.publication.folder import writing
-from inftda.publication.target import check_folder
+from inftda.files import check_folder, check_unpublished, whole_folder
 
 if TYPE_CHECKING:
     from inftda.bars import Progress
@@ -91,6 +90,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     if wide and to != "od":
         raise InftdaError("only an export to od can be wide; leave out --wide")
     folder = Path(out)
+    check_unpublished(folder)
     check_folder(folder, force=force, check=check_export)
     opened = open_source(source) if isinstance(source, str | Path) else source
     if to != "csv" and not has_pairs(opened.tree):
@@ -116,7 +116,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         wide=wide,
         keep_formulas=keep_formulas,
     )
-    with writing(folder, force=force, check=check_export) as partial:
+    with whole_folder(folder, force=force, check=check_export) as partial:
         resources = _WRITERS[to](contents, partial)
         write_package(partial, about, resources)
     return folder

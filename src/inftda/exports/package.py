@@ -12,8 +12,8 @@ from typing import Any, Final
 from inftda import __version__
 from inftda.errors import ReleaseError
 from inftda.exports.source import Source
+from inftda.files import is_plain
 from inftda.publication.caveats import NOT_PRIVATE, not_shown
-from inftda.publication.inventory import is_plain
 from inftda.publication.release import Release
 from inftda.reports.page import summary
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from inftda.estimates.estimating import open_estimate
 from inftda.estimates.manifest import KIND
-from inftda.publication.inventory import MANIFEST_FILE
+from inftda.files import MANIFEST_FILE
 from inftda.publication.release import open_release
 from inftda.tree import DESTINATION, ORIGIN, Tree
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from inftda.evaluation.typical import TypicalError
+from inftda.files import check_file
 from inftda.previews.findings import LevelPreview, Preview, SettingPreview
 from inftda.previews.shell import Line, chart, legend, masthead, render, section, shade_of
 from inftda.previews.words import (
@@ -20,7 +21,6 @@ from inftda.previews.words import (
     verdict,
     what_is_usable,
 )
-from inftda.publication.target import check_target
 from inftda.reports.accuracy import arrowed
 from inftda.reports.confidential import confidential_parts
 from inftda.reports.markup import Html, join, table, tag, text
@@ -44,7 +44,7 @@ def write_preview_page(
     Raises:
         InftdaError: `out` must not be written.
     """
-    check_target(Path(out), force=force)
+    check_file(Path(out), force=force)
     heading = title or "What would be published"
     page = render(
         {

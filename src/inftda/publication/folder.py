@@ -1,9 +1,6 @@
-"""The folder of a release: written as a whole or not at all."""
+"""The folder of a release."""
 
-import errno
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +11,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.hierarchy import Hierarchy
 from inftda.publication.inventory import (
-    ESTIMATE_FILE,
-    FLOWS_FILE,
-    MANIFEST_FILE,
     OPTIONAL_FILES,
     areas_names,
     digest,
@@ -28,75 +23,22 @@ from inftda.publication.inventory import (
 from inftda.publication.manifest import AxisEntry, Manifest
 from inftda.publication.places_file import save_places
 from inftda.publication.query import FLOW
-from inftda.scratch import abandoned, keep, private_folder, remove, sync
 from inftda.tables import as_arrow
 from inftda.tree import Tree
 
-#: Longest name of a folder: what is written beside it has a longer one.
-MAX_NAME = 200
 #: Rows of a row group: enough that the codes in use are written few times.
 ROW_GROUP = 1 << 20
 #: Codes of areas, as columns hold them: the number of each in a list of those that occur.
 CODE = pa.dictionary(pa.int32(), pa.string())
-#: Name of a release in a private folder: a new one before it is put in place, or an old one that
-#: waits for that. So it is put in place, and ceases to be a work file, by one rename.
-_INSIDE = "release"
-#: Name of an old release once another is in its place. Only what is being cleared away has this
-#: name, so what still has the other one is whole, whether it can be read or not.
-_REMOVED = "removed"
-#: Complains about a folder (where it is, what it is called) that must not be replaced.
-Check = Callable[[Path, Path], None]
 
 
-def check_writable(out: Path, *, force: bool, check: Check | None = None) -> None:
-    """Refuse an output folder that cannot, or must not, be written, before any work is done.
-
-    Args:
-        out: the folder to write.
-        force: replace it if it is there.
-        check: refuses a folder that must not be replaced; by default all but
-            releases.
-
-    Raises:
-        ReleaseError: it exists and `force` is not given, it holds more than a release, or it
-            cannot be made.
-    """
-    if len(os.fsencode(out.absolute().name)) > MAX_NAME:
-        raise ReleaseError(
-            f"the name of the output folder must be at most {MAX_NAME} bytes; choose a shorter one"
-        )
-    if out.is_symlink():
-        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is not a link")
-    _restore(out)
-    if out.exists() and not force:
-        raise ReleaseError(
-            f"{str(out)!r} exists already; choose another folder or use --force to replace it"
-        )
-    if out.exists():
-        _check_replaceable(out, out, check)
-    parent = out.absolute().parent
-    if not parent.is_dir():
-        raise ReleaseError(f"there is no folder {str(parent)!r} to write into; make it first")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise ReleaseError(f"the folder {str(parent)!r} may not be written to; choose another")
-
-
-def _check_replaceable(folder: Path, name: Path, check: Check | None) -> None:
-    """Complain unless a folder is empty, or has nothing in it but what we write.
+def check_release(folder: Path, name: Path) -> None:
+    """Complain unless a folder is a release with nothing else in it, and may be replaced.
 
     Args:
         folder: where it is.
         name: what it is called in messages.
-        check: whether it may be replaced if it is not empty.
     """
-    if not folder.is_dir():
-        raise ReleaseError(f"{str(name)!r} is a file and not a folder of ours; it is not replaced")
-    if any(folder.iterdir()):
-        (check or _check_release)(folder, name)
-
-
-def _check_release(folder: Path, name: Path) -> None:
-    """Complain unless a folder is a release with nothing else in it."""
     if not (folder / MANIFEST_FILE).exists():
         raise ReleaseError(
             f"{str(name)!r} is not a release: it has no {MANIFEST_FILE}; it is not replaced, "
@@ -114,126 +56,6 @@ def _check_release(folder: Path, name: Path) -> None:
             f"{str(name)!r} is not replaced: {others[0]!r} in it is not part of a release; "
             "move it elsewhere or choose another folder"
         )
-
-
-def release_around(path: Path, *known: str | Path) -> Path | None:
-    """The release or estimate that a path is or lies in, by whatever links or relative paths.
-
-    Args:
-        path: a file or folder, there or not.
-        known: folders of releases, whatever they hold.
-    """
-    resolved = path.resolve()
-    for folder in (resolved, *resolved.parents):
-        if not folder.exists():
-            continue
-        is_known = any(Path(release).exists() and folder.samefile(release) for release in known)
-        has_table = any((folder / name).exists() for name in (FLOWS_FILE, ESTIMATE_FILE))
-        if is_known or (has_table and (folder / MANIFEST_FILE).exists()):
-            return folder
-    return None
-
-
-@contextmanager
-def writing(out: Path, *, force: bool = False, check: Check | None = None) -> Iterator[Path]:
-    """A private folder to fill, which becomes `out` all at once when the block ends well.
-
-    Whatever interrupts the block, `out` is either as it was before or complete. What `force` may
-    replace, `check` says; see `check_writable`.
-    """
-    check_writable(out, force=force, check=check)
-    out = out.absolute()
-    with ExitStack() as stack:
-        try:
-            private = stack.enter_context(private_folder(out.parent, f".{out.name}.partial-"))
-            (partial := private / _INSIDE).mkdir(mode=0o700)
-        except OSError as problem:
-            if problem.errno == errno.ENOSPC:  # the machine's fault, not the user's
-                raise
-            raise ReleaseError(
-                f"cannot write to {str(out.parent)!r}: {problem.strerror}; choose another folder"
-            ) from None
-        yield partial
-        for file in partial.rglob("*"):
-            if file.is_file():
-                file.chmod(0o600)
-                sync(file)
-        sync(partial)
-        # Drawing takes time: what somebody else has put there meanwhile is not ours to replace.
-        check_writable(out, force=force, check=check)
-        _put_in_place(partial, out, force=force, check=check)
-
-
-def _put_in_place(partial: Path, out: Path, *, force: bool, check: Check | None) -> None:
-    if out.exists() and force:
-        # What waits there from before was brought back or cleared away with more care.
-        with private_folder(
-            out.parent, _waiting(out), is_clearing=False, keeps_on_error=True
-        ) as waiting:
-            _replace(partial, out, waiting / _INSIDE, check)
-            (waiting / _INSIDE).rename(waiting / _REMOVED)
-    else:
-        try:
-            partial.rename(out)
-        except OSError as problem:  # another process has put something there in this moment
-            if problem.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
-                raise
-            raise ReleaseError(f"{str(out)!r} exists by now; it is not replaced") from None
-    sync(out.parent)
-
-
-def _replace(partial: Path, out: Path, old: Path, check: Check | None) -> None:
-    """Put a release in the place of another, which is moved to where nobody else gets at it."""
-    new = identity(partial)
-    try:
-        out.rename(old)
-        _check_replaceable(old, out, check)
-        partial.rename(out)
-    except BaseException:  # an interruption, too, must not take the old release away
-        if identity(out) == new:
-            raise
-        if old.exists() and os.path.lexists(out):
-            keep(old.parent)
-            raise ReleaseError(
-                f"something else was put in the place of {str(out)!r} at this moment; the release "
-                f"that was to be replaced is {str(old)!r}"
-            ) from None
-        if old.exists():
-            old.rename(out)
-        raise
-
-
-def identities(out: Path) -> set[tuple[int, int] | None]:
-    """Of a folder, and of older releases that may come back in its place."""
-    places = [out]
-    with suppress(OSError):
-        found = (path for path in out.absolute().parent.iterdir())
-        places += [path / _INSIDE for path in found if path.name.startswith(_waiting(out))]
-    return {identity(place) for place in places}
-
-
-def identity(folder: Path) -> tuple[int, int] | None:
-    """Identifies a folder, so that another put in its place is noticed; None if it is not there."""
-    try:
-        found = folder.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _waiting(out: Path) -> str:
-    """Prefix of the private folder in which the old release waits until the new one is in place."""
-    return f".{out.absolute().name}.replaced-"
-
-
-def _restore(out: Path) -> None:
-    """Bring back, or clear away, an old release whose replacement was cut off."""
-    with suppress(OSError):
-        for waiting, descriptor in abandoned(out.absolute().parent, _waiting(out)):
-            target = _REMOVED if os.path.lexists(out) else out.absolute()
-            with suppress(FileNotFoundError):  # another has begun to clear it away
-                os.rename(_INSIDE, target, src_dir_fd=descriptor, dst_dir_fd=descriptor)
-            remove(waiting, descriptor)
 
 
 def areas_files(tree: Tree) -> dict[str, str]:

@@ -1,23 +1,19 @@
 """What belongs in the folder of a release, as its manifest states it, and what does not."""
 
 import hashlib
-import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from inftda.errors import ReleaseError
+from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain
 
 if TYPE_CHECKING:
     from inftda.publication.manifest import Manifest
 
 
-FLOWS_FILE: Final = "flows.parquet"
-MANIFEST_FILE: Final = "manifest.json"
 TOTALS_FILE: Final = "totals.parquet"
 MEASUREMENTS_FILE: Final = "measurements.parquet"
-#: What the folder of an estimate, which is for publication as well, has in place of flows.
-ESTIMATE_FILE: Final = "estimate.parquet"
 #: Files that not every release has, and the field of the manifest that has their digest.
 OPTIONAL_FILES: Final = {
     TOTALS_FILE: "totals_sha256",
@@ -110,20 +106,8 @@ def check_plain(folder: Path, names: Iterable[str]) -> None:
                 )
 
 
-def is_plain(path: Path) -> bool:
-    """Whether it is a file, and neither a link nor anything else."""
-    return _has_kind(path, stat.S_ISREG)
-
-
 def _is_real_folder(path: Path) -> bool:
-    return _has_kind(path, stat.S_ISDIR)
-
-
-def _has_kind(path: Path, is_kind: Callable[[int], bool]) -> bool:
-    try:
-        return is_kind(path.lstat().st_mode)
-    except (OSError, ValueError):  # not there, or no name that there could be
-        return False
+    return path.is_dir() and not path.is_symlink()
 
 
 def digest(path: Path) -> str:

@@ -13,13 +13,14 @@ from typing import Any
 
 from inftda import __version__
 from inftda.errors import InftdaError, ReleaseError
+from inftda.files import is_plain
 from inftda.mechanisms.catalogue import description_of
 from inftda.mechanisms.description import Description
 from inftda.privacy.records import decode
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
 from inftda.publication.counting import Counting
-from inftda.publication.inventory import GET_AGAIN, is_plain
+from inftda.publication.inventory import GET_AGAIN
 
 #: Bumped when a reader of the old format could misunderstand the new one.
 FORMAT = "inftda-release/1"

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from inftda.database import silence
 from inftda.errors import HierarchyError, ReleaseError
-from inftda.publication.inventory import DAMAGED, FLOWS_FILE
-from inftda.scratch import private_folder
+from inftda.files import FLOWS_FILE, private_folder
+from inftda.publication.inventory import DAMAGED
 from inftda.tree import Axis, Tree
 
 FLOW = "flow"

@@ -19,15 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
+from inftda.files import FLOWS_FILE, MANIFEST_FILE, whole_folder
 from inftda.hierarchy import Hierarchy
 from inftda.notebook import card
 from inftda.publication.caveats import NOT_PRIVATE_LINE
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
-from inftda.publication.folder import areas_files, write_flows, write_public_files, writing
+from inftda.publication.folder import areas_files, check_release, write_flows, write_public_files
 from inftda.publication.inventory import (
-    FLOWS_FILE,
     GET_AGAIN,
-    MANIFEST_FILE,
     MEASUREMENTS_FILE,
     OPTIONAL_FILES,
     TOTALS_FILE,
@@ -231,7 +230,7 @@ class Release:
 
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
-        with writing(Path(out), force=force) as folder:
+        with whole_folder(Path(out), check=check_release, force=force) as folder:
             if isinstance(self.table, pa.Table):
                 write_flows(folder / FLOWS_FILE, self.tree, self.table)
             else:

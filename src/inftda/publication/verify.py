@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
+from inftda.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.mechanisms.catalogue import options_of
 from inftda.noise.sampler import NoiseSource
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.folder import ROW_GROUP, FlowsWriter, areas_files, areas_text, flows_schema
 from inftda.publication.inventory import (
-    FLOWS_FILE,
     GET_AGAIN,
-    MANIFEST_FILE,
     MEASUREMENTS_FILE,
     TOTALS_FILE,
     check_digest,

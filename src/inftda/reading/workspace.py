@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import IngestError
-from inftda.scratch import private_folder
+from inftda.files import private_folder
 from inftda.tables import as_arrow
 
 if TYPE_CHECKING:

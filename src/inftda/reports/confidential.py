@@ -20,6 +20,7 @@ from inftda.evaluation.comparison import Comparison
 from inftda.evaluation.coverage import overall
 from inftda.evaluation.sums import Areas
 from inftda.evaluation.typical import released_leaves
+from inftda.files import check_file
 from inftda.publication.folder import as_table
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release
@@ -27,7 +28,6 @@ from inftda.reports.contents import Quality, Table, pack_contents
 from inftda.reports.markup import Html, join, table, tag, text
 from inftda.reports.page import (
     Files,
-    check_file,
     explore_lead,
     footer,
     links,
@@ -82,7 +82,7 @@ def write_confidential_page(
     Raises:
         InftdaError: a file cannot be read or written, or the truth does not fit the release.
     """
-    check_file(Path(out))
+    check_file(Path(out), force=True)
     labels, shapes = Files().read(release)
     areas, value = released_leaves(release)
     both = Table(release.tree, areas, value, _true_leaves(release.tree, truth))

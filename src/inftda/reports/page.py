@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from inftda import __version__
 from inftda.evaluation.typical import released_leaves
+from inftda.files import check_file, whole_file
 from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.noisiness import mostly_noise
 from inftda.publication.release import Release
-from inftda.publication.target import check_target
 from inftda.reports.accuracy import accuracy_section, stated_errors
 from inftda.reports.contents import Contents, Quality, Table, pack_contents
 from inftda.reports.intervals import Estimated
@@ -25,7 +25,6 @@ from inftda.reports.markup import Html, asset, document, join, script, tag, text
 from inftda.reports.promise import promise_section
 from inftda.reports.shapes import Shapes, known_shapes, read_shapes
 from inftda.reports.technical import technical_section
-from inftda.scratch import whole_file
 
 if TYPE_CHECKING:
     from inftda.bars import Progress
@@ -113,7 +112,7 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
         Post-processing of the release: no cost.
     """
     files = files or Files()
-    check_target(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
+    check_file(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
     labels, shapes = files.read(release)
     estimated = None if estimate is None else Estimated.read(estimate, release)
     errors = stated_errors(
@@ -228,15 +227,6 @@ def footer() -> Html:
         f"Made with inftda {__version__}. This page holds all its data, loads nothing from the "
         "network and sends nothing anywhere.",
     )
-
-
-def check_file(out: Path) -> None:
-    """Refuse a file that cannot or must not be written; an existing one is replaced.
-
-    Raises:
-        InftdaError: it cannot or must not be written.
-    """
-    check_target(out, force=True)
 
 
 def write_file(out: Path, page: str, *, mode: int | None = None) -> Path:

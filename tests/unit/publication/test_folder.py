@@ -1,10 +1,8 @@
-"""The folder of a release: all of it or nothing, and nobody else's business until it is there."""
+"""The folder of a release: what is in it, and which folders may be replaced by one."""
 
 import itertools
 import json
 import os
-import stat
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,9 +10,9 @@ import pytest
 from small_release import HEALTH, HOME, OD, manifest_of, rows_of
 
 from inftda.errors import ReleaseError
+from inftda.files import whole_folder
 from inftda.publication import folder as folders
-from inftda.publication.folder import FlowsWriter, areas_files, as_table, check_writable, writing
-from inftda.scratch import MARK
+from inftda.publication.folder import FlowsWriter, areas_files, as_table, check_release
 from inftda.tree import Tree
 
 
@@ -42,20 +40,10 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def write(out, *, force=False, then=lambda: None):
-    """Write a new release; `then` is done before it is put in place."""
-    with writing(out, force=force) as folder:
+def write(out, *, force=False):
+    """Write a new release."""
+    with whole_folder(out, check=check_release, force=force) as folder:
         fill(folder)
-        then()
-
-
-def stop(problem):
-    """Something that raises an error."""
-
-    def raises():
-        raise problem
-
-    return raises
 
 
 OLD, NEW = files_of("old"), files_of("new")
@@ -72,105 +60,6 @@ def old(out):
     out.mkdir()
     fill(out, "old")
     return out
-
-
-def test_a_folder_becomes_visible_when_it_is_complete(out):
-    with writing(out) as folder:
-        fill(folder)
-        assert not out.exists()
-        assert folder.parent.parent == out.parent, (
-            "a rename within one file system is all or nothing"
-        )
-    assert content(out) == NEW
-    assert names(out.parent) == ["out"]
-
-
-@pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt, SystemExit, MemoryError])
-def test_whatever_interrupts_the_writing_leaves_nothing(out, problem):
-    with pytest.raises(problem):
-        write(out, then=stop(problem))
-    assert names(out.parent) == []
-
-
-@pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt])
-def test_whatever_interrupts_the_writing_leaves_the_older_release(old, problem):
-    with pytest.raises(problem):
-        write(old, force=True, then=stop(problem))
-    assert content(old) == OLD
-    assert names(old.parent) == ["out"]
-
-
-def test_the_older_release_stands_as_it_was_until_the_new_one_is_complete(old):
-    seen = []
-    write(old, force=True, then=lambda: seen.append(content(old)))
-    assert seen == [OLD]
-    assert content(old) == NEW
-    assert names(old.parent) == ["out"]
-
-
-def test_without_force_nothing_is_replaced_however_late_it_comes(out):
-    def be_quicker():  # another process that was asked for the same folder
-        with writing(out) as folder:
-            fill(folder, "old")
-
-    with pytest.raises(ReleaseError, match="exists already"):
-        write(out, then=be_quicker)
-    assert content(out) == OLD
-    assert names(out.parent) == ["out"]
-
-
-def test_with_force_what_was_put_there_in_the_meantime_is_not_replaced_either(out):
-    def put_thesis():
-        out.mkdir()
-        (out / "thesis.txt").write_text("years of work")
-
-    with pytest.raises(ReleaseError, match="not a release"):
-        write(out, force=True, then=put_thesis)
-    assert names(out) == ["thesis.txt"]
-
-
-@pytest.mark.parametrize("problem", [OSError(5, "Input/output error"), KeyboardInterrupt()])
-def test_if_the_new_release_cannot_be_put_in_place_the_older_one_is_back(old, monkeypatch, problem):
-    rename = Path.rename
-
-    def fails(self, target):
-        if ".partial-" in self.parent.name:
-            raise problem
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", fails)
-    with pytest.raises(type(problem)):
-        write(old, force=True)
-    assert content(old) == OLD
-    assert names(old.parent) == ["out"]
-
-
-def cut_off(out, text, *, waiting="x", mark=True):
-    """The older release as a killed process leaves it: in a private folder beside `out`."""
-    private = out.parent / f".out.replaced-{waiting}"
-    (release := private / "release").mkdir(parents=True)
-    private.chmod(0o700)
-    fill(release, text)
-    if mark:
-        (private / MARK).touch()
-    return private
-
-
-def test_a_release_whose_replacement_was_cut_off_is_brought_back(out):
-    """As after a kill between the two renames."""
-    cut_off(out, "old")
-    with pytest.raises(ReleaseError, match="exists already"):
-        check_writable(out, force=False)
-    assert content(out) == OLD
-    assert names(out.parent) == ["out"]
-
-
-def test_a_replaced_release_that_was_not_cleared_away_is(old):
-    """As after a kill behind the second rename."""
-    cut_off(old, "older")
-    check_writable(old, force=True)
-    assert content(old) == OLD
-    assert names(old.parent) == ["out"]
 
 
 def named_in_the_manifest(folder):
@@ -222,13 +111,6 @@ def test_a_release_that_holds_anything_else_is_not_replaced(old, stranger):
     assert names(old.parent) == ["out"]
 
 
-def test_a_stranger_that_came_while_the_release_was_drawn_is_not_removed(old):
-    thesis = old / "thesis.txt"
-    with pytest.raises(ReleaseError, match=r"thesis\.txt"):
-        write(old, force=True, then=lambda: thesis.write_text("years of work"))
-    assert content(old) == {**OLD, "thesis.txt": "years of work"}
-
-
 def test_a_release_in_parts_is_replaced(old):
     among_the_parts(old)
     (old / "flows.parquet" / "thesis.txt").unlink()
@@ -256,113 +138,11 @@ def test_what_has_another_manifest_is_not_replaced(old, manifest, says):
     assert content(old) == before
 
 
-def test_something_put_in_the_place_of_a_release_costs_nobody_anything(old, monkeypatch):
-    """Another process, between the two renames: neither its work nor the older release is lost."""
-    rename = Path.rename
-
-    def with_another_process(self, target):
-        if ".partial-" in self.parent.name:
-            old.mkdir()
-            (old / "thesis.txt").write_text("years of work")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", with_another_process)
-    with pytest.raises(ReleaseError, match=r"that was to be replaced is '(.*)'") as error:
-        write(old, force=True)
-    where = Path(error.value.args[0].rpartition(" is ")[2].strip("'"))
-    assert content(where) == OLD
-    assert content(old) == {"thesis.txt": "years of work"}
-    monkeypatch.undo()
-    check_writable(old.parent / "another", force=False)
-    with pytest.raises(ReleaseError):
-        check_writable(old, force=True)
-    assert content(where) == OLD, "nor is it cleared away later"
-
-
-def half_cleared(out, number, name):
-    waiting = cut_off(out, "older", waiting=str(number))
-    removed = (waiting / "release").rename(waiting / "removed")
-    for gone in sorted(OLD)[: number + 1]:
-        (removed / gone).unlink()
-    if name == "removed":
-        removed.rmdir()
-
-
-def test_a_kill_at_any_moment_of_clearing_away_does_no_harm(old):
-    for number, name in enumerate([*sorted(OLD), "removed"]):
-        half_cleared(old, number, name)
-    cut_off(old, "older", waiting="before")
-    write(old, force=True)
-    assert content(old) == NEW
-    assert names(old.parent) == ["out"]
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "flows.parquet"])
-def test_what_waits_and_cannot_be_read_is_brought_back_and_not_cleared_away(out, name):
-    """The disk may be at fault, or it is not a release: somebody else has put it there."""
-    waiting = cut_off(out, "old")
-    (waiting / "release" / name).unlink()
-    with pytest.raises(ReleaseError, match="exists already"):
-        write(out)
-    assert content(out) == {key: text for key, text in OLD.items() if key != name}
-    assert names(out.parent) == ["out"]
-
-
-def test_a_half_cleared_release_is_not_brought_back(out):
-    """The release that replaced it was then removed by hand."""
-    for number, name in enumerate([*sorted(OLD), "removed"]):
-        half_cleared(out, number, name)
-    write(out)
-    assert content(out) == NEW
-    assert names(out.parent) == ["out"]
-
-
-def test_partial_folders_of_dead_processes_are_removed(out):
-    dead = out.parent / ".out.partial-dead"
-    dead.mkdir(mode=0o700)
-    (dead / MARK).touch()
-    fill(dead, "secret")
-    other = out.parent / ".other.partial-x"
-    other.mkdir(mode=0o700)
-    write(out, then=lambda: dead.exists() and pytest.fail("it is still there"))
-    assert names(out.parent) == [".other.partial-x", "out"]
-
-
-def test_the_partial_folder_of_a_living_process_is_left_alone(out):
-    with writing(out) as folder:
-        fill(folder)
-        with pytest.raises(ValueError, match="stop"):
-            write(out, then=stop(ValueError("stop")))
-        assert folder.exists()
-    assert content(out) == NEW
-
-
-def mode(path):
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-def test_only_the_owner_can_read_a_release_whatever_the_umask(out):
-    before = os.umask(0)
-    try:
-        with writing(out) as folder:
-            assert mode(folder) == 0o700
-            fill(folder)
-            (folder / "part").mkdir()
-            (folder / "part" / "0.parquet").write_text("x")
-    finally:
-        os.umask(before)
-    assert mode(out) == 0o700
-    files = [path for path in out.rglob("*") if path.is_file()]
-    assert len(files) == 5
-    assert {mode(path) for path in files} == {0o600}
-
-
-@pytest.mark.parametrize("is_there", [True, False])
-def test_checking_a_folder_changes_nothing(out, is_there):
-    if is_there:
-        out.mkdir()
-    check_writable(out, force=True)
-    assert names(out.parent) == (["out"] if is_there else [])
+def test_a_manifest_that_is_a_pipe_is_refused_and_not_waited_for(out):
+    out.mkdir()
+    os.mkfifo(out / "manifest.json")
+    with pytest.raises(ReleaseError, match="not replaced"):
+        write(out, force=True)
 
 
 def blocks_of(tree, sizes):

@@ -33,7 +33,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.scratch import open_folder, private_folder
+from inftda.files import private_folder
 
 T = TypeVar("T")
 
@@ -305,7 +305,7 @@ def close_folders(folders: Iterable[Path]) -> None:
     for folder in folders:
         # Others, too, may have just started Spark here, or stopped it, or put a link there.
         with suppress(PermissionError, FileNotFoundError, NotADirectoryError):
-            descriptor = open_folder(folder)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 os.fchmod(descriptor, 0o700)
             finally:

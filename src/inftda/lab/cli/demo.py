@@ -64,10 +64,11 @@ def command(
 
 def _check_own(country: "Country", out: Path) -> None:
     """Refuse files that an earlier demo did not make: they are recognised by their content."""
-    from inftda.publication.folder import check_writable  # noqa: PLC0415 - help must be instant
+    from inftda.files import check_folder as check_release_folder  # noqa: PLC0415 - as above
+    from inftda.publication.folder import check_release  # noqa: PLC0415 - help must be instant
 
     if out.exists():
-        check_writable(out / _RELEASE, force=True)
+        check_release_folder(out / _RELEASE, check=check_release, force=True)
     for name, is_own in {FLOWS: _has_flows, AREAS: _has_areas, _RELEASE: _is_release_of}.items():
         path = out / name
         if os.path.lexists(path) and not is_own(path, country):
@@ -101,7 +102,7 @@ def _has_areas(path: Path, country: "Country") -> bool:
 
 def _is_release_of(path: Path, country: "Country") -> bool:
     """Whether it is a release between the made-up areas; an empty folder will do."""
-    from inftda.publication.inventory import MANIFEST_FILE  # noqa: PLC0415 - help must be instant
+    from inftda.files import MANIFEST_FILE  # noqa: PLC0415 - help must be instant
     from inftda.publication.manifest import Manifest  # noqa: PLC0415
 
     if path.is_dir() and not any(path.iterdir()):

@@ -10,7 +10,7 @@ import typer
 from inftda.bars import Meter
 from inftda.cli import options, output
 from inftda.errors import InftdaError
-from inftda.scratch import whole_file
+from inftda.files import check_unpublished, whole_file
 
 if TYPE_CHECKING:
     from inftda.lab.generators.country import Country
@@ -120,11 +120,9 @@ def check_folder(out: Path) -> None:
     Raises:
         InftdaError: give another one.
     """
-    from inftda.publication.target import check_no_release  # noqa: PLC0415 - help must be instant
-
     if out.exists() and not out.is_dir():
         raise InftdaError(f"{str(out)!r} is not a folder; give another --out")
-    check_no_release(out)
+    check_unpublished(out)
 
 
 def _check_free(out: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from inftda.evaluation.comparison import NOTICE
 from inftda.evaluation.confidential import check_outside
-from inftda.scratch import whole_file
+from inftda.files import whole_file
 
 
 def write_private(path: Path, writer: Callable[[Path], object]) -> None:

@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 
 from inftda.bars import Progress, no_progress
 from inftda.errors import IngestError
+from inftda.files import whole_folder
 from inftda.hierarchy import OUTSIDE, Hierarchy
 from inftda.lab.istat.municipalities import AXES, Municipalities, check_axes, find_member
 from inftda.lab.istat.sections import Sections
-from inftda.publication.folder import writing
 
 Abroad = Literal["outside", "drop"]
 
@@ -155,7 +155,7 @@ def import_istat(
     try:
         with zipfile.ZipFile(path) as archive:
             source = _open(archive, tuple(axes), progress or no_progress)
-            with writing(out) as folder:
+            with whole_folder(out) as folder:
                 return _write(source, folder, out, is_dropping=abroad == "drop")
     except FileNotFoundError:
         raise IngestError(f"there is no file {str(path)!r}; check the path") from None

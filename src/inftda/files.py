@@ -1,0 +1,384 @@
+"""Files and folders that are written whole or not at all.
+
+Work in progress lies in a private folder (0700) beside the target and becomes the target by one
+rename. Each private folder has a lock file, held by its process. The system lets go of the locks
+of dead processes, so the next process that makes a folder of the same kind removes what was
+left. No link is followed, and a folder without a lock file of ours is nobody's left-over.
+"""
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from inftda.errors import InftdaError, ReleaseError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    HAS_LOCKS = False  # no left-over is recognised
+else:
+    HAS_LOCKS = True
+
+#: Table and manifest of what is published: a release, or an estimate.
+FLOWS_FILE, ESTIMATE_FILE, MANIFEST_FILE = "flows.parquet", "estimate.parquet", "manifest.json"
+#: File of every private folder that its process holds.
+LOCK: Final = ".inftda-lock"
+#: In the private folder of a folder that is written: the new one, and the one that it replaces.
+NEW, OLD = "new", "old"
+#: Longest names that file systems take, in bytes; the private folder of a folder has a longer one.
+_MAX_FILE, _MAX_FOLDER = 255, 200
+
+#: Complains about a folder (where it is, what it is called) that must not be replaced.
+Check = Callable[[Path, Path], None]
+
+
+def _never(_: Path, name: Path) -> None:
+    raise ReleaseError(f"{str(name)!r} is not empty; it is not replaced")
+
+
+@contextmanager
+def private_folder(parent: Path, prefix: str, *, of: Path | None = None) -> Iterator[Path]:
+    """A new folder that only its owner can enter, removed at the end.
+
+    Args:
+        parent: an existing folder.
+        prefix: of its name; left-over folders with this prefix are removed first.
+        of: the folder that is replaced; an old one in the private folder goes back there.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    _clear(parent, prefix, of)
+    lock = None
+    try:
+        while lock is None:
+            path = parent / f"{prefix}{secrets.token_hex(16)}"
+            lock = _made(path)
+        yield path
+    finally:
+        if lock is not None:
+            try:
+                _remove(path, lock, of)
+            finally:
+                os.close(lock)
+
+
+@contextmanager
+def whole_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
+    """A file to write, which replaces `path` at once if the block succeeds.
+
+    Whatever interrupts the block, `path` is either as it was before or complete. A link is
+    replaced and not followed.
+
+    Args:
+        path: the file to write, in an existing folder.
+        mode: permissions of the file; by default those of any new file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = path.absolute()
+    with private_folder(path.parent, ".inftda-partial-") as folder:
+        partial = folder / path.name
+        yield partial
+        if mode is not None:
+            partial.chmod(mode)
+        _sync(partial)
+        partial.replace(path)
+        _sync(path.parent)
+
+
+@contextmanager
+def whole_folder(out: Path, *, check: Check = _never, force: bool = False) -> Iterator[Path]:
+    """A folder to fill, which becomes `out` at once if the block succeeds.
+
+    Whatever interrupts the block, `out` is either as it was before or complete. If the process is
+    killed between the two renames that replace a folder, the old one lies in
+    `.NAME.partial-*/old` beside its place; the next call brings it back.
+
+    Args:
+        out: the folder to write.
+        check: complains about a folder that must not be replaced; by default all but empty ones.
+        force: replace `out` if it is there.
+
+    Raises:
+        ReleaseError: `out` cannot, or must not, be written.
+    """
+    check_folder(out, check=check, force=force)
+    out = out.absolute()
+    with ExitStack() as stack:
+        try:
+            work = stack.enter_context(private_folder(out.parent, _prefix(out), of=out))
+            (new := work / NEW).mkdir(mode=0o700)
+        except OSError as problem:
+            if problem.errno == errno.ENOSPC:  # the machine's fault, not the user's
+                raise
+            raise ReleaseError(
+                f"cannot write to {str(out.parent)!r}: {problem.strerror}; choose another folder"
+            ) from None
+        yield new
+        for file in new.rglob("*"):
+            if file.is_file():
+                file.chmod(0o600)
+                _sync(file)
+        _sync(new)
+        # Work takes time: what somebody else has put there meanwhile is not ours to replace.
+        check_folder(out, check=check, force=force)
+        if force and out.exists():
+            out.rename(work / OLD)
+            check_replaceable(work / OLD, out, check)
+        _put_in_place(new, out)
+        _sync(out.parent)
+
+
+def check_folder(out: Path, *, check: Check, force: bool) -> None:
+    """Refuse a folder that cannot, or must not, be written, before any work is done.
+
+    Args:
+        out: the folder to write.
+        check: complains about a folder that must not be replaced.
+        force: replace it if it is there.
+
+    Raises:
+        ReleaseError: it exists and `force` is not given, must not be replaced, or cannot be made.
+    """
+    if len(os.fsencode(out.absolute().name)) > _MAX_FOLDER:
+        raise ReleaseError(
+            f"the name of the output folder must be at most {_MAX_FOLDER} bytes; choose a "
+            "shorter one"
+        )
+    if out.is_symlink():
+        raise ReleaseError(f"{str(out)!r} is a link; give a folder that is not a link")
+    bring_back(out)
+    if out.exists() and not force:
+        raise ReleaseError(
+            f"{str(out)!r} exists already; choose another folder or use --force to replace it"
+        )
+    if out.exists():
+        check_replaceable(out, out, check)
+    _check_parent(out, ReleaseError)
+
+
+def check_file(out: Path, *, force: bool = False, reads: Iterable[Path | None] = ()) -> None:
+    """Refuse a file that cannot, or must not, be written, before any work is done.
+
+    Args:
+        out: the file to write.
+        force: replace it if it is there.
+        reads: what the same command reads, which is never replaced.
+
+    Raises:
+        ReleaseError: it lies in a release.
+        InftdaError: it cannot be written, is being read, or is there and `force` is not given.
+    """
+    if any(len(os.fsencode(part)) > _MAX_FILE for part in out.parts):
+        raise InftdaError(
+            f"the name of the file to write must be at most {_MAX_FILE} bytes; choose a shorter one"
+        )
+    if out.is_symlink():
+        raise InftdaError(f"{str(out)!r} is a link; give a file that is not a link")
+    if out.is_dir():
+        raise InftdaError(f"{str(out)!r} is a folder; give the name of a file")
+    _check_parent(out, InftdaError)
+    check_unpublished(out)
+    if not out.exists():
+        return
+    if any(path is not None and path.exists() and out.samefile(path) for path in reads):
+        raise InftdaError(f"{str(out)!r} is being read; write to another file")
+    if not is_plain(out):
+        raise InftdaError(f"{str(out)!r} is not a plain file; write to another one")
+    if not force:
+        raise InftdaError(
+            f"{str(out)!r} exists already; choose another file or use --force to replace it"
+        )
+
+
+def check_unpublished(out: Path, *, around: Path | None = None) -> None:
+    """Refuse to write into a release or an estimate.
+
+    Args:
+        out: the file or folder to write.
+        around: where to look for one; `out` itself, unless that may be one to be replaced.
+
+    Raises:
+        ReleaseError: it is one, or lies in one.
+    """
+    folder = published_around(around or out)
+    if folder is not None:
+        raise ReleaseError(
+            f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which stays "
+            "as it was published; write it elsewhere"
+        )
+
+
+def published_around(path: Path, *known: str | Path) -> Path | None:
+    """The release or estimate that a path is or lies in, by whatever links or relative paths.
+
+    Args:
+        path: a file or folder, there or not.
+        known: folders of releases, whatever they hold.
+    """
+    resolved = path.resolve()
+    for folder in (resolved, *resolved.parents):
+        if not folder.exists():
+            continue
+        is_known = any(Path(release).exists() and folder.samefile(release) for release in known)
+        has_table = any((folder / name).exists() for name in (FLOWS_FILE, ESTIMATE_FILE))
+        if is_known or (has_table and (folder / MANIFEST_FILE).exists()):
+            return folder
+    return None
+
+
+def check_replaceable(folder: Path, name: Path, check: Check) -> None:
+    """Complain unless a folder is empty, or `check` has nothing to say against replacing it.
+
+    Args:
+        folder: where it is.
+        name: what it is called in messages.
+        check: whether it may be replaced if it is not empty.
+    """
+    if not folder.is_dir():
+        raise ReleaseError(f"{str(name)!r} is a file and not a folder of ours; it is not replaced")
+    if any(folder.iterdir()):
+        check(folder, name)
+
+
+def bring_back(out: Path) -> None:
+    """Bring back an old folder whose replacement was cut off, if nothing is in its place."""
+    with suppress(OSError):
+        _clear(out.absolute().parent, _prefix(out), out.absolute())
+
+
+def is_plain(path: Path) -> bool:
+    """Whether it is a file, and neither a link nor anything else."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError):  # not there, or no name that there could be
+        return False
+
+
+def identity(folder: Path) -> tuple[int, int] | None:
+    """Identifies a folder, so that another put in its place is noticed; None if it is not there."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _prefix(out: Path) -> str:
+    return f".{out.absolute().name}.partial-"
+
+
+def _put_in_place(new: Path, out: Path) -> None:
+    try:
+        new.rename(out)
+    except OSError as problem:  # another process has put something there in this moment
+        if problem.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+            raise
+        old, kept = new.with_name(OLD), out.with_name(f"{out.name}.{secrets.token_hex(4)}")
+        if not old.exists():
+            raise ReleaseError(f"{str(out)!r} exists by now; it is not replaced") from None
+        old.rename(kept)
+        raise ReleaseError(
+            f"something else was put in the place of {str(out)!r} at this moment; the folder "
+            f"that was to be replaced is {str(kept)!r}"
+        ) from None
+
+
+def _check_parent(out: Path, error: type[InftdaError]) -> None:
+    parent = out.absolute().parent
+    if not parent.is_dir():
+        raise error(f"there is no folder {str(parent)!r} to write into; make it first")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise error(f"the folder {str(parent)!r} may not be written to; choose another")
+
+
+def _sync(path: Path) -> None:
+    """Flush a file, or a folder's entries, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _made(path: Path) -> int | None:
+    """Make and lock a private folder; None if another process took it for a left-over."""
+    lock = None
+    try:
+        path.mkdir(mode=0o700)
+        with suppress(FileNotFoundError):
+            lock = os.open(path / LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            # Without locks on this file system nothing here is ever taken for a left-over.
+            if _has_taken(lock, otherwise=True) and os.fstat(lock).st_nlink:
+                return lock
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    if lock is not None:
+        os.close(lock)
+    return None
+
+
+def _has_taken(lock: int, *, otherwise: bool) -> bool:
+    """Whether nobody else holds a lock, which is ours from now on; `otherwise` if nobody can."""
+    if not HAS_LOCKS:
+        return otherwise
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return otherwise
+    return True
+
+
+def _clear(parent: Path, prefix: str, of: Path | None) -> None:
+    """Remove private folders that no process holds."""
+    ours = re.compile(re.escape(prefix) + "[0-9a-f]{32}")
+    for name in filter(ours.fullmatch, os.listdir(parent)):  # noqa: PTH208 - names alone
+        path = parent / name
+        with suppress(OSError):
+            found = path.lstat()
+            is_folder = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+            if not is_folder or stat.S_IMODE(found.st_mode) & 0o077:
+                continue
+            try:
+                lock = os.open(path / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                path.rmdir()  # only an empty one, of a process that was killed at once
+                continue
+            try:
+                if _has_taken(lock, otherwise=False):
+                    _remove(path, lock, of)
+            finally:
+                os.close(lock)
+
+
+def _remove(path: Path, lock: int, of: Path | None) -> None:
+    """Remove a private folder, the lock file last: after a kill the rest is found again.
+
+    A folder that somebody else has put in its place is left alone.
+    """
+    with suppress(OSError):
+        if not os.path.samestat((path / LOCK).lstat(), os.fstat(lock)):
+            return
+        if of is not None and not os.path.lexists(of):
+            with suppress(FileNotFoundError):
+                (path / OLD).rename(of)
+        for inside in path.iterdir():
+            if inside.is_dir() and not inside.is_symlink():
+                shutil.rmtree(inside, ignore_errors=True)
+            elif inside.name != LOCK:
+                inside.unlink()
+        if os.listdir(path) == [LOCK]:  # noqa: PTH208 - names alone
+            (path / LOCK).unlink()
+            path.rmdir()
