@@ -4,8 +4,6 @@ WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN python -m venv /opt/inftda && /opt/inftda/bin/pip install --no-cache-dir '.[xlsx]'
-# Compile what a release calls, as root: machine code beside the package serves every user.
-RUN /opt/inftda/bin/inftda demo --out /tmp/demo && rm -rf /tmp/demo
 
 FROM python:3.12-slim
 COPY --from=build /opt/inftda /opt/inftda
@@ -13,5 +11,7 @@ ENV PATH=/opt/inftda/bin:$PATH
 RUN useradd --create-home --uid 10001 inftda
 USER 10001
 WORKDIR /home/inftda
+# Compile what a release calls: machine code goes into the cache folder of this user.
+RUN inftda demo --out /tmp/demo && rm -rf /tmp/demo
 ENTRYPOINT ["inftda"]
 CMD ["demo", "--out", "demo"]

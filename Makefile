@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 LOWEST := .venv-lowest
 LOWEST_PYTHON ?= $(shell for p in python3.11 python3.12 $(PYTHON); do $$p -c "" 2>/dev/null && echo $$p && break; done)
 # Of the tests that need pytest only, those that call most of the libraries.
-LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_compiled.py \
+LOWEST_TESTS := tests/unit/test_plain_install.py tests/unit/test_kernels.py \
   tests/unit/test_counts.py tests/unit/reading/test_reading_csv.py \
   tests/cli/test_query_and_verify.py tests/cli/test_plan.py
 # Tests run on all cores; PYTEST_ARGS adds to this.

@@ -18,7 +18,6 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
 #: Name to options that make it quick, and those of a full run.
 BENCHMARKS = {
-    "start_up": (["--quick"], []),
     "whole_release": (["--quick"], []),
     "estimates": (["--quick"], []),
     "growth": (["--quick"], []),
@@ -26,10 +25,6 @@ BENCHMARKS = {
     "spark": (["--quick"], []),
     "noise": (["--quick"], []),
 }
-START_UP = """\
-Processor seconds, which hardly depend on how busy the machine is; measured in turn, the minimum \
-of each.
-The first line is what no program that uses these libraries can do without."""
 RELEASES = """\
 Both as processes, from Parquet on disk to Parquet on disk, start-up included, in turn; the \
 shortest of five each.
@@ -83,7 +78,6 @@ def page(results):
         "# Performance",
         _where(results),
         *_releases(results["whole_release"]),
-        *_start_up(results["start_up"]),
         *_estimates(results["estimates"]["rows"]),
         *_growth(results["growth"]["rows"]),
         *_reading(results["reading"]),
@@ -136,18 +130,6 @@ def _releases(found):
         ),
         start_up,
     )  # fmt: skip
-
-
-def _start_up(found):
-    """What a release takes that has next to nothing to do."""
-    return (
-        "## Start-up",
-        START_UP,
-        table(
-            ("process", "seconds", "times the libraries"),
-            [(r["case"], f"{r['seconds']:.2f}", f"**{r['ratio']:.2f}**") for r in found["rows"]],
-        ),
-    )
 
 
 def _estimates(rows):

@@ -11,14 +11,14 @@ confidential.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel, prepared
+from inftda.kernels import inlined_kernel, kernel
 from inftda.leaves import Leaves
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree, TreeLevel
@@ -170,7 +170,7 @@ def _margins(tree: Tree, leaves: Leaves, crew: Crew) -> tuple[NDArray[np.int64],
     hierarchies = [axis.hierarchy for axis in tree.axes]
     margins = tuple(np.zeros(areas.n_areas(areas.depth), np.int64) for areas in hierarchies)
     crew.run(
-        prepared(add_by_area_kernel, areas, leaves.counts, sums)
+        partial(add_by_area_kernel, areas, leaves.counts, sums)
         for areas, sums in zip(leaves.areas, margins, strict=True)
     )
     return margins
@@ -250,7 +250,7 @@ def _sum_up(layout: Layout, leaves: _Sorted, crew: Crew) -> tuple[LevelCounts, .
     n_nodes = np.zeros((len(leaves.parts), len(layout.levels)), np.int64)
     digits = np.array(layout.word), np.array(layout.shift)
     crew.run(
-        prepared(count_nodes_kernel, leaves.keys, *part, *digits, here)
+        partial(count_nodes_kernel, leaves.keys, *part, *digits, here)
         for part, here in zip(leaves.parts, n_nodes, strict=True)
     )
     nodes = _Nodes.of(layout, n_nodes)
@@ -294,7 +294,7 @@ class _Nodes:
         digits = np.array(layout.word), np.array(layout.shift), np.array(layout.bits)
         at, begun, carried = self.firsts.copy(), *np.zeros((2, *self.firsts.shape), np.int64)
         crew.run(
-            prepared(
+            partial(
                 write_nodes_kernel, leaves.keys, leaves.counts, *part, *digits, self.level_offsets,
                 firsts, at[number], begun[number],
                 self.ordinal, self.count, self.offsets, carried[number],

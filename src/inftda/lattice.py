@@ -28,6 +28,7 @@ SHORT: Final = 64
 #: variance this many times larger.
 MUCH_BETTER: Final = 20
 #: How far the price of such a total may lower counts, in noise scales of the step.
+#: A constant of compiled code (`inftda.kernels`).
 HARD_REACH: Final = 4
 
 #: Part of the budget (rho) that off-tree tables get unless told otherwise.

@@ -7,13 +7,14 @@ comparing keys is comparing paths. Sorting is by radix: a comparison sort on ten
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel, prepared
+from inftda.kernels import inlined_kernel, kernel
 from inftda.leaves import Leaves
 from inftda.threads import Crew
 from inftda.tree import Tree, TreeLevel
@@ -119,13 +120,13 @@ def partition(layout: Layout, cut: int, leaves: Leaves, crew: Crew) -> Buckets:
     sizes = np.zeros((len(parts), 1 << (layout.used_bits(0) - cut)), np.int64)
     bits, areas = layout.axis_bits(), leaves.areas
     crew.run(
-        prepared(count_leaves_kernel, bits, areas, *part, cut, here)
+        partial(count_leaves_kernel, bits, areas, *part, cut, here)
         for part, here in zip(parts, sizes, strict=True)
     )
     # Of every bucket first the leaves of the first part, then those of the second, and so on.
     free = (np.cumsum(sizes.T).reshape(sizes.T.shape) - sizes.T).T.copy()
     crew.run(
-        prepared(move_leaves_kernel, bits, areas, leaves.counts, *part, cut, here, keys, counts)
+        partial(move_leaves_kernel, bits, areas, leaves.counts, *part, cut, here, keys, counts)
         for part, here in zip(parts, free, strict=True)
     )
     return Buckets(keys, counts, np.concatenate([[0], free[-1]]))

@@ -21,7 +21,7 @@ LAYERS = (
     "bars",
     "notebook",
     "files",
-    "compiled",
+    "kernels",
     "database",
     "threads",
     "growing",
@@ -68,7 +68,7 @@ FORBIDDEN = (("publication", "counts", "a release holds no truth"),)
 #: Optional libraries (and all of adbc_*), and the modules or packages that may import them at
 #: their top.
 HEAVY = {
-    "numba": {"compiled.building"},  # not optional, but a release starts without it
+    "numba": {"kernels"},  # not optional, but help and queries do without it
     "pyspark": {"engines.spark"},
     "cvxpy": {"lab.baselines.solvers"},
     "matplotlib": {"lab.experiments.figures"},
@@ -83,7 +83,7 @@ HEAVY = {
     "polars": set(),
 }
 #: What everybody has installed but `import inftda` must not wait for.
-SLOW = {"duckdb", "llvmlite", "dp_accounting", "opendp"}
+SLOW = {"duckdb", "dp_accounting", "opendp"}
 
 IMPORT_SECONDS = 0.5
 

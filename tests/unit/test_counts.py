@@ -1,6 +1,5 @@
 """Counts: leaves in tree order, run sums and child slices, against slow and obvious twins."""
 
-import threading
 import tracemalloc
 from itertools import pairwise
 
@@ -14,9 +13,6 @@ from reference_counts import (
     true_nodes,
 )
 
-from inftda import counts as counts_module
-from inftda import tree_order
-from inftda.compiled.kernels import CompiledKernel, is_disabled
 from inftda.counts import (
     Counts,
     count_nodes_kernel,
@@ -404,28 +400,3 @@ def test_sorting_keeps_to_the_threads_it_is_given(threads, used, monkeypatch):
     tree = TREES["destination tree"]
     Counts.from_leaves(tree, *random_leaves(tree, 100), threads=threads)
     assert set(given) == {used}
-
-
-@pytest.mark.skipif(is_disabled(), reason="nothing is compiled")
-def test_the_caller_loads_the_kernels_before_threads_share_them(monkeypatch):
-    """A thread interrupted while it loads one keeps the lock, and others would wait forever."""
-    loaded_by = {}
-    right = CompiledKernel._found
-
-    def found(self, *asked):
-        loaded_by[self.py_func.__name__] = threading.current_thread()
-        return right(self, *asked)
-
-    monkeypatch.setattr(CompiledKernel, "_found", found)
-    for module in (counts_module, tree_order):
-        for kernel in vars(module).values():
-            if isinstance(kernel, CompiledKernel):
-                monkeypatch.setattr(kernel, "_entries", {})
-    monkeypatch.setattr("inftda.counts.FEW", 0)
-    tree = TREES["two words"]
-    Counts.from_leaves(tree, *random_leaves(tree, 100), threads=2)
-    assert {*loaded_by} == {
-        "add_by_area_kernel", "count_leaves_kernel", "move_leaves_kernel",
-        "sort_buckets_kernel", "merge_equal_kernel", "count_nodes_kernel", "write_nodes_kernel",
-    }  # fmt: skip
-    assert {*loaded_by.values()} == {threading.main_thread()}

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel
+from inftda.kernels import inlined_kernel, kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -28,9 +28,9 @@ from inftda.comparisons.published import (
     seen_trips,
     true_levels,
 )
-from inftda.compiled import kernel
 from inftda.counts import Counts
 from inftda.errors import InftdaError
+from inftda.kernels import kernel
 
 #: Variance of the changes by cell keys, where there is room.
 _VARIANCE = 2.0

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.bars import Progress
-from inftda.compiled import kernel
 from inftda.counts import Counts
 from inftda.evaluation.pairing import PairedLevel, pair_levels
+from inftda.kernels import kernel
 
 #: Smallest true flow of each size class; the first class is the true zeros.
 SIZE_BOUNDS = (0, 1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
 from inftda.counts import Counts, LevelCounts
 from inftda.errors import TreeError
+from inftda.kernels import kernel
 from inftda.tree import TreeLevel
 
 #: No such node on this side.

@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel
 from inftda.inference.families import Floats, Layer, Map, Whole
 from inftda.inference.prior import CLEAR, MOST_NOISY, Posterior, look_up
 from inftda.inference.targets import Targets
+from inftda.kernels import inlined_kernel, kernel
 
 #: Rounds of prices, unless none moves by more than this many noise scales.
 _SWEEPS: Final = 6

@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
 from inftda.inference.families import Floats, Whole
 from inftda.inference.model import Estimated
 from inftda.inference.prior import CLEAR, LEAST_MEAN, MEAN_STEPS, TAIL, Posterior, look_up
+from inftda.kernels import kernel
 
 Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
 

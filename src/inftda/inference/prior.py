@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel
 from inftda.inference.families import Layer, Map, Whole
+from inftda.kernels import inlined_kernel, kernel
 
 Grid = NDArray[np.float64]
 

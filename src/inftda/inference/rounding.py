@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel
 from inftda.inference.families import Areas, Floats, Map, distinct_rows
 from inftda.inference.model import Estimated
+from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import Tree, TreeLevel
 
 #: How much likelier fractions are rounded up where a whole trip is lost (its logarithm), and the

@@ -20,10 +20,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel
 from inftda.inference.families import Floats, Layer, Map, Whole
 from inftda.inference.off_tree import Totals
 from inftda.inference.prior import CLEAR
+from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
 
 #: Newton steps, and after how many of them the spread of factors is fitted as well.

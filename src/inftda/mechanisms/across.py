@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
 from inftda.counts import LevelCounts
+from inftda.kernels import kernel
 from inftda.lattice import Table, chains
 from inftda.mechanisms.prices import (
     HARD,

@@ -18,14 +18,15 @@ Privacy:
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel, prepared
 from inftda.errors import OptimizeError
+from inftda.kernels import inlined_kernel, kernel
 from inftda.lattice import HARD_REACH
 from inftda.optimize.selection import ceil_div, find_threshold, random_word
 
@@ -174,10 +175,10 @@ def balance(
     bounds = [n_parents * part // threads for part in range(threads + 1)]
     most = int(np.floor(reach * ONE))
     divisions = [
-        prepared(divide_kernel, *ends, candidates, cells, prices.units, most, sums)
+        partial(divide_kernel, *ends, candidates, cells, prices.units, most, sums)
         for ends, sums in zip(pairwise(bounds), parts, strict=True)
     ]
-    solve = prepared(solve_kernel, cells, parts[0], prices.price, best, weight)
+    solve = partial(solve_kernel, cells, parts[0], prices.price, best, weight)
 
     def divide_all() -> None:
         list(map_(lambda divide: divide(), divisions))

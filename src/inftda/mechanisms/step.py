@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
 from inftda.counts import LevelCounts, child_areas_kernel
+from inftda.kernels import kernel
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import Optimizer, Survivors, check_status

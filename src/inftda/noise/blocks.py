@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from inftda.compiled import kernel
+from inftda.kernels import kernel
 from inftda.noise.ladder import exp_bounds
 from inftda.noise.sampler import check_out
 

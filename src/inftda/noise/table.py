@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from inftda.compiled import kernel
 from inftda.errors import PrivacyError
+from inftda.kernels import kernel
 from inftda.noise.entropy import CHUNK_BYTES
 from inftda.noise.sampler import check_out
 

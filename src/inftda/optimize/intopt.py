@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inftda.compiled import inlined_kernel, kernel
+from inftda.kernels import inlined_kernel, kernel
 from inftda.optimize.inputs import as_total, as_vector, check_order, check_status, draw_seed
 from inftda.optimize.selection import (
     EMPTY,

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel, kernel
 from inftda.errors import OptimizeError
+from inftda.kernels import inlined_kernel, kernel
 from inftda.optimize.intopt import find_positive
 from inftda.optimize.selection import Index, Vector
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import inlined_kernel
+from inftda.kernels import inlined_kernel
 
 Vector = NDArray[np.int64]
 Index = NDArray[np.int32]

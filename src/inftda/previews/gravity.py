@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.bars import Progress
-from inftda.compiled import kernel
 from inftda.errors import InftdaError
+from inftda.kernels import kernel
 from inftda.previews.surroundings import Flows
 
 _EARTH_KM: Final = 6371.0

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.compiled import kernel
 from inftda.hierarchy import Hierarchy
+from inftda.kernels import kernel
 from inftda.previews.surroundings import share_that_stays
 
 Areas = list[NDArray[np.int32]]

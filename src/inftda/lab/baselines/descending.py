@@ -1,6 +1,6 @@
 """IntOpt with large elements lowered first: the paper's other order, for `inftda-descending`."""
 
-from inftda.compiled import kernel
+from inftda.kernels import kernel
 from inftda.optimize.segments import Seeds, Survivors, optimize_in_order
 from inftda.optimize.selection import Vector
 

@@ -21,7 +21,7 @@ Privacy:
 
 import numpy as np
 
-from inftda.compiled import inlined_kernel, kernel
+from inftda.kernels import inlined_kernel, kernel
 from inftda.lab.baselines.positives import write_positive
 from inftda.optimize.segments import Seeds, Survivors
 from inftda.optimize.selection import (

@@ -3,7 +3,7 @@
 IntOpt finds them while it optimises; the solvers that it is compared with overwrite the vector.
 """
 
-from inftda.compiled import kernel
+from inftda.kernels import kernel
 from inftda.optimize.segments import Survivors, write_only_child
 from inftda.optimize.selection import Vector, gather
 
