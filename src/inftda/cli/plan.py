@@ -112,7 +112,8 @@ def _as_object(shape: "Tree", plan: "Plan", errors: Mapping[int, int]) -> dict[s
 
 def _half_widths(shape: "Tree", plan: "Plan") -> dict[tuple[int, ...], int]:
     """How far measured totals are off at most, with 95 % probability."""
-    from inftda.publication.totals import half_width, planned_totals  # noqa: PLC0415
+    from inftda.noise.quantiles import half_width  # noqa: PLC0415 - help must be instant
+    from inftda.publication.totals import planned_totals  # noqa: PLC0415
 
     return {table.depths: half_width(sigma) for table, sigma in planned_totals(shape, plan)}
 

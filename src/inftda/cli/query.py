@@ -65,7 +65,7 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
         bool,
         typer.Option(
             "--intervals",
-            help="Add low and high: the true number is between them 95 times in 100.",
+            help="Add low and high: 95 % of numbers of a size have the true number between them.",
         ),
     ] = False,
     without_model: Annotated[

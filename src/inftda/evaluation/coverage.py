@@ -111,7 +111,7 @@ def measure_intervals(truth: Counts, release: Release) -> tuple[IntervalMeasures
         sums = LevelSums(release.tree, level.depths)
         cells = sums.of(*leaves)
         areas = tuple(numbers.astype(np.int32) for numbers in sums.areas(cells.number))
-        ends = known.of(level.depths, areas, cells.value)
+        ends = known.of(level.depths, areas)
         if ends is not None:
             true, _ = match_cells(cells, sums.of(*truth.leaves))
             found += _by_class(level.name, cells.value, true, *ends)

@@ -8,8 +8,9 @@ import numpy as np
 
 from inftda.growing import Growing
 from inftda.inference.families import Areas, Floats, Whole, layers_of
-from inftda.inference.intervals import Ends, child_ends, unseen_ends
+from inftda.inference.intervals import child_ends, unseen_ends
 from inftda.inference.model import Estimated, estimate_layers
+from inftda.inference.noise_intervals import Ends
 from inftda.inference.off_tree import Measured, sums_of, totals_by_depth
 from inftda.inference.rounding import Rounded, round_down_the_tree
 from inftda.threads import Crew, available_cores

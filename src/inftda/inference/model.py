@@ -9,13 +9,15 @@ Down again: estimates that add up, with totals that were measured across the tre
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from inftda.inference.balance import Known, balance, unbalanced
 from inftda.inference.families import Floats, Layer, Map
+from inftda.inference.noise_intervals import NoiseIntervals
 from inftda.inference.off_tree import Sums, Totals
-from inftda.inference.prior import CLEAR, posterior_of
+from inftda.inference.prior import CLEAR, TAIL, posterior_of
 from inftda.inference.shares import (
     Pairs,
     Shares,
@@ -46,6 +48,11 @@ class Estimated:
     def layer(self) -> Layer:
         """The layer."""
         return self.known.layer
+
+    @cached_property
+    def by_noise(self) -> NoiseIntervals:
+        """Intervals of its clear counts, which need no model."""
+        return NoiseIntervals.of(self.layer.noisy, self.layer.sigma, 2 * TAIL)
 
 
 def estimate_layers(  # noqa: PLR0913 - all that is known

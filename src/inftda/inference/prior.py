@@ -8,6 +8,11 @@ whatever phi and psi are, which each level chooses by maximum likelihood.
 Given a noisy count y the posterior of x has a mean, a variance and quantiles. They depend on
 m / s and y / s and are smooth, so they are looked up in a table and interpolated.
 Counts are integers; where the noise is much larger than one, steps of s / 40 stand for them.
+
+Two numbers cannot describe every level: they may fit its many small counts and not the few that
+are next to the noise. So intervals reach as far as those of a second prior, whose rates have any
+law: for every mean the one that the counts with about that mean ask for (nonparametric maximum
+likelihood, by expectation and maximization).
 """
 
 import math
@@ -44,6 +49,9 @@ _CLEARLY: Final = 2.0
 #: Probability on either side of an interval: 98.5 % in all. It is stated as 95 %: the
 #: measured coverage was at least that in every class of numbers (docs/explanation/estimates.md).
 TAIL: Final = 0.0075
+#: The free prior: steps of its fit, rows of the table on either side whose counts it is fitted to
+#: (a factor of e in the mean), and how many counts the first prior stands for.
+_FREE_STEPS, _FREE_ROWS, _FREE_LEAST = 100, 4, 3.0
 
 
 @dataclass(frozen=True)
@@ -55,34 +63,43 @@ class Posterior:
         zeros: phi.
         moments: float64[means, noisy values, 2], mean and variance.
         law: of the level's counts.
+        free: float64[means, counts], probability of each count by the free prior.
     """
 
     spread: float
     zeros: float
     moments: Grid
     law: "Law"
+    free: Grid
 
     @cached_property
     def ends(self) -> Grid:
-        """float64[means, noisy values, 2]: the interval."""
+        """float64[means, noisy values, 2]: the interval, as wide as both priors ask for."""
         ends = np.empty((len(_MEANS), len(_NOISY), 2))
-        for row, probability in enumerate(self._counts):
-            below = np.cumsum(probability[:, None] * self.law.noise, axis=0)
-            below /= below[-1] + 1e-300
-            ends[row, :, 0] = self.law.count[np.argmax(below > TAIL, axis=0)]
-            ends[row, :, 1] = self.law.count[np.argmax(below >= 1 - TAIL, axis=0)]
+        chosen, free = self._priors
+        for row in range(len(_MEANS)):
+            low, high = self._quantiles(chosen[row, :, None] * self.law.noise)
+            lower, higher = self._quantiles(free[row, :, None] * self.law.noise)
+            ends[row, :, 0], ends[row, :, 1] = np.minimum(low, lower), np.maximum(high, higher)
         return ends
 
     @cached_property
     def ends_unseen(self) -> Grid:
         """float64[means]: the upper end for counts that were not measured."""
-        below = np.cumsum(self._counts, axis=1)
-        ends: Grid = self.law.count[np.argmax(below >= (1 - TAIL) * below[:, -1:], axis=1)]
-        return ends
+        chosen, free = (self._quantiles(prior.T)[1] for prior in self._priors)
+        return np.maximum(chosen, free)
 
-    @cached_property
-    def _counts(self) -> Grid:
-        return _counts(self.law, max(self.spread, _LEAST_SPREAD), self.zeros)
+    @property
+    def _priors(self) -> tuple[Grid, Grid]:
+        """float64[means, counts] each: probability of each count before it is measured."""
+        return _counts(self.law, max(self.spread, _LEAST_SPREAD), self.zeros), self.free
+
+    def _quantiles(self, probability: Grid) -> tuple[Grid, Grid]:
+        """Both ends of intervals from float64[counts, n], which need not sum to 1."""
+        below = np.cumsum(probability, axis=0)
+        below /= below[-1] + 1e-300
+        low, high = np.argmax(below > TAIL, axis=0), np.argmax(below >= 1 - TAIL, axis=0)
+        return self.law.count[low], self.law.count[high]
 
 
 def posterior_of(layer: Layer, log_mean: NDArray[np.float32], map_: Map) -> Posterior:
@@ -107,7 +124,7 @@ def posterior_of(layer: Layer, log_mean: NDArray[np.float32], map_: Map) -> Post
     mean = counts @ (law.count[:, None] * law.noise) / evidence
     square = counts @ (law.count[:, None] ** 2 * law.noise) / evidence
     moments = np.stack([np.maximum(mean, 1e-9), np.maximum(square - mean**2, 1e-9)], axis=-1)
-    return Posterior(spread, zeros, moments, law)
+    return Posterior(spread, zeros, moments, law, _free_counts(law, seen, spread, zeros))
 
 
 def _counts(law: "Law", spread: float, zeros: float) -> Grid:
@@ -116,6 +133,36 @@ def _counts(law: "Law", spread: float, zeros: float) -> Grid:
     counts = weights @ law.counts
     counts[:, 0] += none
     return counts
+
+
+def _free_counts(law: "Law", seen: NDArray[np.int64], spread: float, zeros: float) -> Grid:
+    """float64[means, counts]: probability of each count if rates have the law that fits best.
+
+    Args:
+        law: of the level.
+        seen: int64[means, noisy values], how many counts are there.
+        spread: psi of the prior to start from.
+        zeros: phi of it.
+    """
+    is_seen = _NOISY <= CLEAR
+    likelihood = np.concatenate([law.noise[:1], law.counts @ law.noise])
+    likelihood /= likelihood.sum(axis=1, keepdims=True)
+    unclear = likelihood[:, is_seen].sum(axis=1)
+    likelihood = likelihood[:, is_seen] / unclear[:, None]
+    before = np.cumsum(np.pad(seen[:, is_seen], ((_FREE_ROWS + 1, _FREE_ROWS), (0, 0))), axis=0)
+    near = before[2 * _FREE_ROWS + 1 :] - before[: -2 * _FREE_ROWS - 1]
+    weights, none = _rate_weights(max(spread, _LEAST_SPREAD), zeros)
+    start = np.column_stack([none, weights]) * unclear
+    start /= start.sum(axis=1, keepdims=True)
+    free = start
+    for _ in range(_FREE_STEPS):
+        evidence = free @ likelihood + 1e-300
+        free = free * ((near / evidence) @ likelihood.T) + _FREE_LEAST * start
+        free /= free.sum(axis=1, keepdims=True)
+    free = free / unclear
+    counts = free[:, 1:] @ law.counts
+    counts[:, 0] += free[:, 0]
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)

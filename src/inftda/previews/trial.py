@@ -27,6 +27,7 @@ from inftda.ledger.ledger import Ledger
 from inftda.ledger.sources import file_marks
 from inftda.mechanisms.catalogue import OWN, mechanism_named
 from inftda.noise.entropy import RandomSource, SecureSource
+from inftda.noise.quantiles import half_width
 from inftda.previews.findings import (
     LevelPreview,
     Preview,
@@ -38,7 +39,7 @@ from inftda.previews.stand_in import Columns, StandIn, from_flows, from_totals
 from inftda.previews.usable import Closeness
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
-from inftda.publication.totals import half_width, planned_totals
+from inftda.publication.totals import planned_totals
 from inftda.reading import Unplaceable
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
 

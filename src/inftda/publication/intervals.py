@@ -1,9 +1,9 @@
 """Intervals of published numbers, from the measurements behind them.
 
 Numbers of the tree have the interval of the model (the posterior of `inftda.inference`) or of
-their noise alone, adjusted for the selection that made them published. Totals that were measured
-across the tree have the exact interval of their noise. For other sums no interval is known:
-adding up variances gave a coverage as low as 20 %.
+their noise alone, which allows for readers who look at the largest numbers. Totals that were
+measured across the tree have the exact interval of their noise. For other sums no interval is
+known: adding up variances gave a coverage as low as 20 %.
 
 Post-processing: nothing but the release goes in.
 """
@@ -11,24 +11,19 @@ Post-processing: nothing but the release goes in.
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from inftda.inference.families import Areas, find_rows
 from inftda.inference.fit import Fit
-from inftda.inference.intervals import Ends, measured_ends, selected_ends
+from inftda.inference.noise_intervals import Ends, NoiseIntervals, measured_ends
 from inftda.inference.off_tree import measured_at
 from inftda.lattice import coarsest_depths
 from inftda.publication.measurements import Measurements
-from inftda.publication.query import FLOW, find_area, sum_flows
+from inftda.publication.query import FLOW, find_area
 from inftda.tree import Tree
-
-#: Lower ends of the classes of size in which numbers are selected from those measured.
-_CLASSES: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
 
 
 class Intervals:
@@ -38,7 +33,6 @@ class Intervals:
         tree: of the release.
         measured: its measurements.
         total: its total.
-        flows: its leaf flows.
         use_model: whether the model narrows the intervals.
     """
 
@@ -47,31 +41,30 @@ class Intervals:
         tree: Tree,
         measured: Measurements,
         total: int,
-        flows: pa.Table | Path,
-        use_model: bool,  # noqa: FBT001 - Release.intervals has it by name
+        *,
+        use_model: bool,
     ) -> None:
         self._tree, self._measured, self._total = tree, measured, total
-        self._flows, self._use_model = flows, use_model
+        self._use_model = use_model
 
-    def of(self, depths: Sequence[int], areas: Areas, flow: NDArray[np.int64]) -> Ends | None:
-        """Intervals for the true numbers, with a coverage of at least 95 %.
+    def of(self, depths: Sequence[int], areas: Areas) -> Ends | None:
+        """Intervals for the true numbers, stated as 95 %.
 
         Args:
             depths: level of each axis, 0 where it is summed up.
             areas: int32[n] for each axis, of numbers that are published (not 0).
-            flow: int64[n], the published numbers.
 
         Returns:
             int64[n] lower and upper ends; None if no interval is known at these levels.
         """
         wanted = coarsest_depths(self._tree, depths)
         if not any(wanted):
-            return self._total_ends(len(flow))
+            return self._total_ends(len(areas[0]))
         for number, level in enumerate(self._tree.splitting_levels):
             if coarsest_depths(self._tree, level.depths) == wanted:
                 if self._use_model:
                     return self._fit.node_ends(number, areas)
-                return self._noise_ends(number, areas, flow)
+                return self._noise_ends(number, areas)
         table = measured_at(self._tree, self._measured, wanted)
         if table is None:
             return None
@@ -109,7 +102,7 @@ class Intervals:
         is_published = table.column(FLOW).to_numpy() != 0
         if not is_published.all():  # one row, for nothing at all
             return _with_columns(table, None)
-        return _with_columns(table, self.of(depths, tuple(areas), table.column(FLOW).to_numpy()))
+        return _with_columns(table, self.of(depths, tuple(areas)))
 
     @cached_property
     def _fit(self) -> Fit:
@@ -124,27 +117,18 @@ class Intervals:
             low = high = np.array([self._total], np.int64)
         return np.repeat(low, n), np.repeat(high, n)
 
-    def _noise_ends(self, number: int, areas: Areas, flow: NDArray[np.int64]) -> Ends:
-        """Intervals by the noise of a level alone, class by class."""
+    def _noise_ends(self, number: int, areas: Areas) -> Ends:
+        """Intervals by the noise of a level alone."""
         level = self._tree.splitting_levels[number]
         table = self._measured.level(level.index)
-        names = {
-            axis.name: axis.hierarchy.level_name(depth)
-            for axis, depth in zip(self._tree.axes, level.depths, strict=True)
-        }
-        published = sum_flows(self._flows, self._tree, names, {}).column(FLOW).to_numpy()
         row = find_rows(table.areas, areas)
-        low, high = (np.zeros(len(flow), np.int64) for _ in range(2))
-        class_of, sizes = (np.searchsorted(_CLASSES, n, side="right") for n in (flow, published))
-        for one in np.unique(class_of):
-            is_one = (class_of == one) & (row >= 0)
-            share = np.count_nonzero(sizes == one) / max(len(table.value), 1)
-            low[is_one], high[is_one] = selected_ends(
-                table.value[row[is_one]], math.sqrt(table.sigma2), share
-            )
-        if (row < 0).any() and number:  # only children, which have their parent's count
-            above = level.parents([numbers[row < 0] for numbers in areas])
-            low[row < 0], high[row < 0] = self._noise_ends(number - 1, above, flow[row < 0])
+        is_measured = row >= 0
+        low, high = (np.zeros(len(row), np.int64) for _ in range(2))
+        known = NoiseIntervals.of(table.value, math.sqrt(table.sigma2))
+        low[is_measured], high[is_measured] = known.ends(table.value[row[is_measured]])
+        if number and not is_measured.all():  # only children, which have their parent's count
+            above = level.parents([numbers[~is_measured] for numbers in areas])
+            low[~is_measured], high[~is_measured] = self._noise_ends(number - 1, above)
         return low, high
 
 

@@ -90,10 +90,11 @@ class Release:
             destination: likewise for where flows go to.
             levels: axis name to level name, for tables with other axes.
             where: axis name to area or areas, likewise.
-            intervals: add `low` and `high`, between which the true number is at least 95 times
-                in 100: "model" (or True) by the posterior of `inftda.estimate`, "noise" without
-                any model, which is wider. Null where no interval is known: for sums across the
-                tree that were not measured. Needs a release with measurements.
+            intervals: add `low` and `high`, between which the true number is for 95 % of the
+                published numbers of a size (not for each of them): "model" (or True) by the
+                posterior of `inftda.estimate`, as tested; "noise" without any model, which is
+                wider. Null where no interval is known: for sums across the tree that were not
+                measured. Needs a release with measurements.
             names: whether to add the names of areas: a column `origin_name` after `origin`.
             as_: "arrow", "pandas", "polars", or "geopandas": lines from origin to destination,
                 or the areas where only one end is shown, if the areas came with their places.
@@ -126,7 +127,7 @@ class Release:
 
         if use_model not in self._intervals:
             self._intervals[use_model] = Intervals(
-                self.tree, self.measurements(), self.total, self.table, use_model
+                self.tree, self.measurements(), self.total, use_model=use_model
             )
         return self._intervals[use_model]
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from inftda.errors import ReleaseError
 from inftda.lattice import Table, coarsest_equal, off_tree_tables
+from inftda.noise.quantiles import half_width
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.inventory import DAMAGED, TOTALS_FILE
 from inftda.publication.parquet_file import (
@@ -42,15 +43,8 @@ SCHEMA: Final = pa.schema(
         pa.field("sigma", pa.float64(), nullable=False),
     ]
 )
-#: 95 % of all draws are within this many sigma.
-_SIGMAS: Final = 1.96
 #: Sums of no more noisy numbers than this are nearly as good as one.
 _FEW: Final = 20
-
-
-def half_width(sigma: float) -> int:
-    """A measured total is off by no more than this, with 95 % probability."""
-    return math.ceil(_SIGMAS * sigma)
 
 
 def planned_totals(tree: Tree, plan: ReleasePlan) -> list[tuple[Table, float]]:

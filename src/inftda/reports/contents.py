@@ -19,8 +19,9 @@ from inftda.evaluation.totals import totals_across
 from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
 from inftda.lattice import coarsest_equal, tables_on_tree
+from inftda.noise.quantiles import half_width
 from inftda.publication.release import Release
-from inftda.publication.totals import half_width, sums_up_many, totals_at, unmeasured_totals
+from inftda.publication.totals import sums_up_many, totals_at, unmeasured_totals
 from inftda.reports.intervals import Ends, Estimated, release_intervals
 from inftda.reports.labels import Labels
 from inftda.reports.layout import LAID_OUT, Layout

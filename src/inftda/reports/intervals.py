@@ -96,7 +96,7 @@ def release_intervals(release: Release) -> Mapping[tuple[int, ...], Ends]:
         if n_cells + len(cells.number) > MAX_INTERVALS:
             continue
         areas = tuple(area.astype(np.int32) for area in sums.areas(cells.number))
-        ends = known.of(depths, areas, cells.value)
+        ends = known.of(depths, areas)
         if ends is not None:
             found[depths] = Ends(areas, *ends)
             n_cells += len(cells.number)

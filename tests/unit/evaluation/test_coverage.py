@@ -95,8 +95,8 @@ def test_intervals_that_were_shifted_are_found_out(released, truth, monkeypatch)
     )
     of = known.of
 
-    def shifted(depths, areas, flow):
-        low, high = of(depths, areas, flow)
+    def shifted(depths, areas):
+        low, high = of(depths, areas)
         return low + 60, high + 60
 
     monkeypatch.setattr(known, "of", shifted)

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import inftda
-from inftda.inference import intervals
 from inftda.inference.fit import Fit
+from inftda.inference.noise_intervals import NoiseIntervals, whole_ends
 from inftda.inference.prior import LEAST_MEAN, LEAST_NOISY, MEAN_STEPS, NOISY_STEPS, look_up
 
 N_AREAS = 60
@@ -111,7 +111,7 @@ def test_releases_of_only_children_have_estimates_and_intervals(trips):
 
 
 def test_intervals_of_senseless_measurements_are_wide_and_no_warnings():
-    low, high = intervals._whole(np.array([np.nan, -1e300, 2.0]), np.array([np.nan, 1e300, 2.5]))
+    low, high = whole_ends(np.array([np.nan, -1e300, 2.0]), np.array([np.nan, 1e300, 2.5]))
     assert low.tolist() == [0, 0, 2]
     assert high.tolist() == [2**62, 2**62, 3]
-    assert all(end.size == 0 for end in intervals.selected_ends(np.empty(0, np.int64), 1.0, 0.0))
+    assert all(end.size == 0 for end in NoiseIntervals.of(np.empty(0, int), 1.0).ends(np.empty(0)))

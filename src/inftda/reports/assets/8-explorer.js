@@ -205,7 +205,7 @@ class Explorer {
     if (!error) return '';
     if (error.p95 === 0 && levels.every((level) => level === 0)) return 'The overall total is exact.';
     if (error.low !== undefined && !error.isMeasured) {
-      return `${this.model.isEstimated ? 'Estimated. ' : ''}The true number lies between ${whole(error.low)} and ${whole(error.high)} (95 %).`;
+      return `${this.model.isEstimated ? 'Estimated. ' : ''}The true number lies between ${whole(error.low)} and ${whole(error.high)}: such intervals hold for 95 % of numbers of this size.`;
     }
     if (error.isMeasured) {
       return `Measured by itself: the true number lies between ${whole(error.low)} and ${whole(error.high)} (95 %).`;
