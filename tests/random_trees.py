@@ -5,9 +5,9 @@ import pyarrow as pa
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from inftda.counts import Counts
 from inftda.hierarchy import Hierarchy
 from inftda.tree import Axis, Tree
+from inftda.truth import Truth
 
 
 @st.composite
@@ -56,7 +56,7 @@ def random_counts(draw, tree, most=1000):
         for axis in tree.axes
     )
     count = np.array(draw(st.lists(st.integers(0, most), min_size=n, max_size=n)), np.int64)
-    return Counts.from_leaves(tree, areas, count)
+    return Truth.from_leaves(tree, areas, count)
 
 
 def dense(tree, areas, value):

@@ -166,6 +166,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         outside=outside_axes(unplaceable),
         levels=levels,
     )
+    public.check_numbers()
     policy, only = placing(unplaceable, public)
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     chosen = mechanism_named(mechanism)

@@ -23,6 +23,8 @@ from inftda.hierarchy import Hierarchy
 
 ORIGIN, DESTINATION = "origin", "destination"
 _TAKEN = "flow"
+#: Bits of the number of a cell, at most: numbers of cells are int64.
+MAX_BITS = 62
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,54 @@ class TreeLevel:
         return tuple(
             self.parent_area[numbers] if axis == self.axis else numbers
             for axis, numbers in enumerate(areas)
+        )
+
+    @cached_property
+    def group_axes(self) -> tuple[int, ...]:
+        """Axes in the order that group order goes by: the refined one, then the longest first."""
+        others = [axis for axis in range(len(self.axes)) if axis != self.axis]
+        return (self.axis, *sorted(others, key=lambda axis: -self.n_parent_areas(axis)))
+
+    def n_parent_areas(self, axis: int) -> int:
+        """Number of areas on an axis at the level of the parents."""
+        return self.axes[axis].hierarchy.n_areas(self.parent_depths[axis])
+
+    @cached_property
+    def _key_fields(self) -> dict[int, tuple[int, int]]:
+        """For each axis, how far its area is shifted in a key, and its number of bits."""
+        fields, shift = {}, 0
+        for axis in reversed(self.group_axes):
+            bits = (self.n_parent_areas(axis) - 1).bit_length()
+            fields[axis] = shift, bits
+            shift += bits
+        if shift > MAX_BITS:
+            raise TreeError(
+                f"the table has more than 2^{MAX_BITS} possible cells; leave out a column or its "
+                "finest areas"
+            )
+        return fields
+
+    def key_field(self, axis: int) -> tuple[int, int]:
+        """Where the area on an axis lies in a key: how far it is shifted, and its bits."""
+        return self._key_fields[axis]
+
+    @cached_property
+    def key_bits(self) -> int:
+        """Bits of the keys of parents."""
+        return sum(bits for _, bits in self._key_fields.values())
+
+    def keys(self, parents: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+        """int64: one number for each parent, from its areas; ascending numbers are group order."""
+        key = np.zeros(len(parents[0]), np.int64)
+        for axis, (shift, _) in self._key_fields.items():
+            key |= parents[axis].astype(np.int64) << shift
+        return key
+
+    def areas_of(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], ...]:
+        """int32 for each axis: areas of the parents with these keys."""
+        return tuple(
+            ((keys >> shift) & ((1 << bits) - 1)).astype(np.int32)
+            for shift, bits in (self._key_fields[axis] for axis in range(len(self.axes)))
         )
 
     @cached_property
@@ -204,10 +254,52 @@ class Tree:
         """Whether the axes are just origin and destination."""
         return _is_od(self.axes)
 
+    def check_numbers(self) -> None:
+        """Refuse a tree that has more nodes than there are numbers for them.
+
+        Raises:
+            TreeError: it has. Plans can be made for it, and nothing else.
+        """
+        for level in self.splitting_levels:
+            level.key_field(0)
+
+    def sum_up(
+        self, depths: Sequence[int], areas: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]
+    ) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
+        """Leaves summed up to one level of every axis.
+
+        Args:
+            depths: level of each axis's hierarchy, 0 where the axis is summed up.
+            areas: int32 finest areas of the leaves, for each axis.
+            counts: int64.
+
+        Returns:
+            Areas of all cells that have leaves, sorted by the first axis, then by the second and
+            so on; and int64 sums.
+        """
+        above = [
+            axis.hierarchy.ancestor(axis.hierarchy.depth, depth)[numbers]
+            for axis, depth, numbers in zip(self.axes, depths, areas, strict=True)
+        ]
+        order = np.lexsort(above[::-1])
+        above = [numbers[order] for numbers in above]
+        first = np.flatnonzero(differ(above))
+        sums = np.add.reduceat(counts[order], first) if len(first) else counts[:0]
+        return tuple(numbers[first] for numbers in above), sums
+
     @property
     def order(self) -> tuple[str, ...]:
         """Names of the axes in the order of refinement, as `Tree.build` takes them."""
         return tuple(self.axes[step.axis].name for step in self.steps)
+
+
+def differ(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
+    """Whether each node differs from the one before it; the first one does."""
+    found = np.zeros(len(areas[0]), bool)
+    found[:1] = True
+    for numbers in areas:
+        found[1:] |= numbers[1:] != numbers[:-1]
+    return found
 
 
 def interleave(axes: Sequence[Axis]) -> list[str]:

@@ -31,8 +31,6 @@ LAYERS = (
     "hierarchy",
     "areas",
     "tree",
-    "leaves",
-    "tree_order",
     "lattice",
     "noise",
     "inference",
@@ -40,7 +38,7 @@ LAYERS = (
     "ledger",
     "optimize",
     "selftest",
-    "counts",
+    "truth",
     "reading",
     "mechanisms",
     "publication",
@@ -63,7 +61,7 @@ LAYERS = (
 LABORATORY = "inftda.lab"
 
 #: (layer, what it must not import although it comes before, why)
-FORBIDDEN = (("publication", "counts", "a release holds no truth"),)
+FORBIDDEN = (("publication", "truth", "a release holds no truth"),)
 
 #: Optional libraries (and all of adbc_*), and the modules or packages that may import them at
 #: their top.
@@ -282,16 +280,16 @@ def test_importing_the_package_brings_no_heavy_library(fresh_imports):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("tree", "import inftda.counts"),
-        ("tree", "from inftda.counts import Counts"),
-        ("tree", "from inftda import counts"),
-        ("tree", "from . import counts"),
-        ("tree", "from .counts import Counts"),
+        ("tree", "import inftda.truth"),
+        ("tree", "from inftda.truth import Truth"),
+        ("tree", "from inftda import truth"),
+        ("tree", "from . import truth"),
+        ("tree", "from .truth import Truth"),
         ("noise.table", "from ..privacy.plan import Plan"),
         ("noise.table", "from inftda.mechanisms import base"),
-        ("tree", "def f():\n    from inftda.counts import Counts"),
-        ("tree", "if TYPE_CHECKING:\n    from inftda.counts import Counts"),
-        ("publication.release", "from inftda.counts import Counts"),
+        ("tree", "def f():\n    from inftda.truth import Truth"),
+        ("tree", "if TYPE_CHECKING:\n    from inftda.truth import Truth"),
+        ("publication.release", "from inftda.truth import Truth"),
         ("cli.main", "from inftda import Hierarchy"),
         ("cli.main", "import inftda"),
         ("cli.main", "from inftda.lab.cli import demo"),
@@ -306,7 +304,7 @@ def test_an_import_of_an_outer_module_is_seen(module, source):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("counts", "from inftda.tree import Tree"),
+        ("truth", "from inftda.tree import Tree"),
         ("noise.table", "from .entropy import Stream\nfrom inftda.noise import ladder"),
         ("noise.table", "from .. import errors"),
         ("cli.main", "import json\nfrom inftda import __version__, publish"),

@@ -28,7 +28,6 @@ import inftda
 from audit.evidence import Features, Sample
 from audit.pairs import Areas, Pair, labelled
 from inftda.cli.main import run as run_command
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.catalogue import mechanism_named
@@ -36,6 +35,7 @@ from inftda.mechanisms.step import Drawn
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource, SeededSource
 from inftda.publication.measurements import PlannedMeasurement, planned_measurements
+from inftda.truth import Truth
 
 TOP_DOWN: Final = ("inftda", "inftda-descending", "tda-l2", "tda-linf")
 MECHANISMS: Final = (*TOP_DOWN, "vanilla-gauss", "stability-histogram")
@@ -196,13 +196,13 @@ class Runs(_Box):
         )
 
     @cached_property
-    def _counts(self) -> list[Counts]:
+    def _counts(self) -> list[Truth]:
         # Codes are written such that their order is the order of areas in the tree.
         origin, destination = np.divmod(
             np.arange(self.pair.n_cells, dtype=np.int32), self.sides[0].shape[1]
         )
         areas = origin.astype(np.int32), destination.astype(np.int32)
-        return [Counts.from_leaves(self._tree, areas, side.ravel()) for side in self.sides]
+        return [Truth.from_leaves(self._tree, areas, side.ravel()) for side in self.sides]
 
 
 @dataclass(frozen=True)

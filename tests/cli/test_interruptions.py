@@ -48,7 +48,7 @@ def worker_in(module):
 def test_work_of_ones_own_is_interrupted_at_once(number):
     done = []
     with pytest.raises(KeyboardInterrupt):
-        worker_in("inftda.counts")(PATIENCE, number, done)
+        worker_in("inftda.truth")(PATIENCE, number, done)
     assert done == []
 
 

@@ -41,7 +41,6 @@ def load_everything() -> None:
 
     import inftda.ledger.charge  # noqa: F401, PLC0415
     from inftda.cli.main import run  # noqa: PLC0415
-    from inftda.counts import Counts  # noqa: PLC0415
     from inftda.engines.local import LocalEngine  # noqa: PLC0415
     from inftda.hierarchy import Hierarchy  # noqa: PLC0415
     from inftda.mechanisms.base import Setting  # noqa: PLC0415
@@ -50,13 +49,14 @@ def load_everything() -> None:
     from inftda.noise.entropy import SecureSource  # noqa: PLC0415
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
     from inftda.tree import Tree  # noqa: PLC0415
+    from inftda.truth import Truth  # noqa: PLC0415
 
     with redirect_stderr(io.StringIO()):  # there are no such areas, but options are known now
         run(["release", "none.csv", "--areas", "none.csv", "--rho", "1", "--out", "none"])
     tempfile.gettempdir()  # Python tries whether it can write there, once
     tree = Tree.destination_first(Hierarchy.read({"a": ["x", "x", "y"], "b": ["1", "2", "3"]}))
     areas = [np.array([0, 2], np.int32)] * 2
-    counts = Counts.from_leaves(tree, areas, np.array([5, 6], np.int64))
+    counts = Truth.from_leaves(tree, areas, np.array([5, 6], np.int64))
     plan = TopDown().plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
     setting = Setting(plan.spending(), DiscreteGaussian, SecureSource(), LocalEngine(1))
     list(TopDown().run(counts, setting))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from inftda.engines.spark.packing import unpack
-from inftda.leaves import Leaves
+from inftda.truth import Leaves
 
 
 def collect(leaves, n_axes=2):

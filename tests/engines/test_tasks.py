@@ -23,7 +23,7 @@ from inftda.engines.spark import tasks
 from inftda.errors import ReleaseError
 from inftda.lattice import off_tree_tables
 from inftda.mechanisms.across import Across, AcrossStep, MeasuredTable
-from inftda.mechanisms.step import LevelStep, Nodes, n_areas_above
+from inftda.mechanisms.step import LevelStep, Nodes
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import KeyedSource, SecureSource, SeededSource
 from inftda.optimize.segments import optimize_intopt
@@ -37,15 +37,11 @@ def random_steps(draw, *, with_prices=False):
     tree = draw(random_trees())
     truth = draw(random_counts(tree))
     level = draw(st.sampled_from(tree.splitting_levels))
-    sizes = [n_areas_above(level, axis) for axis in range(len(tree.axes))]
+    sizes = [level.n_parent_areas(axis) for axis in range(len(tree.axes))]
     random = np.random.default_rng(draw(st.integers(0, 999)))
     cells = random.permutation(np.prod(sizes))[: draw(st.integers(1, 60))]
     areas = tuple(a.astype(np.int32) for a in np.unravel_index(cells, sizes))
-    n_above = sum(other.index < level.index for other in tree.splitting_levels)
-    known, _ = truth.nodes(n_above)
-    index = {cell: i for i, cell in enumerate(zip(*(a.tolist() for a in known), strict=True))}
-    true_index = [index.get(cell, -1) for cell in zip(*(a.tolist() for a in areas), strict=True)]
-    parents = Nodes(areas, random.integers(1, 40, len(cells)), np.array(true_index, np.int64))
+    parents = Nodes(areas, random.integers(1, 40, len(cells)))
     step = LevelStep(
         level, DiscreteGaussian(9), optimize_intopt, SeededSource(draw(st.integers(0, 99))),
         draw(st.sampled_from([1, 4, 20, 10**6])), across_of(tree, level) if with_prices else None,

@@ -28,11 +28,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.cli.main import run
-from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.leaves import Leaves
-from inftda.mechanisms.across import GroupedTruth, Groups
+from inftda.mechanisms.across import Groups
 from inftda.mechanisms.step import Nodes
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
@@ -41,6 +39,7 @@ from inftda.publication.folder import ROW_GROUP, FlowsWriter
 from inftda.publish import release
 from inftda.reading import bounding
 from inftda.tree import Tree
+from inftda.truth import Leaves, Truth
 from patience import PATIENCE
 
 HERE = Path(__file__).parent
@@ -368,12 +367,11 @@ def test_what_holds_the_truth_does_not_print_it():
     tree = Tree.destination_first(Hierarchy.read({"town": ["1", "2"]}))
     areas = (np.array([0], np.int32), np.array([1], np.int32))
     count = np.array([700_000_012_347], np.int64)
-    counts = Counts.from_leaves(tree, areas, count)
+    counts = Truth.from_leaves(tree, areas, count)
     shown = repr(counts) + repr(counts.levels) + repr(Leaves(areas, count)) + str(counts)
     level = tree.splitting_levels[-1]
-    truth = GroupedTruth.of(counts.level(level), counts.parent_areas(level))
-    parents = Nodes(areas, np.ones(1, np.int64), np.zeros(1, np.int64))
-    shown += repr(truth) + repr(Groups.of(level, parents))
+    parents = Nodes(areas, np.ones(1, np.int64))
+    shown += repr(counts.level(level)) + repr(Groups.of(level, parents))
     assert canaries.found_in(shown.encode(), [700_000_012_347]) == []
 
 
@@ -423,7 +421,7 @@ def test_a_bug_shows_its_place_but_not_what_it_held(place, capfd, monkeypatch):
     def broken(*_, **__):
         raise ValueError(f"{NAME} {NUMBER}")
 
-    monkeypatch.setattr(Counts, "of", broken)
+    monkeypatch.setattr(Truth, "of", broken)
     arguments = ["release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE]
     assert run([*arguments, "--out", "out"]) == 1
     said = capfd.readouterr().err

@@ -17,12 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.lattice import off_tree_tables
 from inftda.mechanisms import across, step
-from inftda.mechanisms.across import AcrossStep, GroupedTruth
+from inftda.mechanisms.across import AcrossStep
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.topdown import INFTDA
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -30,6 +29,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
+from inftda.truth import Children, Truth
 from random_trees import random_counts, random_trees
 
 #: Little enough that off-tree tables are measured.
@@ -196,14 +196,14 @@ def test_what_is_published_as_measured_is_every_draw_and_each_once(data, share, 
 def test_a_release_that_looks_at_the_truth_is_seen():
     tree = TREES["two by two"]
     areas = [axis.astype(np.int32) for axis in leaf_areas(tree)]
-    truth = Counts.from_leaves(tree, areas, np.array([700, 200, 90, 10]))
-    other = Counts.from_leaves(tree, areas, np.array([10, 90, 200, 700]))
+    truth = Truth.from_leaves(tree, areas, np.array([700, 200, 90, 10]))
+    other = Truth.from_leaves(tree, areas, np.array([10, 90, 200, 700]))
     plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=0.5)
     right = AcrossStep._cells_of
 
     def wrong(self, *asked):
-        (truth,) = (part for part in asked if isinstance(part, GroupedTruth))
-        return right(self, *asked) + truth.children.count[:1]
+        (truth,) = (part for part in asked if isinstance(part, Children))
+        return right(self, *asked) + truth.count[:1]
 
     measured = Measured()
     with patch.object(AcrossStep, "_cells_of", wrong):
@@ -225,4 +225,4 @@ def with_total(counts, total):
     values[0] = 1 + total - len(values)
     if values[0] < 1:
         areas, values = tuple(axis[:1] for axis in areas), np.array([total])
-    return Counts.from_leaves(counts.tree, areas, values)
+    return Truth.from_leaves(counts.tree, areas, values)

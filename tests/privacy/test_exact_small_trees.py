@@ -28,7 +28,6 @@ from flint import arb, ctx
 from scipy.stats import chi2, norm
 
 from inftda.bars import no_progress
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.lab.baselines.stability_histogram import make_stability_plan
@@ -40,6 +39,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
+from inftda.truth import Truth
 
 ORDERS = (1.25, 2.0, 3.0, 5.0)
 #: Sums of positive floats: right to this, relatively.
@@ -354,7 +354,7 @@ def many_releases(shape, table, mechanism, n):
     copies = Axis("copy", Hierarchy.read({"copy": [f"{number:06d}" for number in range(n)]}))
     tree = Tree.build([copies, *shape.tree.axes], ["copy", *shape.tree.order])
     areas = leaf_areas(shape.tree)
-    counts = Counts.from_leaves(
+    counts = Truth.from_leaves(
         tree,
         (
             np.repeat(np.arange(n, dtype=np.int32), len(table)),

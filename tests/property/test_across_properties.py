@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inftda.bars import no_progress
 from inftda.engines.local import LARGE, LocalEngine
 from inftda.lattice import off_tree_tables
-from inftda.mechanisms.across import Across, AcrossStep, GroupedTruth, Groups, MeasuredTable
+from inftda.mechanisms.across import Across, AcrossStep, Groups, MeasuredTable
 from inftda.mechanisms.step import LevelStep
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
@@ -147,7 +147,7 @@ def drop_some(nodes, data):
 def check_measurements(counts, across, nodes, totals):
     step = across.step
     level, axis = step.level, step.level.axis
-    truth = GroupedTruth.of(counts.level(level), counts.parent_areas(level))
+    truth = counts.level(level)
     parents = nodes.take(step.group_order(nodes.areas))
     groups = Groups.of(level, parents)
     chained = across._chains(0.0)

@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.lab.baselines.solvers import optimize_one_by_one
@@ -17,6 +16,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
+from inftda.truth import Truth
 from slow_optimizers import algorithm_2
 
 RUNS = 400
@@ -32,7 +32,7 @@ def mean_flows(mechanism, runs=RUNS):
     )
     tree = Tree.destination_first(areas)
     origin, destination = np.divmod(np.arange(SIDE * SIDE, dtype=np.int32), np.int32(SIDE))
-    counts = Counts.from_leaves(tree, (origin, destination), np.full(SIDE * SIDE, 3))
+    counts = Truth.from_leaves(tree, (origin, destination), np.full(SIDE * SIDE, 3))
     released = np.zeros((runs, SIDE, SIDE))
     for seed in range(runs):
         setting = Setting(

@@ -19,7 +19,6 @@ import pytest
 
 import inftda
 from further_mechanisms import offer
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
 from inftda.ledger.budget import Budget
@@ -32,6 +31,7 @@ from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
 from inftda.publish import build_tree, release
 from inftda.reading import read_leaves
+from inftda.truth import Truth
 
 AREAS = {"region": ["N", "N", "S", "S"], "town": ["01", "02", "03", "04"]}
 ABROAD = {"land": ["x", "x", "y"], "kreis": ["x1", "x2", "y1"], "stadt": ["p", "q", "r"]}
@@ -493,7 +493,7 @@ class Cheat(TopDown):
 
     def run(self, counts, setting):
         del setting
-        yield Nodes.leaves(*counts.leaves)
+        yield Nodes(*counts.leaves)
 
 
 def test_no_mechanism_can_publish_what_it_did_not_pay_for(monkeypatch, tmp_path):
@@ -569,6 +569,6 @@ def test_threads_limit_reading_and_sorting_too(monkeypatch):
         return call
 
     monkeypatch.setattr("inftda.engines.local.read_leaves", noting("reading", read_leaves))
-    monkeypatch.setattr(Counts, "of", noting("sorting", Counts.of))
+    monkeypatch.setattr(Truth, "of", noting("sorting", Truth.of))
     in_memory(threads=1)
     assert given == {"reading": 1, "sorting": 1}

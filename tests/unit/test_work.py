@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from inftda import counts as counts_module
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
@@ -26,8 +24,8 @@ from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
-from inftda.tree import Axis, Tree
-from inftda.tree_order import DIGIT_BITS, Layout, digits_below_cut
+from inftda.tree import Tree
+from inftda.truth import Truth
 
 #: What one leaf takes: 32 bytes to be sorted (key and count, twice), 20 to be written down, and
 #: less for each level above. Another copy of everything would not fit.
@@ -42,8 +40,8 @@ BYTES_PER_DRAW = 36
 class Work:
     """What was done in one release."""
 
-    counts: Counts
-    released: Counts
+    counts: Truth
+    released: Truth
     steps: list = field(default_factory=list)
     fills: list = field(default_factory=list)
     words: Counter = field(default_factory=Counter)
@@ -56,7 +54,7 @@ class Work:
     @property
     def parents(self):
         """Number of surviving parents of each level."""
-        return [len(self.released.nodes(n)[1]) for n in range(len(self.released.levels))]
+        return [len(level.key) for level in self.released.levels]
 
 
 def release(counts, *, rho=1, unit=None, seed=1, threads=1, item_children=ITEM_CHILDREN):
@@ -90,20 +88,20 @@ def release(counts, *, rho=1, unit=None, seed=1, threads=1, item_children=ITEM_C
         for axis in range(len(counts.tree.axes))
     ]
     value = np.concatenate([block.value for block in blocks])
-    return Work(counts, Counts.from_leaves(counts.tree, areas, value), steps, fills, words)
+    return Work(counts, Truth.from_leaves(counts.tree, areas, value), steps, fills, words)
 
 
 def counts_of(sizes, trips, *, seed=3):
     country = make_country(sizes, trips, seed=seed)
     tree = Tree.destination_first(country.areas)
-    return Counts.from_leaves(tree, (country.origin, country.destination), country.count)
+    return Truth.from_leaves(tree, (country.origin, country.destination), country.count)
 
 
 def expected_draws(released):
     """Children of all surviving parents, only children left out, from the release alone."""
     draws = {}
-    for place, level in enumerate(released.levels):
-        areas, _ = released.nodes(place)
+    for level in released.levels:
+        areas = level.level.areas_of(level.key)
         start = level.level.child_offsets
         n_children = np.diff(start)[areas[level.level.axis]]
         draws[level.level.name] = int(n_children[n_children > 1].sum())
@@ -134,7 +132,7 @@ def test_only_children_are_no_work():
         {"region": list("NNNS"), "province": ["a", "b", "b", "c"], "town": list("wxyz")}
     )
     tree = Tree.destination_first(areas)
-    counts = Counts.from_leaves(
+    counts = Truth.from_leaves(
         tree, (np.arange(4, dtype=np.int32),) * 2, np.full(4, 1000, np.int64)
     )
     work = release(counts, rho=5000)
@@ -187,7 +185,7 @@ def test_ten_times_the_areas_are_not_ten_times_the_work():
     work, pairs = [], []
     for depth, places in ((3, fine // 10), (4, fine)):
         tree = Tree.destination_first(tenfold(depth))
-        counts = Counts.from_leaves(tree, places, np.ones(2_000, np.int64))
+        counts = Truth.from_leaves(tree, places, np.ones(2_000, np.int64))
         work.append(sum(release(counts).draws.values()))
         pairs.append(tree.levels[-1].n_nodes)
     assert pairs[1] == 100 * pairs[0]
@@ -220,101 +218,3 @@ def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch)
     assert n_flows <= 1_000
     buffers = 2 * step.ITEM_CHILDREN * BYTES_PER_DRAW
     assert buffers <= peak < buffers + BYTES_FIXED
-
-
-# Counts
-
-
-def random_leaves(tree, n, seed=1):
-    random = np.random.default_rng(seed)
-    areas = [
-        random.integers(0, axis.hierarchy.n_areas(axis.hierarchy.depth), n).astype(np.int32)
-        for axis in tree.axes
-    ]
-    return areas, np.ones(n, np.int64)
-
-
-def kernel_calls(monkeypatch, tree, n):
-    """How often each kernel is called for n leaves, and how many nodes it is given."""
-    calls, nodes = Counter(), Counter()
-
-    def count(name, of_nodes):
-        original = getattr(counts_module, name)
-
-        def counted(*arguments):
-            calls[name] += 1
-            nodes[name] += of_nodes(arguments)
-            return original(*arguments)
-
-        monkeypatch.setattr(counts_module, name, counted)
-
-    with monkeypatch.context() as patch:
-        monkeypatch = patch
-        count("sort_buckets_kernel", lambda a: len(a[1]))
-        count("merge_equal_kernel", lambda a: a[3] - a[2])
-        count("count_nodes_kernel", lambda a: a[2] - a[1])
-        count("write_nodes_kernel", lambda a: a[3] - a[2])
-        Counts.from_leaves(tree, *random_leaves(tree, n))
-    return calls, nodes
-
-
-@pytest.fixture(scope="module")
-def deep():
-    """The tree of 5,000 sections in five levels."""
-    return Tree.destination_first(make_country((5, 50, 500, 1_000, 5_000), 1).areas)
-
-
-@pytest.mark.parametrize("n", [1, 100, 20_000])
-def test_leaves_are_sorted_once_and_summed_once_for_all_levels(monkeypatch, deep, n):
-    calls, nodes = kernel_calls(monkeypatch, deep, n)
-    names = ("sort_buckets", "merge_equal", "count_nodes", "write_nodes")
-    assert calls == {f"{name}_kernel": 1 for name in names}
-    assert nodes["sort_buckets_kernel"] == nodes["merge_equal_kernel"] == n
-    assert 0 < nodes["count_nodes_kernel"] == nodes["write_nodes_kernel"] <= n
-
-
-@pytest.mark.parametrize("levels", [(9,), (20, 110, 8_092), (5, 50, 500, 1_000, 5_000)])
-def test_passes_of_the_sort_follow_the_bits_of_a_path_and_not_the_leaves(levels):
-    areas = make_country(levels, 1).areas
-    for tree in (
-        Tree.destination_first(areas),
-        Tree.build([Axis(n, areas) for n in "abcd"], list("abcd") * len(levels)),
-    ):
-        layout = Layout.of(tree)
-        bits = sum(layout.bits)
-        assert bits <= sum(level.max_children.bit_length() for level in tree.splitting_levels)
-        words, shifts = digits_below_cut(layout, layout.cut(10**6))
-        # One pass deals leaves out by their top bits; a word may end in the middle of a digit.
-        assert len(words) == len(shifts)
-        assert 1 + len(words) <= -(-bits // DIGIT_BITS) + layout.n_words
-        assert layout.n_words <= -(-bits // 64) + 1
-
-
-def peak_of(tree, n):
-    areas, value = random_leaves(tree, n)
-    Counts.from_leaves(tree, areas, value)  # whatever is made once is made
-    tracemalloc.start()
-    Counts.from_leaves(tree, areas, value)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak
-
-
-def test_memory_of_counting_follows_the_leaves():
-    """Fewer leaves than are worth a second thread, so the peak is the same in every run."""
-    tree = Tree.destination_first(make_country((5, 50, 500), 1).areas)
-    n = counts_module.FEW // 2
-    small, large = peak_of(tree, n), peak_of(tree, 2 * n)
-    assert large < 2 * n * BYTES_PER_LEAF + BYTES_FIXED
-    assert large - small < n * BYTES_PER_LEAF
-
-
-def test_the_number_of_areas_costs_what_the_areas_cost():
-    """A hundred times the pairs of areas with the same leaves: no array of that size."""
-    few, many = (
-        Tree.destination_first(Hierarchy.read({"town": np.arange(n).astype(str)}))
-        for n in (3_000, 30_000)
-    )
-    small, large = peak_of(few, 20_000), peak_of(many, 20_000)
-    # A margin and the bits of a key for either end, and what the latter are made from.
-    assert large - small < 27_000 * 60

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.comparisons.published import Numbers, Published
-from inftda.counts import Counts
+from inftda.truth import Truth
 
 #: Rounds of carrying bounds across; after a few hardly anything changes.
 MAX_ROUNDS = 100
@@ -89,7 +89,7 @@ class Bounds:
 
     def __init__(
         self,
-        truth: Counts,
+        truth: Truth,
         low: Sequence[Numbers],
         high: Sequence[Numbers],
         totals: Sequence[tuple[Numbers, Numbers]],
@@ -99,6 +99,8 @@ class Bounds:
         # No cell is larger than what is known of the whole.
         self.high = [np.minimum(part, high[0]) for part in high]
         self._totals, self._offsets = totals, [level.offsets for level in truth.levels]
+        #: Where the parents of each splitting level stand among the nodes above.
+        self._above = [truth.above(number) for number in range(len(truth.levels))]
         self._slack = [most_of_a_zero * missing for missing in _missing_children(truth)]
         self._across = _missing_leaves(truth, most_of_a_zero, int(high[0][0]))
         self._areas = truth.leaves[0]
@@ -122,9 +124,9 @@ class Bounds:
     def along_tree(self) -> None:
         """Carry bounds up and down the tree, once each, which is enough."""
         for i in range(len(self._offsets) - 1, -1, -1):
-            sums = self._sums(i)
-            self.low[i] = np.maximum(self.low[i], sums[0])
-            self.high[i] = np.minimum(self.high[i], sums[1])
+            sums, above = self._sums(i), self._above[i]
+            self.low[i][above] = np.maximum(self.low[i][above], sums[0])
+            self.high[i][above] = np.minimum(self.high[i][above], sums[1])
         for i, offsets in enumerate(self._offsets):
             low, high = (np.repeat(part, np.diff(offsets)) for part in self._rest(i))
             self._tighten(i + 1, low, high)
@@ -147,7 +149,8 @@ class Bounds:
     def _rest(self, i: int) -> tuple[Numbers, Numbers]:
         """Of each parent, by how much a child may differ from its own other bound."""
         low, high = self._sums(i)
-        return self.low[i] - high, self.high[i] - low
+        above = self._above[i]
+        return self.low[i][above] - high, self.high[i][above] - low
 
     def _tighten(self, i: int, low: Numbers, high: Numbers) -> None:
         """A cell is what its sum is, less all others: their bounds without its own."""
@@ -168,17 +171,17 @@ class Bounds:
         return sum(int((high - low).sum()) for low, high in zip(self.low, self.high, strict=True))
 
 
-def _missing_children(truth: Counts) -> list[Numbers]:
+def _missing_children(truth: Truth) -> list[Numbers]:
     """For each splitting level, how many possible children of each parent have no count."""
     missing = []
-    for number, level in enumerate(truth.levels):
-        areas, _ = truth.nodes(number)
+    for level in truth.levels:
+        areas = level.level.areas_of(level.key)
         possible = np.diff(level.level.child_offsets)[areas[level.level.axis]]
         missing.append(np.asarray(possible - np.diff(level.offsets), np.int64))
     return missing
 
 
-def _missing_leaves(truth: Counts, most: int, whole: int) -> list[Numbers]:
+def _missing_leaves(truth: Truth, most: int, whole: int) -> list[Numbers]:
     """For each axis, what cells without a count may come to for each finest area."""
     sizes = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in truth.tree.axes]
     slack = []

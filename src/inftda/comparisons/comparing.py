@@ -16,7 +16,6 @@ from inftda.bars import Progress, no_progress
 from inftda.comparisons.attack import Attack, attack
 from inftda.comparisons.methods import CellKey, Method, Rounding, Suppression, check_size
 from inftda.comparisons.published import measure_published, measure_shown_totals
-from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.evaluation import totals as totals_module
 from inftda.evaluation.comparison import NOTICE
@@ -31,6 +30,7 @@ from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec, Unplaceable, read_leaves
 from inftda.reading.spec import UNPROMISED, axes_of
 from inftda.tree import DESTINATION, ORIGIN, build_tree
+from inftda.truth import Truth
 
 #: What is compared unless something else is asked for.
 DEFAULT_METHODS: Final = ("suppress:10", "round:5", "cell-key", OWN)
@@ -221,7 +221,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         unplaceable=unplaceable,
         unit=UNPROMISED if unplaceable == "drop" else None,
     )
-    counts = Counts.of(public, read_leaves(truth, spec))
+    counts = Truth.of(public, read_leaves(truth, spec))
     check_size(counts)
     random, bits = np.random.default_rng(seed), source or SecureSource()
     results = []
@@ -276,10 +276,10 @@ def _takes_across(name: str) -> bool:
     return mechanism_named(name).description.takes_across
 
 
-def _promised(counts: Counts, simulation: Simulation, epsilon: float | None) -> Result:
+def _promised(counts: Truth, simulation: Simulation, epsilon: float | None) -> Result:
     areas, flow = simulation.run(no_progress)
     kept = flow != 0
-    released = Counts.from_leaves(counts.tree, [axis[kept] for axis in areas], flow[kept])
+    released = Truth.from_leaves(counts.tree, [axis[kept] for axis in areas], flow[kept])
     return Result(
         method=simulation.mechanism,
         epsilon=epsilon,
@@ -290,7 +290,7 @@ def _promised(counts: Counts, simulation: Simulation, epsilon: float | None) -> 
     )
 
 
-def _unpromised(counts: Counts, method: Method, random: np.random.Generator) -> Result:
+def _unpromised(counts: Truth, method: Method, random: np.random.Generator) -> Result:
     published = method.publish(counts, random)
     return Result(
         method=method.name,

@@ -28,9 +28,9 @@ from inftda.comparisons.published import (
     seen_trips,
     true_levels,
 )
-from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.kernels import kernel
+from inftda.truth import Truth
 
 #: Variance of the changes by cell keys, where there is room.
 _VARIANCE = 2.0
@@ -49,7 +49,7 @@ class Method(Protocol):
     def words(self) -> str:
         """What it does, for people."""
 
-    def publish(self, truth: Counts, random: np.random.Generator) -> Published:
+    def publish(self, truth: Truth, random: np.random.Generator) -> Published:
         """All tables of one edition."""
 
     def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
@@ -79,13 +79,13 @@ class Suppression:
         also = ", and others so that none follows from its family" if self.is_secondary else ""
         return f"cells below {self.least} are hidden{also}; totals are published"
 
-    def publish(self, truth: Counts, random: np.random.Generator) -> Published:  # noqa: ARG002
+    def publish(self, truth: Truth, random: np.random.Generator) -> Published:  # noqa: ARG002
         """All tables; nothing is left to chance."""
         levels = [self._shown(np.array([truth.total]), np.zeros(1, bool), truth.total)]
-        for level in truth.levels:
+        for number, level in enumerate(truth.levels):
             is_hidden = level.count < self.least
             if self.is_secondary:
-                above = levels[-1].is_hidden
+                above = levels[-1].is_hidden[truth.above(number)]
                 hide_more_kernel(level.offsets, level.count, above, self.least, is_hidden)
             levels.append(self._shown(level.count, is_hidden, truth.total))
         totals = [
@@ -126,7 +126,7 @@ class Rounding:
         """What it does."""
         return f"every number is rounded at random to a multiple of {self.base}, once for each cell"
 
-    def publish(self, truth: Counts, random: np.random.Generator) -> Published:
+    def publish(self, truth: Truth, random: np.random.Generator) -> Published:
         """All tables, each rounded by itself."""
         levels, changed = [], []
         for true in true_levels(truth):
@@ -172,15 +172,17 @@ class CellKey:
         """What it does."""
         return f"the keys of its records change every number, by {self.most} at most"
 
-    def publish(self, truth: Counts, random: np.random.Generator) -> Published:
+    def publish(self, truth: Truth, random: np.random.Generator) -> Published:
         """All tables; the same records give the same number everywhere."""
         matrix = perturbation_matrix(self.most)
         seed = np.uint64(random.integers(1, 2**63))
         leaves = true_levels(truth)[-1]
         keys = [np.empty(len(leaves), np.uint64)]
         sum_keys_kernel(leaves, seed, keys[0])
-        for level in truth.levels[::-1]:
-            keys.insert(0, np.add.reduceat(keys[0], level.offsets[:-1]))
+        for number, level in reversed(list(enumerate(truth.levels))):
+            sums = np.add.reduceat(keys[0], level.offsets[:-1])
+            keys.insert(0, np.empty_like(sums))
+            keys[0][truth.above(number)] = sums
         levels = [
             self._shown(true, _changed(true, key, matrix))
             for true, key in zip(true_levels(truth), keys, strict=True)
@@ -210,7 +212,7 @@ class CellKey:
         return Shown(true, value, np.zeros(len(true), bool), low, value + self.most)
 
 
-def check_size(truth: Counts) -> None:
+def check_size(truth: Truth) -> None:
     """Refuse a table too large for sums of bounds.
 
     Raises:
@@ -271,11 +273,11 @@ def _changed(true: Numbers, key: NDArray[np.uint64], matrix: NDArray[np.float64]
     return value
 
 
-def _nodes_of_leaves(truth: Counts) -> NDArray[np.int64]:
+def _nodes_of_leaves(truth: Truth) -> NDArray[np.int64]:
     """int64[levels + 1, leaves]: node of each leaf at the root and each splitting level."""
     rows = [np.arange(truth.n_leaves, dtype=np.int64)]
-    for level in truth.levels[::-1]:
-        above = np.repeat(np.arange(len(level.offsets) - 1), np.diff(level.offsets))
+    for number, level in reversed(list(enumerate(truth.levels))):
+        above = np.repeat(truth.above(number), np.diff(level.offsets))
         rows.insert(0, above[rows[0]])
     return np.array(rows)
 

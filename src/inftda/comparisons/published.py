@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.counts import Counts
 from inftda.evaluation.metrics import LevelMeasures, measure_level
 from inftda.evaluation.pairing import PairedLevel
 from inftda.evaluation.totals import TotalMeasures, area_totals, measure_total, totals_across
+from inftda.truth import Truth
 
 Numbers = NDArray[np.int64]
 
@@ -51,7 +51,7 @@ class Published:
         seen_somewhere: trips whose removal changes any number below the root.
     """
 
-    truth: Counts
+    truth: Truth
     levels: tuple[Shown, ...]
     totals: tuple[Shown, ...]
     most_of_a_zero: int
@@ -59,12 +59,12 @@ class Published:
     seen_somewhere: int
 
 
-def true_levels(truth: Counts) -> list[Numbers]:
+def true_levels(truth: Truth) -> list[Numbers]:
     """Counts of the root and of the non-zero nodes of each splitting level."""
     return [np.array([truth.total], np.int64), *(level.count for level in truth.levels)]
 
 
-def finest_totals(truth: Counts) -> list[Numbers]:
+def finest_totals(truth: Truth) -> list[Numbers]:
     """For each axis, totals of its finest areas."""
     return [
         area_totals(truth, number, axis.hierarchy.depth)
@@ -72,7 +72,7 @@ def finest_totals(truth: Counts) -> list[Numbers]:
     ]
 
 
-def seen_trips(truth: Counts, changed: list[NDArray[np.bool_]]) -> tuple[int, int]:
+def seen_trips(truth: Truth, changed: list[NDArray[np.bool_]]) -> tuple[int, int]:
     """Trips seen at their leaf and anywhere, by which numbers change if one of their trips goes.
 
     Args:
@@ -80,8 +80,8 @@ def seen_trips(truth: Counts, changed: list[NDArray[np.bool_]]) -> tuple[int, in
         changed: for the root and each splitting level, whether the number changes.
     """
     at_all = np.zeros(1, bool)  # that somebody is gone says nothing about where
-    for level, flags in zip(truth.levels, changed[1:], strict=True):
-        at_all = np.repeat(at_all, np.diff(level.offsets)) | flags
+    for number, (level, flags) in enumerate(zip(truth.levels, changed[1:], strict=True)):
+        at_all = np.repeat(at_all[truth.above(number)], np.diff(level.offsets)) | flags
     counts = true_levels(truth)[-1]
     return int(counts[changed[-1]].sum()), int(counts[at_all].sum())
 
@@ -101,7 +101,7 @@ def measure_published(published: Published) -> tuple[LevelMeasures, ...]:
 
 
 def measure_shown_totals(
-    truth: Counts, show: Callable[[Numbers], Numbers]
+    truth: Truth, show: Callable[[Numbers], Numbers]
 ) -> tuple[TotalMeasures, ...]:
     """Measures of the totals that the tree does not have, published by the same method.
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.bars import Progress
-from inftda.counts import Counts
 from inftda.errors import InftdaError
-from inftda.mechanisms.across import AcrossStep, GroupedTruth
+from inftda.mechanisms.across import AcrossStep
 from inftda.mechanisms.base import Keeper, Mechanism, Written
 from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import Divided, Drawn, LevelStep, Nodes, Work, join
@@ -23,6 +22,7 @@ from inftda.publication.folder import FlowsWriter
 from inftda.reading import TableSpec, read_leaves
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -66,31 +66,30 @@ class LocalEngine:
         *,
         source: RandomSource,
         say: Callable[[str], object] | None = None,
-    ) -> Counts:
-        """The confidential table, counted per leaf and sorted in tree order.
+    ) -> Truth:
+        """The confidential table, counted per leaf and summed up level by level.
 
         Raises:
             InftdaError: it cannot be read as counts, or must not be read that way.
         """
-        return Counts.of(
+        return Truth.of(
             tree,
             read_leaves(table, spec, random_source=source, say=say, threads=self.threads),
             threads=self.threads,
         )
 
-    def root(self, truth: Counts, value: int) -> Nodes:
+    def root(self, truth: Truth, value: int) -> Nodes:
         """The root; nothing at all if its released count is 0."""
         n = int(value > 0)
         return Nodes(
             tuple(np.zeros(n, np.int32) for _ in truth.tree.axes),
             np.full(n, value, np.int64),
-            np.full(n, truth.n_roots - 1, np.int64),
         )
 
     def step(
         self,
         parents: Nodes,
-        truth: Counts,
+        truth: Truth,
         step: LevelStep,
         progress: Progress,
         keeper: Keeper | None = None,
@@ -119,18 +118,17 @@ class LocalEngine:
         self,
         parents: Nodes,
         offsets: NDArray[np.int64],
-        truth: Counts,
+        truth: Truth,
         step: LevelStep,
         *,
         is_kept: bool,
     ) -> Iterator[Divided]:
         """Children and draws of every item, each on a thread."""
         true_children = truth.level(step.level)
-        are_leaves = step.level is truth.tree.splitting_levels[-1]
 
         def divide(item: int) -> Divided:
             part = parents.take(slice(offsets[item], offsets[item + 1]))
-            return step.divide(item, part, true_children, are_leaves=are_leaves, is_kept=is_kept)
+            return step.divide(item, part, true_children, is_kept=is_kept)
 
         return self.map(divide, range(len(offsets) - 1))
 
@@ -138,22 +136,20 @@ class LocalEngine:
         self,
         parents: Nodes,
         offsets: NDArray[np.int64],
-        truth: Counts,
+        truth: Truth,
         step: LevelStep,
         *,
         is_kept: bool,
     ) -> Iterator[Divided]:
         """Children and draws of whole groups with prices, a very large one on all threads."""
         across = AcrossStep.of(step)
-        grouped = GroupedTruth.of(truth.level(step.level), truth.parent_areas(step.level))
-        are_leaves = step.level is truth.tree.splitting_levels[-1]
+        true_children = truth.level(step.level)
 
         def divide(items: range, threads: int = 1, map_: Map = map) -> Divided:
             parts = [(i, parents.take(slice(offsets[i], offsets[i + 1]))) for i in items]
             return across.divide_groups(
                 parts,
-                grouped,
-                are_leaves=are_leaves,
+                true_children,
                 threads=threads,
                 map_=map_,
                 is_kept=is_kept,

@@ -12,7 +12,6 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from inftda.bars import Progress
-from inftda.counts import Counts
 from inftda.errors import IngestError
 from inftda.estimates.estimating import Estimate
 from inftda.evaluation import coverage, totals
@@ -31,6 +30,7 @@ from inftda.publication.release import Release
 from inftda.reading import TableSpec, Unplaceable, read_leaves
 from inftda.reading.spec import UNPROMISED, axes_of, may_be_empty, placing
 from inftda.tree import DESTINATION, ORIGIN
+from inftda.truth import Truth
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
 
@@ -127,7 +127,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     count: str | None = "auto",
     unplaceable: Unplaceable | Mapping[str, str] | None = None,
     say: Callable[[str], object] | None = None,
-) -> Counts:
+) -> Truth:
     """The confidential table a release was made from, by the areas of the release.
 
     All rows of the table count: what a release left out to bound the trips of one person
@@ -167,7 +167,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     unit = UNPROMISED if is_free else None
     spec = TableSpec(axes=axes, count=count, unplaceable=policy, only=only, unit=unit)
     leaves = read_leaves(flows, spec, say=say)
-    truth = Counts.of(release.tree, leaves)
+    truth = Truth.of(release.tree, leaves)
     if promised.root_is_public and release.manifest.description.is_top_down:
         _check_total(truth, release, promised)
     return truth
@@ -175,7 +175,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
 
 def compare(
     release: Release,
-    truth: Counts,
+    truth: Truth,
     *,
     estimate: Estimate | None = None,
     progress: Progress | None = None,
@@ -206,9 +206,9 @@ def compare(
     )
 
 
-def _compare_estimate(release: Release, truth: Counts, estimate: Estimate) -> Comparison:
+def _compare_estimate(release: Release, truth: Truth, estimate: Estimate) -> Comparison:
     made = EstimatedLeaves.read(estimate)
-    counts = Counts.from_leaves(release.tree, made.areas, made.value)
+    counts = Truth.from_leaves(release.tree, made.areas, made.value)
     return Comparison(
         {**_settings(release), "n_flows": estimate.manifest.n_rows, "estimate": True},
         measure(truth, counts),
@@ -217,7 +217,7 @@ def _compare_estimate(release: Release, truth: Counts, estimate: Estimate) -> Co
     )
 
 
-def released_counts(release: Release) -> Counts:
+def released_counts(release: Release) -> Truth:
     """The released leaves, summed up by the tree of the release.
 
     Raises:
@@ -225,10 +225,10 @@ def released_counts(release: Release) -> Counts:
     """
     areas, flow = released_leaves(release)
     kept = flow != 0
-    return Counts.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
+    return Truth.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
 
 
-def _check_total(truth: Counts, release: Release, unit: PrivacyUnit) -> None:
+def _check_total(truth: Truth, release: Release, unit: PrivacyUnit) -> None:
     """Refuse a table whose total differs from the release's, where that is exact.
 
     Of several distinct trips, a release leaves out what one person does twice.

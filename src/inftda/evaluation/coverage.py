@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from inftda.counts import Counts
 from inftda.errors import ReleaseError
 from inftda.estimates.estimating import Estimate
 from inftda.estimates.table import VALUES
 from inftda.evaluation.sums import MAX_CELLS, Areas, Cells, LevelSums, match_cells
 from inftda.evaluation.typical import CLASS_STARTS, class_of, leaf_areas, released_leaves
 from inftda.publication.release import Release
+from inftda.truth import Truth
 
 #: What each measure means; written beside the figures.
 DEFINITIONS = {
@@ -91,7 +91,7 @@ class EstimatedLeaves:
         return cls(leaf_areas(leaves, estimate.tree), value, low, high)
 
 
-def measure_intervals(truth: Counts, release: Release) -> tuple[IntervalMeasures, ...]:
+def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures, ...]:
     """Intervals of the published numbers of every level of the tree; none without measurements.
 
     Args:
@@ -118,7 +118,7 @@ def measure_intervals(truth: Counts, release: Release) -> tuple[IntervalMeasures
     return tuple(found)
 
 
-def measure_estimated(truth: Counts, made: EstimatedLeaves) -> tuple[IntervalMeasures, ...]:
+def measure_estimated(truth: Truth, made: EstimatedLeaves) -> tuple[IntervalMeasures, ...]:
     """Intervals of estimates, which are those between finest areas.
 
     Args:

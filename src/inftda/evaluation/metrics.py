@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.bars import Progress
-from inftda.counts import Counts
 from inftda.evaluation.pairing import PairedLevel, pair_levels
 from inftda.kernels import kernel
+from inftda.truth import Truth
 
 #: Smallest true flow of each size class; the first class is the true zeros.
 SIZE_BOUNDS = (0, 1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000)
@@ -102,7 +102,7 @@ class LevelMeasures:
 
 
 def measure(
-    truth: Counts, released: Counts, *, progress: Progress | None = None
+    truth: Truth, released: Truth, *, progress: Progress | None = None
 ) -> tuple[LevelMeasures, ...]:
     """Measures of every level, from the root to the leaves.
 

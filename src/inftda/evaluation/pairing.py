@@ -1,30 +1,28 @@
 """The truth beside the release: at every level, each cell that is not zero in both.
 
-Both tables are non-zero runs in tree order, so two children lists under one parent are merged
-by the index of the child, from the root down (the paper's section 3 has the tree). A cell that
-is missing on one side is 0 there. Time and memory follow the number of non-zero cells.
+Both tables are children by parent in one order, so they are merged by parent and index of the
+child. A cell that is missing on one side is 0 there. Time and memory follow the number of non-zero
+cells.
 
 What comes out holds the truth: it must never get into a release.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.counts import Counts, LevelCounts
 from inftda.errors import TreeError
 from inftda.kernels import kernel
 from inftda.tree import TreeLevel
-
-#: No such node on this side.
-MISSING = -1
+from inftda.truth import Children, Truth
 
 
 @dataclass(frozen=True)
 class PairedLevel:
-    """Cells of one level that are in the truth or in the release, in tree order.
+    """Cells of one level that are in the truth or in the release.
 
     Attributes:
         level: the level of the tree.
@@ -37,7 +35,7 @@ class PairedLevel:
     released: NDArray[np.int64]
 
 
-def pair_levels(truth: Counts, released: Counts) -> Iterator[PairedLevel]:
+def pair_levels(truth: Truth, released: Truth) -> Iterator[PairedLevel]:
     """Every level of the tree from the root to the leaves, one at a time.
 
     A level that splits nothing has the cells of the level above.
@@ -52,75 +50,54 @@ def pair_levels(truth: Counts, released: Counts) -> Iterator[PairedLevel]:
         true.level.index: (true, made)
         for true, made in zip(truth.levels, released.levels, strict=True)
     }
-    node = (_roots(truth), _roots(released))
-    values = (np.array([truth.total]), np.array([released.total]))
+    values = np.array([truth.total]), np.array([released.total])
     for level in tree.levels:
         if level.index in splitting:
-            node, values = _merge(node, *splitting[level.index])
+            values = _merge(*splitting[level.index])
         yield PairedLevel(level, *values)
 
 
-def _roots(counts: Counts) -> NDArray[np.int64]:
-    return np.array([0 if counts.n_roots else MISSING])
-
-
-_Sides = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-def _merge(parent: _Sides, true: LevelCounts, released: LevelCounts) -> tuple[_Sides, _Sides]:
-    room = len(true.count) + len(released.count)
+def _merge(true: Children, released: Children) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     # Large enough for all; memory pages that are never written to cost nothing.
-    node, value = np.empty((2, room), np.int64), np.empty((2, room), np.int64)
-    n = merge_children_kernel(parent, _runs(true), _runs(released), node, value)
-    return (node[0, :n], node[1, :n]), (value[0, :n], value[1, :n])
-
-
-_Runs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
-
-
-def _runs(level: LevelCounts) -> _Runs:
-    return level.offsets, level.ordinal, level.count
+    value = np.empty((2, len(true.count) + len(released.count)), np.int64)
+    n = merge_children_kernel(true[1:], released[1:], value)
+    return value[0, :n], value[1, :n]
 
 
 @kernel
-def merge_children_kernel(
-    parent: _Sides,
-    true: _Runs,
-    released: _Runs,
-    node: NDArray[np.int64],
-    value: NDArray[np.int64],
-) -> int:
-    """Children of paired parents, paired by their index under the parent.
+def merge_children_kernel(true: Any, released: Any, value: NDArray[np.int64]) -> int:
+    """Children of both sides, paired by their parent and their index under it.
 
     Args:
-        parent: two int64[n]: the parent's index in the truth and in the release, or -1.
-        true: offsets, ordinal and count of the true children, as in `LevelCounts`.
-        released: likewise of the released ones.
-        node: int64[2, room], written: index of each cell in the truth and in the release, or -1.
-        value: int64[2, room], written: its counts; `room` is the number of children of both.
+        true: key, offsets, ordinal and count of the true children, as in `Children`.
+        released: those of the released ones.
+        value: int64[2, children of both], written: the two counts of each cell.
 
     Returns:
         Number of cells.
     """
-    t_offsets, t_ordinal, t_count = true
-    r_offsets, r_ordinal, r_count = released
-    n = 0
-    for i in range(parent[0].size):
-        t_parent, r_parent = parent[0][i], parent[1][i]
-        t, t_end, r, r_end = 0, 0, 0, 0
-        if t_parent >= 0:
+    t_key, t_offsets, t_ordinal, t_count = true
+    r_key, r_offsets, r_ordinal, r_count = released
+    n = t_parent = r_parent = 0
+    while t_parent < t_key.size or r_parent < r_key.size:
+        t = t_end = r = r_end = 0
+        is_true = r_parent == r_key.size or (
+            t_parent < t_key.size and t_key[t_parent] <= r_key[r_parent]
+        )
+        is_released = t_parent == t_key.size or (
+            r_parent < r_key.size and r_key[r_parent] <= t_key[t_parent]
+        )
+        if is_true:
             t, t_end = t_offsets[t_parent], t_offsets[t_parent + 1]
-        if r_parent >= 0:
+            t_parent += 1
+        if is_released:
             r, r_end = r_offsets[r_parent], r_offsets[r_parent + 1]
+            r_parent += 1
         while t < t_end or r < r_end:
             in_truth = t < t_end and (r == r_end or t_ordinal[t] <= r_ordinal[r])
             in_release = r < r_end and (t == t_end or r_ordinal[r] <= t_ordinal[t])
-            node[0, n], value[0, n] = -1, 0
-            node[1, n], value[1, n] = -1, 0
-            if in_truth:
-                node[0, n], value[0, n] = t, t_count[t]
-            if in_release:
-                node[1, n], value[1, n] = r, r_count[r]
+            value[0, n] = t_count[t] if in_truth else 0
+            value[1, n] = r_count[r] if in_release else 0
             t += in_truth
             r += in_release
             n += 1

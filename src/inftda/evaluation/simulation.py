@@ -14,9 +14,9 @@ from inftda.evaluation.sums import Areas
 
 if TYPE_CHECKING:
     from inftda.bars import Progress
-    from inftda.counts import Counts
     from inftda.noise.entropy import RandomSource
     from inftda.privacy.spending import ReleasePlan
+    from inftda.truth import Truth
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Simulation:
         source: random bits.
     """
 
-    counts: "Counts"
+    counts: "Truth"
     mechanism: str
     plan: "ReleasePlan"
     source: "RandomSource"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.counts import Counts
 from inftda.lattice import tables_on_tree
 from inftda.publication.release import Release
 from inftda.tree import Axis, Tree
+from inftda.truth import Truth
 
 #: What each measure means; written beside the figures.
 DEFINITIONS = {
@@ -53,7 +53,7 @@ class TotalMeasures:
     in_interval: float | None = None
 
 
-def measure_totals(truth: Counts, released: Counts) -> tuple[TotalMeasures, ...]:
+def measure_totals(truth: Truth, released: Truth) -> tuple[TotalMeasures, ...]:
     """Measures of the totals of every level of every axis, of those that the tree does not have.
 
     Args:
@@ -68,7 +68,7 @@ def measure_totals(truth: Counts, released: Counts) -> tuple[TotalMeasures, ...]
 
 
 def with_intervals(
-    measures: tuple[TotalMeasures, ...], truth: Counts, release: Release
+    measures: tuple[TotalMeasures, ...], truth: Truth, release: Release
 ) -> tuple[TotalMeasures, ...]:
     """The same, with how many of the release's intervals hold the truth."""
     if release.totals is None:
@@ -89,7 +89,7 @@ def totals_across(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
                 yield number, axis, depth
 
 
-def area_totals(counts: Counts, number: int, depth: int) -> NDArray[np.int64]:
+def area_totals(counts: Truth, number: int, depth: int) -> NDArray[np.int64]:
     """int64[areas]: sum of the counts of each area."""
     return counts.tree.axes[number].hierarchy.sum_up(counts.margins[number], depth)
 
@@ -111,7 +111,7 @@ def measure_total(
 
 
 def _with_interval(
-    one: TotalMeasures, truth: Counts, release: Release, number: int, depth: int
+    one: TotalMeasures, truth: Truth, release: Release, number: int, depth: int
 ) -> TotalMeasures:
     intervals = release.total_intervals(one.axis, one.level)
     true = area_totals(truth, number, depth)

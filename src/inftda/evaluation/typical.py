@@ -305,10 +305,10 @@ def _simulation(
     release: Release, areas: Areas, flow: NDArray[np.int64], source: "RandomSource | None"
 ) -> Simulation:
     """The release as a truth, and all that is needed to release it again."""
-    from inftda.counts import Counts  # noqa: PLC0415 - compiled kernels
     from inftda.noise.entropy import SecureSource  # noqa: PLC0415
+    from inftda.truth import Truth  # noqa: PLC0415 - compiled kernels
 
-    counts = Counts.from_leaves(release.tree, areas, flow)
+    counts = Truth.from_leaves(release.tree, areas, flow)
     manifest = release.manifest
     return Simulation(counts, manifest.mechanism, manifest.plan, source or SecureSource())
 

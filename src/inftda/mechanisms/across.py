@@ -11,12 +11,11 @@ Privacy:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.counts import LevelCounts
 from inftda.kernels import kernel
 from inftda.lattice import Table, chains
 from inftda.mechanisms.prices import (
@@ -37,11 +36,11 @@ from inftda.mechanisms.step import (
     LevelStep,
     Nodes,
     join,
-    order_by_area,
 )
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import Survivors
 from inftda.tree import TreeLevel
+from inftda.truth import Children
 
 
 @dataclass(frozen=True)
@@ -87,33 +86,6 @@ class Across:
         return next((known for known in self.tables if known.is_one_way), None)
 
 
-@dataclass(frozen=True, repr=False)
-class GroupedTruth:
-    """True parents of a level, by their area on the refined axis, and their children. Confidential.
-
-    Attributes:
-        children: true children of each true parent.
-        areas: int32[parents] for each axis.
-        order: int64[parents], sorted by the refined area.
-        offsets: int64[areas + 1], slices of `order`.
-    """
-
-    children: LevelCounts
-    areas: tuple[NDArray[np.int32], ...]
-    order: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, children: LevelCounts, areas: tuple[NDArray[np.int32], ...]) -> "GroupedTruth":
-        """True children of a level, and the areas of their parents, in any order."""
-        refined, n_areas = areas[children.level.axis], len(children.level.child_offsets) - 1
-        ordered = order_by_area(np.arange(len(refined)), refined, n_areas)
-        return cls(children, areas, *ordered)
-
-    def __repr__(self) -> str:
-        return "GroupedTruth(confidential)"
-
-
 @dataclass(frozen=True)
 class AcrossStep:
     """A level step with off-tree tables, carried out.
@@ -146,12 +118,11 @@ class AcrossStep:
         add_totals(totals, sums)
         return totals
 
-    def divide_groups(  # noqa: PLR0913 - what to divide, where, and what to give back
+    def divide_groups(
         self,
         items: Sequence[tuple[int, Nodes]],
-        truth: GroupedTruth,
+        truth: Children,
         *,
-        are_leaves: bool,
         threads: int = 1,
         map_: Map = map,
         is_kept: bool = False,
@@ -160,8 +131,7 @@ class AcrossStep:
 
         Args:
             items: number and parents of each item that the groups are cut into.
-            truth: of these groups, at least; `true_index` of parents is into its `children`.
-            are_leaves: whether nothing comes after, so that no true index is needed.
+            truth: true children of these groups, at least.
             threads: how many there are to divide the groups on; the result does not depend on it.
             map_: maps a function over items on these threads.
             is_kept: whether the noisy counts are wanted.
@@ -173,7 +143,7 @@ class AcrossStep:
 
         def find(item: tuple[int, Nodes]) -> tuple[Candidates, NDArray[np.int64]]:
             number, some = item
-            return self._candidates(number, some, truth.children, depth, is_kept=is_kept)
+            return self._candidates(number, some, truth, depth, is_kept=is_kept)
 
         parts, noisy = zip(*map_(find, items), strict=True)
         candidates = _join(parts)
@@ -183,7 +153,7 @@ class AcrossStep:
         offsets = np.empty_like(candidates.offsets)
         keep_positive_kernel(candidates, offsets)
         survivors = Survivors(candidates.column, candidates.value, offsets)
-        children = self.step.children(parents, survivors, truth.children, are_leaves=are_leaves)
+        children = self.step.children(parents, survivors)
         n_draws = int(candidates.size[candidates.size > 1].sum())
         return Divided(children, n_draws, tuple(drawn))
 
@@ -198,7 +168,7 @@ class AcrossStep:
         return (Drawn.below(level, one_way.table.depths, tuple(areas), totals),)
 
     def _candidates(
-        self, item: int, parents: Nodes, truth: LevelCounts, depth: int, *, is_kept: bool
+        self, item: int, parents: Nodes, truth: Children, depth: int, *, is_kept: bool
     ) -> tuple[Candidates, NDArray[np.int64]]:
         """Children of an item's parents that may become positive, and all noisy counts.
 
@@ -241,7 +211,7 @@ class AcrossStep:
         self,
         item: int,
         groups: "Groups",
-        truth: GroupedTruth,
+        truth: Children,
         chained: "Chained",
         drawn: list[Drawn] | None = None,
     ) -> Cells:
@@ -279,7 +249,7 @@ class AcrossStep:
         item: int,
         groups: "Groups",
         rows: "Rows",
-        truth: GroupedTruth,
+        truth: Children,
         is_hard: bool,  # noqa: FBT001 - private
     ) -> NDArray[np.int64]:
         """Noisy cells of one table: the one-way table was measured before, others are now."""
@@ -288,14 +258,15 @@ class AcrossStep:
             return groups.agreed(totals) if is_hard else totals
         sizes = groups.n_children[rows.group]
         cells = self._noise(number, item, int(sizes.sum()))
-        children = truth.children
+        shift, bits = self.step.level.key_field(rows.axis)
         add_sums_kernel(
             cells,
             np.cumsum(sizes) - sizes,
             rows.of_cells,
             groups.area,
-            (truth.offsets, truth.order, truth.areas[rows.axis], rows.ancestor),
-            (children.offsets, children.ordinal, children.count),
+            self.step.level.key_field(self.step.level.axis)[0],
+            (shift, (1 << bits) - 1, rows.ancestor),
+            truth[1:],
         )
         return cells
 
@@ -454,8 +425,9 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     row_offsets: NDArray[np.int64],
     row_of: NDArray[np.int64],
     area: NDArray[np.int32],
-    parents: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]],
-    children: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
+    shift: int,
+    across: tuple[int, int, NDArray[np.int32]],
+    children: Any,
 ) -> None:
     """Add true counts to the noise of the cells they are summed up in, in place.
 
@@ -464,17 +436,19 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         row_offsets: int64[rows or one more], slices of these.
         row_of: int64[groups, areas across], the row of each; -1 if it is not measured.
         area: int32[groups], the area that each refines.
-        parents: int64[areas + 1], slices of the next: int64, the true parents with each area;
-            int32[true parents], their areas across; int32, the area of the table that holds each.
-        children: int64[true parents + 1], slices of the next two: int32, index of each true child
-            among all children of its parent; int64, its count.
+        shift: where that area lies in the key of a parent; all below it are other areas.
+        across: shift and mask of the area across in the key, and int32, the area of the table that
+            holds each.
+        children: key, offsets, ordinal and count, as in `Children`.
     """
-    offsets, order, across, ancestor = parents
-    child_offsets, ordinal, count = children
+    across_shift, mask, ancestor = across
+    key, child_offsets, ordinal, count = children
     for group in range(area.size):
-        for i in range(offsets[area[group]], offsets[area[group] + 1]):
-            parent = order[i]
-            row = row_of[group, ancestor[across[parent]]]
+        refined = np.int64(area[group])
+        parent = np.searchsorted(key, refined << shift)
+        while parent < key.size and key[parent] >> shift == refined:
+            row = row_of[group, ancestor[(key[parent] >> across_shift) & mask]]
             if row >= 0:
                 for child in range(child_offsets[parent], child_offsets[parent + 1]):
                     cells[row_offsets[row] + ordinal[child]] += count[child]
+            parent += 1

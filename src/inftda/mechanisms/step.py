@@ -15,17 +15,17 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.counts import LevelCounts, child_areas_kernel
 from inftda.kernels import kernel
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
 from inftda.optimize.segments import Optimizer, Survivors, check_status
 from inftda.tree import TreeLevel
+from inftda.truth import Children
 
 if TYPE_CHECKING:
     from inftda.mechanisms.across import Across
@@ -46,24 +46,14 @@ class Nodes:
     Attributes:
         areas: int32 area numbers, one array per axis.
         value: int64 released counts, positive.
-        true_index: int64 index among the true nodes of the level, -1 where there is none;
-            empty at the leaves, below which there is nothing. Confidential: it never leaves
-            the mechanism.
     """
 
     areas: tuple[NDArray[np.int32], ...]
     value: NDArray[np.int64]
-    true_index: NDArray[np.int64]
-
-    @classmethod
-    def leaves(cls, areas: tuple[NDArray[np.int32], ...], value: NDArray[np.int64]) -> "Nodes":
-        """Released leaves, below which there is no truth."""
-        return cls(areas, value, np.empty(0, np.int64))
 
     def take(self, index: NDArray[np.int64] | slice) -> "Nodes":
         """Some of the nodes, in the given order."""
-        areas = tuple(numbers[index] for numbers in self.areas)
-        return Nodes(areas, self.value[index], self.true_index[index])
+        return Nodes(tuple(numbers[index] for numbers in self.areas), self.value[index])
 
 
 def join(parts: list[Nodes]) -> Nodes:
@@ -73,7 +63,6 @@ def join(parts: list[Nodes]) -> Nodes:
     return Nodes(
         tuple(map(np.concatenate, zip(*(part.areas for part in parts), strict=True))),
         np.concatenate([part.value for part in parts]),
-        np.concatenate([part.true_index for part in parts]),
     )
 
 
@@ -180,7 +169,7 @@ class LevelStep:
     @cached_property
     def sort_axes(self) -> tuple[int, ...]:
         """Axes in the order that group order goes by: the refined one, then the longest first."""
-        return sort_axes(self.level)
+        return self.level.group_axes
 
     def keys(self, areas: tuple[NDArray[np.int32], ...]) -> NDArray[np.int64]:
         """int64: one number for the first two areas of group order, which items are cut by."""
@@ -193,7 +182,7 @@ class LevelStep:
     def n_others(self) -> int:
         """Keys that a group may have: areas on the second axis of group order."""
         axes = self.sort_axes
-        return n_areas_above(self.level, axes[1]) if len(axes) > 1 else 1
+        return self.level.n_parent_areas(axes[1]) if len(axes) > 1 else 1
 
     def group_order(self, areas: tuple[NDArray[np.int32], ...]) -> NDArray[np.int64]:
         """int64: which parent stands at each position of group order."""
@@ -229,9 +218,8 @@ class LevelStep:
         self,
         item: int,
         parents: Nodes,
-        truth: LevelCounts,
+        truth: Children,
         *,
-        are_leaves: bool,
         is_kept: bool = False,
     ) -> Divided:
         """Children of the parents of one item, in group order.
@@ -239,18 +227,17 @@ class LevelStep:
         Args:
             item: its number.
             parents: all of them, in group order.
-            truth: true children; the parents' `true_index` is into its `offsets`.
-            are_leaves: whether nothing comes after, so that no true index is needed.
+            truth: true children, of these parents at least.
             is_kept: whether the noisy counts are wanted.
         """
         noisy = self.draw(item, parents, truth)
         # A copy: the optimiser overwrites what it is given.
         drawn = (self.drawn(parents, noisy.x.copy()),) if is_kept else ()
         survivors = self.optimized(noisy.x, noisy, parents)
-        children = self.children(parents, survivors, truth, are_leaves=are_leaves)
+        children = self.children(parents, survivors)
         return Divided(children, len(noisy.x), drawn)
 
-    def draw(self, item: int, parents: Nodes, truth: LevelCounts) -> "Noisy":
+    def draw(self, item: int, parents: Nodes, truth: Children) -> "Noisy":
         """Noisy counts of all children of the parents of one item: noise, then the truth."""
         offsets = np.empty(len(parents.value) + 1, np.int64)
         count_draws_kernel(parents.areas[self.level.axis], self.level.child_offsets, offsets)
@@ -258,9 +245,8 @@ class LevelStep:
         stream = self.source.stream(self.level.index, item)
         self.sampler.fill(noisy.x, stream)
         stream.fill(noisy.seeds)
-        add_truth_kernel(
-            noisy.x, offsets, parents.true_index, truth.offsets, truth.ordinal, truth.count
-        )
+        key = self.level.keys(parents.areas)
+        add_truth_kernel(noisy.x, offsets, key, truth[1:])
         return noisy
 
     def optimized(self, x: NDArray[np.int64], noisy: "Noisy", parents: Nodes) -> Survivors:
@@ -269,60 +255,26 @@ class LevelStep:
         check_status(status)
         return noisy.survivors
 
-    def children(
-        self, parents: Nodes, survivors: Survivors, truth: LevelCounts, *, are_leaves: bool
-    ) -> Nodes:
-        """Those children of parents that are kept, as nodes.
-
-        Args:
-            parents: the parents.
-            survivors: their children that are kept.
-            truth: true children.
-            are_leaves: whether nothing comes after, so that no true index is needed.
-        """
+    def children(self, parents: Nodes, survivors: Survivors) -> Nodes:
+        """Those children of parents that are kept, as nodes."""
         level, n = self.level, int(survivors.offsets[-1])
         offsets, index = survivors.offsets, survivors.index
         areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
         child_areas_kernel(parents.areas, level.axis, level.child_offsets, offsets, index, areas)
-        true_index = np.empty(0 if are_leaves else n, np.int64)
-        if not are_leaves:
-            find_true_kernel(
-                parents.true_index, offsets, index, truth.offsets, truth.ordinal, true_index
-            )
-        return Nodes(areas, survivors.value[:n].copy(), true_index)
+        return Nodes(areas, survivors.value[:n].copy())
 
     def drawn(self, parents: Nodes, value: NDArray[np.int64]) -> Drawn:
         """Noisy counts of all children of some parents, in their order."""
         return Drawn.below(self.level, self.level.depths, parents.areas, value)
 
 
-def sort_axes(level: TreeLevel) -> tuple[int, ...]:
-    """Axes in the order that group order goes by: the refined one, then the longest first."""
-    others = [axis for axis in range(len(level.axes)) if axis != level.axis]
-    return (level.axis, *sorted(others, key=lambda axis: -n_areas_above(level, axis)))
-
-
 def group_order(
     level: TreeLevel, parents: Sequence[NDArray[np.int32]], order: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """An order of parents of a level, sorted into group order, stably."""
-    for axis in reversed(sort_axes(level)):
-        order = sort_by_area(order, parents[axis], n_areas_above(level, axis))
+    for axis in reversed(level.group_axes):
+        order = sort_by_area(order, parents[axis], level.n_parent_areas(axis))
     return order
-
-
-def differ(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
-    """Whether each node differs from the one before it; the first one does."""
-    found = np.zeros(len(areas[0]), bool)
-    found[:1] = True
-    for numbers in areas:
-        found[1:] |= numbers[1:] != numbers[:-1]
-    return found
-
-
-def n_areas_above(level: TreeLevel, axis: int) -> int:
-    """Number of areas on an axis at the level of the parents."""
-    return level.axes[axis].hierarchy.n_areas(level.parent_depths[axis])
 
 
 def _cut(
@@ -446,58 +398,59 @@ def count_draws_kernel(
 
 
 @kernel
-def add_truth_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+def add_truth_kernel(
     x: NDArray[np.int64],
     offsets: NDArray[np.int64],
-    true_index: NDArray[np.int64],
-    true_offsets: NDArray[np.int64],
-    true_ordinal: NDArray[np.int32],
-    true_count: NDArray[np.int64],
+    key: NDArray[np.int64],
+    truth: Any,
 ) -> None:
     """Add the true counts to the noise of the children, in place.
 
     Args:
         x: int64, children of all parents, one parent after another.
         offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
-        true_index: int64[parents], index among the true parents or -1.
-        true_offsets: int64[true parents + 1], slices of the next two.
-        true_ordinal: int32, index of each true child among all children of its parent.
-        true_count: int64.
+        key: int64[parents], ascending.
+        truth: key, offsets, ordinal and count, as in `Children`.
     """
-    for parent in range(true_index.size):
+    true_key, true_offsets, true_ordinal, true_count = truth
+    if key.size == 0:
+        return
+    at = np.searchsorted(true_key, key[0])
+    for parent in range(key.size):
+        while at < true_key.size and true_key[at] < key[parent]:
+            at += 1
         first = offsets[parent]
-        if true_index[parent] >= 0 and offsets[parent + 1] > first:
-            at = true_index[parent]
+        if at < true_key.size and true_key[at] == key[parent] and offsets[parent + 1] > first:
             for child in range(true_offsets[at], true_offsets[at + 1]):
                 x[first + true_ordinal[child]] += true_count[child]
 
 
 @kernel
-def find_true_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    true_index: NDArray[np.int64],
+def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    parents: tuple[NDArray[np.int32], ...],
+    refined: int,
+    child_offsets: NDArray[np.int32],
     offsets: NDArray[np.int64],
     index: NDArray[np.int32],
-    true_offsets: NDArray[np.int64],
-    true_ordinal: NDArray[np.int32],
-    out: NDArray[np.int64],
+    out: tuple[NDArray[np.int32], ...],
 ) -> None:
-    """Index of each surviving child among the true ones.
+    """Areas of some children: on one axis their own, on the others their parents'.
 
     Args:
-        true_index: int64[parents], index among the true parents or -1.
+        parents: int32[parents] for every axis, area of each parent.
+        refined: the axis on which children differ.
+        child_offsets: int32[areas + 1], first child of each area on that axis.
         offsets: int64[parents + 1], slices of the next.
-        index: int32, index of each surviving child among all children of its parent.
-        true_offsets: int64[true parents + 1], slices of the next.
-        true_ordinal: int32, ascending within a slice.
-        out: int64, written: index among the true children or -1.
+        index: int32, index of each child among all children of its parent.
+        out: int32 for every axis, written.
     """
-    for parent in range(true_index.size):
-        true_child = end = 0
-        if true_index[parent] >= 0:
-            true_child = true_offsets[true_index[parent]]
-            end = true_offsets[true_index[parent] + 1]
-        for child in range(offsets[parent], offsets[parent + 1]):
-            while true_child < end and true_ordinal[true_child] < index[child]:
-                true_child += 1
-            is_true = true_child < end and true_ordinal[true_child] == index[child]
-            out[child] = true_child if is_true else -1
+    for axis in range(len(parents)):
+        areas, children = parents[axis], out[axis]
+        if axis == refined:
+            for i in range(areas.size):
+                for child in range(offsets[i], offsets[i + 1]):
+                    children[child] = child_offsets[areas[i]] + index[child]
+        else:
+            for i in range(areas.size):
+                for child in range(offsets[i], offsets[i + 1]):
+                    children[child] = areas[i]

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.bars import Progress
-from inftda.counts import Counts
 from inftda.errors import InftdaError, IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.previews.gravity import gravity_flows
@@ -26,6 +25,7 @@ from inftda.reading import TableSpec, Unplaceable, read_leaves
 from inftda.reading.spec import UNPROMISED, axes_of
 from inftda.reports.labels import Labels
 from inftda.tree import DESTINATION, ORIGIN, Tree
+from inftda.truth import Truth
 
 #: Columns of a table of totals, besides the finest areas; the last may be missing.
 OUT, IN, WITHIN = "out", "in", "within"
@@ -40,7 +40,7 @@ class StandIn:
         words: how it was made, for people.
     """
 
-    counts: Counts
+    counts: Truth
     words: str
 
 
@@ -103,13 +103,13 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
                 "totals only say how a coarser table is spread; this one is as fine as the "
                 "areas: leave out the totals, or say the level of the table"
             )
-        return StandIn(Counts.of(tree, leaves), "a public table of flows between the same areas")
+        return StandIn(Truth.of(tree, leaves), "a public table of flows between the same areas")
     weights, words = _weights(tree, depths, totals)
     areas, counts = _spread(
         tree, depths, list(leaves.areas), leaves.counts, weights, np.random.default_rng(seed)
     )
     told = f"a public table of flows by {level}, spread over finer areas {words}"
-    return StandIn(Counts.from_leaves(tree, areas, counts), told)
+    return StandIn(Truth.from_leaves(tree, areas, counts), told)
 
 
 def from_totals(  # noqa: PLR0913 - what a model is made of
@@ -161,7 +161,7 @@ def from_totals(  # noqa: PLR0913 - what a model is made of
         np.concatenate([flows.count, within[stay]]),
     )
     kept = "out-, in- and inner totals" if within.any() else "out- and in-totals"
-    counts = Counts.from_leaves(tree, [together.origin, together.destination], together.count)
+    counts = Truth.from_leaves(tree, [together.origin, together.destination], together.count)
     return StandIn(counts, f"made-up flows with the public {kept} of {len(out):,} areas ({how})")
 
 

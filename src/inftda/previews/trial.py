@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from inftda.bars import Progress
-from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.evaluation.bins import N_BINS, bin_of, quantile
 from inftda.evaluation.bounds import error_bounds
@@ -42,6 +41,7 @@ from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.totals import planned_totals
 from inftda.reading import Unplaceable
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
+from inftda.truth import Truth
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA: Final = 0.05
@@ -269,7 +269,7 @@ def _holds_splits(split: Sequence[Any]) -> bool:
 
 
 def _try(  # noqa: PLR0913, PLR0917 - private
-    counts: Counts,
+    counts: Truth,
     setting: Setting,
     plan: ReleasePlan,
     runs: int,
@@ -294,7 +294,7 @@ def _try(  # noqa: PLR0913, PLR0917 - private
     for run in range(runs):
         shown.run = run
         made_areas, made = simulation.run(shown)
-        released = Counts.from_leaves(tree, made_areas, made)
+        released = Truth.from_leaves(tree, made_areas, made)
         measured.append(measure(counts, released))
         for tally in tallies:
             tally.add(made_areas, made)
@@ -351,14 +351,14 @@ def _totals_of(tree: Tree) -> list[tuple[int, int]]:
 class _TotalErrors:
     """Errors of the totals of one level of an axis over all simulations."""
 
-    def __init__(self, counts: Counts, number: int, depth: int) -> None:
+    def __init__(self, counts: Truth, number: int, depth: int) -> None:
         self._axis, self._depth, self._number = counts.tree.axes[number], depth, number
         self._depths = tuple(depth if i == number else 0 for i in range(len(counts.tree.axes)))
         self._true = area_totals(counts, number, depth)
         self._bins = np.zeros(N_BINS, np.int64)
         self._sum, self._largest, self._runs = 0, 0, 0
 
-    def add(self, released: Counts) -> None:
+    def add(self, released: Truth) -> None:
         """Count the errors of one simulated release."""
         error = np.abs(area_totals(released, self._number, self._depth) - self._true)
         self._bins += np.bincount(bin_of(error), minlength=N_BINS)

@@ -22,13 +22,13 @@ from inftda.errors import ReleaseError
 from inftda.lattice import SHORT
 from inftda.mechanisms.description import Description
 from inftda.mechanisms.prices import candidate_depth, count_candidates_kernel
-from inftda.mechanisms.step import Drawn, differ, group_order, sort_by_area
+from inftda.mechanisms.step import Drawn, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
 from inftda.publication.inventory import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE, TOTALS_FILE
 from inftda.publication.measurements import Measurements, PlannedMeasurement
 from inftda.publication.parquet_file import encoded, numbers_of
 from inftda.publication.query import FLOW
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import Tree, TreeLevel, differ
 
 Areas = tuple[NDArray[np.int32], ...]
 #: A count and what is released for it differ by no more than this many noise scales for each
@@ -38,7 +38,7 @@ _FAR = 20
 
 @dataclass(frozen=True)
 class ReleasedLeaves:
-    """Leaves as they were released; the truth is `inftda.leaves`.
+    """Leaves as they were released; the truth is `inftda.truth`.
 
     Attributes:
         areas: int32, finest areas on each axis.

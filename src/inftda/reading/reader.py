@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inftda.errors import IngestError
-from inftda.leaves import Leaves
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.reading import bounding
 from inftda.reading.csv_file import CsvFile
@@ -22,6 +21,7 @@ from inftda.reading.sql_query import SqlQuery, open_query
 from inftda.reading.workspace import Workspace
 from inftda.tables import as_numpy
 from inftda.threads import Crew, available_cores
+from inftda.truth import Leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,6 @@ import pyarrow.compute as pc
 
 from inftda.areas.placing import placer_of
 from inftda.errors import IngestError
-from inftda.leaves import MAX_TOTAL
 from inftda.places import Places
 from inftda.reading.columns import (
     Column,
@@ -40,6 +39,7 @@ from inftda.reading.flaws import Flaw
 from inftda.reading.sources import RAW_FLAW, Input, Relation, Use
 from inftda.reading.spec import Clock, Point, columns_of
 from inftda.tables import as_arrow
+from inftda.truth import MAX_TOTAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

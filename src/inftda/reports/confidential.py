@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inftda.counts import Counts
 from inftda.errors import ReleaseError
 from inftda.evaluation.comparison import Comparison
 from inftda.evaluation.coverage import overall
@@ -36,6 +35,7 @@ from inftda.reports.page import (
     write_file,
 )
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 NOTICE = "CONFIDENTIAL: this page shows true counts. It is not private. Do not publish or share it."
 COUNT = "count"
@@ -54,7 +54,7 @@ _MAIN = {
 _RATES = {"false_discovery_rate", "false_negative_rate", "in_interval"}
 
 
-def page_of(release: Release, counts: Counts, comparison: Comparison) -> Callable[[Path], Path]:
+def page_of(release: Release, counts: Truth, comparison: Comparison) -> Callable[[Path], Path]:
     """What writes the page of a comparison to a path."""
     truth = as_table(release.tree, [counts.leaves])
     measures = comparison.level_table().drop_columns(["notice"]).to_pylist()

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from inftda.counts import Counts
 from inftda.hierarchy import Hierarchy
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 TOWNS = Hierarchy.read({"region": ["N", "N", "S", "S"], "town": ["1", "2", "3", "4"]})
 TWO = Hierarchy.read({"town": ["1", "2"]})
@@ -14,7 +14,7 @@ def counts_of(hierarchy, flows):
     """Counts of (origin, destination, trips)."""
     areas = np.array([(o, d) for o, d, _ in flows], np.int32).T
     counts = np.array([n for _, _, n in flows], np.int64)
-    return Counts.from_leaves(Tree.destination_first(hierarchy), list(areas), counts)
+    return Truth.from_leaves(Tree.destination_first(hierarchy), list(areas), counts)
 
 
 def random_counts(hierarchy, seed, *, cells, most):

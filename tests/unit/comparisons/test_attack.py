@@ -22,10 +22,12 @@ def compositions(total, parts):
 
 
 def sums_of(truth, leaves):
-    """Counts of every level, from leaves in tree order."""
+    """Counts of every level, from leaves."""
     levels = [leaves]
-    for level in truth.levels[::-1]:
-        levels.insert(0, np.add.reduceat(levels[0], level.offsets[:-1]))
+    for number, level in reversed(list(enumerate(truth.levels))):
+        sums = np.add.reduceat(levels[0], level.offsets[:-1])
+        levels.insert(0, np.empty_like(sums))
+        levels[0][truth.above(number)] = sums
     return levels
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from fake_noise import setting_of
-from inftda.counts import Counts
 from inftda.errors import BudgetError, PrivacyError
 from inftda.evaluation.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
 from inftda.evaluation.sums import LevelSums
@@ -18,6 +17,7 @@ from inftda.mechanisms.topdown import TopDown
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
+from inftda.truth import Truth
 
 BRANCHES = (5, 6, 7)
 
@@ -354,7 +354,7 @@ def test_bounds_hold_for_releases_with_prices(n_modes):
     bounds = error_bounds(tree, plan, 1e-3)
     draw = np.random.default_rng(1)
     leaves = [draw.integers(0, n, 400, dtype=np.int32) for n in (400, 6, n_modes)]
-    counts = Counts.from_leaves(tree, leaves, draw.geometric(0.02, 400))
+    counts = Truth.from_leaves(tree, leaves, draw.geometric(0.02, 400))
     for seed in range(40):
         (nodes,) = TopDown().run(counts, setting_of(plan, seed=seed))
         for level, bound in zip(tree.levels, bounds, strict=True):

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 import inftda
-from inftda.counts import Counts
 from inftda.evaluation.comparison import compare, read_truth
 from inftda.evaluation.coverage import (
     LEAST,
@@ -22,6 +21,7 @@ from inftda.evaluation.typical import CLASS_STARTS
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 COUNTRY = make_country((3, 9, 60), 30_000, seed=4)
 TREE = Tree.destination_first(Hierarchy.read({"town": ["1", "2", "3"]}))
@@ -50,7 +50,7 @@ def number(*areas):
 
 
 def test_shares_are_those_of_each_class_by_published_size():
-    truth = Counts.from_leaves(TREE, number([0, 0, 1], [0, 1, 1]), np.array([5, 40, 2]))
+    truth = Truth.from_leaves(TREE, number([0, 0, 1], [0, 1, 1]), np.array([5, 40, 2]))
     made = EstimatedLeaves(
         # Not in order, and one where nothing is true.
         number([1, 0, 2, 0], [1, 0, 2, 1]),

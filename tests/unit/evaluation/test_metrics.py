@@ -6,12 +6,12 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from inftda.counts import Counts
 from inftda.errors import TreeError
 from inftda.evaluation.metrics import DEFINITIONS, SIZE_BOUNDS, TOP, LevelMeasures, measure
 from inftda.evaluation.pairing import pair_levels
 from inftda.hierarchy import Hierarchy
 from inftda.tree import Axis, Tree
+from inftda.truth import Truth
 
 AREAS = Hierarchy.read(
     {"region": ["N", "N", "N", "S", "S"], "town": ["1", "2", "3", "4", "5"]}  # uneven
@@ -36,7 +36,7 @@ TREES = {
 def counts_of(tree, leaves):
     """Counts from a mapping of area numbers to count."""
     keys = np.array(list(leaves), np.int32).reshape(-1, len(tree.axes))
-    return Counts.from_leaves(tree, list(keys.T), np.array(list(leaves.values()), np.int64))
+    return Truth.from_leaves(tree, list(keys.T), np.array(list(leaves.values()), np.int64))
 
 
 def random_leaves(tree, random, *, share=0.5, low=1):

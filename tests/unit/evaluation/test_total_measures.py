@@ -4,13 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from inftda.counts import Counts
 from inftda.evaluation.comparison import compare, read_truth
 from inftda.evaluation.totals import measure_totals
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
 TREE = Tree.destination_first(AREAS)
@@ -18,7 +18,7 @@ TREE = Tree.destination_first(AREAS)
 
 def counts(flows, tree=TREE):
     *areas, count = zip(*flows, strict=True)
-    return Counts.from_leaves(tree, [np.array(a, np.int32) for a in areas], np.array(count))
+    return Truth.from_leaves(tree, [np.array(a, np.int32) for a in areas], np.array(count))
 
 
 def test_totals_off_the_tree_are_measured_with_their_errors():

@@ -11,7 +11,6 @@ import pytest
 from tiny_experiment import write_country
 
 import inftda
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
@@ -25,6 +24,7 @@ from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publish import release
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 #: Three levels that all split: T = 6, as in the table of scales.
 AREAS = Hierarchy.read(
@@ -37,7 +37,7 @@ UNPUBLISHED = ["inftda-descending", "vanilla-gauss-clamped"]
 
 def counts_of(value):
     places = np.arange(8, dtype=np.int32)
-    return Counts.from_leaves(TREE, (places, places), np.full(8, value, np.int64))
+    return Truth.from_leaves(TREE, (places, places), np.full(8, value, np.int64))
 
 
 def run(name, *, epsilon, delta=1e-8, counts=None):

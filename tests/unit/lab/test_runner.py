@@ -10,7 +10,6 @@ import pytest
 from tiny_experiment import tiny_spec, write_country
 
 from further_mechanisms import offer
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.evaluation.metrics import measure
@@ -30,6 +29,7 @@ from inftda.lab.experiments.runner import (
 )
 from inftda.lab.experiments.spec import DataSet, Spec
 from inftda.lab.experiments.summary import write_summary
+from inftda.truth import Truth
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +345,7 @@ def test_counts_come_from_files_or_from_a_generator(place):
 def test_counts_of_mechanisms_that_keep_negative_flows_are_measured(place, truth):
     spec = tiny_spec(place, mechanisms=("vanilla-gauss",), runs=1)
     released, _ = run_once(next(iter(cells(spec))), spec, truth, 1)
-    assert isinstance(released, Counts)
+    assert isinstance(released, Truth)
     assert (released.leaves[1] < 0).any()
     table = run_cell(next(iter(cells(spec))), spec, truth)
     assert table.num_rows > 0

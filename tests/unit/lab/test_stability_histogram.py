@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from fake_noise import Record, cells, setting_of
-from inftda.counts import Counts
 from inftda.errors import BudgetError, PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.lab.baselines import stability_histogram
@@ -28,6 +27,7 @@ from inftda.lab.baselines.stability_histogram import (
 )
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 TREE = Tree.destination_first(Hierarchy.read({"region": list("NNSS"), "town": list("abcd")}))
 TRUTH = {(0, 1): 500, (2, 3): 90, (3, 3): 2, (1, 0): 41}
@@ -307,7 +307,7 @@ def counts_of(truth):
     columns = [np.array(column, np.int32) for column in zip(*truth, strict=True)]
     if not truth:
         columns = [np.zeros(0, np.int32)] * 2
-    return Counts.from_leaves(TREE, columns, np.array(list(truth.values()), np.int64))
+    return Truth.from_leaves(TREE, columns, np.array(list(truth.values()), np.int64))
 
 
 def run(truth, *, seed=0, threads=1, **budget):

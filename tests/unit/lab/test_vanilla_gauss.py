@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fake_noise import Record, always, cells, setting_of
-from inftda.counts import Counts
 from inftda.errors import PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.lab.baselines import vanilla_gauss
@@ -14,6 +13,7 @@ from inftda.lab.baselines.vanilla_gauss import VanillaGauss, add_and_keep
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
+from inftda.truth import Truth
 
 AREAS = Hierarchy.read({"region": ["N", "N", "N", "S", "S"], "town": list("abcde")})
 ABROAD = Hierarchy.read({"city": list("xyz")})
@@ -31,7 +31,7 @@ TRUTH = {
 
 def counts_of(tree):
     columns = [np.array(column, np.int32) for column in zip(*TRUTH[tree], strict=True)]
-    return Counts.from_leaves(tree, columns, np.array(list(TRUTH[tree].values()), np.int64))
+    return Truth.from_leaves(tree, columns, np.array(list(TRUTH[tree].values()), np.int64))
 
 
 def all_cells(tree):
@@ -112,7 +112,7 @@ def test_more_cells_than_can_be_numbered_are_refused():
     areas = Hierarchy.read({"x": [str(i) for i in range(2000)]})
     tree = Tree.build([Axis(f"axis {i}", areas) for i in range(6)], [f"axis {i}" for i in range(6)])
     plan = VanillaGauss().plan(tree, PrivacyUnit(), rho=1)
-    counts = Counts.from_leaves(tree, [np.zeros(1, np.int32)] * 6, np.ones(1, np.int64))
+    counts = Truth.from_leaves(tree, [np.zeros(1, np.int32)] * 6, np.ones(1, np.int64))
     with pytest.raises(PrivacyError, match="use inftda"):
         list(VanillaGauss().run(counts, setting_of(plan)))
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fake_noise import Record
-from inftda.counts import Counts
 from inftda.engines.local import item_offsets
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms import step as step_module
@@ -17,11 +16,11 @@ from inftda.mechanisms.step import (
     add_truth_kernel,
     child_areas_kernel,
     count_draws_kernel,
-    find_true_kernel,
 )
 from inftda.noise.entropy import SeededSource
 from inftda.optimize.segments import optimize_intopt
 from inftda.tree import Axis, Tree
+from inftda.truth import Truth
 
 TOWNS = Hierarchy.read(
     {"region": list("EENNNSW"), "town": ["e1", "e2", "n1", "n2", "n3", "s1", "w1"]}
@@ -40,11 +39,11 @@ def step_of(level, *, item_children=step_module.ITEM_CHILDREN, sampler=None):
 def random_parents(level, seed, n=200):
     """Different released parents of a level, in any order."""
     random = np.random.default_rng(seed)
-    sizes = [step_module.n_areas_above(level, axis) for axis in range(len(level.axes))]
+    sizes = [level.n_parent_areas(axis) for axis in range(len(level.axes))]
     cells = random.permutation(np.prod(sizes))[:n]
     areas = tuple(numbers.astype(np.int32) for numbers in np.unravel_index(cells, sizes))
     n = len(cells)
-    return Nodes(areas, random.integers(1, 50, n), np.full(n, -1, np.int64))
+    return Nodes(areas, random.integers(1, 50, n))
 
 
 # Group order
@@ -57,7 +56,7 @@ def test_group_order_goes_by_the_refined_area_and_then_by_the_longest_axis(level
     step = step_of(level)
     in_order = parents.take(step.group_order(parents.areas))
     assert step.sort_axes[0] == level.axis
-    lengths = [step_module.n_areas_above(level, axis) for axis in step.sort_axes[1:]]
+    lengths = [level.n_parent_areas(axis) for axis in step.sort_axes[1:]]
     assert lengths == sorted(lengths, reverse=True)
     rows = list(zip(*(in_order.areas[axis].tolist() for axis in step.sort_axes), strict=True))
     assert rows == sorted(rows)
@@ -161,14 +160,9 @@ def test_true_counts_are_added_where_their_twin_adds_them(seed):
         if at >= 0 and high > low:
             for child in range(*made["true_offsets"][at : at + 2]):
                 expected[low + made["true_ordinal"][child]] += int(count[child])
-    add_truth_kernel(
-        x,
-        made["draw_offsets"],
-        made["true_index"],
-        made["true_offsets"],
-        made["true_ordinal"],
-        count,
-    )
+    true_key = np.flatnonzero(made["true_index"] >= 0) * 3
+    truth = true_key, made["true_offsets"], made["true_ordinal"], count
+    add_truth_kernel(x, made["draw_offsets"], np.arange(30) * 3, truth)
     assert x.tolist() == expected
 
 
@@ -197,32 +191,6 @@ def test_children_are_in_areas_of_their_own_on_one_axis_and_their_parents_on_oth
         assert [area.tolist() for area in out] == [area.tolist() for area in of_parents]
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_children_are_found_among_the_true_ones_where_their_twin_finds_them(seed):
-    made = random_step(seed)
-    expected = []
-    for parent, at in enumerate(made["true_index"].tolist()):
-        true = {}
-        if at >= 0:
-            span = range(*made["true_offsets"][at : at + 2].tolist())
-            true = {int(made["true_ordinal"][child]): child for child in span}
-        kept = slice(*made["offsets"][parent : parent + 2])
-        expected += [true.get(ordinal, -1) for ordinal in made["index"][kept].tolist()]
-    found = np.full(len(made["index"]), -7)
-    find_true_kernel(
-        made["true_index"],
-        made["offsets"],
-        made["index"],
-        made["true_offsets"],
-        made["true_ordinal"],
-        found,
-    )
-    assert found.tolist() == expected
-
-
-# The step against a twin that goes parent by parent
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("item_children", [2, 7, 1000])
 def test_a_step_is_what_the_optimiser_makes_of_every_parent_alone(seed, item_children):
@@ -235,15 +203,14 @@ def test_a_step_is_what_the_optimiser_makes_of_every_parent_alone(seed, item_chi
     level = TREE.splitting_levels[3]
     random = np.random.default_rng(seed)
     leaves = tuple(random.integers(0, n, 60).astype(np.int32) for n in (7, 7, 3))
-    truth = Counts.from_leaves(TREE, leaves, random.integers(1, 30, 60))
-    true_areas, true_count = truth.nodes(4)
+    truth = Truth.from_leaves(TREE, leaves, random.integers(1, 30, 60))
+    true_areas, true_count = truth.levels[3].areas(), truth.levels[3].count
     true = {
         cell: int(n)
         for *cell, n in zip(*(axis.tolist() for axis in true_areas), true_count, strict=True)
         for cell in [tuple(cell)]
     }
-    parent_areas, parent_count = truth.nodes(3)
-    parents = Nodes(parent_areas, parent_count, np.arange(len(parent_count)))
+    parents = Nodes(truth.levels[2].areas(), truth.levels[2].count)
     drawn = []
 
     class Keeping:
@@ -280,12 +247,6 @@ def test_a_step_is_what_the_optimiser_makes_of_every_parent_alone(seed, item_chi
     for below, values in expected_total.items():
         cells = [below] if isinstance(below[0], int) else below
         assert sorted(found[cell] for cell in cells if cell in found) == values
-    for cell, index in zip(
-        zip(*(a.tolist() for a in children.areas), strict=True), children.true_index, strict=True
-    ):
-        assert (index >= 0) == (cell in true)
-        if index >= 0:
-            assert truth.level(level).count[index] == true[cell]
 
 
 def test_equal_seeds_give_equal_children_on_any_number_of_threads():
@@ -293,7 +254,7 @@ def test_equal_seeds_give_equal_children_on_any_number_of_threads():
 
     level = TREE.splitting_levels[3]
     parents = random_parents(level, 3)
-    truth = Counts.from_leaves(TREE, tuple(np.zeros(1, np.int32) for _ in range(3)), np.array([5]))
+    truth = Truth.from_leaves(TREE, tuple(np.zeros(1, np.int32) for _ in range(3)), np.array([5]))
     made = []
     for threads in (1, 2, 5):
         record = Record()

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from fake_noise import Record, always, cells, setting_of
-from inftda.counts import Counts
 from inftda.errors import BudgetError
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms.catalogue import mechanism_named, mechanism_names
@@ -15,6 +14,7 @@ from inftda.mechanisms.topdown import TopDown, release_total
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
+from inftda.truth import Truth
 
 #: Towns 0 and 1 are in E, 2 to 4 in N, and 5 is the only one in S.
 AREAS = Hierarchy.read({"region": list("EENNNS"), "town": ["e1", "e2", "n1", "n2", "n3", "s1"]})
@@ -29,7 +29,7 @@ def counts_of(truth, tree=TREE):
     columns = [np.array(column, np.int32) for column in zip(*truth, strict=True)]
     if not truth:
         columns = [np.zeros(0, np.int32) for _ in tree.axes]
-    return Counts.from_leaves(tree, columns, np.array(list(truth.values()), np.int64))
+    return Truth.from_leaves(tree, columns, np.array(list(truth.values()), np.int64))
 
 
 # The loop

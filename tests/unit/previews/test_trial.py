@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.evaluation.bounds import error_bounds
 from inftda.hierarchy import Hierarchy
@@ -21,6 +20,7 @@ from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publish import release
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_a_stand_in_is_released_as_the_real_table_would_be(country, tried):
     """The same figures as of a real release of the same table, within what chance does."""
     made = release(country.flows(), country.areas, epsilon=5, delta=1e-6, source=SeededSource(7))
     tree = Tree.destination_first(country.areas)
-    truth = Counts.from_leaves(tree, [country.origin, country.destination], country.count)
+    truth = Truth.from_leaves(tree, [country.origin, country.destination], country.count)
     from inftda.evaluation.comparison import compare  # noqa: PLC0415 - only here
 
     found = compare(made, truth).levels[-1].common_part

@@ -13,7 +13,6 @@ import numpy as np
 from pyspark.daemon import manager
 
 from inftda.bars import no_progress
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms.step import LevelStep
@@ -21,6 +20,7 @@ from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.optimize.segments import optimize_intopt
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 #: What workers import.
 MODULES: Final = (
@@ -38,7 +38,7 @@ def load_kernels() -> None:
     towns = Hierarchy.read({"town": ["1", "2"]})
     tree = Tree.destination_first(towns)
     here = np.zeros(1, np.int32)
-    counts = Counts.from_leaves(tree, [here, here], np.ones(1, np.int64), threads=1)
+    counts = Truth.from_leaves(tree, [here, here], np.ones(1, np.int64), threads=1)
     engine, source = LocalEngine(1), SeededSource(0)
     nodes = engine.root(counts, 1)
     for level in tree.splitting_levels:

@@ -34,7 +34,6 @@ from inftda.engines.spark.session import PARTITIONS, Sent, sent, settings
 from inftda.engines.spark.sources import LocalTable, Raw, SparkTable, open_table
 from inftda.engines.spark.truth import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.errors import IngestError
-from inftda.leaves import Leaves, check_total
 from inftda.noise.entropy import RandomSource
 from inftda.reading import bounding
 from inftda.reading.flaws import Complaint, Flaw, first_flaw
@@ -44,6 +43,7 @@ from inftda.reading.rows import Rows
 from inftda.reading.spec import TableSpec
 from inftda.reading.sql_query import SqlQuery
 from inftda.reading.workspace import Workspace
+from inftda.truth import Leaves, check_total
 
 #: What executors do to the rows of a partition.
 Work = Callable[[Parts, Batches], Made]

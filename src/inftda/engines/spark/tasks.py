@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from pyspark import TaskContext
 
 from inftda import __version__
-from inftda.counts import LevelCounts
 from inftda.engines.local import Kept
 from inftda.engines.spark.packing import TASK, Batches, Made
 from inftda.errors import ReleaseError
-from inftda.mechanisms.across import AcrossStep, GroupedTruth
+from inftda.mechanisms.across import AcrossStep
 from inftda.mechanisms.base import Keeper
-from inftda.mechanisms.step import Divided, LevelStep, Nodes, differ
-from inftda.threads import map_in_order
+from inftda.mechanisms.step import Divided, LevelStep, Nodes
+from inftda.threads import Crew, map_in_order
 from inftda.tree import TreeLevel
+from inftda.truth import Children
 
 Areas = tuple[NDArray[np.int32], ...]
 #: Columns of rows on their way to a task, besides the areas and `TASK`: whether the row is a
@@ -210,14 +210,13 @@ def divide(division: Division, batches: Batches, keeper: Keeper | None = None) -
     if received is None:
         return
     step, is_kept = division.step, keeper is not None
-    truth, true_parents = true_children(step, *received.children)
-    parts = _items(division, _in_group_order(step, *received.parents, true_parents))
+    truth = Children.of(step.level, *received.children, Crew(1))
+    parts = _items(division, _in_group_order(step, *received.parents))
     del received  # dividing takes the room again
     if step.across is None:
         made = divide_items(step, parts, truth, is_kept=is_kept)
     else:
-        grouped = GroupedTruth.of(truth, true_parents)
-        made = divide_bundles(division, parts, grouped, is_kept=is_kept)
+        made = divide_bundles(division, parts, truth, is_kept=is_kept)
     kept = None if keeper is None else Kept(step, keeper)
     for part in made:
         if kept is not None:
@@ -246,13 +245,9 @@ def _received(batches: Batches) -> Received | None:
     )
 
 
-def _in_group_order(
-    step: LevelStep, areas: Areas, value: NDArray[np.int64], true_parents: Areas
-) -> Nodes:
-    """Released parents in group order, with their index among the true ones."""
-    order = step.group_order(areas)
-    in_order = tuple(numbers[order] for numbers in areas)
-    return Nodes(in_order, value[order], find_nodes(step, in_order, true_parents))
+def _in_group_order(step: LevelStep, areas: Areas, value: NDArray[np.int64]) -> Nodes:
+    """Released parents in group order."""
+    return Nodes(areas, value).take(step.group_order(areas))
 
 
 def _items(division: Division, parents: Nodes) -> list[tuple[int, Nodes]]:
@@ -271,18 +266,18 @@ def _as_batch(nodes: Nodes) -> pa.RecordBatch:
 
 
 def divide_items(
-    step: LevelStep, parts: Sequence[tuple[int, Nodes]], truth: LevelCounts, *, is_kept: bool
+    step: LevelStep, parts: Sequence[tuple[int, Nodes]], truth: Children, *, is_kept: bool
 ) -> Iterator[Divided]:
     """Children of each item."""
 
     def divide_item(part: tuple[int, Nodes]) -> Divided:
-        return step.divide(*part, truth, are_leaves=True, is_kept=is_kept)
+        return step.divide(*part, truth, is_kept=is_kept)
 
     return map_in_order(divide_item, parts, _threads())
 
 
 def divide_bundles(
-    division: Division, parts: Sequence[tuple[int, Nodes]], truth: GroupedTruth, *, is_kept: bool
+    division: Division, parts: Sequence[tuple[int, Nodes]], truth: Children, *, is_kept: bool
 ) -> Iterator[Divided]:
     """Children of each bundle, with prices."""
     across, threads = AcrossStep.of(division.step), _threads()
@@ -296,48 +291,10 @@ def divide_bundles(
         yield across.divide_groups(
             parts[low:high],
             truth,
-            are_leaves=True,
             threads=threads,
             map_=divide_on_all,
             is_kept=is_kept,
         )
-
-
-def true_children(
-    step: LevelStep, children: Areas, n: NDArray[np.int64]
-) -> tuple[LevelCounts, Areas]:
-    """The truth below some parents: true children, and the areas of the true parents.
-
-    Args:
-        step: the level step.
-        children: int32 areas of true children, one array per axis; they may repeat.
-        n: int64, their counts.
-    """
-    level = step.level
-    refined, parents = children[level.axis], level.parents(children)
-    order = np.argsort(refined, kind="stable")
-    order = order[step.group_order(tuple(numbers[order] for numbers in parents))]
-    parents, refined, n = tuple(numbers[order] for numbers in parents), refined[order], n[order]
-    is_new_parent = differ(parents)
-    first = np.flatnonzero(is_new_parent | differ((refined,)))
-    is_first_of_parent = is_new_parent[first]
-    ordinal = refined[first] - level.child_offsets[parents[level.axis][first]]
-    count = np.add.reduceat(n, first) if len(first) else n
-    offsets = np.append(np.flatnonzero(is_first_of_parent), len(first))
-    true_parents = tuple(numbers[first[is_first_of_parent]] for numbers in parents)
-    return LevelCounts(level, offsets, ordinal.astype(np.int32), count), true_parents
-
-
-def find_nodes(step: LevelStep, nodes: Areas, among: Areas) -> NDArray[np.int64]:
-    """int64: index of each node among others, -1 if it is not there; both in group order."""
-    n = len(nodes[0])
-    both = tuple(np.concatenate(pair) for pair in zip(nodes, among, strict=True))
-    order = step.group_order(both)  # stable: a node comes right before its equal
-    is_equal = ~differ(tuple(numbers[order] for numbers in both))
-    found = np.full(n, -1, np.int64)
-    second = np.flatnonzero(is_equal)
-    found[order[second - 1]] = order[second] - n
-    return found
 
 
 def tally(axes: tuple[int, ...], among: NDArray[np.int64] | None, batches: Batches) -> Made:

@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from inftda.counts import Counts
 from inftda.engines.spark import tasks
 from inftda.engines.spark.packing import PACKED, Batches, Made, gather, pack_table, unpack
 from inftda.engines.spark.session import carry_out, sent
 from inftda.tree import Tree, TreeLevel
+from inftda.truth import Truth
 
 #: What `pack_leaves` gives.
 LEAF_CELLS: Final = f"flaw int, total decimal(38, 0), {PACKED} binary"
@@ -103,7 +103,7 @@ class SparkTruth:
         return end
 
     @cached_property
-    def trunk(self) -> Counts:
+    def trunk(self) -> Truth:
         """True counts of the levels down to `trunk_end`.
 
         Finer levels, and the margins, do not hold true counts.
@@ -125,7 +125,7 @@ class SparkTruth:
             axis.hierarchy.descendant_offsets(depth, axis.hierarchy.depth)[numbers.astype(np.int32)]
             for axis, depth, numbers in zip(end.axes, end.depths, areas, strict=True)
         ]
-        return Counts.from_leaves(self.tree, leaves, n.astype(np.int64))
+        return Truth.from_leaves(self.tree, leaves, n.astype(np.int64))
 
     @cached_property
     def margins(self) -> list[NDArray[np.int64]]:

@@ -263,7 +263,7 @@ class StabilityHistogram:
             sampler.fill(value, setting.source.stream(number))
             value += count[here]
             kept = value > charged.threshold
-            return Nodes.leaves(tuple(axis[here][kept] for axis in areas), value[kept])
+            return Nodes(tuple(axis[here][kept] for axis in areas), value[kept])
 
         # The number of positive cells is confidential, so progress only says done or not.
         setting.progress(name, 0, 1)

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.counts import Counts
 from inftda.errors import PrivacyError
 from inftda.lab.baselines.one_machine import on_one_machine
 from inftda.mechanisms.base import Setting
@@ -21,6 +20,7 @@ from inftda.mechanisms.step import Nodes
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 #: Cells in a block: random bits are made without the GIL, buffers stay small.
 BLOCK_CELLS = 1 << 18
@@ -86,7 +86,7 @@ class VanillaGauss:
 class _Cells:
     """All leaf cells, numbered with the last axis running fastest."""
 
-    def __init__(self, counts: Counts, sizes: list[int], is_clamped: bool) -> None:  # noqa: FBT001 - private
+    def __init__(self, counts: Truth, sizes: list[int], is_clamped: bool) -> None:  # noqa: FBT001 - private
         areas, count = counts.leaves
         cell = np.zeros(len(count), np.int64)
         for size, numbers in zip(sizes, areas, strict=True):
@@ -109,7 +109,7 @@ class _Cells:
         for size in self.sizes[::-1]:
             areas.append((cell % size).astype(np.int32))
             cell = cell // size
-        return Nodes.leaves(tuple(areas[::-1]), value)
+        return Nodes(tuple(areas[::-1]), value)
 
 
 def add_and_keep(

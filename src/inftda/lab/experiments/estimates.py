@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from inftda.counts import Counts
 from inftda.estimates.estimating import estimate
 from inftda.evaluation.comparison import released_counts
 from inftda.evaluation.coverage import (
@@ -23,6 +22,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.publication.folder import as_table
 from inftda.publication.query import FLOW
 from inftda.publish import release
+from inftda.truth import Truth
 
 #: Prefixes of the figures of a release, and of the estimate that was made from it.
 RELEASED, ESTIMATED = PREFIXES = ("released_", "estimated_")
@@ -31,7 +31,7 @@ MEASURES: Final = ("common_part", "rmse", "max_abs_error")
 
 
 def estimate_figures(  # noqa: PLR0913 - what is released, and how
-    truth: Counts,
+    truth: Truth,
     *,
     mechanism: str,
     epsilon: float,
@@ -65,7 +65,7 @@ def estimate_figures(  # noqa: PLR0913 - what is released, and how
         source=SeededSource(seed),
     )
     made = EstimatedLeaves.read(estimate(released, centroids=centroids))
-    estimated = Counts.from_leaves(tree, made.areas, made.value)
+    estimated = Truth.from_leaves(tree, made.areas, made.value)
     for prefix, counts in zip(PREFIXES, (released_counts(released), estimated), strict=True):
         finest = measure(truth, counts)[-1]
         for name in MEASURES:

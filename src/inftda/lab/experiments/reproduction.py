@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 
-from inftda.counts import Counts
 from inftda.errors import InftdaError
 from inftda.mechanisms.base import Mechanism, Setting
 from inftda.mechanisms.step import Nodes
@@ -27,6 +26,7 @@ from inftda.privacy.planned import LevelPlan
 from inftda.privacy.spending import Spending
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
+from inftda.truth import Truth
 
 #: The l1 sensitivity that was used, where 2 is right.
 SENSITIVITY = sqrt(2)
@@ -60,8 +60,8 @@ def check_published(name: str) -> None:
 
 def published_run(
     mechanism: Mechanism,
-    counts: Counts,
-    setting: Setting[Counts, Nodes],
+    counts: Truth,
+    setting: Setting[Truth, Nodes],
     *,
     epsilon: float,
     delta: float,
@@ -101,7 +101,7 @@ class _Threshold:
 
 
 def _stability_run(
-    counts: Counts, setting: Setting[Counts, Nodes], *, epsilon: float, delta: float
+    counts: Truth, setting: Setting[Truth, Nodes], *, epsilon: float, delta: float
 ) -> Iterator[Nodes]:
     used = _Threshold.of(epsilon, delta)
     areas, count = counts.leaves
@@ -110,4 +110,4 @@ def _stability_run(
     noisy = count + noise / GRID
     kept = noisy >= used.threshold
     value = np.rint(noisy[kept]).astype(np.int64)
-    yield Nodes.leaves(tuple(axis[kept] for axis in areas), value)
+    yield Nodes(tuple(axis[kept] for axis in areas), value)

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inftda.bars import Progress
-from inftda.counts import Counts
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.evaluation.comparison import NOTICE
@@ -38,6 +37,7 @@ from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import TableSpec, read_leaves
 from inftda.tree import Tree, build_tree
+from inftda.truth import Truth
 
 #: Figures kept of each level.
 MEASURES = (
@@ -107,7 +107,7 @@ def run_experiment(spec: Spec, folder: Path, *, progress: Progress | None = None
         make_private(private)
     _check_folder(spec, folder)
     todo = list(cells(spec))
-    truth: tuple[str, Counts] | None = None
+    truth: tuple[str, Truth] | None = None
     for number, cell in enumerate(todo):
         if progress is not None:
             progress(f"{cell.dataset.name}, {cell.mechanism}", number, len(todo))
@@ -166,19 +166,19 @@ def _read_note(path: Path) -> dict[str, Any]:
     return note if is_note else {}
 
 
-def load_counts(dataset: DataSet) -> Counts:
+def load_counts(dataset: DataSet) -> Truth:
     """The counts of a data set, in the destination tree."""
     if dataset.synthetic is not None:
         made = make_synthetic(dataset.synthetic)
         tree = Tree.destination_first(made.areas)
-        return Counts.from_leaves(tree, (made.origin, made.destination), made.count)
+        return Truth.from_leaves(tree, (made.origin, made.destination), made.count)
     tree = build_tree(dataset.areas, axes=dataset.axes)
     spec = TableSpec(axes=tuple((axis.name, axis.hierarchy) for axis in tree.axes))
     leaves = read_leaves(str(dataset.flows), spec)
-    return Counts.of(tree, leaves)
+    return Truth.of(tree, leaves)
 
 
-def run_cell(cell: Cell, spec: Spec, truth: Counts) -> pa.Table:
+def run_cell(cell: Cell, spec: Spec, truth: Truth) -> pa.Table:
     """All repetitions of one cell; fewer if the time limit is reached, at least one begun."""
     rows: list[dict[str, Any]] = []
     spent = 0.0
@@ -219,7 +219,7 @@ def _has_estimates(cell: Cell) -> bool:
     return is_ours and mechanism_named(cell.mechanism).description.is_top_down
 
 
-def _figures(truth: Counts, released: Counts) -> Iterator[dict[str, Any]]:
+def _figures(truth: Truth, released: Truth) -> Iterator[dict[str, Any]]:
     """What is kept of one release: of every level, and of totals across the tree."""
     for level in measure(truth, released):
         where = {"level": level.level, "level_name": level.name}
@@ -235,7 +235,7 @@ class _OutOfTimeError(Exception):
     """A mechanism took longer than the experiment allows."""
 
 
-def run_once(cell: Cell, spec: Spec, truth: Counts, seed: int) -> tuple[Counts | None, float]:
+def run_once(cell: Cell, spec: Spec, truth: Truth, seed: int) -> tuple[Truth | None, float]:
     """One release, summed up like the truth, and the seconds it took; None if given up."""
     mechanism = mechanism_named(cell.mechanism)
     started = time.perf_counter()
@@ -270,7 +270,7 @@ def run_once(cell: Cell, spec: Spec, truth: Counts, seed: int) -> tuple[Counts |
         for axis in range(len(truth.tree.axes))
     ]
     value = np.concatenate([block.value for block in blocks])
-    return Counts.from_leaves(truth.tree, areas, value), seconds
+    return Truth.from_leaves(truth.tree, areas, value), seconds
 
 
 def _read_cell(cell: Cell, folder: Path) -> pa.Table:

@@ -1,27 +1,6 @@
-"""Slow, obvious twins of the counting kernels and of `Counts` as a whole: dicts of codes."""
+"""Slow, obvious twins of `Truth`: dicts of codes."""
 
 from collections import Counter
-from itertools import groupby
-
-
-def radix_pass(words, counts, word, shift, digit_bits):
-    """Keys (columns of `words`) and counts sorted by one digit of one word, stably."""
-    keys = [tuple(int(w) for w in key) for key in words.T]
-    pairs = list(zip(keys, counts.tolist(), strict=True))
-    pairs.sort(key=lambda pair: (pair[0][word] >> shift) % 2**digit_bits)
-    return [key for key, _ in pairs], [count for _, count in pairs]
-
-
-def nodes_of_level(words, counts, word, shift):
-    """First key, sum, and first leaf of every run of keys that agree down to a bit of a word."""
-    keys = [tuple(int(w) for w in key) for key in words.T]
-    leaves = enumerate(zip(keys, counts.tolist(), strict=True))
-    nodes = []
-    for _, run in groupby(leaves, lambda leaf: (leaf[1][0][:word], leaf[1][0][word] >> shift)):
-        members = list(run)
-        first, (key, _) = members[0]
-        nodes.append((key, sum(count for _, (_, count) in members), first))
-    return nodes
 
 
 def code_paths(hierarchy, depth=None):
@@ -55,14 +34,3 @@ def child_ordinal(tree, index, path):
     area = tuple(path[i] for i in mine)
     siblings = code_paths(tree.axes[step.axis].hierarchy, step.level)
     return [p for p in siblings if p[:-1] == area[:-1]].index(area)
-
-
-def read_nodes(tree, index, nodes):
-    """What `Counts.nodes` gave, as (refinement path, count), in its own order."""
-    areas, counts = nodes
-    depths = tree.levels[index].depths
-    paths = [code_paths(axis.hierarchy, d) for axis, d in zip(tree.axes, depths, strict=True)]
-    return [
-        (refinement_path(tree, index, [p[n] for p, n in zip(paths, numbers, strict=True)]), count)
-        for *numbers, count in zip(*(a.tolist() for a in areas), counts.tolist(), strict=True)
-    ]
