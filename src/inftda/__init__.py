@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inftda.areas.cells import grid_areas as grid_areas
     from inftda.areas.cells import h3_areas as h3_areas
-    from inftda.areas.grid import grid_areas as grid_areas
     from inftda.areas.reader import read_areas as read_areas
     from inftda.comparisons.comparing import compare as compare
     from inftda.dossiers.api import dossier as dossier
@@ -65,7 +65,7 @@ _HOMES = {
     "estimate": "inftda.estimates.estimating",
     "evaluate": "inftda.words",
     "export": "inftda.exports.api",
-    "grid_areas": "inftda.areas.grid",
+    "grid_areas": "inftda.areas.cells",
     "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",

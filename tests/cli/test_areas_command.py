@@ -34,6 +34,7 @@ def test_cells_are_made_and_shown(cli, city, tmp_path):
         assert shown.code == 0, shown.err
         assert "per parent" in shown.out
         assert "max error" in shown.out
+        assert cli("areas", "show", out, "--epsilon", "0").code == 2
 
 
 def test_nothing_is_replaced_or_half_written(cli, city, tmp_path):

@@ -1,15 +1,13 @@
-"""Hexagonal cells of H3: those that cover an outline, and the cells of points.
+"""Cells that cover a public outline: hexagons of H3, or squares; and the H3 cells of points.
 
-Coarser cells follow from the finest one, never from the point: some points lie in a cell whose
-parent is not the coarser cell around them.
-
-Codes are recognised without any library. A cell is 64 bits, written in hexadecimal digits: the
-kind of thing (4 bits), its resolution, its base cell, and a digit of 3 bits for each resolution,
-7 beyond its own. See https://h3geo.org.
+Coarser cells follow from the finest one, never from the point: some points lie in a hexagon whose
+parent is not the coarser hexagon around them.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -17,36 +15,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.areas.cell_names import nested_names
 from inftda.areas.features import ENDINGS, read_features
-from inftda.areas.placing import Polygons
 from inftda.areas.polygons import library, shapely
 from inftda.errors import HierarchyError
 from inftda.hierarchy import OUTSIDE, Hierarchy
 
 #: More cells than any hierarchy should have.
 MAX_CELLS: Final = 2_000_000
+FINEST: Final = 15
+#: How H3 writes a cell: the second digit is its resolution.
+_CODE: Final = re.compile(r"8[0-9a-f]{14}")
+#: Metres in a degree of latitude.
+_DEGREE: Final = 111_195.0
+_MAX_LAT: Final = 85.0
+_HALF_TURN: Final = 180.0
 _WHY: Final = (
     "cells must cover an outline that is known without the trips, never the points that were "
     "seen, because which cells there are is published: give polygons"
 )
-#: What is surely inside of a cell whose sides are not quite straight in degrees, and what surely
-#: holds all of it: the cell, scaled by these factors.
-_INNER, _OUTER = 0.97, 1.03
-#: Resolution and latitude from which on, and up to which, that holds.
-_STRAIGHT, _MAX_LAT = 4, 75.0
-_HALF_TURN: Final = 180.0
-FINEST: Final = 15
-_KIND_AT, _CELL, _RESOLUTION_AT, _RESERVED_AT = 59, 1, 52, 56
-_N_DIGITS: Final = 15
-
-
-def _h3() -> Any:
-    return library("h3", needed_for="H3 cells")
 
 
 def h3_areas(outline: Any, resolutions: Sequence[int]) -> pa.Table:
-    """The cells that cover an outline, as a table of areas.
+    """The hexagons that cover an outline, as a table of areas.
 
     Args:
         outline: what the cells are to cover, which must be known without the trips: a file of
@@ -54,45 +44,123 @@ def h3_areas(outline: Any, resolutions: Sequence[int]) -> pa.Table:
         resolutions: of the levels, from coarse (0) to fine (15).
 
     Returns:
-        A column of codes for each level, called h3_5 for resolution 5; their names, and location
-        and outline of the finest cells.
+        A column of codes for each level, called h3_5 for resolution 5; location and outline of the
+        finest cells.
 
     Raises:
         HierarchyError: the resolutions do not grow, there would be too many cells, or the outline
             is anything but polygons.
     """
-    h3 = _h3()
-    outline = as_outline(outline)
+    h3 = library("h3", needed_for="H3 cells")
+    outline = _as_outline(outline)
+    listed = ",".join(map(str, resolutions)) or "none"
     if not resolutions or list(resolutions) != sorted({*resolutions}):
         raise HierarchyError(
-            f"resolutions must grow from coarse to fine, such as 5,7,9; got {_listed(resolutions)}"
+            f"resolutions must grow from coarse to fine, such as 5,7,9; got {listed}"
         )
     if not all(0 <= resolution <= FINEST for resolution in resolutions):
-        raise HierarchyError(
-            f"resolutions of H3 are between 0 and {FINEST}; got {_listed(resolutions)}"
-        )
+        raise HierarchyError(f"resolutions of H3 are between 0 and {FINEST}; got {listed}")
     finest = resolutions[-1]
-    _check_number(outline, finest)
+    if _rough_share(outline) * h3.get_num_cells(finest) > MAX_CELLS:
+        raise HierarchyError(
+            f"there would be more than {MAX_CELLS:,} cells of resolution {finest} in this "
+            "outline; choose a coarser one"
+        )
     shape = h3.geo_to_h3shape(outline)
-    # Once each: of an outline in several parts, a cell may overlap more than one.
+    # Once each: a cell may overlap more than one part of an outline.
     cells = sorted({*h3.h3shape_to_cells_experimental(shape, finest, contain="overlap")})
-    columns = {f"h3_{at}": [h3.cell_to_parent(cell, at) for cell in cells] for at in resolutions}
-    centres = {
-        name: np.array([h3.cell_to_latlng(cell) for cell in codes])
-        for name, codes in columns.items()
-    }
-    names = nested_names(list(columns.values()), [at[:, ::-1] for at in centres.values()])
-    *coarser, last = columns
-    lat, lon = centres[last].T
+    lat, lon = np.array([h3.cell_to_latlng(cell) for cell in cells]).T
+    hexagons = [_hexagon(h3.cell_to_boundary(cell)) for cell in cells]
     return pa.table(
-        columns
-        | {f"{name}_name": found for name, found in zip(coarser, names[:-1], strict=True)}
-        | {"name": names[-1], "lon": lon.round(6), "lat": lat.round(6)}
-        | {"wkt": [shapely().to_wkt(_hexagon(cell), rounding_precision=7) for cell in cells]}
+        {f"h3_{at}": [h3.cell_to_parent(cell, at) for cell in cells] for at in resolutions}
+        | {"lon": lon.round(6), "lat": lat.round(6)}
+        | {"wkt": shapely().to_wkt(hexagons, rounding_precision=7)}
     )
 
 
-def as_outline(source: Any) -> Any:
+def _rough_share(outline: Any) -> float:
+    """About which part of the globe an outline covers."""
+    west, south, east, north = outline.bounds
+    height = np.sin(np.radians(north)) - np.sin(np.radians(south))
+    cover = outline.area / max((east - west) * (north - south), 1e-300)
+    return float(cover * (east - west) / 360.0 * height / 2.0)
+
+
+def _hexagon(corners: Any) -> Any:
+    """Outline of a cell; one that crosses the antimeridian goes beyond 180 degrees."""
+    at = np.array(corners)[:, ::-1].copy()
+    if np.ptp(at[:, 0]) > _HALF_TURN:
+        at[at[:, 0] < 0, 0] += 2 * _HALF_TURN
+    return shapely().Polygon(at)
+
+
+def grid_areas(outline: Any, sizes: Sequence[int]) -> pa.Table:
+    """The squares of a grid that cover an outline, as a table of areas.
+
+    Squares are counted from longitude and latitude 0 and have their size at the whole degree of
+    latitude next to the outline's middle. So outlines around the same degree share their cells.
+
+    Args:
+        outline: what the cells are to cover, which must be known without the trips: a file of
+            polygons, or shapely's, in degrees.
+        sizes: side of the cells of each level in metres, from coarse to fine, each a multiple of
+            the next.
+
+    Returns:
+        A column of codes for each level, called grid_500 for cells of 500 m; location and outline
+        of the finest cells. The code x3y4 is column 3 to the east and row 4 to the north.
+
+    Raises:
+        HierarchyError: the sizes do not nest, there would be too many cells, or the outline is
+            anything but polygons.
+    """
+    outline = _as_outline(outline)
+    _check_sizes(sizes)
+    west, south, east, north = outline.bounds
+    if max(abs(south), abs(north)) > _MAX_LAT:
+        raise HierarchyError("a grid of squares does not fit near the poles; use inftda areas h3")
+    side = sizes[-1]
+    step_y = side / _DEGREE
+    step_x = step_y / np.cos(np.radians(round((south + north) / 2)))
+    x0, x1 = int(np.floor(west / step_x)), int(np.ceil(east / step_x))
+    y0, y1 = int(np.floor(south / step_y)), int(np.ceil(north / step_y))
+    if (x1 - x0) * (y1 - y0) > MAX_CELLS:
+        raise HierarchyError(
+            f"there would be up to {(x1 - x0) * (y1 - y0):,} cells of {side:,} m around this "
+            "outline; choose larger ones"
+        )
+    x, y = (each.ravel() for each in np.mgrid[x0:x1, y0:y1])
+    boxes = shapely().box(x * step_x, y * step_y, (x + 1) * step_x, (y + 1) * step_y)
+    shapely().prepare(outline)
+    is_kept = shapely().intersects(outline, boxes)
+    x, y, boxes = x[is_kept], y[is_kept], boxes[is_kept]
+    codes = {}
+    for size in sizes:
+        columns, rows = x // (size // side), y // (size // side)
+        codes[f"grid_{size}"] = [f"x{i}y{j}" for i, j in zip(columns, rows, strict=True)]
+    return pa.table(
+        codes
+        | {"lon": ((x + 0.5) * step_x).round(6), "lat": ((y + 0.5) * step_y).round(6)}
+        | {"wkt": shapely().to_wkt(boxes, rounding_precision=9)}
+    )
+
+
+def _check_sizes(sizes: Sequence[int]) -> None:
+    is_falling = len(sizes) > 0 and list(sizes) == sorted({*sizes}, reverse=True)
+    if not is_falling or sizes[-1] < 1:
+        raise HierarchyError(
+            "sizes are metres from coarse to fine, such as 4000,1000,500; got "
+            f"{','.join(map(str, sizes)) or 'none'}"
+        )
+    for coarse, fine in pairwise(sizes):
+        if coarse % fine:
+            raise HierarchyError(
+                f"cells of {fine:,} m do not fill one of {coarse:,} m; let each size be a multiple "
+                "of the next"
+            )
+
+
+def _as_outline(source: Any) -> Any:
     """One public outline: all polygons of a file, or one geometry of shapely.
 
     Raises:
@@ -120,144 +188,60 @@ def as_outline(source: Any) -> Any:
     return outline
 
 
-def _check_number(outline: Any, resolution: int) -> None:
-    """Refuse too many cells before they are made, by a rough estimate of their number."""
-    h3 = _h3()
-    west, south, east, north = outline.bounds
-    height = np.sin(np.radians(north)) - np.sin(np.radians(south))
-    part = max((east - west) / 360.0 * height / 2.0, 0.0)
-    cover = outline.area / max((east - west) * (north - south), 1e-300)
-    if part * cover * h3.get_num_cells(resolution) > MAX_CELLS:
-        raise HierarchyError(
-            f"there would be more than {MAX_CELLS:,} cells of resolution {resolution} in this "
-            "outline; choose a coarser one"
-        )
-
-
-def _hexagon(cell: str) -> Any:
-    """Outline of a cell; one that crosses the antimeridian goes beyond 180 degrees."""
-    corners = np.array(_h3().cell_to_boundary(cell))[:, ::-1].copy()
-    if np.ptp(corners[:, 0]) > _HALF_TURN:
-        corners[corners[:, 0] < 0, 0] += 2 * _HALF_TURN
-    return shapely().Polygon(corners)
+def resolution_of(hierarchy: Hierarchy) -> int | None:
+    """The resolution of finest areas that are H3 cells, all of one; None if they are not."""
+    codes = [code for code in hierarchy.codes(hierarchy.depth).to_pylist() if code != OUTSIDE]
+    if not codes or not all(_CODE.fullmatch(code) for code in codes):
+        return None
+    resolutions = {int(code[1], 16) for code in codes}
+    return resolutions.pop() if len(resolutions) == 1 else None
 
 
 @dataclass(frozen=True, eq=False)
 class CellPlacer:
-    """Finds the cells of points as H3 does.
-
-    Most points are well inside of a cell, which polygons tell faster than H3 does; H3 is asked
-    about those near a border.
+    """Finds the H3 cells of points.
 
     Attributes:
         resolution: of the cells.
         cells: uint64[cells], ascending.
         area: int32[cells], the area that each is.
-        inner: the middle parts of the cells, by area; None if their sides are too crooked.
-        outer: likewise what is around them.
     """
 
     resolution: int
     cells: NDArray[np.uint64]
     area: NDArray[np.int32]
-    inner: Polygons | None
-    outer: Polygons | None
 
     @classmethod
-    def of(cls, hierarchy: Hierarchy) -> Self:
-        """Prepare the finest areas of a hierarchy, which are cells.
+    def of(cls, hierarchy: Hierarchy, resolution: int) -> Self:
+        """Prepare the finest areas of a hierarchy, which are cells of one resolution.
 
         Raises:
-            HierarchyError: they are not.
+            HierarchyError: one of them only looks like a cell.
+            MissingExtraError: h3 is not installed.
         """
-        cells, resolution = cells_of(hierarchy), resolution_of(hierarchy)
-        if cells is None or resolution is None:
-            raise HierarchyError("these areas are not cells of H3")
-        area = np.argsort(cells, kind="stable").astype(np.int32)
-        area = area[cells[area] > 0]
-        h3 = _h3()
-        codes = hierarchy.codes(hierarchy.depth)
-        corners: list[NDArray[np.float64] | None] = [None] * len(codes)
-        for number in area.tolist():
-            code = codes[number].as_py()
+        h3 = library("h3", needed_for="H3 cells")
+        number = {}
+        for area, code in enumerate(hierarchy.codes(hierarchy.depth).to_pylist()):
+            if code == OUTSIDE:
+                continue
             if not h3.is_valid_cell(code):
                 raise HierarchyError(f"{code!r} is not a cell of H3; correct the areas table")
-            corners[number] = np.array(h3.cell_to_boundary(code))[:, ::-1]
-        every = [ring for ring in corners if ring is not None]
-        is_around = any(np.ptp(ring[:, 0]) > _HALF_TURN for ring in every)
-        reach = np.concatenate(every)
-        is_straight = resolution >= _STRAIGHT and np.abs(reach[:, 1]).max() <= _MAX_LAT
-        inner, outer = (
-            Polygons.of(pa.array([_scaled(ring, scale) for ring in corners], pa.binary()))
-            if is_straight and not is_around
-            else None
-            for scale in (_INNER, _OUTER)
+            number[int(code, 16)] = area
+        cells = sorted(number)
+        return cls(
+            resolution,
+            np.array(cells, np.uint64),
+            np.array([number[cell] for cell in cells], np.int32),
         )
-        return cls(resolution, cells[area], area, inner, outer)
 
     def place(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.int32]:
         """The area of each point, -1 for points in none."""
+        cell_at = library("h3.api.basic_int", needed_for="H3 cells").latlng_to_cell
         found = np.full(len(lon), -1, np.int32)
         # Written so that not-a-number is in no area.
-        is_open = (np.abs(lon) <= 2 * _HALF_TURN) & (np.abs(lat) <= _HALF_TURN / 2)
-        if self.inner is not None and self.outer is not None:
-            found = self.inner.place(lon, lat)
-            is_open &= found < 0
-            is_open[is_open] = self.outer.place(lon[is_open], lat[is_open]) >= 0
-        rest = np.flatnonzero(is_open)
-        if len(rest):
-            cells = self._cells(lat[rest], lon[rest])
-            at = np.minimum(np.searchsorted(self.cells, cells), len(self.cells) - 1)
-            found[rest] = np.where(self.cells[at] == cells, self.area[at], -1)
+        known = np.flatnonzero((np.abs(lon) <= 2 * _HALF_TURN) & (np.abs(lat) <= _HALF_TURN / 2))
+        points = zip(lat[known].tolist(), lon[known].tolist(), strict=True)
+        cells = np.array([cell_at(y, x, self.resolution) for y, x in points], np.uint64)
+        at = np.minimum(np.searchsorted(self.cells, cells), len(self.cells) - 1)
+        found[known] = np.where(self.cells[at] == cells, self.area[at], -1)
         return found
-
-    def _cells(self, lat: NDArray[np.float64], lon: NDArray[np.float64]) -> NDArray[np.uint64]:
-        cell_at = library("h3.api.basic_int", needed_for="H3 cells").latlng_to_cell
-        points = zip(lat.tolist(), lon.tolist(), strict=True)
-        return np.array([cell_at(y, x, self.resolution) for y, x in points], np.uint64)
-
-
-def _scaled(ring: NDArray[np.float64] | None, scale: float) -> bytes | None:
-    """A cell that is larger or smaller, as WKB."""
-    if ring is None:
-        return None
-    middle = ring.mean(axis=0)
-    return bytes(
-        shapely().to_wkb(shapely().Polygon(middle + scale * (ring - middle)), byte_order=1)
-    )
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers)) or "none"
-
-
-def cells_of(hierarchy: Hierarchy) -> NDArray[np.uint64] | None:
-    """The finest areas as cells, 0 for the area `outside`; None if one of them is not a cell."""
-    codes = hierarchy.codes(hierarchy.depth).to_pylist()
-    try:
-        numbers = [0 if code == OUTSIDE else int(code, 16) for code in codes]
-        cells = np.array(numbers, np.uint64)
-    except (ValueError, OverflowError):
-        return None
-    is_written_so = all(
-        code in {OUTSIDE, f"{number:x}"} for code, number in zip(codes, numbers, strict=True)
-    )
-    return cells if is_written_so else None
-
-
-def resolution_of(hierarchy: Hierarchy) -> int | None:
-    """The resolution of finest areas that are H3 cells, all of one; None if they are not."""
-    cells = cells_of(hierarchy)
-    if cells is None:
-        return None
-    cells = cells[cells > 0]
-    if not len(cells):
-        return None
-    kinds = np.unique(cells >> np.uint64(_KIND_AT))
-    reserved = np.unique((cells >> np.uint64(_RESERVED_AT)) & np.uint64(7))
-    resolutions = np.unique((cells >> np.uint64(_RESOLUTION_AT)) & np.uint64(15))
-    if kinds.tolist() != [_CELL] or reserved.tolist() != [0] or len(resolutions) != 1:
-        return None
-    resolution = int(resolutions[0])
-    unused = np.uint64((1 << (3 * (_N_DIGITS - resolution))) - 1)
-    return resolution if ((cells & unused) == unused).all() else None

@@ -3,31 +3,96 @@
 The plane is cut into rows and columns of small cells. Most cells have no border in them: they
 belong to one area, or to none, which is looked up. In the others crossings with the borders of the
 few areas concerned are counted: a point is inside of an area if a ray from it crosses the area's
-borders an odd number of times. Holes and several polygons of one area need nothing else.
+borders an odd number of times. Holes and several polygons of one area need nothing else. For a
+million points among 260 taxi zones this takes a fifteenth of the time of a search tree of shapely.
 
 A point on a border is placed once. Every stretch of a border is walked in one direction, whichever
 area it belongs to, and owns its lower end only; so of two areas with a common border exactly one
-has the point. On the outer border of all areas, where the point might have none, it belongs to
-the area whose border it is on. Where areas overlap it belongs to the first of those with a border
-nearby. Longitudes that differ by 360 degrees are the same.
+has the point. Two areas may also draw their common border differently, for instance where one of
+them has a corner that the other lacks, and leave gaps. A point in no area that is within a
+centimetre of a border belongs to the area whose border it is. Where areas overlap, a point belongs
+to the first of those with a border nearby. Longitudes that differ by 360 degrees are the same.
 """
 
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.areas.placing_kernels import Raster, centre_kernel, place_kernel
+from inftda.areas.cells import CellPlacer, resolution_of
 from inftda.areas.wkb import rings
 from inftda.errors import HierarchyError
 from inftda.hierarchy import Hierarchy
+from inftda.kernels import inlined_kernel, kernel
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+#: Degrees from a border, about a centimetre: points in no area that are no further belong to it.
+NEAR: Final = 1e-7
+#: Degrees that a border reaches into cells beside it: more than near, and than what rounding hides.
+_REACH: Final = 2 * NEAR
 #: Cells for each stretch of a border, fewest, and most along one side.
 _CELLS_PER_EDGE, _FEWEST, _MOST_SIDE = 8, 256, 1024
-#: Part of a cell that borders are widened by when cells are marked: rounding must not hide one.
-_MARGIN: Final = 1e-6
+
+
+class Placer(Protocol):
+    """Finds the areas of points, many at once."""
+
+    def place(self, lon: Floats, lat: Floats) -> Ints:
+        """The number of the finest area of each point, -1 for points in none.
+
+        Privacy:
+            Where a point is placed depends on that point and on public areas alone.
+        """
+
+
+def placer_of(hierarchy: Hierarchy) -> Placer:
+    """What finds the finest areas of a hierarchy.
+
+    Raises:
+        HierarchyError: the areas have neither outlines nor codes of cells.
+        MissingExtraError: it needs an optional library.
+    """
+    resolution = resolution_of(hierarchy)
+    if resolution is not None:
+        return CellPlacer.of(hierarchy, resolution)
+    if hierarchy.places.outlines is None:
+        raise HierarchyError(
+            "points cannot be placed into these areas, which have no outlines; give areas with "
+            "polygons (GeoJSON, GeoPackage, shapefile, a table with a column wkt), or cells "
+            "(inftda areas h3, inftda areas grid)"
+        )
+    return Polygons.of(hierarchy.places.outlines)
+
+
+class Raster(NamedTuple):
+    """Areas by their borders, which are looked up by cell.
+
+    Attributes:
+        box: west, south, and columns and rows per degree.
+        side: number of rows, and of columns.
+        edges: float64[4, edges]: x and y of the lower end of each stretch of a border, then of
+            its upper end; repeated in every row that it crosses, by row and area.
+        run_offsets: int32[runs + 1]: the edges of an area in a row.
+        run_area: int32[runs]: the area.
+        cell_offsets: int32[cells + 1]: runs with an edge in each cell, row by row.
+        cell_runs: int32[marks]: these runs.
+        cell_area: int32[cells]: area around the whole of each cell, -1 if there is none.
+        cell_run: int32[cells]: its run.
+    """
+
+    box: Floats
+    side: int
+    edges: Floats
+    run_offsets: Ints
+    run_area: Ints
+    cell_offsets: Ints
+    cell_runs: Ints
+    cell_area: Ints
+    cell_run: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +109,8 @@ class Polygons:
             outlines: polygons as WKB, in the order of the areas; null for areas without.
         """
         edges, area = _edges(outlines)
-        x0, y0, x1, y1 = edges
-        west, south, east, north = (
-            min(x0.min(), x1.min()),
-            y0.min(),
-            max(x0.max(), x1.max()),
-            y1.max(),
-        )
+        west, south = np.minimum(edges[:2], edges[2:]).min(axis=1) - _REACH
+        east, north = np.maximum(edges[:2], edges[2:]).max(axis=1) + _REACH
         side = int(np.clip(np.sqrt(_CELLS_PER_EDGE * len(area)), np.sqrt(_FEWEST), _MOST_SIDE))
         box = np.array([west, south, side / (east - west), side / (north - south)])
         edges, area, row = _by_row(edges, area, box, side)
@@ -72,17 +132,17 @@ class Polygons:
             cell_area=np.full(side * side, -1, np.int32),
             cell_run=np.full(side * side, -1, np.int32),
         )
-        centre_kernel(raster, row_offsets)
+        _centre_kernel(raster, row_offsets)
         return cls(raster)
 
-    def place(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.int32]:
+    def place(self, lon: Floats, lat: Floats) -> Ints:
         """The area of each point, -1 for points in none: not in degrees, or not a number."""
         found = np.empty(len(lon), np.int32)
-        place_kernel(np.ascontiguousarray(lon), np.ascontiguousarray(lat), self.raster, found)
+        _place_kernel(np.ascontiguousarray(lon), np.ascontiguousarray(lat), self.raster, found)
         return found
 
 
-def _edges(outlines: pa.BinaryArray) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+def _edges(outlines: pa.BinaryArray) -> tuple[Floats, Ints]:
     """float64[4, edges], lower end first, and the area of each."""
     parts, areas = [], []
     for area, outline in enumerate(outlines.to_pylist()):
@@ -98,14 +158,12 @@ def _edges(outlines: pa.BinaryArray) -> tuple[NDArray[np.float64], NDArray[np.in
     return np.ascontiguousarray(stretches), np.concatenate(areas)
 
 
-def _by_row(
-    edges: NDArray[np.float64], area: NDArray[np.int32], box: NDArray[np.float64], side: int
-) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
-    """Edges, their areas and rows: each edge in every row that it crosses, by row and area."""
+def _by_row(edges: Floats, area: Ints, box: Floats, side: int) -> tuple[Floats, Ints, Ints]:
+    """Edges, their areas and rows: each edge in every row that it reaches, by row and area."""
     _, south, _, per_degree = box
     low, high = (
         np.clip(((y - south) * per_degree).astype(np.int64), 0, side - 1)
-        for y in (edges[1], edges[3])
+        for y in (edges[1] - _REACH, edges[3] + _REACH)
     )
     which, row = _ranges(low, high)
     order = np.lexsort((area[which], row))
@@ -114,28 +172,29 @@ def _by_row(
 
 
 def _marks(
-    edges: NDArray[np.float64],
-    row: NDArray[np.int32],
+    edges: Floats,
+    row: Ints,
     run: NDArray[np.int64],
-    box: NDArray[np.float64],
+    box: Floats,
     side: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[Ints, Ints]:
     """Runs with an edge in each cell: int32[cells + 1] offsets, and the runs."""
     west, south, columns, rows = box
     x0, y0, x1, y1 = edges
     # The part of each edge in its row, a little wider.
     rise = np.where(y1 > y0, y1 - y0, 1.0)
     ends = [
-        np.clip((south + (row + beyond) / rows - y0) / rise, 0.0, 1.0)
-        for beyond in (-_MARGIN, 1 + _MARGIN)
+        np.clip((y - y0) / rise, 0.0, 1.0)
+        for y in (south + row / rows - _REACH, south + (row + 1) / rows + _REACH)
     ]
     is_level = y1 <= y0
     xs = [
         np.where(is_level, x, x0 + end * (x1 - x0)) for x, end in zip((x0, x1), ends, strict=True)
     ]
-    low, high = (np.minimum(*xs) - west) * columns, (np.maximum(*xs) - west) * columns
-    first = np.clip(np.floor(low - _MARGIN), 0, side - 1).astype(np.int64)
-    last = np.clip(np.floor(high + _MARGIN), 0, side - 1).astype(np.int64)
+    first, last = (
+        np.clip(((x - west) * columns).astype(np.int64), 0, side - 1)
+        for x in (np.minimum(*xs) - _REACH, np.maximum(*xs) + _REACH)
+    )
     which, column = _ranges(first, last)
     cell = row[which].astype(np.int64) * side + column
     pairs = np.unique(cell * np.int64(len(run) + 1) + run[which])
@@ -154,32 +213,111 @@ def _ranges(
     return which, np.arange(len(which)) - starts[which] + first[which]
 
 
-class Placer(Protocol):
-    """Finds the areas of points, many at once."""
-
-    def place(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.int32]:
-        """The number of the finest area of each point, -1 for points in none.
-
-        Privacy:
-            Where a point is placed depends on that point and on public areas alone.
-        """
+@inlined_kernel
+def _crossing(edges: Floats, edge: int, y: float) -> Any:
+    """Where an edge that is not level crosses this latitude."""
+    slope = (edges[2, edge] - edges[0, edge]) / (edges[3, edge] - edges[1, edge])
+    return edges[0, edge] + (y - edges[1, edge]) * slope
 
 
-def placer_of(hierarchy: Hierarchy) -> Placer:
-    """What finds the finest areas of a hierarchy.
+@inlined_kernel
+def _is_inside(edges: Floats, start: int, end: int, x: float, y: float) -> bool:
+    """Whether a ray to the east crosses an odd number of edges."""
+    is_odd = False
+    for edge in range(start, end):
+        if edges[1, edge] <= y < edges[3, edge] and x < _crossing(edges, edge, y):
+            is_odd = not is_odd
+    return is_odd
 
-    Raises:
-        HierarchyError: the areas have neither outlines nor codes of cells.
-        MissingExtraError: it needs an optional library.
+
+@inlined_kernel
+def _is_near(edges: Floats, start: int, end: int, x: float, y: float) -> bool:
+    """Whether a point is on one of the edges, or within `NEAR` of it."""
+    for edge in range(start, end):
+        x0, y0 = edges[0, edge], edges[1, edge]
+        along_x, along_y = edges[2, edge] - x0, edges[3, edge] - y0
+        squared = along_x * along_x + along_y * along_y
+        part = 0.0
+        if squared > 0.0:
+            part = min(max(((x - x0) * along_x + (y - y0) * along_y) / squared, 0.0), 1.0)
+        off_x, off_y = x - x0 - part * along_x, y - y0 - part * along_y
+        if off_x * off_x + off_y * off_y <= NEAR * NEAR:
+            return True
+    return False
+
+
+@kernel
+def _find_kernel(x: float, y: float, raster: Raster) -> Any:
+    """The area of one point, -1 if it is in none."""
+    box, side, edges = raster.box, raster.side, raster.edges
+    run_offsets, run_area = raster.run_offsets, raster.run_area
+    across, up = (x - box[0]) * box[2], (y - box[1]) * box[3]
+    # Written so that not-a-number is in no area.
+    if not (0.0 <= across <= side and 0.0 <= up <= side):
+        return -1
+    cell = min(int(up), side - 1) * side + min(int(across), side - 1)
+    first, last = raster.cell_offsets[cell], raster.cell_offsets[cell + 1]
+    if first == last:
+        return raster.cell_area[cell]
+    for mark in range(first, last):
+        run = raster.cell_runs[mark]
+        if _is_inside(edges, run_offsets[run], run_offsets[run + 1], x, y):
+            return run_area[run]
+    run = raster.cell_run[cell]
+    if run >= 0 and _is_inside(edges, run_offsets[run], run_offsets[run + 1], x, y):
+        return run_area[run]
+    for mark in range(first, last):
+        run = raster.cell_runs[mark]
+        if _is_near(edges, run_offsets[run], run_offsets[run + 1], x, y):
+            return run_area[run]
+    return -1
+
+
+@kernel
+def _place_kernel(lon: Floats, lat: Floats, raster: Raster, found: Ints) -> None:
+    """Write the area of each point to `found`, -1 for points in none."""
+    for point in range(len(lon)):
+        x, y = lon[point], lat[point]
+        found[point] = -1
+        if not (-360.0 <= x <= 360.0 and -90.0 <= y <= 90.0):
+            continue
+        for turn in range(2):
+            at = x if turn == 0 else (x - 360.0 if x > 0.0 else x + 360.0)
+            area = _find_kernel(at, y, raster)
+            if area >= 0:
+                found[point] = area
+                break
+
+
+@kernel
+def _centre_kernel(raster: Raster, row_offsets: Ints) -> None:
+    """Write an area around the whole of each cell, and its run, where there is one.
+
+    An area with a point in the cell has a border in it, or is around all of it and so at its
+    middle.
+
+    Args:
+        raster: its cell_area and cell_run are written, all -1 before.
+        row_offsets: int32[side + 1], the runs of each row.
     """
-    from inftda.areas.cells import CellPlacer, resolution_of  # noqa: PLC0415 - it uses `Polygons`
-
-    if resolution_of(hierarchy) is not None:
-        return CellPlacer.of(hierarchy)
-    if hierarchy.places.outlines is None:
-        raise HierarchyError(
-            "points cannot be placed into these areas, which have no outlines; give areas with "
-            "polygons (GeoJSON, GeoPackage, shapefile, a table with a column wkt), or cells "
-            "(inftda areas h3, inftda areas grid)"
-        )
-    return Polygons.of(hierarchy.places.outlines)
+    box, side, run_offsets = raster.box, raster.side, raster.run_offsets
+    cell_offsets, cell_area, cell_run = raster.cell_offsets, raster.cell_area, raster.cell_run
+    for row in range(side):
+        y = box[1] + (row + 0.5) / box[3]
+        for column in range(side):
+            cell = row * side + column
+            is_free = cell_offsets[cell] == cell_offsets[cell + 1]
+            if column > 0 and is_free and cell_offsets[cell - 1] == cell_offsets[cell]:
+                # No border in this cell nor in the one before it: the same area.
+                cell_area[cell], cell_run[cell] = cell_area[cell - 1], cell_run[cell - 1]
+                continue
+            x = box[0] + (column + 0.5) / box[2]
+            for run in range(row_offsets[row], row_offsets[row + 1]):
+                is_marked = False
+                for mark in range(cell_offsets[cell], cell_offsets[cell + 1]):
+                    is_marked |= raster.cell_runs[mark] == run
+                start, end = run_offsets[run], run_offsets[run + 1]
+                if is_marked or not _is_inside(raster.edges, start, end, x, y):
+                    continue
+                cell_area[cell], cell_run[cell] = raster.run_area[run], run
+                break

@@ -59,7 +59,7 @@ def grid_command(
     force: output.Force = False,
 ) -> None:
     """Square cells that cover an outline."""
-    from inftda.areas.grid import grid_areas  # noqa: PLC0415 - help must be instant
+    from inftda.areas.cells import grid_areas  # noqa: PLC0415 - help must be instant
 
     output.check_out(out, force=force, reads=outline)
     _write(grid_areas(outline, options.whole_numbers("--sizes", sizes)), outline, out)
@@ -87,7 +87,8 @@ def show_command(  # noqa: PLR0913 - the budget of a release
     output.say(_described(hierarchy))
     output.say()
     if rho is None:
-        epsilon, delta = epsilon or _EPSILON, delta or _DELTA
+        epsilon = _EPSILON if epsilon is None else epsilon
+        delta = _DELTA if delta is None else delta
     plan.command(
         areas=hierarchy,  # type: ignore[arg-type] # whatever areas can be read from
         epsilon=epsilon,

@@ -1,17 +1,14 @@
-"""Cells that cover an outline, their names, and the cells of points."""
+"""Cells that cover an outline, and the cells of points."""
 
 import json
 
 import h3
 import numpy as np
-import pyarrow.compute as pc
 import pytest
 import shapely
 
 import inftda
-from inftda.areas.cell_names import letters, nested_names
-from inftda.areas.cells import CellPlacer, h3_areas, resolution_of
-from inftda.areas.grid import grid_areas
+from inftda.areas.cells import CellPlacer, grid_areas, h3_areas, resolution_of
 from inftda.areas.placing import Polygons, placer_of
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError
@@ -41,20 +38,9 @@ def test_a_cell_that_overlaps_two_islands_is_there_once():
     assert read_areas(h3_areas(islands, [3, 4])).depth == 2
 
 
-def test_names_are_short_and_nested(cells):
-    names = {level: array.to_pylist() for level, array in cells.places.names.items()}
-    assert set(names) == {"h3_5", "h3_7", "h3_8"}
-    assert "A" in names["h3_5"]
-    assert all(len({*of_level}) == len(of_level) for of_level in names.values())
-    above = cells.ancestor(3, 2)
-    for number, name in enumerate(names["h3_8"]):
-        assert name.startswith(names["h3_7"][above[number]] + "-")
-    assert max(map(len, names["h3_8"])) <= 8
-
-
 def test_the_parent_of_a_points_cell_counts_and_not_the_coarser_cell_around_it(cells):
     lon, lat = np.random.default_rng(1).uniform((12.46, 41.86), (12.54, 41.94), (3000, 2)).T
-    area = CellPlacer.of(cells).place(lon, lat)
+    area = placer_of(cells).place(lon, lat)
     coarse = cells.codes(2).take(cells.ancestor(3, 2)[area])
     around = [h3.latlng_to_cell(y, x, 7) for x, y in zip(lon, lat, strict=True)]
     differ = np.mean([one != other for one, other in zip(coarse.to_pylist(), around, strict=True)])
@@ -104,18 +90,25 @@ def test_a_grid_covers_the_outline_in_squares():
     table = grid_areas(CITY, [4000, 1000, 500])
     areas = read_areas(table)
     assert areas.level_names == ("grid_4000", "grid_1000", "grid_500")
-    assert areas.codes(1)[0].as_py() == "A1"
-    assert all(code.startswith("A1-") for code in areas.codes(2).to_pylist()[:3])
+    assert "x257y1163" in areas.codes(1).to_pylist()
     boxes = shapely.from_wkt(table["wkt"].to_pylist())
     assert shapely.covers(shapely.union_all(boxes).buffer(1e-7), CITY)
     assert shapely.intersects(boxes, CITY).all(), "and nothing that is far from it"
     west, south, east, north = shapely.bounds(boxes).T
     assert np.allclose((north - south) * 111_195, 500, rtol=1e-3)
-    assert np.allclose((east - west) * 111_195 * np.cos(np.radians(41.9)), 500, rtol=1e-3)
+    assert np.allclose((east - west) * 111_195 * np.cos(np.radians(42)), 500, rtol=1e-3)
     lon, lat = np.random.default_rng(1).uniform((12.47, 41.87), (12.53, 41.93), (2000, 2)).T
     placer = placer_of(areas)
     assert isinstance(placer, Polygons)
     assert placer.place(lon, lat).min() >= 0
+
+
+def test_a_larger_outline_has_the_same_squares_and_more():
+    small, large = (grid_areas(CITY.buffer(by), [4000, 1000]) for by in (0, 0.1))
+    rows = [
+        {*zip(*table.drop("wkt").to_pydict().values(), strict=True)} for table in (small, large)
+    ]
+    assert rows[0] < rows[1]
 
 
 @pytest.mark.parametrize(
@@ -153,20 +146,3 @@ def test_trips_are_no_outline(make, tmp_path):
     for source in (tmp_path / "trips.geojson", tmp_path / "trips.csv", shapely.Point(12.5, 41.9)):
         with pytest.raises(HierarchyError, match="never the points that were seen"):
             make(source)
-
-
-def test_letters_go_on_after_z():
-    assert [letters(n) for n in (0, 25, 26, 51, 52, 701, 702)] == [
-        "A", "Z", "AA", "AZ", "BA", "ZZ", "AAA",
-    ]  # fmt: skip
-
-
-def test_names_go_from_north_to_south_and_west_to_east():
-    at = np.array([[1.0, 1.0], [2.0, 1.0], [1.0, 2.0]])
-    assert nested_names([["x", "y", "z"]], [at]) == [["B", "C", "A"]]
-
-
-def test_the_table_of_cells_has_no_blank(cells):
-    for column in h3_areas(CITY, [6]).columns:
-        assert not column.null_count
-    assert pc.all(pc.is_valid(cells.places.names["h3_8"])).as_py()

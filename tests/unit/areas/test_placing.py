@@ -95,6 +95,30 @@ def test_where_an_area_stands_does_not_decide_who_has_a_common_border():
     assert (together == turned)[only_one].all()
 
 
+@pytest.mark.parametrize("digits", [15, 7])
+def test_no_point_is_lost_where_one_side_of_a_border_has_a_corner_that_the_other_lacks(digits):
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        about = np.array([(0, 0), (2, 1), (0, 2), (2, -1)])
+        start, end, above, below = about + rng.uniform(-0.3, 0.3, (4, 2))
+        corner = np.round(start + rng.uniform() * (end - start), digits)
+        prepared = polygons(
+            shapely.Polygon([start, end, above]),
+            shapely.Polygon([start, corner, below]),
+            shapely.Polygon([corner, end, below]),
+        )
+        on_it = start + rng.uniform(size=(2000, 1)) * (end - start)
+        assert prepared.place(*on_it.T).min() >= 0
+
+
+def test_only_points_within_a_centimetre_of_a_border_belong_to_it():
+    prepared = polygons(shapely.box(0, 0, 1, 1))
+    middles = np.array([(0, 0.5), (1, 0.5), (0.5, 0), (0.5, 1)])
+    outward = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)])
+    assert place(prepared, *(middles + 0.9e-7 * outward)) == [0] * 4
+    assert place(prepared, *(middles + 1.1e-7 * outward)) == [-1] * 4
+
+
 @settings(max_examples=some(60), deadline=None, derandomize=True)
 @given(
     points=st.lists(
