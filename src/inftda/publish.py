@@ -121,7 +121,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         trips: the most trips of one person.
         exactly: whether every person has exactly `trips`; by default so for "substitute".
         distinct: whether no person makes the same trip twice.
-        accountant: "auto", "exact", "pld", "zcdp" or "paper".
+        accountant: "auto", "exact" or "zcdp".
         split: of the budget over levels: "uniform", "geometric:1.3", or weights.
         across: part of the budget that measures totals across the tree, so that out- and
             in-totals of all areas are right within a few sigma; 0.08 by default where the

@@ -73,7 +73,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
         trips: the most trips of one person.
         exactly: whether every person has exactly `trips`.
         distinct: whether no person makes the same trip twice.
-        accountant: "auto", "exact", "pld", "zcdp" or "paper".
+        accountant: "auto", "exact" or "zcdp".
         split: of the budget over levels.
         across: part of the budget that measures totals across the tree.
         beta: probability that a stated maximum error is exceeded.

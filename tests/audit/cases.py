@@ -48,7 +48,7 @@ def accountants_of(pair: Pair, mechanism: str) -> tuple[str, ...]:
     """Accountants that are valid for a pair."""
     if mechanism == "stability-histogram":
         return ("auto",)
-    return ("exact", "pld", "zcdp", "paper") if is_one_trip(pair) else ("zcdp", "paper")
+    return ("exact", "zcdp") if is_one_trip(pair) else ("zcdp",)
 
 
 @dataclass(frozen=True)
@@ -223,8 +223,8 @@ PLANTED_SLOW: Final = (
         for mechanism in ("inftda-descending", "tda-linf")
     ),
     Planted(
-        "noise scale 30 % too small, pld", _too_small,
-        _copies("both ends moved", "inftda", **ONE, accountant="pld"),
+        "noise scale 30 % too small, unequal split", _too_small,
+        _copies("both ends moved", "inftda", **ONE, split="geometric:1.3"),
     ),
     # This accountant gives more away, and hides so much of a fault, the larger delta is.
     Planted(

@@ -24,7 +24,7 @@ from inftda.noise import entropy
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy import plan
-from inftda.privacy.levels import Measured, Share, levels_at
+from inftda.privacy.accounting import Noise, Share, noise_at
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Level, PrivacyUnit
 from inftda.reading import bounding
@@ -86,10 +86,10 @@ def one_sided_sensitivity(unit: PrivacyUnit, level: Level) -> int:
 def rho_over_too_few_levels(share: Fraction) -> Iterator[None]:
     """Rho is divided by `share` of the number of levels, so each costs more than its part."""
 
-    def wrong(rho: Fraction, shares: list[Share]) -> tuple[Measured, ...]:
-        return levels_at(rho / share, shares)
+    def wrong(rho: Fraction, shares: list[Share]) -> tuple[Noise, ...]:
+        return noise_at(rho / share, shares)
 
-    with patch.object(plan, "levels_at", wrong), _plan_unchecked():
+    with patch.object(plan, "noise_at", wrong), _plan_unchecked():
         yield
 
 

@@ -22,7 +22,7 @@ from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import PAIRS, SHORT_ORIGINS
 from inftda.errors import BudgetError, ReleaseError
 from inftda.privacy import plan
-from inftda.privacy.levels import levels_at
+from inftda.privacy.accounting import noise_at
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
 from inftda.publish import build_tree
@@ -107,6 +107,6 @@ def test_bits_that_blocks_of_work_share_are_caught():
 
 def test_a_plan_refuses_rho_divided_over_too_few_levels_before_any_audit(monkeypatch):
     # The audit has to look behind a check that catches this fault first.
-    monkeypatch.setattr(plan, "levels_at", lambda rho, shares: levels_at(2 * rho, shares))
+    monkeypatch.setattr(plan, "noise_at", lambda rho, shares: noise_at(2 * rho, shares))
     with pytest.raises(BudgetError, match="promises delta"):
         plan.make_plan(build_tree({"area": ["0", "1"]}), PrivacyUnit(), **ONE)

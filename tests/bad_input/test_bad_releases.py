@@ -85,7 +85,7 @@ MANIFESTS = {
     "another kind of neighbours": (put("guarantee", "neighbours", "add-remove"), "not hold"),
     "people with fewer trips": (put("guarantee", "exactly", False), "not public"),
     "an unknown accountant": (put("guarantee", "accountant", "magic"), "accountant"),
-    "a looser accountant": (put("guarantee", "accountant", "paper"), "'paper'"),
+    "a looser accountant": (put("guarantee", "accountant", "zcdp"), "'zcdp'"),
     "another mechanism's accountant": (put("guarantee", "accountant", "stability"), "accountant"),
     "another total": (put("total", 49), "total is 49"),
     "a total as truth value": (put("total", True), "whole number"),

@@ -104,7 +104,7 @@ def test_the_release_itself_verifies_and_has_all_files(genuine, slips):
 #: Words that stand in a manifest, and others that could stand in their place.
 WORDS = {
     "mechanism": mechanism_names(),
-    "accountant": ["exact", "pld", "zcdp", "paper", "stability", "auto"],
+    "accountant": ["exact", "pld", "zcdp", "stability", "auto"],
     "neighbours": ["substitute", "add-remove"],
     "scope": ["levels", "leaves", "positive leaves"],
     "unplaceable": ["error", "drop", "outside"],

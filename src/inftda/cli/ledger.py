@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inftda.cli import options, output
-from inftda.privacy.levels import rounded_down, rounded_up
+from inftda.privacy.numbers import rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from inftda.ledger.account import Account

@@ -131,7 +131,7 @@ Distinct = Annotated[
 Accountant = Annotated[
     str,
     typer.Option(
-        metavar="auto|exact|pld|zcdp|paper",
+        metavar="auto|exact|zcdp",
         help="How the guarantee is computed.",
         rich_help_panel=_PRIVACY,
     ),
@@ -362,7 +362,7 @@ def exact_number(option: str, text: str | None) -> Fraction | None:
     """
     if text is None:
         return None
-    from inftda.privacy.levels import exact_number as parsed  # noqa: PLC0415 - help must be instant
+    from inftda.privacy.numbers import exact_number as parsed  # noqa: PLC0415 - help must be instant
 
     try:
         return parsed(text)

@@ -15,7 +15,7 @@ from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
 from inftda.ledger.account import BY_HAND, Account, Entry
 from inftda.ledger.budget import Spent
 from inftda.ledger.ledger import CANNOT_KNOW
-from inftda.privacy.levels import rounded_up
+from inftda.privacy.numbers import rounded_up
 from inftda.publication.caveats import NOT_PRIVATE, careful_words, not_shown
 from inftda.publication.manifest import software_versions
 from inftda.publication.release import Release

@@ -18,10 +18,7 @@ import numpy as np
 
 from inftda.errors import BudgetError, PrivacyError
 from inftda.lattice import HARD_REACH
-from inftda.privacy.plan import measured_levels
-from inftda.privacy.planned import tables_off
-from inftda.privacy.spending import ReleasePlan
-from inftda.privacy.sums import (
+from inftda.privacy.exact import (
     ABSOLUTE_SLACK,
     gaussian_quantile,
     gaussian_tail,
@@ -30,6 +27,9 @@ from inftda.privacy.sums import (
     log_theta_excess,
     rounding_of_sum,
 )
+from inftda.privacy.plan import measured_levels
+from inftda.privacy.planned import tables_off
+from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import Level, Levels
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from inftda.errors import LedgerError
 from inftda.ledger.budget import Budget, Cost, Pool, Spent
-from inftda.privacy.levels import rounded_up
+from inftda.privacy.numbers import rounded_up
 from inftda.privacy.unit import PrivacyUnit
 
 #: The mechanism of entries for what was released by other means.

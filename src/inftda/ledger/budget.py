@@ -14,17 +14,14 @@ from fractions import Fraction
 from typing import Final, Literal
 
 from inftda.errors import LedgerError, PrivacyError
-from inftda.privacy.accounting import calibrate, epsilon_of
-from inftda.privacy.levels import (
-    Share,
+from inftda.privacy.accounting import Share, epsilon_of, max_rho, noise_at, total_rho
+from inftda.privacy.numbers import (
     checked_delta,
     checked_epsilon,
     checked_rho,
     exact_number,
-    levels_at,
     rounded_down,
     rounded_up,
-    total_rho,
 )
 from inftda.privacy.spending import ReleasePlan
 
@@ -244,8 +241,8 @@ class Budget:
         if not spent.rho:
             return approximate
         delta = self.delta - self.approximate_delta
-        levels = [(1 / (2 * spent.rho), 1, 0)]
-        return approximate + epsilon_of("zcdp", delta=delta, levels=levels)
+        noise = [(1 / (2 * spent.rho), 1, 0)]
+        return approximate + epsilon_of("zcdp", delta=delta, noise=noise)
 
     def describe(self) -> str:
         """The budget in one line."""
@@ -301,9 +298,9 @@ def _rest(name: str, whole: Number, aside: Fraction) -> Fraction:
 def _largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho, rounded down, that implies (epsilon, delta)."""
     share = Share(Fraction(1), 1, 0)
-    _, rho = calibrate("zcdp", epsilon=epsilon, delta=delta, parts=[share])
+    rho = max_rho("zcdp", epsilon=epsilon, delta=delta, shares=[share])
     # Noise is rounded up when it is planned; what it costs is what was found to be safe.
-    return total_rho(levels_at(rho, [share]))
+    return total_rho(noise_at(rho, [share]))
 
 
 def _exact(value: Number | None) -> Fraction | None:

@@ -20,7 +20,7 @@ from inftda.errors import LedgerError, PrivacyError
 from inftda.ledger.account import Account, Entry
 from inftda.ledger.budget import Budget, Cost
 from inftda.ledger.sources import FileMark
-from inftda.privacy.levels import exact_number
+from inftda.privacy.numbers import exact_number
 from inftda.privacy.unit import PrivacyUnit
 
 #: How long a charge waits for another process that is being charged.

@@ -1,14 +1,12 @@
 """Accounting: from the noise of all levels to (epsilon, delta), and back.
 
-Four accountants, all of them upper bounds of the truth:
+Two accountants, both upper bounds of the truth:
 
-- `paper`: epsilon = rho + 2 sqrt(rho log(1 / delta)), for comparing with the paper;
-- `zcdp`: the tight conversion of zCDP; any unit, any split;
-- `pld`: privacy loss distributions; one-trip units, any split, delta from 1e-11 on;
-- `exact`: integer convolution; one-trip units whose variances are whole fractions of the
-  largest, as with a uniform split.
+- `exact`: the law of the privacy loss itself; one-trip units whose variances are whole fractions
+  of one variance, which `commensurable` makes of nearly every split of the budget;
+- `zcdp`: the tight conversion of zCDP; any unit, any split.
 
-`auto` is the tightest that is valid. All rounding goes to the safe side: noise, epsilon and
+`auto` is `exact` where that is valid. All rounding goes to the safe side: noise, epsilon and
 delta up, rho down. Proofs: `docs/proofs/accounting.md`.
 """
 
@@ -16,96 +14,211 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, NamedTuple, cast, get_args
 
 from inftda.errors import PrivacyError
-from inftda.privacy.conversion import paper_curve, paper_rho, zcdp_curve
-from inftda.privacy.exact import LossLattice
-from inftda.privacy.levels import (
+from inftda.privacy.exact import MAX_RATIO, LossLattice
+from inftda.privacy.numbers import (
     MAX_RHO,
-    Curve,
-    Measured,
-    Share,
+    MIN_DELTA,
     checked_delta,
     checked_epsilon,
-    checked_levels,
-    levels_at,
+    round_up,
 )
-from inftda.privacy.pld import MAX_PLD_SIGMA2, MIN_PLD_DELTA, pld_curve
 
-Accountant = Literal["auto", "exact", "pld", "zcdp", "paper"]
+Accountant = Literal["auto", "exact", "zcdp"]
 ACCOUNTANTS: Final = cast("tuple[Accountant, ...]", get_args(Accountant))
+Number = Fraction | float | str
+#: From epsilon to delta, rounded up.
+Curve = Callable[[float], float]
 
 #: What is promised lies so far on the safe side of what was computed, so that a check on
-#: another machine, whose floats may round otherwise, comes to the same verdict.
-_MARGIN: Final = {"paper": 1e-12, "zcdp": 1e-12, "exact": 1e-9, "pld": 1e-5}
-#: Calibration stops when rho is known so well.
-_TOLERANCE: Final = {"paper": 1e-12, "zcdp": 1e-12, "exact": 1e-9, "pld": 1e-6}
+#: another machine, whose floats may round otherwise, comes to the same verdict. Calibration stops
+#: when rho is known so well.
+_MARGIN: Final = {"zcdp": 1e-12, "exact": 1e-9}
+#: Shares of the budget may be so far from what was asked for, to be commensurable.
+_MAX_DEVIATION: Final = 0.01
 _GROWTH: Final = 1.25
 _RETREATS: Final = 30
 
 
-def privacy_curve(accountant: str, levels: Iterable[tuple[Fraction, int, int]]) -> Curve:
-    """From epsilon to the delta of these levels, rounded up.
+class Noise(NamedTuple):
+    """Noise of one level or table.
+
+    Attributes:
+        sigma2: variance parameter of its discrete Gaussian noise, exact.
+        squared_sensitivity: square of its l2 sensitivity.
+        n_shifts: number of cells that change by one in the worst case; 0 for units of
+            several trips, whose changes are not of that kind.
+    """
+
+    sigma2: Fraction
+    squared_sensitivity: int
+    n_shifts: int
+
+    @property
+    def rho(self) -> Fraction:
+        """What it costs in zCDP."""
+        return self.squared_sensitivity / (2 * self.sigma2)
+
+
+class Share(NamedTuple):
+    """A level or table before its noise is known: its part of the budget, and what can change."""
+
+    weight: Fraction
+    squared_sensitivity: int
+    n_shifts: int
+
+    @property
+    def variance(self) -> Fraction:
+        """Its noise variance, up to a factor that all shares have in common."""
+        return self.squared_sensitivity / self.weight
+
+
+def commensurable(shares: Sequence[Share], n_levels: int) -> tuple[Share, ...]:
+    """Shares near the given ones whose variances are whole fractions of one variance.
+
+    Whole numbers up to 256 are taken in proportion to the shares: levels are rounded up, tables off
+    the tree down, so that these never cost more than the part of the budget that is theirs. Of all
+    such numbers those are taken that keep the levels as they are; if there are none, the smallest
+    that keep every share within a hundredth of what was asked for, relative to the largest, or
+    those that come nearest. So no level has less than 1/256 of another's share. Nothing changes
+    for several trips, or where a table has less than that.
 
     Args:
-        accountant: one of `ACCOUNTANTS`; "auto" takes the least of all that are valid.
-        levels: (sigma2, squared sensitivity, number of unit shifts) of every measured level.
+        shares: of the levels, then of the tables off the tree.
+        n_levels: number of levels.
+
+    Privacy:
+        Noise is calibrated for the shares that come out, so their rounding promises nothing more.
+    """
+    if not all(share.n_shifts for share in shares):
+        return tuple(shares)
+    least = min(share.variance for share in shares)
+    exact = [least / share.variance for share in shares]
+    found: tuple[tuple[bool, float, float], list[int]] | None = None
+    for most in range(1, MAX_RATIO + 1):
+        wanted = [most * ratio for ratio in exact]
+        ratios = [*map(math.ceil, wanted[:n_levels]), *map(math.floor, wanted[n_levels:])]
+        if min(ratios) < 1:
+            continue
+        off = [abs(float(ratio / ask) - 1) for ratio, ask in zip(ratios, wanted, strict=True)]
+        worst = (
+            ratios[:n_levels] != wanted[:n_levels],
+            max(_MAX_DEVIATION, *off[:n_levels]),
+            max(_MAX_DEVIATION, 0.0, *off[n_levels:]),
+        )
+        if found is None or worst < found[0]:
+            found = worst, ratios
+    if found is None:
+        return tuple(shares)
+    return tuple(
+        share._replace(weight=Fraction(ratio * share.squared_sensitivity))
+        for share, ratio in zip(shares, found[1], strict=True)
+    )
+
+
+def noise_at(rho: Fraction, shares: Sequence[Share]) -> tuple[Noise, ...]:
+    """Noise that costs `rho` or a trifle less in all, by the shares.
+
+    Variances are rounded up. Those that are whole fractions of one variance stay so: that one is
+    rounded.
+    """
+    scale = sum(share.weight for share in shares) / (2 * rho)
+    lattice = LossLattice.of((share.variance, share.n_shifts) for share in shares)
+    if lattice is None:
+        sigma2 = [round_up(scale * share.variance) for share in shares]
+    else:
+        unit = round_up(scale * lattice.sigma2)
+        sigma2 = [unit * share.variance / lattice.sigma2 for share in shares]
+    return tuple(
+        Noise(variance, share.squared_sensitivity, share.n_shifts)
+        for variance, share in zip(sigma2, shares, strict=True)
+    )
+
+
+def total_rho(noise: Iterable[Noise]) -> Fraction:
+    """What levels and tables cost together in zCDP: costs add up."""
+    return sum((part.rho for part in noise), Fraction(0))
+
+
+def resolve(accountant: str, parts: Iterable[tuple[Fraction, int, int]]) -> Accountant:
+    """The accountant to use for parts with these variances, up to a common factor.
 
     Raises:
-        PrivacyError: the accountant is unknown or not valid for these levels.
+        PrivacyError: there is none of that name, or it is not valid for these parts.
     """
-    measured = checked_levels(levels)
-    match checked_accountant(accountant):
-        case "paper":
-            return paper_curve(measured)
-        case "zcdp":
-            return zcdp_curve(measured)
-        case "exact":
-            return _lattice(measured).delta
-        case "pld":
-            _check_single_trip("pld", measured)
-            return pld_curve(measured)
-        case _:
-            return _tightest_curve(measured)
+    if accountant not in ACCOUNTANTS:
+        raise PrivacyError(
+            f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {str(accountant)[:40]!r}"
+        )
+    if accountant == "zcdp":
+        return "zcdp"
+    parts = tuple(parts)
+    if LossLattice.of((variance, n_shifts) for variance, _, n_shifts in parts) is not None:
+        return "exact"
+    if accountant == "auto":
+        return "zcdp"
+    if not all(n_shifts for _, _, n_shifts in parts):
+        raise PrivacyError(
+            "the accountant 'exact' is valid for units of one trip only; use 'zcdp' or 'auto'"
+        )
+    raise PrivacyError(
+        "the accountant 'exact' needs variances that are whole fractions of one, none below "
+        f"1/{MAX_RATIO} of another; use a flatter split, 'zcdp' or 'auto'"
+    )
+
+
+def privacy_curve(accountant: str, noise: Iterable[tuple[Fraction, int, int]]) -> Curve:
+    """From epsilon to the delta of this noise, rounded up.
+
+    Args:
+        accountant: one of `ACCOUNTANTS`.
+        noise: (sigma2, squared sensitivity, number of unit shifts) of all that is measured.
+
+    Raises:
+        PrivacyError: the accountant is unknown or not valid for this noise.
+    """
+    parts = _checked(noise)
+    rho = _up(total_rho(parts))
+
+    def by_zcdp(epsilon: float) -> float:
+        return _delta_from_log(_log_delta(rho, epsilon))
+
+    if resolve(accountant, parts) == "zcdp":
+        return by_zcdp
+    lattice = LossLattice.of((part.sigma2, part.n_shifts) for part in parts)
+    # Both bound the truth. The second is larger only with little noise in awkward ratios.
+    return lambda epsilon: min(by_zcdp(epsilon), cast("LossLattice", lattice).delta(epsilon))
 
 
 def delta_of(
-    accountant: str,
-    *,
-    epsilon: Fraction | float | str,
-    levels: Iterable[tuple[Fraction, int, int]],
+    accountant: str, *, epsilon: Number, noise: Iterable[tuple[Fraction, int, int]]
 ) -> float:
     """The delta at `epsilon`, rounded up.
 
-    >>> levels = [(Fraction(313), 2, 2)] * 6
-    >>> 9.4e-9 < delta_of("exact", epsilon=1, levels=levels) < 9.8e-9
+    >>> noise = [(Fraction(313), 2, 2)] * 6
+    >>> 9.4e-9 < delta_of("exact", epsilon=1, noise=noise) < 9.8e-9
     True
     """
-    measured = checked_levels(levels)
-    found = privacy_curve(accountant, measured)(checked_epsilon(epsilon))
-    return min(1.0, found * (1 + _margin(accountant, measured)))
+    parts = _checked(noise)
+    used = resolve(accountant, parts)
+    return min(1.0, privacy_curve(used, parts)(checked_epsilon(epsilon)) * (1 + _MARGIN[used]))
 
 
 def epsilon_of(
-    accountant: str,
-    *,
-    delta: Fraction | float | str,
-    levels: Iterable[tuple[Fraction, int, int]],
+    accountant: str, *, delta: Number, noise: Iterable[tuple[Fraction, int, int]]
 ) -> float:
     """The epsilon at `delta`, rounded up; 0 if even that is promised."""
-    measured = checked_levels(levels)
-    curve = privacy_curve(accountant, measured)
-    target = checked_delta(delta) * (1 - _margin(accountant, measured))
+    parts = _checked(noise)
+    used = resolve(accountant, parts)
+    curve, target = privacy_curve(used, parts), checked_delta(delta) * (1 - _MARGIN[used])
     if curve(0.0) <= target:
         return 0.0
     low, high = 0.0, 1.0
     while curve(high) > target:
         if high > 2.0**40:
-            raise PrivacyError(
-                f"delta = {target:g} is below what the accountant {accountant!r} can tell; "
-                "use 'zcdp' or a larger delta"
-            )
+            raise PrivacyError(f"delta = {target:g} is below what can be told; use a larger delta")
         low, high = high, 2 * high
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
@@ -116,129 +229,27 @@ def epsilon_of(
 def max_rho(
     accountant: str,
     *,
-    epsilon: Fraction | float | str,
-    delta: Fraction | float | str,
-    parts: Sequence[tuple[Fraction, int, int]],
+    epsilon: Number,
+    delta: Number,
+    shares: Sequence[tuple[Fraction, int, int]],
 ) -> Fraction:
-    """The largest rho, rounded down, that keeps (epsilon, delta) when shared by `parts`.
+    """The largest rho, rounded down, that keeps (epsilon, delta) when divided by `shares`.
 
     Args:
         accountant: one of `ACCOUNTANTS`.
         epsilon: strength of the guarantee.
         delta: probability that it does not hold.
-        parts: (weight, squared sensitivity, number of unit shifts) of every measured level.
+        shares: (weight, squared sensitivity, number of unit shifts) of all that is measured.
 
     Raises:
         PrivacyError: a parameter is out of range, or the accountant not valid.
 
     Privacy:
-        The levels `levels_at(rho, parts)` are (epsilon, delta)-differentially private.
+        The noise `noise_at(rho, shares)` is (epsilon, delta)-differentially private.
     """
-    return calibrate(accountant, epsilon=epsilon, delta=delta, parts=parts)[1]
-
-
-def calibrate(
-    accountant: str,
-    *,
-    epsilon: Fraction | float | str,
-    delta: Fraction | float | str,
-    parts: Sequence[tuple[Fraction, int, int]],
-) -> tuple[Accountant, Fraction]:
-    """The accountant that was used ("auto" resolved), and the rho of `max_rho`."""
-    asked, at, target = checked_accountant(accountant), *_checked(epsilon, delta)
-    shares = tuple(Share(Fraction(weight), squared, shifts) for weight, squared, shifts in parts)
-    if asked != "auto":
-        return asked, _largest_rho(asked, at, target, shares)
-    found: tuple[Accountant, Fraction] = "zcdp", _largest_rho("zcdp", at, target, shares)
-    levels = levels_at(found[1], shares)
-    if LossLattice.of(levels) is not None:
-        found = "exact", _largest_rho("exact", at, target, shares)
-    elif _suits_pld(levels) and target >= MIN_PLD_DELTA:
-        composed = _largest_rho("pld", at, target, shares)
-        found = max(found, ("pld", composed), key=lambda pair: pair[1])
-    return found
-
-
-def resolve(
-    accountant: str, levels: Iterable[tuple[Fraction, int, int]], *, delta: float | None = None
-) -> Accountant:
-    """The accountant that "auto" stands for with these levels."""
-    measured, asked = checked_levels(levels), checked_accountant(accountant)
-    if asked != "auto":
-        return asked
-    if LossLattice.of(measured) is not None:
-        return "exact"
-    if _suits_pld(measured) and delta is not None and delta >= MIN_PLD_DELTA:
-        return "pld"
-    return "zcdp"
-
-
-def checked_accountant(name: str) -> Accountant:
-    """`name` as an accountant.
-
-    Raises:
-        PrivacyError: there is none of that name.
-    """
-    if name not in ACCOUNTANTS:
-        raise PrivacyError(f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {name!r}")
-    return name
-
-
-def check_offered(accountant: str, delta: float) -> None:
-    """Refuse a delta that the error of an accountant is not far below.
-
-    Raises:
-        PrivacyError: it is too small.
-    """
-    if accountant == "pld" and delta < MIN_PLD_DELTA:
-        raise PrivacyError(
-            f"the accountant 'pld' needs a delta of at least {MIN_PLD_DELTA:g}, got {delta:g}; "
-            "use 'exact' or 'zcdp'"
-        )
-
-
-def _margin(accountant: str, levels: tuple[Measured, ...]) -> float:
-    if accountant == "auto":
-        accountant = "exact" if LossLattice.of(levels) is not None else "pld"
-    return _MARGIN[accountant]
-
-
-def _checked(epsilon: Fraction | float | str, delta: Fraction | float | str) -> tuple[float, float]:
-    return checked_epsilon(epsilon), checked_delta(delta)
-
-
-def _tightest_curve(levels: tuple[Measured, ...]) -> Curve:
-    lattice = LossLattice.of(levels)
-    if lattice is not None:
-        return lattice.delta
-    general = zcdp_curve(levels)
-    if not _suits_pld(levels):
-        return general
-    composed = pld_curve(levels)
-    return lambda epsilon: min(general(epsilon), composed(epsilon))
-
-
-def _suits_pld(levels: Iterable[Measured]) -> bool:
-    return all(level.n_shifts and level.sigma2 <= MAX_PLD_SIGMA2 for level in levels)
-
-
-def _lattice(levels: tuple[Measured, ...]) -> LossLattice:
-    _check_single_trip("exact", levels)
-    lattice = LossLattice.of(levels)
-    if lattice is None:
-        raise PrivacyError(
-            "the accountant 'exact' needs variances that are whole fractions of the largest, "
-            "as with a uniform split; use 'pld' or 'auto'"
-        )
-    return lattice
-
-
-def _check_single_trip(accountant: str, levels: Iterable[Measured]) -> None:
-    if not all(level.n_shifts for level in levels):
-        raise PrivacyError(
-            f"the accountant {accountant!r} is valid for units of one trip only; "
-            "use 'zcdp' or 'auto'"
-        )
+    parts = tuple(Share(Fraction(weight), squared, shifts) for weight, squared, shifts in shares)
+    strength = checked_epsilon(epsilon), checked_delta(delta)
+    return _largest_rho(resolve(accountant, noise_at(Fraction(1), parts)), *strength, parts)
 
 
 @lru_cache(maxsize=256)  # one plan asks for the same up to four times, a preview far more often
@@ -246,35 +257,33 @@ def _largest_rho(
     accountant: Accountant, epsilon: float, delta: float, shares: tuple[Share, ...]
 ) -> Fraction:
     """Search between a rho that is safe and one that is not."""
-    check_offered(accountant, delta)
     target = delta * (1 - _MARGIN[accountant])
 
     def excess(rho: float) -> float:
         """Log of delta over what is allowed; the guarantee holds where it is not positive."""
-        levels = levels_at(Fraction(rho), shares)
-        return math.log(privacy_curve(accountant, levels)(epsilon) / target)
+        noise = noise_at(Fraction(rho), shares)
+        return math.log(privacy_curve(accountant, noise)(epsilon) / target)
 
-    if accountant in {"paper", "zcdp"}:
-        safe = paper_rho(epsilon, delta)
+    if accountant == "zcdp":
+        # epsilon = rho + 2 sqrt(rho log(1 / delta)), solved for rho: safe, and not far off.
+        log_odds = -math.log(delta)
+        safe = (epsilon / (math.sqrt(log_odds + epsilon) + math.sqrt(log_odds))) ** 2
     else:
         safe = float(_largest_rho("zcdp", epsilon, delta, shares))
     for _ in range(_RETREATS):
         if excess(safe) <= 0:
             break
-        safe *= 0.97  # it was too large by rounding, or transforms blur a tiny delta
+        safe *= 0.97  # it was too large by rounding
     else:
-        raise PrivacyError(
-            f"delta = {delta:g} is below what the accountant {accountant!r} can tell; "
-            "use 'zcdp' or a larger delta"
-        )
-    return Fraction(_last_safe(excess, safe, tolerance=_TOLERANCE[accountant]))
+        raise PrivacyError(f"delta = {delta:g} is below what can be told; use a larger delta")
+    return Fraction(_last_safe(excess, safe, tolerance=_MARGIN[accountant]))
 
 
 def _last_safe(excess: Callable[[float], float], safe: float, *, tolerance: float) -> float:
     """The end of the safe stretch that begins at `safe`.
 
     With little noise delta is not a monotone function of it (docs/proofs/accounting.md,
-    section 7), so only a value that was tried is ever returned.
+    section 6), so only a value that was tried is ever returned.
     """
     below, unsafe = excess(safe), min(safe * _GROWTH, float(MAX_RHO))
     above = excess(unsafe)
@@ -297,3 +306,70 @@ def _last_safe(excess: Callable[[float], float], safe: float, *, tolerance: floa
             else:
                 unsafe, above = tried, value
     return safe
+
+
+def _checked(noise: Iterable[tuple[Fraction, int, int]]) -> tuple[Noise, ...]:
+    """Noise as given, with its values checked.
+
+    Raises:
+        PrivacyError: there is none, or a part has no positive noise or sensitivity.
+    """
+    parts = tuple(Noise(Fraction(s), d, n) for s, d, n in noise)
+    if not parts:
+        raise PrivacyError("nothing is measured, so nothing can be accounted for")
+    for part in parts:
+        if part.sigma2 <= 0 or part.squared_sensitivity <= 0:
+            raise PrivacyError(
+                "sigma2 and squared sensitivity must be > 0, got "
+                f"{part.sigma2} and {part.squared_sensitivity}"
+            )
+        if part.n_shifts not in {0, part.squared_sensitivity}:
+            raise PrivacyError(
+                "n_shifts must be 0 or the squared sensitivity (cells that change by one), "
+                f"got {part.n_shifts} and {part.squared_sensitivity}"
+            )
+    return parts
+
+
+def _log_delta(rho: float, epsilon: float) -> float:
+    """Log of min over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) * (1 - 1/a)^a, upward.
+
+    Every order a gives a valid bound, so the order is optimised in plain floats and only the
+    bound at that order has to be on the safe side.
+    """
+    over = _best_order(rho, epsilon)  # a - 1
+    terms = (
+        over * (1 + over) * rho,
+        -over * epsilon,
+        -(1 + over) * math.log1p(1 / over),
+        -math.log(over),
+    )
+    # Each term is right to 4 units in the last place, the sum adds one for each term.
+    slack = 2.0**-49 * math.fsum(abs(term) for term in terms)
+    return math.fsum(terms) + slack
+
+
+def _best_order(rho: float, epsilon: float) -> float:
+    """Where the derivative (2 over + 1) rho - epsilon - log(1 + 1 / over) changes sign."""
+    low, high = -60.0, 80.0  # of log(over)
+    for _ in range(64):
+        middle = (low + high) / 2
+        over = math.exp(middle)
+        if (2 * over + 1) * rho - epsilon - math.log1p(1 / over) < 0:
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
+
+
+def _delta_from_log(log_delta: float) -> float:
+    """A delta that is not below exp(log_delta), nor below what is accounted for."""
+    if log_delta >= 0:
+        return 1.0
+    return max(MIN_DELTA, math.exp(log_delta) * (1 + 2.0**-50))
+
+
+def _up(value: Fraction) -> float:
+    """The float at or above `value`."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

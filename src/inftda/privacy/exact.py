@@ -1,18 +1,20 @@
 """The exact accountant: one-trip units, whose privacy loss is linear in an integer.
 
-The loss of a cell that changes by one is (1 - 2x) / (2 sigma^2) at noise x. If the variances
-are sigma2 / r for whole numbers r (a uniform split), all losses together are
-(W - 2Y) / (2 sigma2) with Y the sum of all r x and W the sum of all r, and
+The loss of a cell that changes by one is (1 - 2x) / (2 s) at noise x of variance s. If all
+variances are sigma2 / r for whole numbers r, all losses together are (W - 2Y) / (2 sigma2), Y the
+sum of all r x and W the sum of all r, and
 
     delta(epsilon) = sum over y of P[Y = y] * max(0, 1 - exp(epsilon - loss(y))).
 
-Every term is positive, every rounding upward. No discretisation, no Fourier transform, and
-fast enough to calibrate with. Must never be used for several trips.
-Proofs: `docs/proofs/accounting.md`, sections 3 to 5.
+The law of Y is convolved where variances are small. Elsewhere a Gaussian bounds it, up to a factor
+that is a theorem and close to 1. Every term is positive, every rounding upward: no discretisation,
+no transform that cancels. Must never be used for several trips, and must never return less than
+the truth. Proofs: `docs/proofs/accounting.md`, sections 3 to 5.
 """
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,24 +23,30 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.privacy.levels import MIN_DELTA, Measured
-from inftda.privacy.sums import (
-    ABSOLUTE_SLACK,
-    RELATIVE_SLACK,
-    TAIL_SLACK,
-    gaussian_tail,
-    law_of_sum,
-    log_inflation,
-    log_theta_excess,
-    rounding_of_sum,
-)
+from inftda.privacy.numbers import MIN_DELTA
 
-_MAX_RATIO: Final = 64
-#: Above this excess the Gaussian bound is not tight and arrays are short: convolve.
+#: Largest ratio of two variances.
+MAX_RATIO: Final = 256
+#: Covers the rounding of every float computation here; see docs/proofs/accounting.md, section 5.
+RELATIVE_SLACK: Final = 1e-9
+#: Covers erfc at arguments up to 40 / sqrt(2) and the rounding of the argument.
+TAIL_SLACK: Final = 1e-12
+#: Arrays reach so many deviations: they leave out a mass of exp(-REACH^2 / 2) < 1e-119 a draw.
+REACH: Final = 23.5
+#: Covers what arrays leave out and what underflows.
+ABSOLUTE_SLACK: Final = 1e-110
+
+#: Where the Gaussian bound gives more away, the law is convolved, if that is quick enough.
 _MAX_LOG_INFLATION: Final = 1e-6
+_MOST_PRODUCTS: Final = 3 * 10**8
+#: Where even the logarithm of the factor is above this, the bound says nothing.
+_USELESS: Final = 50.0
 #: Above this standard deviation of Y sums become integrals, at a relative cost of about 1e-3.
 _LONGEST_SUM: Final = 4000.0
 _NEGLIGIBLE: Final = 45.0  # terms smaller than the first by exp(-45) are bounded, not summed
+#: Points of a trapezoidal rule: at least this many for each deviation of Y, and not more in all.
+_POINTS_PER_DEVIATION: Final = 7
+_MOST_POINTS: Final = 2**18
 
 
 @dataclass(frozen=True)
@@ -46,33 +54,35 @@ class LossLattice:
     """All cells one person changes by one, with commensurable noise.
 
     Attributes:
-        sigma2: the largest variance.
-        ratios: for each cell, sigma2 over its variance; ascending, the first is 1.
+        sigma2: the variance that all others are whole fractions of.
+        ratios: for each cell, sigma2 over its variance; ascending, without a common divisor.
     """
 
     sigma2: Fraction
     ratios: tuple[int, ...]
 
     @classmethod
-    def of(cls, levels: Iterable[Measured]) -> "LossLattice | None":
-        """The lattice of these levels; None if they are not of that kind."""
-        cells = [(level.sigma2, level.n_shifts) for level in levels]
-        largest = max(sigma2 for sigma2, _ in cells)
-        ratios: list[int] = []
+    def of(cls, cells: Iterable[tuple[Fraction, int]]) -> "LossLattice | None":
+        """The lattice of (variance, number of cells that change by one); None if there is none."""
+        cells = tuple(cells)
+        first, unit = cells[0][0], 1
         for sigma2, n_shifts in cells:
-            ratio = largest / sigma2
-            if not n_shifts or ratio.denominator != 1 or ratio > _MAX_RATIO:
+            relative = first / sigma2
+            unit = math.lcm(unit, relative.denominator)
+            if not n_shifts or max(unit, relative.numerator) > MAX_RATIO:
                 return None
-            ratios += [int(ratio)] * n_shifts
-        return cls(largest, tuple(sorted(ratios)))
+        ratios = sorted(int(unit * first / s) for s, n_shifts in cells for _ in range(n_shifts))
+        return cls(unit * first, tuple(ratios)) if ratios[-1] <= MAX_RATIO else None
 
     def delta(self, epsilon: float) -> float:
         """The least delta for `epsilon`, rounded up."""
         # Terms count from y0 on, where the loss is epsilon. It is kept exact: all weights
         # 1 - exp(-(y - y0) / sigma2) then come without cancellation.
         start = Fraction(epsilon) * self.sigma2 - Fraction(sum(self.ratios), 2)
-        if self._looseness > _MAX_LOG_INFLATION:
+        if self._is_convolved:
             value = self._convolved(start)
+        elif self._log_inflation > _USELESS:
+            value = 1.0
         elif self._deviation <= _LONGEST_SUM:
             value = self._summed(start) * math.exp(self._log_inflation)
         else:
@@ -80,14 +90,25 @@ class LossLattice:
         return min(1.0, max(MIN_DELTA, value + ABSOLUTE_SLACK))
 
     @cached_property
-    def _log_inflation(self) -> float:
-        return log_inflation(self.ratios, float(self.sigma2))
+    def _is_convolved(self) -> bool:
+        """Whether the Gaussian bound gives something away, and convolving does not take long."""
+        # It gives away its factor, and that the factors of the summands are below 1.
+        each = (log_theta_excess(float(self.sigma2) / ratio) for ratio in self.ratios)
+        if self._log_inflation + sum(each) <= _MAX_LOG_INFLATION:
+            return False
+        length = products = 0
+        for ratio in self.ratios:
+            half = _half_length(float(self.sigma2) / ratio)
+            products += 2 * half * (length + 1)
+            length += 2 * half * ratio
+        return products <= _MOST_PRODUCTS
 
     @cached_property
-    def _looseness(self) -> float:
-        """What the Gaussian bound gives away: its factor, and that the summands' are below 1."""
-        each = (log_theta_excess(float(self.sigma2) / ratio) for ratio in self.ratios)
-        return self._log_inflation + sum(each)
+    def _log_inflation(self) -> float:
+        by_steps = log_inflation(self.ratios, float(self.sigma2))
+        if by_steps <= _MAX_LOG_INFLATION:
+            return by_steps
+        return min(by_steps, log_inflation_at_zero(self.ratios, float(self.sigma2)))
 
     @cached_property
     def _deviation(self) -> float:
@@ -138,8 +159,107 @@ class LossLattice:
         gain = gaussian_tail(start / deviation)
         shifted = gaussian_tail((start + deviation**2 / sigma2) / deviation)
         # gaussian_tail is upward; the subtracted term has to be downward.
-        loss = math.exp(epsilon) * shifted * (1 - 4 * TAIL_SLACK)
+        loss = math.exp(min(epsilon, 700.0)) * shifted * (1 - 4 * TAIL_SLACK)
         # g(y) (y - start) / sigma2 bounds the summand, and is largest at this peak.
         peak = (start + math.sqrt(start**2 + 4 * deviation**2)) / 2
         density = math.exp(-((peak / deviation) ** 2) / 2) / (math.sqrt(2 * math.pi) * deviation)
         return max(gain - loss, 0.0) + density * (peak - start) / sigma2 * (1 + RELATIVE_SLACK)
+
+
+def log_theta_excess(tau2: float) -> float:
+    """Upper bound of log(theta / (sqrt(2 pi) tau)), theta = sum over k of exp(-k^2 / (2 tau2)).
+
+    It is the largest factor by which a Gaussian of variance tau2, summed over any shifted
+    copy of the integers, exceeds its integral.
+    """
+    if tau2 >= 0.15:  # Poisson summation converges at least as fast as the sum itself
+        q = math.exp(-2 * math.pi**2 * tau2)
+        return math.log1p(2 * q / (1 - q**3)) * (1 + RELATIVE_SLACK)
+    q = math.exp(-1 / (2 * tau2))
+    return math.log((1 + 2 * q / (1 - q**3)) / math.sqrt(2 * math.pi * tau2)) + RELATIVE_SLACK
+
+
+def log_inflation(ratios: Sequence[int], sigma2: float) -> float:
+    """Log of a factor A with P[Y = y] <= A * gaussian density(y), for every integer y.
+
+    Args:
+        ratios: one integer r for each summand r X, X of variance parameter sigma2 / r, without a
+            common divisor. The Gaussian has variance sigma2 * sum(ratios).
+        sigma2: the variance parameter for r = 1.
+    """
+    total, done, spacing = 0.0, ratios[0], ratios[0]  # values so far are multiples of spacing
+    for ratio in ratios[1:]:
+        common = math.gcd(spacing, ratio)
+        tau2 = sigma2 / ratio * done / (done + ratio)
+        total += log_theta_excess(tau2 / (spacing // common) ** 2)
+        done, spacing = done + ratio, common
+    return total
+
+
+def log_inflation_at_zero(ratios: Sequence[int], sigma2: float) -> float:
+    """The same by the probability of Y = 0, where A is reached: tight, but slower.
+
+    The mean of the characteristic function, which is positive, over n points of the circle is
+    the probability that n divides Y. Infinite where that takes too many points, or a variance is
+    below 1.
+    """
+    deviation = math.sqrt(sum(ratios) * sigma2)
+    n = math.ceil(_POINTS_PER_DEVIATION * deviation) + 1
+    if n > _MOST_POINTS or sigma2 / max(ratios) < 1:
+        return math.inf
+    product = np.ones(n)
+    for ratio, times in Counter(ratios).items():
+        turns = np.arange(n, dtype=np.int64) * ratio % n
+        angle = 2 * math.pi / n * np.minimum(turns, n - turns)
+        rate = sigma2 / ratio / 2
+        # Further terms of the theta function are below 4e-9 of these for variances from 1 on.
+        near, far = np.exp(-rate * angle**2), np.exp(-rate * (2 * math.pi - angle) ** 2)
+        product *= ((near + far) * (1 + 4e-9)) ** times
+    factor = float(product.mean()) * math.sqrt(2 * math.pi) * deviation
+    return math.log(factor) + len(ratios) * RELATIVE_SLACK
+
+
+def law_of_sum(ratios: Sequence[int], sigma2: float) -> NDArray[np.float64]:
+    """Probabilities of Y = sum of r X, X of variance sigma2 / r, at -h..h, by convolution."""
+    law = np.ones(1)
+    for ratio in ratios:
+        half = _half_length(sigma2 / ratio)
+        x = np.arange(-half, half + 1, dtype=np.float64)
+        weights = np.exp(-(x**2) / (2 * sigma2 / ratio))
+        # Dividing by less than the whole sum makes every probability larger: the safe side.
+        law = _spread(law, weights / weights.sum(), ratio)
+    return law
+
+
+def rounding_of_sum(law: NDArray[np.float64], n_summands: int) -> float:
+    """Relative error of every entry of `law_of_sum`, at most."""
+    return RELATIVE_SLACK + n_summands * len(law) * 2.0**-51
+
+
+def gaussian_tail(x: float) -> float:
+    """Upper bound of P[N(0, 1) > x]."""
+    return 0.5 * math.erfc(x / math.sqrt(2)) * (1 + TAIL_SLACK)
+
+
+def gaussian_quantile(p: float) -> float:
+    """Some x >= 0 with P[N(0, 1) > x] <= p, hardly larger than the smallest."""
+    low, high = 0.0, 40.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (low, middle) if gaussian_tail(middle) <= p else (middle, high)
+    return high
+
+
+def _half_length(variance: float) -> int:
+    """An array of the law of one draw goes from minus this to this."""
+    return math.ceil(REACH * math.sqrt(variance)) + 1
+
+
+def _spread(
+    law: NDArray[np.float64], weights: NDArray[np.float64], ratio: int
+) -> NDArray[np.float64]:
+    """Convolution of `law` with `weights` at multiples of `ratio`: each remainder by itself."""
+    length = len(law) + (len(weights) - 1) * ratio
+    rows = np.pad(law, (0, -len(law) % ratio)).reshape(-1, ratio).T
+    spread = np.stack([np.convolve(row, weights) for row in rows], axis=1)
+    return spread.reshape(-1)[:length]

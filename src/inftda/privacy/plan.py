@@ -7,7 +7,7 @@ Must never be made from the trips.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, cast, get_args
@@ -16,24 +16,23 @@ from inftda.errors import BudgetError, PrivacyError
 from inftda.lattice import Table, weights
 from inftda.privacy.accounting import (
     Accountant,
-    calibrate,
-    check_offered,
-    checked_accountant,
+    Noise,
+    Share,
+    commensurable,
     delta_of,
     epsilon_of,
+    max_rho,
+    noise_at,
     privacy_curve,
     resolve,
+    total_rho,
 )
-from inftda.privacy.levels import (
-    Measured,
-    Share,
+from inftda.privacy.numbers import (
     check_drawable,
     checked_delta,
     checked_epsilon,
     checked_rho,
-    levels_at,
     rounded_up,
-    total_rho,
 )
 from inftda.privacy.planned import LevelPlan, TablePlan, checked_across, tables_off
 from inftda.privacy.records import decode
@@ -207,7 +206,6 @@ class Plan:
         if self.epsilon is None or self.delta is None:
             raise BudgetError("epsilon and delta are promised together or not at all")
         delta = checked_delta(self.delta)
-        check_offered(self.accountant, delta)
         if not 0 <= self.epsilon < math.inf:
             raise BudgetError(f"epsilon must be a number of at least 0, got {self.epsilon}")
         found = privacy_curve(self.accountant, self.measured)(self.epsilon)
@@ -218,10 +216,10 @@ class Plan:
             )
 
     @property
-    def measured(self) -> tuple[Measured, ...]:
+    def measured(self) -> tuple[Noise, ...]:
         """The levels and tables as accounting sees them: each changes on its own."""
         return tuple(
-            Measured(
+            Noise(
                 level.sigma2,
                 level.squared_sensitivity,
                 level.squared_sensitivity if self.unit.is_single_trip else 0,
@@ -266,7 +264,7 @@ class Plan:
         """
         whole = {"across": "0", "tables": [], **with_unit(data)}
         plan = decode(cls, whole, what="the plan", error=BudgetError)
-        if checked_accountant(plan.accountant) == "auto":
+        if plan.accountant == "auto":
             raise BudgetError("a plan must name the accountant it was made with, not 'auto'")
         plan.verify()
         return plan
@@ -361,17 +359,19 @@ class _Budget:
         table_split: Sequence[Fraction] = (),
     ) -> Plan:
         """Noise for some levels and tables, by their weights."""
-        shares = [
+        asked = [
             Share(weight, self.unit.squared_sensitivity(part), self.unit.n_shifts(part))
             for weight, part in zip((*split, *table_split), (*levels, *tables), strict=True)
         ]
+        shares = commensurable(asked, len(levels))
         epsilon, delta = self.epsilon, self.delta
         if self.rho is None:
             epsilon, delta = _both(epsilon, delta)
-            used, total = calibrate(self.accountant, epsilon=epsilon, delta=delta, parts=shares)
-            noise = levels_at(total, shares)
+            budget = {"epsilon": epsilon, "delta": delta}
+            noise = noise_at(max_rho(self.accountant, **budget, shares=shares), shares)
+            used = resolve(self.accountant, noise)
         else:
-            noise = levels_at(checked_rho(self.rho), shares)
+            noise = noise_at(checked_rho(self.rho), shares)
             used, epsilon, delta = _implied(self.accountant, noise, epsilon=epsilon, delta=delta)
         check_drawable(max(part.sigma2 for part in noise))
         return Plan(
@@ -420,25 +420,22 @@ def _both(
 
 def _implied(
     accountant: str,
-    levels: Iterable[Measured],
+    noise: Sequence[Noise],
     *,
     epsilon: Fraction | float | str | None,
     delta: Fraction | float | str | None,
 ) -> tuple[Accountant, float | None, float | None]:
     """What a given rho promises: the accountant, epsilon and delta."""
-    levels = tuple(levels)
+    used = resolve(accountant, noise)
     if epsilon is not None and delta is not None:
         raise PrivacyError("give epsilon and delta, or rho with at most one of them, not all")
     if epsilon is not None:
-        used = resolve(accountant, levels)
         at = checked_epsilon(epsilon)
-        found = delta_of(used, epsilon=at, levels=levels)
+        found = delta_of(used, epsilon=at, noise=noise)
         if found >= 1:
             raise PrivacyError(f"this rho promises nothing at epsilon {at:g}; give a larger one")
         return used, at, found
     if delta is not None:
         target = checked_delta(delta)
-        used = resolve(accountant, levels, delta=target)
-        return used, epsilon_of(used, delta=target, levels=levels), target
-    asked = checked_accountant(accountant)
-    return ("zcdp" if asked == "auto" else asked), None, None
+        return used, epsilon_of(used, delta=target, noise=noise), target
+    return ("zcdp" if accountant == "auto" else used), None, None

@@ -7,7 +7,8 @@ from typing import Any
 
 from inftda.errors import PrivacyError
 from inftda.lattice import Table, off_tree_tables
-from inftda.privacy.levels import Measured, exact_number
+from inftda.privacy.accounting import Noise
+from inftda.privacy.numbers import exact_number
 from inftda.privacy.unit import Level, Levels
 from inftda.tree import Tree
 
@@ -36,7 +37,7 @@ class LevelPlan:
     rho: Fraction
 
     @classmethod
-    def of(cls, level: Level, noise: Measured) -> "LevelPlan":
+    def of(cls, level: Level, noise: Noise) -> "LevelPlan":
         """A level with its noise."""
         return cls(
             level.index,
@@ -87,7 +88,7 @@ class TablePlan(LevelPlan):
     depths: tuple[int, ...]
 
     @classmethod
-    def at(cls, table: Table, noise: Measured) -> "TablePlan":
+    def at(cls, table: Table, noise: Noise) -> "TablePlan":
         """A table with its noise."""
         level = LevelPlan.of(table, noise)
         return cls(

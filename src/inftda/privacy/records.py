@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from inftda.errors import InftdaError
-from inftda.privacy.levels import exact_number
+from inftda.privacy.numbers import exact_number
 
 Record = TypeVar("Record")
 

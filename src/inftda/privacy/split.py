@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from inftda.errors import PrivacyError
-from inftda.privacy.levels import exact_number
+from inftda.privacy.numbers import exact_number
 from inftda.privacy.unit import Level, Levels
 
 #: "uniform", "geometric:RATIO", weights in order of levels, or weights by name or index.

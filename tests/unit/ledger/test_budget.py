@@ -25,7 +25,7 @@ def approximate(epsilon, delta):
 
 
 def epsilon_at(spent_rho, delta):
-    return epsilon_of("zcdp", delta=delta, levels=[(1 / (2 * spent_rho), 1, 0)])
+    return epsilon_of("zcdp", delta=delta, noise=[(1 / (2 * spent_rho), 1, 0)])
 
 
 def test_the_costs_of_zcdp_releases_add_up_exactly():

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from oracle import delta_by_convolution, delta_by_enumeration
 
-from inftda.privacy.exact import LossLattice
-from inftda.privacy.levels import Measured
-from inftda.privacy.sums import (
+from inftda.privacy.exact import (
+    LossLattice,
     gaussian_quantile,
     gaussian_tail,
     law_of_sum,
     log_inflation,
+    log_inflation_at_zero,
     log_theta_excess,
 )
 
@@ -55,16 +55,28 @@ def test_adding_and_removing_give_the_same_delta(sigma2, epsilon):
 @pytest.mark.parametrize("sigma2", [Fraction(3, 2), Fraction(10)])
 def test_variances_in_whole_ratios_are_accounted_for_exactly(sigma2, epsilon):
     # One cell with half the variance: the total under substitute, at most one trip.
-    lattice = LossLattice.of([Measured(sigma2 / 2, 1, 1), Measured(sigma2, 2, 2)])
+    lattice = LossLattice.of([(sigma2 / 2, 1), (sigma2, 2)])
     assert lattice == LossLattice(sigma2, (1, 1, 2))
     truth = delta_by_enumeration([sigma2 / 2, sigma2, sigma2], epsilon)
     assert truth <= lattice.delta(epsilon) <= truth * (1 + 1e-4)
 
 
-def test_variances_in_other_ratios_are_not_of_that_kind():
-    levels = [Measured(Fraction(3), 2, 2), Measured(Fraction(2), 2, 2)]
-    assert LossLattice.of(levels) is None
-    assert LossLattice.of([Measured(Fraction(3), 18, 0)]) is None
+def test_only_ratios_of_small_whole_numbers_are_of_that_kind():
+    assert LossLattice.of([(Fraction(3), 2), (Fraction(2), 2)]) == LossLattice(
+        Fraction(6), (2, 2, 3, 3)
+    )
+    assert LossLattice.of([(Fraction(257), 2), (Fraction(1), 2)]) is None
+    assert LossLattice.of([(Fraction(257), 2), (Fraction(256), 2)]) is None
+    assert LossLattice.of([(Fraction(3), 0)]) is None
+
+
+def test_a_stranger_s_noise_asks_for_little_work():
+    """Awkward ratios with little noise: a bound is given where convolving would take minutes."""
+    for deviation in (3, 30, 300, 3000):
+        cells = [(Fraction(deviation**2 * 256, ratio), 2) for ratio in (251, 253, 254, 255, 256)]
+        lattice = LossLattice.of([*cells, *cells])
+        assert 0 < lattice.delta(1.0) <= 1.0
+        assert not lattice._is_convolved or len(lattice._law) < 10**6
 
 
 @pytest.mark.parametrize("n_shifts", [1, 12, 40])
@@ -89,8 +101,10 @@ def test_sums_lie_above_convolutions_and_close(n_shifts, z):
     assert convolved * (1 - 3e-9) <= summed <= convolved * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("sigma2", [0.3, 0.8, 1.6, 4.0])
-@pytest.mark.parametrize("ratios", [(1, 1), (1, 1, 1, 1), (1, 1, 2), (1, 1, 1, 3)])
+@pytest.mark.parametrize("sigma2", [0.3, 0.8, 1.6, 4.0, 35.0, 400.0])
+@pytest.mark.parametrize(
+    "ratios", [(1, 1), (1, 1, 1, 1), (1, 1, 2), (1, 1, 1, 3), (5, 7), (9, 10, 11), (6, 10, 15, 15)]
+)
 def test_no_probability_of_a_sum_exceeds_the_inflated_gaussian(sigma2, ratios):
     law = law_of_sum(ratios, sigma2)
     y = np.arange(len(law)) - len(law) // 2
@@ -99,6 +113,11 @@ def test_no_probability_of_a_sum_exceeds_the_inflated_gaussian(sigma2, ratios):
     inside = np.abs(y) < 8 * math.sqrt(variance)
     ratio = (law[inside] / gaussian[inside]).max()
     assert ratio <= math.exp(log_inflation(ratios, sigma2)) * (1 + 1e-9)
+    assert ratio == pytest.approx(law[len(law) // 2] / gaussian[len(law) // 2], rel=1e-9)
+    at_zero = log_inflation_at_zero(ratios, sigma2)
+    assert ratio <= math.exp(at_zero) * (1 + 1e-9)
+    if sigma2 >= max(ratios):
+        assert math.exp(at_zero) <= ratio * (1 + 1e-7), "the bound is reached at 0"
     if sigma2 == 0.3 and ratios == (1, 1):
         assert ratio > 1.01, "without the factor the bound would be wrong"
 

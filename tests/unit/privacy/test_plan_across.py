@@ -11,8 +11,7 @@ from handmade import contributions
 from inftda.errors import BudgetError, PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.lattice import off_tree_tables
-from inftda.privacy.accounting import delta_of, epsilon_of
-from inftda.privacy.levels import Measured
+from inftda.privacy.accounting import Noise, delta_of, epsilon_of
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
@@ -49,15 +48,15 @@ def test_rho_is_the_sum_over_levels_and_tables(tree, unit):
     assert 0.04 * plan.rho < across <= 0.08 * plan.rho * (1 + Fraction(1, 10**8))
 
 
-@pytest.mark.parametrize("accountant", ["exact", "pld", "zcdp", "paper"])
+@pytest.mark.parametrize("accountant", ["exact", "zcdp"])
 def test_every_accountant_counts_a_table_like_a_level_of_the_same_noise(accountant):
     plan = plan_of(accountant=accountant)
-    like_levels = [Measured(part.sigma2, 2, 2) for part in (*plan.levels, *plan.tables)]
-    epsilon = epsilon_of(accountant, delta=1e-8, levels=like_levels)
+    like_levels = [Noise(part.sigma2, 2, 2) for part in (*plan.levels, *plan.tables)]
+    epsilon = epsilon_of(accountant, delta=1e-8, noise=like_levels)
     assert epsilon == pytest.approx(1, rel=1e-4)
-    assert delta_of(accountant, epsilon=1, levels=like_levels) <= 1e-8 * (1 + 2e-5)
+    assert delta_of(accountant, epsilon=1, noise=like_levels) <= 1e-8 * (1 + 2e-5)
     # Without the tables the promise would be better than it is.
-    assert epsilon_of(accountant, delta=1e-8, levels=like_levels[: len(plan.levels)]) < 0.99
+    assert epsilon_of(accountant, delta=1e-8, noise=like_levels[: len(plan.levels)]) < 0.99
 
 
 def test_the_exact_accountant_is_used_where_variances_allow_it():

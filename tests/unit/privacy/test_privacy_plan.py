@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from inftda.errors import BudgetError, PrivacyError
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.levels import rounded_down, rounded_up
+from inftda.privacy.numbers import rounded_down, rounded_up
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
@@ -85,7 +85,7 @@ def test_a_geometric_split_grows_by_its_ratio():
     plan = plan_of(split="geometric:1.3", accountant="zcdp")
     costs = [float(level.rho) for level in plan.levels]
     for above, below in pairwise(costs):
-        assert below == pytest.approx(1.3 * above, rel=1e-8)
+        assert below == pytest.approx(1.3 * above, rel=0.01), "shares are whole multiples of one"
     assert float(plan.rho) == pytest.approx(float(plan_of(accountant="zcdp").rho), rel=1e-8)
 
 
@@ -214,9 +214,13 @@ def test_a_plan_survives_writing_and_reading(unit):
         again.verify(TREE)
 
 
-def test_a_plan_with_composed_losses_survives_writing_and_reading():
-    plan = plan_of(split="geometric:1.3")
-    assert plan.accountant == "pld"
+def test_an_uneven_split_is_accounted_for_exactly():
+    plan, general = (
+        plan_of(split="geometric:1.3"),
+        plan_of(split="geometric:1.3", accountant="zcdp"),
+    )
+    assert plan.accountant == "exact"
+    assert plan.rho > Fraction("1.1") * general.rho
     assert Plan.from_dict(plan.to_dict()) == plan
 
 
@@ -335,14 +339,6 @@ def test_every_spending_starts_anew():
 def test_a_plan_describes_its_promise():
     assert "epsilon = 1, delta = 1e-08" in plan_of().describe()
     assert plan_of(rho=1, epsilon=None, delta=None).describe() == "rho = 1 (zCDP)"
-
-
-@pytest.mark.parametrize("budget", [{"delta": 1e-12}, {"epsilon": 2}])
-def test_a_given_rho_promises_no_delta_that_transforms_blur(budget):
-    with pytest.raises(PrivacyError, match="'pld' needs a delta of at least 1e-11"):
-        make_plan(
-            TREE, ONE_TRIP, rho=Fraction(1, 100), accountant="pld", split="geometric:1.3", **budget
-        )
 
 
 @pytest.mark.parametrize("thousandths", range(1, 40))

@@ -28,7 +28,7 @@ from inftda.mechanisms.base import Setting
 from inftda.mechanisms.description import Description
 from inftda.mechanisms.step import Nodes
 from inftda.noise.discrete_laplace import DiscreteLaplace
-from inftda.privacy.levels import (
+from inftda.privacy.numbers import (
     check_drawable,
     checked_delta,
     checked_epsilon,

@@ -19,8 +19,6 @@ from inftda.errors import InftdaError
 from inftda.mechanisms.base import Mechanism, Setting
 from inftda.mechanisms.step import Nodes
 from inftda.noise.discrete_laplace import DiscreteLaplace
-from inftda.privacy.accounting import max_rho
-from inftda.privacy.levels import Share
 from inftda.privacy.plan import make_plan
 from inftda.privacy.planned import LevelPlan
 from inftda.privacy.spending import Spending
@@ -81,7 +79,9 @@ def published_run(
 def _spending(
     mechanism: Mechanism, tree: Tree, *, epsilon: float, delta: float
 ) -> Spending[LevelPlan]:
-    whole = max_rho("paper", epsilon=epsilon, delta=delta, parts=[Share(Fraction(1), 2, 2)])
+    # epsilon = rho + 2 sqrt(rho log(1 / delta)), solved for rho.
+    odds = -log(delta)
+    whole = Fraction((epsilon / (sqrt(odds + epsilon) + sqrt(odds))) ** 2)
     if mechanism.description.is_top_down:
         return make_plan(tree, PrivacyUnit(), rho=whole / 2).spending()
     return make_plan(tree, PrivacyUnit(), rho=whole, scope="leaves").spending()

@@ -11,7 +11,7 @@ from inftda.errors import InftdaError
 from inftda.lab.experiments.reproduction import check_published
 from inftda.lab.generators.synthetic import PAPER
 from inftda.mechanisms.catalogue import mechanism_named
-from inftda.privacy.levels import checked_delta, checked_epsilon
+from inftda.privacy.numbers import checked_delta, checked_epsilon
 
 SETTINGS: Final = ("ours", "across", "published")
 #: Names of data sets are parts of file names.

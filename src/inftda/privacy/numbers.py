@@ -1,16 +1,12 @@
-"""A measured level as accounting sees it, and the limits of what is accounted for."""
+"""Numbers of privacy: their limits, read as they are written, rounded to the safe side."""
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final
 
 from inftda.errors import PrivacyError
-
-#: From epsilon to delta, rounded up.
-Curve = Callable[[float], float]
 
 MIN_EPSILON: Final = 1e-9
 MAX_EPSILON: Final = 1000.0  # exp(1000): beyond, and long before, nothing is promised
@@ -23,60 +19,6 @@ _MAX_ODD_DENOMINATOR: Final = 1000
 #: Longer numbers, and exponents of more than four digits, are attacks or slips.
 _MAX_DIGITS: Final = 10_000
 _LONG_EXPONENT: Final = re.compile(r"[eE][+-]?\d{5}")
-
-
-class Measured(NamedTuple):
-    """Noise of one measured level.
-
-    Attributes:
-        sigma2: variance parameter of its discrete Gaussian noise, exact.
-        squared_sensitivity: square of the l2 sensitivity of the level.
-        n_shifts: number of cells that change by one in the worst case; 0 for units of
-            several trips, whose changes are not of that kind.
-    """
-
-    sigma2: Fraction
-    squared_sensitivity: int
-    n_shifts: int
-
-    @property
-    def rho(self) -> Fraction:
-        """What the level costs in zCDP."""
-        return self.squared_sensitivity / (2 * self.sigma2)
-
-
-class Share(NamedTuple):
-    """A level before its noise is known: its part of the budget, and what can change."""
-
-    weight: Fraction
-    squared_sensitivity: int
-    n_shifts: int
-
-
-def check_drawable(sigma2: Fraction) -> None:
-    """Refuse noise that no sampler draws, before anything is spent.
-
-    Raises:
-        PrivacyError: it is too large.
-    """
-    if sigma2 > MAX_SIGMA**2:
-        raise PrivacyError(
-            f"the noise scale would be above {MAX_SIGMA:.0e}, and nothing of the table would be "
-            "left; use a larger epsilon or rho, or fewer trips"
-        )
-
-
-def levels_at(rho: Fraction, shares: Sequence[Share]) -> tuple[Measured, ...]:
-    """Levels that together cost `rho` or a trifle less, by their shares."""
-    whole = sum(share.weight for share in shares)
-    return tuple(
-        Measured(
-            round_up(share.squared_sensitivity * whole / (2 * rho * share.weight)),
-            share.squared_sensitivity,
-            share.n_shifts,
-        )
-        for share in shares
-    )
 
 
 def round_up(value: Fraction) -> Fraction:
@@ -98,32 +40,17 @@ def round_up(value: Fraction) -> Fraction:
     return math.ceil(value * scale) / scale
 
 
-def total_rho(levels: Iterable[Measured]) -> Fraction:
-    """What the levels cost together in zCDP: costs add up."""
-    return sum((level.rho for level in levels), Fraction(0))
-
-
-def checked_levels(levels: Iterable[tuple[Fraction, int, int]]) -> tuple[Measured, ...]:
-    """Levels as given, with their values checked.
+def check_drawable(sigma2: Fraction) -> None:
+    """Refuse noise that no sampler draws, before anything is spent.
 
     Raises:
-        PrivacyError: there are none, or one has no positive noise or sensitivity.
+        PrivacyError: it is too large.
     """
-    measured = tuple(Measured(Fraction(s), d, n) for s, d, n in levels)
-    if not measured:
-        raise PrivacyError("levels must not be empty: nothing is measured")
-    for level in measured:
-        if level.sigma2 <= 0 or level.squared_sensitivity <= 0:
-            raise PrivacyError(
-                "sigma2 and squared sensitivity of a level must be > 0, got "
-                f"{level.sigma2} and {level.squared_sensitivity}"
-            )
-        if level.n_shifts not in {0, level.squared_sensitivity}:
-            raise PrivacyError(
-                "n_shifts must be 0 or the squared sensitivity (cells that change by one), "
-                f"got {level.n_shifts} and {level.squared_sensitivity}"
-            )
-    return measured
+    if sigma2 > MAX_SIGMA**2:
+        raise PrivacyError(
+            f"the noise scale would be above {MAX_SIGMA:.0e}, and nothing of the table would be "
+            "left; use a larger epsilon or rho, or fewer trips"
+        )
 
 
 def checked_epsilon(epsilon: Fraction | float | str) -> float:
