@@ -94,8 +94,14 @@ def released(name, out):
 
 
 def digests(folder):
-    """Digests of the rows of all tables of a release, in whatever order they are written."""
-    return {file.stem: digest(pq.read_table(file)) for file in sorted(folder.glob("*.parquet"))}
+    """Digests of the rows of all tables of a release, in whatever order they are written.
+
+    And of its estimate, if it has measurements to make one from.
+    """
+    found = {file.stem: digest(pq.read_table(file)) for file in sorted(folder.glob("*.parquet"))}
+    if "measurements" in found:
+        found["estimate"] = digest(inftda.estimate(folder).table)
+    return found
 
 
 def digest(table):

@@ -26,8 +26,8 @@ from inftda.files import (
     is_plain,
     whole_folder,
 )
-from inftda.inference.families import keys_of
-from inftda.inference.fit import Fit
+from inftda.inference.measured import keys_of
+from inftda.inference.model import Fit
 from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.folder import write_areas
 from inftda.publication.inventory import (

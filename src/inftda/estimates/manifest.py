@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from inftda.errors import ReleaseError
 from inftda.files import MANIFEST_FILE
-from inftda.inference.fit import Fit
+from inftda.inference.model import Fit
 from inftda.privacy.records import decode
 from inftda.publication.manifest import (
     AxisEntry,

@@ -2,19 +2,26 @@
 
 The posterior of a count is a function of its noisy value. Shifting the noisy values of a
 family alike until the estimates sum to the node above is what Bayes' rule gives when the sum
-is known. Sums measured off the tree are known with noise: they have prices (`targets`), which are
-added to the noisy values of all their counts.
+is known. Sums measured off the tree are known with noise: every cell of such a table has a price (a
+dual variable), which is added to the noisy values of all its counts. Weighted least squares asks
+for a price of (what the sum still lacks) x (sigma of the layer / sigma of the sum)^2. Tables that
+lie inside each other form a chain, whose prices are found together, as if each count moved by its
+slope: sums up the chain, then prices down it. Several chains take turns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.families import Floats, Layer, Map, Whole
-from inftda.inference.prior import CLEAR, MOST_NOISY, Posterior, look_up
-from inftda.inference.targets import Targets
+from inftda.inference.measured import Families, Floats, Layer, Map, Sums
+from inftda.inference.noise_intervals import NoiseIntervals
+from inftda.inference.prior import CLEAR, MOST_NOISY, TAIL, Posterior, interpolate
+from inftda.inference.shares import Shares
 from inftda.kernels import inlined_kernel, kernel
 
 #: Rounds of prices, unless none moves by more than this many noise scales.
@@ -26,29 +33,227 @@ _CLOSE, _NEAR = 0.01, 0.2
 #: How far a shift goes in one step, in noise scales; and steps to find it.
 _STRIDE: Final = 3.0
 _STEPS: Final = 10
+#: How far a price goes, in noise scales.
+_REACH: Final = 4.0
+#: How much more totals of short axes are trusted than their noise says: the model knows little of
+#: what their areas have in common, and a release keeps to such totals as well.
+_EXACT_WEIGHT: Final = 100.0
+
+
+class Evidence(NamedTuple):
+    """What is known of the children of a layer, for kernels.
+
+    Attributes:
+        log_mean: float32[children], logarithm of what the shares say, over sigma.
+        moments: float64[means, noisy values, 2], of the posterior.
+        mean: float64[families below], what children that are divided further are, by all that
+            was measured of them and below; empty if that is not to be used.
+        variance: float64[families below], of the same.
+    """
+
+    log_mean: NDArray[np.float32]
+    moments: Floats
+    mean: Floats
+    variance: Floats
 
 
 @dataclass(frozen=True)
-class Known:
+class LayerPosterior:
     """What is known of the children of a layer before they have to add up.
 
     Attributes:
         layer: the layer.
         posterior: its table.
-        log_mean: float32[children], logarithm of what the shares say, over sigma.
-        mean: float64[families below], what children that are divided further are, by all that
-            was measured of them and below; empty if that is not to be used.
-        variance: float64[families below], likewise.
+        evidence: by child.
     """
 
     layer: Layer
     posterior: Posterior
-    log_mean: NDArray[np.float32]
-    mean: Floats
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """Estimates of one level.
+
+    Attributes:
+        known: what is known of its counts.
+        shares: the fitted factors.
+        estimate: float64[children], adding up to the level above.
+    """
+
+    known: LayerPosterior
+    shares: Shares
+    estimate: Floats
+
+    @property
+    def layer(self) -> Layer:
+        """The layer."""
+        return self.known.layer
+
+    @cached_property
+    def by_noise(self) -> NoiseIntervals:
+        """Intervals of its clear counts, which need no model."""
+        return NoiseIntervals.of(self.layer.noisy, self.layer.sigma, 2 * TAIL)
+
+
+class NestedTable(NamedTuple):
+    """A table in its chain.
+
+    Attributes:
+        cells: its cells among those of all tables.
+        inside: int64[cells], for each the cell of the table before it that it lies in.
+    """
+
+    cells: slice
+    inside: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """All sums over children of a layer that were measured off the tree.
+
+    Attributes:
+        start: int64[tables, families], cell of each family's first child; its siblings' follow.
+        block: int64[cells]: siblings, whose sum is decided by the nodes above, have one number.
+        value: float64[cells], what was measured, less what is in no family.
+        variance: float64[cells], of the noise.
+        must_match: bool[cells], whether estimates have to agree with it.
+        chains: tables that lie inside each other, coarse to fine, in the order of their turns.
+    """
+
+    start: NDArray[np.int64]
+    block: NDArray[np.int64]
+    value: Floats
     variance: Floats
+    must_match: NDArray[np.bool_]
+    chains: Sequence[Sequence[NestedTable]]
+
+    @classmethod
+    def of(
+        cls, layer: Layer, chains: Sequence[Sequence[Sums]], elsewhere: Sequence[Floats]
+    ) -> "Targets":
+        """Tables of a layer in chains, and what of their sums is in no family.
+
+        Args:
+            layer: the layer.
+            chains: tables that lie inside each other, coarse to fine.
+            elsewhere: float64[cells] for each table.
+        """
+        tables = [table for chain in chains for table in chain]
+        offsets = np.cumsum([0, *(len(table.value) for table in tables)])
+        starts = [table.start + first for table, first in zip(tables, offsets, strict=False)]
+        is_first = np.zeros(layer.n_areas, bool)
+        is_first[layer.level.child_offsets[:-1]] = True
+        areas = [table.area for table in tables]
+        apart = np.concatenate([np.empty(0), *elsewhere])
+        value = np.concatenate([np.empty(0), *(table.value for table in tables)])
+        cells = [slice(*ends) for ends in pairwise(offsets.tolist())]
+        numbers = iter(range(len(tables)))
+        return cls(
+            start=np.array(starts, np.int64).reshape(len(tables), len(layer.first)),
+            block=np.cumsum(np.concatenate([np.empty(0, bool), *map(is_first.take, areas)])) - 1,
+            value=value - apart,
+            variance=np.concatenate([np.empty(0), *(table.variance for table in tables)]),
+            must_match=np.concatenate(
+                [np.empty(0, bool), *(np.full(len(one.value), one.must_match) for one in tables)]
+            ),
+            chains=_update_order(
+                [_links(layer, [next(numbers) for _ in one], starts, cells) for one in chains]
+            ),
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of all tables."""
+        return len(self.value)
+
+    def updated_prices(
+        self, chain: Sequence[NestedTable], prices: Floats, sums: Floats, sigma: float
+    ) -> Floats:
+        """float64[cells]: prices of one chain that come nearer to the targets, and all others.
+
+        Args:
+            chain: one of the chains.
+            prices: float64[cells].
+            sums: float64[2, cells], what these prices lead to; see `Prices`.
+            sigma: noise scale of the layer.
+        """
+        trust = sigma**2 / self.variance * np.where(self.must_match, _EXACT_WEIGHT, 1.0)
+        missing = self.value - sums[0]
+        with np.errstate(divide="ignore"):
+            spread = np.bincount(self.block, 1 / trust)
+        # What all cells of a block lack together is decided by the nodes above.
+        pull = trust * missing - (np.bincount(self.block, missing) / spread)[self.block] - prices
+        step = _solve(chain, trust, np.where(trust > 0, pull, 0.0), sums[1])
+        return np.asarray(np.clip(prices + step, -_REACH * sigma, _REACH * sigma))
 
 
-def balance(known: Known, count: Floats, map_: Map, targets: Targets) -> Floats:
+def _update_order(chains: list[list[NestedTable]]) -> list[list[NestedTable]]:
+    """Chains in the order of their turns: totals, which the first has, come last and once more."""
+    return [*chains[::-1], chains[0][:1]] if len(chains) > 1 else chains
+
+
+def _links(
+    layer: Layer, chain: Sequence[int], starts: Sequence[NDArray[np.int64]], cells: Sequence[slice]
+) -> list[NestedTable]:
+    """A chain of tables, by their numbers."""
+    sizes = np.diff(layer.offsets)
+    links = [NestedTable(cells[chain[0]], np.empty(0, np.int64))]
+    for coarse, fine in pairwise(chain):
+        _, family = np.unique(starts[fine], return_index=True)
+        n = sizes[family]
+        sibling = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+        inside = np.full(cells[fine].stop - cells[fine].start, cells[coarse].start)
+        at = np.repeat(starts[fine][family], n) + sibling - cells[fine].start
+        inside[at] = np.repeat(starts[coarse][family], n) + sibling
+        links.append(NestedTable(cells[fine], inside))
+    return links
+
+
+def _solve(chain: Sequence[NestedTable], trust: Floats, pull: Floats, rise: Floats) -> Floats:
+    """float64[cells]: changes of prices that bring all sums of a chain to where they are wanted.
+
+    As if slopes stayed as they are.
+
+    Args:
+        chain: the tables.
+        trust: float64[cells], (sigma of the layer / sigma of the sum)^2.
+        pull: float64[cells], by how much each price would have to change if sums stayed.
+        rise: float64[cells], by how much sums rise with the prices.
+    """
+    slope, moved, above, step = (np.zeros_like(rise) for _ in range(4))
+    slope[chain[-1].cells] = rise[chain[-1].cells]
+    for link in reversed(chain[1:]):
+        at = link.cells
+        damping = 1 + trust[at] * slope[at]
+        n = len(rise)
+        slope += np.bincount(link.inside, slope[at] / damping, n)
+        moved += np.bincount(link.inside, (slope[at] * pull[at] + moved[at]) / damping, n)
+    for number, link in enumerate(chain):
+        at = link.cells
+        if number:
+            above[at] = above[link.inside] + step[link.inside]
+        missing = pull[at] - trust[at] * (moved[at] + slope[at] * above[at])
+        step[at] = missing / (1 + trust[at] * slope[at])
+    return step
+
+
+class Prices(NamedTuple):
+    """Sums off the tree while estimates are made to add up, for kernels.
+
+    Attributes:
+        start: int64[tables, families], cell of each family's first child; its siblings' follow.
+        price: float64[cells].
+        sums: float64[2, cells]: estimates, and their slopes in the price, summed up by cell.
+    """
+
+    start: NDArray[np.int64]
+    price: Floats
+    sums: Floats
+
+
+def balance(known: LayerPosterior, count: Floats, map_: Map, targets: Targets) -> Floats:
     """float64[children]: estimates of a layer that sum to the nodes above.
 
     Args:
@@ -58,165 +263,128 @@ def balance(known: Known, count: Floats, map_: Map, targets: Targets) -> Floats:
         targets: sums that were measured off the tree.
     """
     layer = known.layer
-    estimate = np.empty(len(layer.noisy))
-    shifts, prices = np.zeros(len(layer.first)), np.zeros(targets.n_cells)
-    sums = np.zeros((2, targets.n_cells))
-    close = _NEAR
+    estimate, shift = np.empty(len(layer.noisy)), np.zeros(len(layer.first))
+    prices = Prices(targets.start, np.zeros(targets.n_cells), np.zeros((2, targets.n_cells)))
 
-    def shift(part: tuple[int, int]) -> None:
-        work = np.empty((2, layer.level.max_children))
-        shift_kernel(
-            *part, layer.offsets, layer.noisy, layer.below, count, known.log_mean,
-            known.posterior.moments, known.mean, known.variance, layer.sigma, close, targets.start,
-            prices, shifts, estimate, work, sums,
-        )  # fmt: skip
+    def add_up(close: float) -> None:
+        prices.sums[:] = 0
+
+        def work(part: tuple[int, int]) -> None:
+            into = shift, estimate
+            shift_kernel(part, layer.families, known.evidence, count, prices, close, into)
+
+        list(map_(work, layer.parts()))
 
     if targets.chains:
-        list(map_(shift, layer.parts()))
+        add_up(_NEAR)
     for _ in range(_SWEEPS if targets.chains else 0):
-        before = prices.copy()
+        before = prices.price.copy()
         for chain in targets.chains:
-            prices[:], sums[:] = targets.better(chain, prices, sums, layer.sigma), 0
-            list(map_(shift, layer.parts()))
-        if np.abs(prices - before).max() <= _SETTLED * layer.sigma:
+            prices.price[:] = targets.updated_prices(chain, prices.price, prices.sums, layer.sigma)
+            add_up(_NEAR)
+        if np.abs(prices.price - before).max() <= _SETTLED * layer.sigma:
             break
-    close = _CLOSE
-    list(map_(shift, layer.parts()))
+    add_up(_CLOSE)
     return estimate
 
 
-def unbalanced(known: Known, map_: Map) -> tuple[Floats, Floats]:
+def unbalanced(known: LayerPosterior, map_: Map) -> tuple[Floats, Floats]:
     """float64[families] each: sum of the children's means and variances if they need not add up."""
     layer = known.layer
     mean, variance = np.empty(len(layer.first)), np.empty(len(layer.first))
 
     def add(part: tuple[int, int]) -> None:
-        add_children_kernel(
-            *part, layer.offsets, layer.noisy, layer.below, known.log_mean,
-            known.posterior.moments, known.mean, known.variance, layer.sigma, mean, variance,
-        )  # fmt: skip
+        add_children_kernel(part, layer.families, known.evidence, mean, variance)
 
     list(map_(add, layer.parts()))
     return mean, variance
 
 
 @inlined_kernel
-def posterior(
-    moments: Floats, log_mean: float, noisy: float, measured: float, sigma: float
-) -> tuple[float, float]:
-    """Mean and variance of a count that was measured, with its noisy value shifted to `noisy`."""
-    if measured > CLEAR * sigma or noisy >= MOST_NOISY * sigma:
-        return noisy, sigma * sigma
-    mean, variance = look_up(moments, log_mean, noisy / sigma)
+def _moments(families: Families, evidence: Evidence, i: int, by: float) -> tuple[float, float]:
+    """Mean and variance of child i, if its noisy count were larger by `by`."""
+    noisy, sigma = families.noisy[i], families.sigma
+    if evidence.mean.size and families.child_family[i] >= 0:
+        below = families.child_family[i]
+        variance = evidence.variance[below]
+        return evidence.mean[below] + variance * by / (sigma * sigma), variance
+    if noisy > CLEAR * sigma or noisy + by >= MOST_NOISY * sigma:
+        return noisy + by, sigma * sigma
+    mean, variance = interpolate(evidence.moments, evidence.log_mean[i], (noisy + by) / sigma)
     return mean * sigma, variance * sigma * sigma
 
 
 @inlined_kernel
-def _shifted(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    below: int,
-    mean_below: Floats,
-    variance_below: Floats,
-    moments: Floats,
-    log_mean: float,
-    noisy: int,
-    by: float,
-    sigma: float,
-) -> tuple[float, float]:
-    """Mean and variance of a child whose noisy count is shifted, by all that is known of it."""
-    if below >= 0:
-        variance = variance_below[below]
-        mean = mean_below[below] + variance * by / (sigma * sigma)
-    else:
-        mean, variance = posterior(moments, log_mean, noisy + by, noisy, sigma)
-    if mean < 0:
-        return 0.0, 0.0
-    return mean, variance
-
-
-@inlined_kernel
-def _add_up_prices(start: NDArray[np.int64], family: int, price: Floats, whole: Floats) -> None:
+def _add_up_prices(prices: Prices, family: int, whole: Floats) -> None:
     """Prices of a family's children in all tables, summed up into `whole`."""
     for j in range(len(whole)):
         whole[j] = 0.0
-        for t in range(start.shape[0]):
-            whole[j] += price[start[t, family] + j]
+        for t in range(prices.start.shape[0]):
+            whole[j] += prices.price[prices.start[t, family] + j]
 
 
 @inlined_kernel
-def _add_to_sums(
-    start: NDArray[np.int64], family: int, estimate: Floats, slope: Floats, sums: Floats
-) -> None:
+def _add_to_sums(prices: Prices, family: int, estimate: Floats, slope: Floats) -> None:
     """Estimates of a family's children, and their slopes, added to the sums of all tables."""
     for j in range(len(estimate)):
-        for t in range(start.shape[0]):
-            sums[0, start[t, family] + j] += estimate[j]
-            sums[1, start[t, family] + j] += slope[j]
+        for t in range(prices.start.shape[0]):
+            prices.sums[0, prices.start[t, family] + j] += estimate[j]
+            prices.sums[1, prices.start[t, family] + j] += slope[j]
+
+
+@inlined_kernel
+def _most_children(part: tuple[int, int], offsets: NDArray[np.int64]) -> int:
+    """Children of the largest family."""
+    most = 0
+    for f in range(part[0], part[1]):
+        most = max(most, offsets[f + 1] - offsets[f])
+    return most
 
 
 @kernel
-def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    begin: int,
-    end: int,
-    offsets: NDArray[np.int64],
-    noisy: Whole,
-    below: NDArray[np.int32],
+def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, what is found
+    part: tuple[int, int],
+    families: Families,
+    evidence: Evidence,
     count: Floats,
-    log_mean: NDArray[np.float32],
-    moments: Floats,
-    mean_below: Floats,
-    variance_below: Floats,
-    sigma: float,
+    prices: Prices,
     close: float,
-    start: NDArray[np.int64],
-    price: Floats,
-    shift: Floats,
-    estimate: Floats,
-    work: Floats,
-    sums: Floats,
+    into: tuple[Floats, Floats],
 ) -> None:
     """Shift the noisy counts of each family until the estimates sum to its count.
 
     Args:
-        begin: first family.
-        end: one after the last.
-        offsets: int64[families + 1], slices of the children.
-        noisy: whole numbers[children].
-        below: int32[children], index into means below, or -1; not read if there are none.
+        part: first family, and the one after the last.
+        families: the counts.
+        evidence: what is known of them.
         count: float64[families].
-        log_mean: float32[children].
-        moments: float64[means, noisy values, 2].
-        mean_below: float64[families below] or empty.
-        variance_below: likewise.
-        sigma: noise scale.
+        prices: of sums off the tree, to which estimates are added.
         close: how near families come to their counts, in noise scales, before they are scaled.
-        start: int64[tables, families], cell of each family's first child in tables off the tree.
-        price: float64[cells].
-        shift: float64[families], where to start; overwritten.
-        estimate: float64[children], written.
-        work: float64[2, most children], overwritten: prices, and by how much an estimate rises
-            with its noisy count.
-        sums: float64[2, cells], added to: estimates, and their slopes in the price.
+        into: float64[families], shifts to start from, and float64[children], estimates;
+            overwritten.
     """
-    for f in range(begin, end):
-        low, high = offsets[f], offsets[f + 1]
+    shift, estimate = into
+    sigma = families.sigma
+    most = _most_children(part, families.offsets)
+    price, slope = np.empty(most), np.empty(most)  # of the children of one family
+    for f in range(part[0], part[1]):
+        low, high = families.offsets[f], families.offsets[f + 1]
         if high - low == 1:
-            estimate[low], work[1, 0] = count[f], 0.0
-            _add_to_sums(start, f, estimate[low:high], work[1], sums)
+            estimate[low], slope[0] = count[f], 0.0
+            _add_to_sums(prices, f, estimate[low:high], slope)
             continue
-        _add_up_prices(start, f, price, work[0, : high - low])
+        _add_up_prices(prices, f, price[: high - low])
         moved = shift[f]
         whole = 0.0
         for step in range(_STEPS):
             whole, rise = 0.0, 0.0
             for i in range(low, high):
-                by = moved + work[0, i - low]
-                b = below[i] if mean_below.size else -1
-                mean, variance = _shifted(
-                    b, mean_below, variance_below, moments, log_mean[i], noisy[i], by, sigma
-                )
-                estimate[i], work[1, i - low] = mean, variance / (sigma * sigma)
+                mean, variance = _moments(families, evidence, i, moved + price[i - low])
+                if mean < 0:
+                    mean, variance = 0.0, 0.0
+                estimate[i], slope[i - low] = mean, variance / (sigma * sigma)
                 whole += mean
-                rise += work[1, i - low]
+                rise += slope[i - low]
             missing = count[f] - whole
             if abs(missing) <= close * min(0.1 * (1 + count[f]), sigma) or step == _STEPS - 1:
                 break
@@ -226,23 +394,12 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         scale = count[f] / whole if whole > 0 else 0.0
         for i in range(low, high):
             estimate[i] = estimate[i] * scale if whole > 0 else count[f] / (high - low)
-        _add_to_sums(start, f, estimate[low:high], work[1], sums)
+        _add_to_sums(prices, f, estimate[low:high], slope)
 
 
 @kernel
-def add_children_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    begin: int,
-    end: int,
-    offsets: NDArray[np.int64],
-    noisy: Whole,
-    below: NDArray[np.int32],
-    log_mean: NDArray[np.float32],
-    moments: Floats,
-    mean_below: Floats,
-    variance_below: Floats,
-    sigma: float,
-    mean: Floats,
-    variance: Floats,
+def add_children_kernel(
+    part: tuple[int, int], families: Families, evidence: Evidence, mean: Floats, variance: Floats
 ) -> None:
     """Means and variances of children, summed up in each family.
 
@@ -250,13 +407,9 @@ def add_children_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         mean: float64[families], written.
         variance: float64[families], written.
     """
-    for f in range(begin, end):
+    for f in range(part[0], part[1]):
         mean[f], variance[f] = 0.0, 0.0
-        for i in range(offsets[f], offsets[f + 1]):
-            if mean_below.size and below[i] >= 0:
-                mean[f] += mean_below[below[i]]
-                variance[f] += variance_below[below[i]]
-            else:
-                m, v = posterior(moments, log_mean[i], float(noisy[i]), noisy[i], sigma)
-                mean[f] += m
-                variance[f] += v
+        for i in range(families.offsets[f], families.offsets[f + 1]):
+            m, v = _moments(families, evidence, i, 0.0)
+            mean[f] += m
+            variance[f] += v

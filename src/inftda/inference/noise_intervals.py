@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.families import Whole
+from inftda.inference.measured import Whole
 from inftda.noise.quantiles import half_width
 
 Ends = tuple[NDArray[np.int64], NDArray[np.int64]]

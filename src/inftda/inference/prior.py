@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.families import Layer, Map, Whole
+from inftda.inference.measured import Families, Layer, Map
 from inftda.kernels import inlined_kernel, kernel
 
 Grid = NDArray[np.float64]
@@ -113,7 +113,7 @@ def posterior_of(layer: Layer, log_mean: NDArray[np.float32], map_: Map) -> Post
 
     def count(part: tuple[int, int]) -> NDArray[np.int64]:
         seen = np.zeros((len(_MEANS), len(_NOISY)), np.int64)
-        seen_kernel(*part, layer.offsets, layer.noisy, log_mean, layer.sigma, seen)
+        seen_kernel(part, layer.families, log_mean, seen)
         return seen
 
     law = Law.of(layer.sigma)
@@ -229,7 +229,7 @@ def _most_likely(law: Law, seen: NDArray[np.int64]) -> tuple[float, float]:
 
 
 @inlined_kernel
-def look_up(table: Grid, log_mean: float, noisy: float) -> tuple[float, float]:
+def interpolate(table: Grid, log_mean: float, noisy: float) -> tuple[float, float]:
     """Both values of a table between four of its cells.
 
     Args:
@@ -253,27 +253,22 @@ def look_up(table: Grid, log_mean: float, noisy: float) -> tuple[float, float]:
 
 
 @kernel
-def seen_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    begin: int,
-    end: int,
-    offsets: NDArray[np.int64],
-    noisy: Whole,
+def seen_kernel(
+    part: tuple[int, int],
+    families: Families,
     log_mean: NDArray[np.float32],
-    sigma: float,
     seen: NDArray[np.int64],
 ) -> None:
     """Count the counts of some families that are not clear by the nearest cell of the table.
 
     Args:
-        begin: first family.
-        end: one after the last.
-        offsets: int64[families + 1], slices of the children.
-        noisy: whole numbers[children].
+        part: first family, and the one after the last.
+        families: the counts.
         log_mean: float32[children].
-        sigma: noise scale.
         seen: int64[means, noisy values], added to.
     """
-    for f in range(begin, end):
+    offsets, noisy, sigma = families.offsets, families.noisy, families.sigma
+    for f in range(part[0], part[1]):
         if offsets[f + 1] - offsets[f] == 1:  # an only child was not measured
             continue
         for i in range(offsets[f], offsets[f + 1]):

@@ -7,15 +7,14 @@ What is left at nodes that nothing divides goes further down trip by trip, by th
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.families import Areas, Floats, Map, distinct_rows
-from inftda.inference.model import Estimated
+from inftda.inference.balance import Estimated
+from inftda.inference.measured import Areas, Families, Floats, Map, distinct_rows
 from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import Tree, TreeLevel
 
@@ -28,8 +27,7 @@ _PARTS: Final = 256
 Finished = TypeVar("Finished")
 
 
-@dataclass(frozen=True)
-class Rounded:
+class Rounded(NamedTuple):
     """Positive whole numbers.
 
     Attributes:
@@ -48,13 +46,16 @@ class Rounded:
 
     def of(self, which: NDArray[np.bool_]) -> "Rounded":
         """Some of the numbers."""
-        return Rounded(
-            tuple(numbers[which] for numbers in self.areas),
-            self.value[which],
-            self.layer[which],
-            self.child[which],
-            self.mean[which],
-        )
+        areas = tuple(numbers[which] for numbers in self.areas)
+        value, layer, child, mean = self.value, self.layer, self.child, self.mean
+        return Rounded(areas, value[which], layer[which], child[which], mean[which])
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Rounded]") -> "Rounded":
+        """Numbers of all parts."""
+        areas, *others = zip(*parts, strict=True)
+        joined = tuple(map(np.concatenate, zip(*areas, strict=True)))
+        return cls(joined, *map(np.concatenate, others))
 
 
 def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and what becomes of it
@@ -92,35 +93,32 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
         layer = level.layer
         left = _divided(left, layer.level, level.shares.within(layer.level), random)
         draws, lost = random.random(len(layer.first)), np.zeros(layer.n_areas)
-        work = partial(_round_part, levels, number, whole, draws, lost)
+        work = partial(_round_part, level, number, whole[layer.parent], draws, lost)
         if level is levels[-1]:  # nearly all numbers belong to this level
             yield from map_(lambda part: finish(work(part)[1]), layer.parts(_PARTS))  # noqa: B023 - used here and now
         else:
             parts = list(map_(work, layer.parts()))
-            left = _joined([left, *(here for _, here in parts)])
+            left = Rounded.joined([left, *(here for _, here in parts)])
             whole = np.concatenate([whole[:0], *(numbers for numbers, _ in parts)])
     yield finish(left)
 
 
 def _round_part(  # noqa: PLR0913, PLR0917 - bound to a level, called for its parts
-    levels: Sequence[Estimated],
+    level: Estimated,
     number: int,
-    whole: NDArray[np.int64],
+    goals: NDArray[np.int64],
     draws: Floats,
     lost: Floats,
     part: tuple[int, int],
 ) -> tuple[NDArray[np.int64], Rounded]:
     """All numbers of some families of a layer, and the positive ones that nothing divides."""
-    level = levels[number]
     layer, estimate = level.layer, level.estimate
     low, high = layer.offsets[part[0]], layer.offsets[part[1]]
-    numbers = np.empty(high - low, np.int64)
-    round_families_kernel(
-        *part, layer.offsets, layer.parent, layer.first, whole, estimate, draws, lost, numbers
-    )
+    numbers, child_family = np.empty(high - low, np.int64), layer.families.child_family
+    round_families_kernel(part, layer.families, goals, estimate, draws, lost, numbers)
     is_here = numbers > 0
-    if layer.below.size:
-        is_here &= layer.below[low:high] < 0
+    if child_family.size:
+        is_here &= child_family[low:high] < 0
     at = np.flatnonzero(is_here)
     child = low + at
     ordinal = np.full(len(child), number, np.int32)
@@ -137,10 +135,11 @@ def _divided(
     whole, several = nodes.of(is_only), nodes.of(~is_only)
     # An only child is its parent, and was measured where that was.
     only = tuple(offsets[n].astype(np.int32) if a == axis else n for a, n in enumerate(whole.areas))
-    return _joined([replace(whole, areas=only), _dealt(several, axis, offsets, share, random)])
+    split = _split_trips(several, axis, offsets, share, random)
+    return Rounded.joined([whole._replace(areas=only), split])
 
 
-def _dealt(
+def _split_trips(
     nodes: Rounded,
     axis: int,
     offsets: NDArray[np.int32],
@@ -176,31 +175,17 @@ def _dealt(
     )
 
 
-def _joined(parts: Sequence[Rounded]) -> Rounded:
-    """Numbers of all parts."""
-    return Rounded(
-        tuple(map(np.concatenate, zip(*(part.areas for part in parts), strict=True))),
-        np.concatenate([part.value for part in parts]),
-        np.concatenate([part.layer for part in parts]),
-        np.concatenate([part.child for part in parts]),
-        np.concatenate([part.mean for part in parts]),
-    )
-
-
 @inlined_kernel
-def _pressing(lost: float) -> float:
+def _rounding_pressure(lost: float) -> float:
     """How much likelier fractions are rounded up in an area that has lost by rounding."""
     return math.exp(_PRESSING * min(max(lost, -_MOST_LOST), _MOST_LOST))
 
 
 @kernel
-def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    begin: int,
-    end: int,
-    offsets: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    first: NDArray[np.int64],
-    whole: NDArray[np.int64],
+def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what, by which chance
+    part: tuple[int, int],
+    families: Families,
+    goals: NDArray[np.int64],
     estimate: Floats,
     draws: Floats,
     lost: Floats,
@@ -212,21 +197,18 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     a child gets one for each integer that its stretch of the running sum of fractions covers.
 
     Args:
-        begin: first family.
-        end: one after the last.
-        offsets: int64[families + 1], slices of the children.
-        parent: int64[families], index into `whole`.
-        first: int64[families], area of the first child.
-        whole: int64, numbers of the level above.
+        part: first family, and the one after the last.
+        families: the counts.
+        goals: int64[families], the number of each node.
         estimate: float64[children].
         draws: float64[families], uniform in [0, 1).
-        lost: float64[areas], zeros; overwritten.
+        lost: float64[areas], what each area has lost by rounding so far; overwritten.
         numbers: int64[children of these families], written.
     """
-    before = offsets[begin]
-    for f in range(begin, end):
-        low, high = offsets[f], offsets[f + 1]
-        goal = whole[parent[f]]
+    before = families.offsets[part[0]]
+    for f in range(part[0], part[1]):
+        low, high, first = families.offsets[f], families.offsets[f + 1], families.first[f]
+        goal = goals[f]
         total = 0.0
         for i in range(low, high):
             total += estimate[i]
@@ -236,15 +218,14 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             share = estimate[i] * scale
             numbers[i - before] = min(int(share), left)
             left -= numbers[i - before]
-            owed = _pressing(lost[first[f] + i - low])
-            fractions += (share - int(share)) * owed
+            fractions += (share - int(share)) * _rounding_pressure(lost[first + i - low])
         running, done, rest = draws[f], 0, left
         for i in range(low, high):
-            k = first[f] + i - low
+            k = first + i - low
             share = estimate[i] * scale
-            owed = _pressing(lost[k])
             if fractions > 0:
-                running += (share - int(share)) * owed * (rest / fractions)
+                pressure = _rounding_pressure(lost[k])
+                running += (share - int(share)) * pressure * (rest / fractions)
             here = min(int(running), rest)
             if i == high - 1:
                 here = rest

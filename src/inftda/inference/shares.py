@@ -3,10 +3,10 @@
 A child's share is proportional to a factor of its own area, times one factor if it contains
 the other end of the trip, times one factor for the distance to the other end where locations
 are known. Fitted to the noisy counts themselves by quasi-likelihood (E y = m, var y = s^2 +
-m + m^2 + r s m, where r is found by moments), with a ridge on the logarithms of areas' factors,
-whose spread over the areas of a level is found by moments first and then by expectation and
-maximization. Totals that were measured across the tree are one more observation of each
-area's factor.
+m + m^2 + r s m, where the overdispersion r is found by moments), with a ridge on the logarithms
+of areas' factors, whose spread over the areas of a level is found by moments first and then by
+expectation and maximization. Totals that were measured across the tree are one more observation of
+each area's factor.
 
 Noisy counts and not estimates are fitted: estimates are shrunk and would lose the means.
 Counts that are clear (`prior`) need no mean, and single large flows say little of the others:
@@ -15,13 +15,12 @@ of a clear count matters.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.families import Floats, Layer, Map, Whole
-from inftda.inference.off_tree import Totals
+from inftda.inference.measured import Families, Floats, Layer, Map, Totals
 from inftda.inference.prior import CLEAR
 from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
@@ -34,7 +33,7 @@ N_BINS: Final = 32
 _SPREADS: Final = (0.001, 4.0)
 _WIDE: Final = 9.0
 #: Counts vary by this much of (noise scale) x (mean) beyond the rest, at least and at most.
-_LEAST_RARE, _MOST_RARE = 0.3, 10.0
+_OVERDISPERSION: Final = (0.3, 10.0)
 #: How far totals of areas are from what factors say, relative to the total (variance).
 _MISFIT: Final = 0.01
 #: Logarithms move by no more than this in a round, and factors stay within these bounds.
@@ -42,8 +41,7 @@ _STEP, _LIMIT = 1.0, 12.0
 _EARTH_KM: Final = 6371.0
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(NamedTuple):
     """Where the children of a layer are, seen from the other end of the trip.
 
     Attributes:
@@ -55,8 +53,7 @@ class Pairs:
     bins: NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class Shares:
+class Shares(NamedTuple):
     """Fitted factors.
 
     Attributes:
@@ -105,9 +102,7 @@ def pairs_of(layer: Layer, points: dict[str, Floats], map_: Map) -> Pairs:
         there = _centres(points[theirs.name], above)
 
         def work(part: tuple[int, int]) -> None:
-            bin_distances_kernel(
-                *part, layer.offsets, layer.first, layer.areas[other], here, there, bins
-            )
+            bin_distances_kernel(part, layer.families, layer.areas[other], here, there, bins)
 
         list(map_(work, layer.parts()))
     return Pairs(same, bins)
@@ -127,25 +122,27 @@ def fit_shares(  # noqa: PLR0913, PLR0917 - what is known of a layer from all si
         map_: maps a function over items on threads.
     """
     log = _Logs(np.zeros(layer.n_areas), 0.0, np.zeros(N_BINS))
-    spread, rare = 1.0, _LEAST_RARE
+    spread, overdispersion = 1.0, _OVERDISPERSION[0]
     above = np.repeat(np.arange(len(elsewhere)), np.diff(layer.level.child_offsets))
     for round_ in range(_ROUNDS):
         shares = log.shares()
-        found = _Evidence.of(layer, pairs, count, shares, rare, map_)
-        pull, weight = found.pull, found.weight
+        found = _Evidence.of(layer, pairs, count, shares, overdispersion, map_)
+        score, information = found.score, found.information
         if totals is not None:
             expected = found.expected + elsewhere[above] * shares.within(layer.level)
             variance = totals.variance + expected + _MISFIT * expected**2
-            pull = pull + (totals.value - found.clear - expected) * expected / variance
-            weight = weight + expected**2 / variance
+            score = score + (totals.value - found.clear - expected) * expected / variance
+            information = information + expected**2 / variance
         if round_ == 0:
-            spread = _spread(pull, weight)
+            spread = _spread(score, information)
         elif round_ >= _SETTLED:
-            spread = float(np.clip(np.mean(log.area**2 + 1 / (weight + 1 / spread)), *_SPREADS))
-        rare = found.rare
-        log.area += np.clip((pull - log.area / spread) / (weight + 1 / spread), -_STEP, _STEP)
-        log.same = _moved(log.same, found.same[0], found.same[1])
-        log.bins = _moved(log.bins, found.bins[:, 0], found.bins[:, 1])
+            each = log.area**2 + 1 / (information + 1 / spread)
+            spread = float(np.clip(np.mean(each), *_SPREADS))
+        overdispersion = found.overdispersion
+        step = (score - log.area / spread) / (information + 1 / spread)
+        log.area += np.clip(step, -_STEP, _STEP)
+        log.same = _moved(log.same, found.same)
+        log.bins = _moved(log.bins, found.bins.T)
     return log.shares()
 
 
@@ -163,57 +160,61 @@ class _Logs:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What noisy counts say of the logarithms of factors: pull (score) and weight (information).
+    """What noisy counts say of the logarithms of factors, by Newton's method.
 
     Attributes:
-        pull: float64[areas].
-        weight: float64[areas].
+        score: float64[areas].
+        information: float64[areas].
         expected: float64[areas], sum of the means of counts that are not clear.
         clear: float64[areas], sum of clear counts.
-        same: float64[2], pull and weight of the factor of the same area.
+        same: float64[2], score and information of the factor of the same area.
         bins: float64[N_BINS, 2], of those of distances.
-        rare: how much more counts vary than their means say, in noise scales.
+        overdispersion: how much more counts vary than their means say, in noise scales.
     """
 
-    pull: Floats
-    weight: Floats
+    score: Floats
+    information: Floats
     expected: Floats
     clear: Floats
     same: Floats
     bins: Floats
-    rare: float
+    overdispersion: float
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917 - what is known of a layer from all sides
-        cls, layer: Layer, pairs: Pairs, count: Floats, shares: Shares, rare: float, map_: Map
+        cls,
+        layer: Layer,
+        pairs: Pairs,
+        count: Floats,
+        shares: Shares,
+        overdispersion: float,
+        map_: Map,
     ) -> "_Evidence":
         by_area = np.zeros((4, layer.n_areas))
 
         def weigh(part: tuple[int, int]) -> Floats:
             others = np.zeros((N_BINS + 2, 2))
-            weigh_factors_kernel(
-                *part, layer.offsets, layer.first, layer.noisy, count, pairs.same, pairs.bins,
-                shares.area, shares.same, shares.bins, layer.sigma, CLEAR * layer.sigma, rare,
-                by_area, others,
-            )  # fmt: skip
+            into = by_area, others
+            weigh_factors_kernel(part, layer.families, count, pairs, shares, overdispersion, into)
             return others
 
         *bins, same, excess = sum(map_(weigh, layer.parts()), np.zeros((N_BINS + 2, 2)))
-        rare = float(np.clip(excess[0] / max(excess[1], 1e-9), _LEAST_RARE, _MOST_RARE))
-        pull, weight, expected, clear = by_area
-        return cls(pull, weight, expected, clear, same, np.array(bins), rare)
+        found = float(np.clip(excess[0] / max(excess[1], 1e-9), *_OVERDISPERSION))
+        score, information, expected, clear = by_area
+        return cls(score, information, expected, clear, same, np.array(bins), found)
 
 
-def _spread(pull: Floats, weight: Floats) -> float:
+def _spread(score: Floats, information: Floats) -> float:
     """Variance of the logarithms of areas' factors, by moments, less its standard error."""
-    square = max((weight**2).sum(), 1e-9)
-    variance = ((pull**2 - weight).sum() - np.sqrt(2 * square)) / square
+    square = max((information**2).sum(), 1e-9)
+    variance = ((score**2 - information).sum() - np.sqrt(2 * square)) / square
     return float(np.clip(np.log1p(max(variance, 0.0)), *_SPREADS))
 
 
-def _moved(log: Any, pull: Any, weight: Any) -> Any:
+def _moved(log: Any, evidence: Floats) -> Any:
     """Logarithms of few factors with much evidence after a step."""
-    step = np.clip((pull - log / _WIDE) / (weight + 1 / _WIDE), -_STEP, _STEP)
+    score, information = evidence
+    step = np.clip((score - log / _WIDE) / (information + 1 / _WIDE), -_STEP, _STEP)
     return np.clip(log + step, -_LIMIT, _LIMIT)
 
 
@@ -236,11 +237,9 @@ def _centres(points: Floats, above: NDArray[np.int32]) -> Floats:
 
 
 @kernel
-def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    begin: int,
-    end: int,
-    offsets: NDArray[np.int64],
-    first: NDArray[np.int64],
+def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - points at both ends
+    part: tuple[int, int],
+    families: Families,
     other: NDArray[np.int32],
     here: Floats,
     there: Floats,
@@ -249,18 +248,16 @@ def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     """Class of distance of the children of some families: two for each doubling of 1 + km.
 
     Args:
-        begin: first family.
-        end: one after the last.
-        offsets: int64[families + 1], slices of the children.
-        first: int64[families], area of the first child.
+        part: first family, and the one after the last.
+        families: the counts.
         other: int32[families], area at the other end.
         here: float64[areas, 3], points on the unit sphere.
         there: float64[areas at the other end, 3].
         bins: uint8[children], written.
     """
-    for f in range(begin, end):
-        for i in range(offsets[f], offsets[f + 1]):
-            k = first[f] + i - offsets[f]
+    for f in range(part[0], part[1]):
+        for i in range(families.offsets[f], families.offsets[f + 1]):
+            k = families.first[f] + i - families.offsets[f]
             square = 0.0
             for x in range(3):
                 square += (here[k, x] - there[other[f], x]) ** 2
@@ -271,22 +268,14 @@ def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
 
 @inlined_kernel
-def _factor(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    first: int,
-    child: int,
-    ordinal: int,
-    same: int,
-    bins: NDArray[np.uint8],
-    area_factor: Floats,
-    same_factor: float,
-    bin_factor: Floats,
-) -> float:
-    """All factors of a child together."""
-    factor: float = area_factor[first + ordinal]
-    if same == ordinal:
-        factor *= same_factor
-    if bins.size:
-        factor *= bin_factor[bins[child]]
+def _factor(families: Families, pairs: Pairs, shares: Shares, f: int, i: int) -> float:
+    """All factors of child i of family f together."""
+    ordinal = i - families.offsets[f]
+    factor: float = shares.area[families.first[f] + ordinal]
+    if pairs.same[f] == ordinal:
+        factor *= shares.same
+    if pairs.bins.size:
+        factor *= shares.bins[pairs.bins[i]]
     return factor
 
 
@@ -297,56 +286,40 @@ def _left(left: float, count: float, sigma: float) -> float:
 
 
 @kernel
-def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    begin: int,
-    end: int,
-    offsets: NDArray[np.int64],
-    first: NDArray[np.int64],
-    noisy: Whole,
+def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what is summed up
+    part: tuple[int, int],
+    families: Families,
     count: Floats,
-    same: NDArray[np.int32],
-    bins: NDArray[np.uint8],
-    area_factor: Floats,
-    same_factor: float,
-    bin_factor: Floats,
-    sigma: float,
-    clear: float,
-    rare: float,
-    by_area: Floats,
-    others: Floats,
+    pairs: Pairs,
+    shares: Shares,
+    overdispersion: float,
+    into: tuple[Floats, Floats],
 ) -> None:
     """Sum up what the noisy counts of some families say of the factors.
 
     Args:
-        begin: first family.
-        end: one after the last.
-        offsets: int64[families + 1], slices of the children.
-        first: int64[families], area of the first child.
-        noisy: whole numbers[children].
+        part: first family, and the one after the last.
+        families: the counts.
         count: float64[families], estimated sum of the children.
-        same: int32[families], which child contains the other end, or -1.
-        bins: uint8[children] or empty.
-        area_factor: float64[areas].
-        same_factor: of the child that contains the other end.
-        bin_factor: float64[N_BINS].
-        sigma: noise scale.
-        clear: noisy counts above are clear.
-        rare: how much more counts vary than their means say, in noise scales.
-        by_area: float64[4, areas], added to: pull, weight, means of counts that are not clear,
-            clear counts.
-        others: float64[N_BINS + 2, 2], added to: pull and weight of bins and then of `same`;
-            squared deviations in excess, and what they are per unit of `rare`.
+        pairs: same areas and distances.
+        shares: the factors so far.
+        overdispersion: how much more counts vary than their means say, in noise scales.
+        into: float64[4, areas] and float64[N_BINS + 2, 2], added to. By area: score, information,
+            means of counts that are not clear, clear counts. Others: score and information of
+            bins and then of `same`; squared deviations in excess, and what they are per unit of
+            overdispersion.
     """
-    for f in range(begin, end):
-        low, high = offsets[f], offsets[f + 1]
+    noisy, sigma, first = families.noisy, families.sigma, families.first
+    clear = CLEAR * sigma
+    by_area, others = into
+    for f in range(part[0], part[1]):
+        low, high = families.offsets[f], families.offsets[f + 1]
         if high - low == 1:
             by_area[3, first[f]] += count[f]
             continue
         whole, among, left = 0.0, 0.0, count[f]
         for i in range(low, high):
-            factor = _factor(
-                first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
-            )
+            factor = _factor(families, pairs, shares, f, i)
             whole += factor
             if noisy[i] > clear:
                 left -= noisy[i]
@@ -355,68 +328,56 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         left = _left(left, count[f], sigma)
         for i in range(low, high):
             k = first[f] + i - low
-            factor = _factor(
-                first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
-            )
+            factor = _factor(families, pairs, shares, f, i)
             is_clear = noisy[i] > clear
             mean = count[f] * factor / whole if is_clear else left * factor / among
-            variance = sigma * sigma + mean + mean * mean + rare * sigma * mean
-            off, weight = noisy[i] - mean, mean * mean / variance
-            pull = off * mean / variance
+            variance = sigma * sigma + mean + mean * mean + overdispersion * sigma * mean
+            off, information = noisy[i] - mean, mean * mean / variance
+            score = off * mean / variance
             if is_clear:
-                by_area[0, k] += weight * np.log(noisy[i] / mean)
+                by_area[0, k] += information * np.log(noisy[i] / mean)
                 by_area[3, k] += noisy[i]
             else:
-                by_area[0, k] += pull
+                by_area[0, k] += score
                 by_area[2, k] += mean
                 others[N_BINS + 1, 0] += mean * (off * off - sigma * sigma - mean - mean * mean)
                 others[N_BINS + 1, 1] += mean * mean * sigma
-            by_area[1, k] += weight
-            if same[f] == i - low:
-                others[N_BINS, 0] += pull
-                others[N_BINS, 1] += weight
-            if bins.size:
-                others[bins[i], 0] += pull
-                others[bins[i], 1] += weight
+            by_area[1, k] += information
+            if pairs.same[f] == i - low:
+                others[N_BINS, 0] += score
+                others[N_BINS, 1] += information
+            if pairs.bins.size:
+                others[pairs.bins[i], 0] += score
+                others[pairs.bins[i], 1] += information
 
 
 @kernel
-def log_means_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    begin: int,
-    end: int,
-    offsets: NDArray[np.int64],
-    first: NDArray[np.int64],
-    noisy: Whole,
+def log_means_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what is written
+    part: tuple[int, int],
+    families: Families,
     count: Floats,
-    same: NDArray[np.int32],
-    bins: NDArray[np.uint8],
-    area_factor: Floats,
-    same_factor: float,
-    bin_factor: Floats,
-    sigma: float,
-    clear: float,
+    pairs: Pairs,
+    shares: Shares,
     log_mean: NDArray[np.float32],
 ) -> None:
     """Logarithm of mean / sigma of all counts that are not clear: what clear ones leave, by shares.
 
     Args as above, and:
-        clear: noisy counts above are clear; they have no mean here (0).
-        log_mean: float32[children], written.
+        log_mean: float32[children], written; 0 for clear counts, which have no mean here.
     """
-    for f in range(begin, end):
-        low, high = offsets[f], offsets[f + 1]
+    noisy, clear = families.noisy, CLEAR * families.sigma
+    for f in range(part[0], part[1]):
+        low, high = families.offsets[f], families.offsets[f + 1]
         whole, left = 0.0, count[f]
         for i in range(low, high):
-            factor = _factor(
-                first[f], i, i - low, same[f], bins, area_factor, same_factor, bin_factor
-            )
+            factor = _factor(families, pairs, shares, f, i)
             log_mean[i] = factor
             if high - low > 1 and noisy[i] > clear:
                 left -= noisy[i]
                 log_mean[i] = 0.0
             else:
                 whole += factor
-        left = _left(left, count[f], sigma)
+        left = _left(left, count[f], families.sigma)
         for i in range(low, high):
             if log_mean[i] > 0:
-                log_mean[i] = np.log(log_mean[i] / whole * left / sigma)
+                log_mean[i] = np.log(log_mean[i] / whole * left / families.sigma)

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from inftda.inference.families import Areas, find_rows
-from inftda.inference.fit import Fit
+from inftda.inference.measured import Areas, find_rows, measured_at
+from inftda.inference.model import Fit
 from inftda.inference.noise_intervals import Ends, NoiseIntervals, measured_ends
-from inftda.inference.off_tree import measured_at
 from inftda.lattice import coarsest_depths
 from inftda.publication.measurements import Measurements
 from inftda.publication.query import FLOW, find_area

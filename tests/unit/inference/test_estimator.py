@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 import inftda
-from inftda.inference.fit import Fit
+from inftda.inference.model import Fit
 from inftda.inference.noise_intervals import NoiseIntervals, whole_ends
-from inftda.inference.prior import LEAST_MEAN, LEAST_NOISY, MEAN_STEPS, NOISY_STEPS, look_up
+from inftda.inference.prior import LEAST_MEAN, LEAST_NOISY, MEAN_STEPS, NOISY_STEPS, interpolate
 
 N_AREAS = 60
 #: The one with large flows.
@@ -84,10 +84,10 @@ def test_counts_of_more_than_32_bits_are_estimated_too(small_flows):
 def test_a_table_is_met_in_its_cells_and_straight_in_between():
     table = np.random.default_rng(0).random((6, 9, 2))
     mean, noisy = LEAST_MEAN + 2 / MEAN_STEPS, LEAST_NOISY + 5 / NOISY_STEPS
-    assert look_up.py_func(table, mean, noisy) == pytest.approx(table[2, 5])
-    halfway = look_up.py_func(table, mean + 0.5 / MEAN_STEPS, noisy + 0.5 / NOISY_STEPS)
+    assert interpolate.py_func(table, mean, noisy) == pytest.approx(table[2, 5])
+    halfway = interpolate.py_func(table, mean + 0.5 / MEAN_STEPS, noisy + 0.5 / NOISY_STEPS)
     assert halfway == pytest.approx(table[2:4, 5:7].mean(axis=(0, 1)))
-    assert look_up.py_func(table, -1e9, 1e9) == pytest.approx(table[0, -1], abs=1e-5)
+    assert interpolate.py_func(table, -1e9, 1e9) == pytest.approx(table[0, -1], abs=1e-5)
 
 
 #: A region with one town only, and one with three.

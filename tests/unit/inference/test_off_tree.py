@@ -8,12 +8,9 @@ import pytest
 
 import inftda
 from inftda.errors import ReleaseError
-from inftda.inference import targets
-from inftda.inference.families import layers_of
-from inftda.inference.fit import Fit
-from inftda.inference.model import estimate_layers
-from inftda.inference.off_tree import Sums, Totals, sums_of, totals_by_depth
-from inftda.inference.targets import Link
+from inftda.inference.balance import NestedTable, _solve
+from inftda.inference.measured import Sums, Totals, layers_of, sums_of, totals_by_depth
+from inftda.inference.model import Fit, estimate_layers
 from inftda.threads import Crew
 
 #: Areas of six groups, of which the last has one only.
@@ -125,8 +122,8 @@ def test_prices_of_a_chain_are_those_of_least_squares(seed):
     rise = np.zeros(30)
     rise[10:] = random.lognormal(0, 2, 20)
     pull = np.where(trust > 0, random.normal(0, 5, 30), 0)
-    step = np.zeros(30)
-    targets._solve([Link(*one) for one in zip(cells, inside, strict=True)], trust, pull, rise, step)
+    chain = [NestedTable(*one) for one in zip(cells, inside, strict=True)]
+    step = _solve(chain, trust, pull, rise)
     is_in = np.zeros((20, 30))  # which cells a count of the finest table is in
     is_in[np.arange(20), 10 + np.arange(20)] = 1
     is_in[np.arange(20), 3 + fine] = 1
