@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from inftda.areas import polygons
 from inftda.areas.features import Features, has_features, read_features
+from inftda.areas.locations import LAT_NAMES, LON_NAMES, degrees
 from inftda.errors import HierarchyError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_LAT, MAX_LON, MAX_NAME, Places, tidy
@@ -23,8 +24,6 @@ from inftda.tables import as_strings, read_table
 #: The levels from coarse to fine; as a mapping, with the column of the names of each.
 Levels = Sequence[str] | Mapping[str, str | None]
 
-_LON: Final = ("lon", "longitude", "lng", "long")
-_LAT: Final = ("lat", "latitude")
 _OUTLINE: Final = ("wkt", "geometry")
 _NAME, _NAME_OF = "name", "_name"
 _WHAT: Final = "areas table"
@@ -150,7 +149,7 @@ def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:
                 f"the {_WHAT} has no column {column!r} ({_SAY}); it has {', '.join(present)}"
             )
     free = [column for column in present if column not in asked]
-    lon, lat, outline = (_first(free, wanted) for wanted in (_LON, _LAT, _OUTLINE))
+    lon, lat, outline = (_first(free, wanted) for wanted in (LON_NAMES, LAT_NAMES, _OUTLINE))
     if lon is None or lat is None:
         lon = lat = None
     chosen = tuple(asked)
@@ -240,39 +239,10 @@ def _locations(
     if columns.lon is None or columns.lat is None:
         return None, None
     lon, lat = (
-        _degrees(table, column, most)[np.asarray(row)]
+        degrees(table, column, most, f"the {_WHAT}")[np.asarray(row)]
         for column, most in ((columns.lon, MAX_LON), (columns.lat, MAX_LAT))
     )
     is_known = ~(np.isnan(lon) | np.isnan(lat))
     if not is_known.any():
         return None, None
     return np.where(is_known, lon, np.nan), np.where(is_known, lat, np.nan)
-
-
-def _degrees(table: pa.Table, column: str, most: float) -> NDArray[np.float64]:
-    """A column of degrees; blank cells are not-a-number.
-
-    Raises:
-        HierarchyError: a cell is not a number, or beyond `most`.
-    """
-    values = table.column(column)
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        blank = pc.equal(pc.utf8_trim_whitespace(values), "")
-        texts = pc.if_else(blank, pa.scalar(None, values.type), pc.utf8_trim_whitespace(values))
-    else:
-        texts = values
-    try:
-        degrees = np.array(
-            pc.cast(texts, pa.float64()).combine_chunks().to_numpy(zero_copy_only=False)
-        )
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise HierarchyError(
-            f"column {column!r} of the {_WHAT} must be degrees, such as 12.5; correct it, or give "
-            "the column another name if it is something else"
-        ) from None
-    for number in np.flatnonzero(~np.isnan(degrees) & ~(np.abs(degrees) <= most))[:1]:
-        raise HierarchyError(
-            f"column {column!r} of the {_WHAT} must be degrees between -{most:g} and {most:g}, got "
-            f"{degrees[number]:g} in row {number + 1}; are lon and lat swapped, or in metres?"
-        )
-    return degrees

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from inftda.areas.locations import Gazetteer, unit_vectors
 from inftda.errors import InftdaError, ReleaseError
-from inftda.estimates.locations import Points, points_of
 from inftda.estimates.manifest import EstimateManifest, Model, release_digest
 from inftda.estimates.table import AGAIN, ESTIMATE, VALUES, check_table
 from inftda.files import (
@@ -146,7 +146,7 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         check_folder(Path(out), force=force, check=_check_replaceable)
     _check_top_down(opened)
     _check_names(opened.tree)
-    points = points_of(opened.tree, centroids)
+    points = _points(opened.tree, centroids)
     model, columns = _fitted(opened, points, seed, threads)
     table = _table(opened.tree, columns)
     manifest = EstimateManifest(
@@ -231,8 +231,18 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
     return Estimate(manifest, made.tree, out / ESTIMATE_FILE)
 
 
+def _points(tree: Tree, centroids: Any) -> dict[str, NDArray[np.float64]]:
+    """Unit vectors of the finest areas of both ends, by axis name; NaN where unknown."""
+    known = Gazetteer.of((axis.hierarchy for axis in tree.axes), centroids=centroids)
+    return {
+        axis.name: unit_vectors(*known.finest[number])
+        for number, axis in enumerate(tree.axes)
+        if axis.name in {ORIGIN, DESTINATION} and number in known.finest
+    }
+
+
 def _fitted(
-    release: Release, points: Points, seed: int, threads: int | None
+    release: Release, points: dict[str, NDArray[np.float64]], seed: int, threads: int | None
 ) -> tuple[Model, list[NDArray[Any]]]:
     """The model, and areas and values of its estimates; all else is given up."""
     fit = Fit.of(release.tree, release.measurements(), release.total, points, threads=threads)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError
 from inftda.exports.contents import Contents
 from inftda.exports.csv_files import write_csv
@@ -16,7 +17,6 @@ from inftda.exports.levels import chosen_levels
 from inftda.exports.od import write_od
 from inftda.exports.omx import write_omx
 from inftda.exports.package import Resource, check_export, describe, write_package
-from inftda.exports.points import Points
 from inftda.exports.source import Source, has_pairs, open_source
 from inftda.files import check_folder, check_unpublished, whole_folder
 
@@ -94,14 +94,15 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     check_folder(folder, force=force, check=check_export)
     opened = open_source(source) if isinstance(source, str | Path) else source
     if to != "csv" and not has_pairs(opened.tree):
-        names = ", ".join(axis.name for axis in opened.tree.axes)
+        axes = ", ".join(axis.name for axis in opened.tree.axes)
         raise InftdaError(
-            f"an export to {to} needs origins and destinations, but the axes are {names}; "
+            f"an export to {to} needs origins and destinations, but the axes are {axes}; "
             "export it as csv"
         )
     chosen = chosen_levels(opened.tree, levels, pairs_only=to != "csv")
-    files = [None if file is None else Path(file) for file in (centroids, names)]
-    points = Points.of(opened.tree, *files)
+    places = Gazetteer.of(
+        (axis.hierarchy for axis in opened.tree.axes), names=names, centroids=centroids
+    )
     shown = Intervals.of(
         opened, chosen, wanted=intervals, runs=runs, seconds=seconds, progress=progress
     )
@@ -110,7 +111,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         opened.tree,
         chosen,
         shown,
-        points,
+        places,
         about["title"],
         about["description"],
         wide=wide,

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
 from inftda.exports.intervals import HIGH, LOW, Intervals
 from inftda.exports.levels import Level
-from inftda.exports.points import Points
 from inftda.exports.source import VALUES
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
@@ -61,7 +61,7 @@ class Contents:
         tree: the axes.
         levels: coarse to fine.
         intervals: where the numbers and their intervals come from.
-        points: where areas lie and what they are called.
+        places: where areas lie and what they are called.
         title: for people.
         description: what is promised and what readers must know, in a few sentences.
         wide: whether tables have a column for each destination.
@@ -71,7 +71,7 @@ class Contents:
     tree: Tree
     levels: tuple[Level, ...]
     intervals: Intervals
-    points: Points
+    places: Gazetteer
     title: str
     description: str
     wide: bool = False
@@ -95,6 +95,18 @@ class Contents:
         """Whether origins and destinations have the same areas."""
         origin, destination = (self.tree.axes[end].hierarchy for end in self.ends)
         return origin == destination
+
+    def require_places(self, kind: str) -> None:
+        """Complain unless it is known where the areas of both ends lie.
+
+        Raises:
+            InftdaError: it is not.
+        """
+        if not self.places.has(self.ends):
+            raise InftdaError(
+                f"an export to {kind} needs to know where the areas lie, which the release does "
+                "not say; give --centroids FILE with a column named after a level, lon and lat"
+            )
 
     def check_cells(self, most: int, what: str, instead: str) -> None:
         """Refuse levels with too many cells to write all of them.

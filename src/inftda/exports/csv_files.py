@@ -110,11 +110,11 @@ def areas_table(contents: Contents, axis: int) -> pa.Table:
     """Codes of all levels of an axis, one row for each finest area; name, lon and lat if known."""
     hierarchy = contents.tree.axes[axis].hierarchy
     table = hierarchy.to_table()
-    if (axis, hierarchy.depth) in contents.points.names and "name" not in table.column_names:
-        names = contents.points.name(contents.tree, axis, hierarchy.depth)
+    if (axis, hierarchy.depth) in contents.places.names and "name" not in table.column_names:
+        names = contents.places.name(axis, hierarchy.depth)
         table = table.append_column("name", names)
-    if contents.points.has([axis]) and not {"lon", "lat"} & {*table.column_names}:
-        for name, values in zip(("lon", "lat"), contents.points.finest[axis], strict=True):
+    if contents.places.has([axis]) and not {"lon", "lat"} & {*table.column_names}:
+        for name, values in zip(("lon", "lat"), contents.places.finest[axis], strict=True):
             degrees = pa.array(np.round(values, 6), mask=np.isnan(values))
             table = table.append_column(name, degrees)
     return table

@@ -32,7 +32,7 @@ def write_flowmap(contents: Contents, folder: Path) -> list[Resource]:
     Raises:
         InftdaError: places are not known, or there are more flows than a browser holds.
     """
-    contents.points.require(contents.ends, "flowmap")
+    contents.require_places("flowmap")
     *_, numbers = contents.numbers()
     if numbers.table.num_rows > MAX_FLOWS:
         raise InftdaError(
@@ -72,10 +72,7 @@ class _Locations:
         ends = list(zip(prefixes, contents.ends, strict=True))
         self._ends = ends[:1] if contents.shares_areas else ends
         self._contents, self._level = contents, numbers.level
-        places = [
-            contents.points.at(contents.tree, axis, self._level.depths[axis])
-            for _, axis in self._ends
-        ]
+        places = [contents.places.at(axis, self._level.depths[axis]) for _, axis in self._ends]
         lon, lat = (np.concatenate([place[side] for place in places]) for side in (0, 1))
         self._view = View.of(lon, lat)
 
@@ -91,7 +88,7 @@ class _Locations:
             depth = self._level.depths[axis]
             known, lon, lat = self._known(axis, depth)
             codes = self._contents.tree.axes[axis].hierarchy.codes(depth).take(as_arrow(known))
-            names = self._contents.points.name(self._contents.tree, axis, depth)
+            names = self._contents.places.name(axis, depth)
             columns = {
                 "id": joined(prefix, codes).cast(pa.string()),
                 "name": names.take(as_arrow(known)),
@@ -125,7 +122,7 @@ class _Locations:
         contents, finest = self._contents, self._level.depths[axis]
         hierarchy = contents.tree.axes[axis].hierarchy
         codes = hierarchy.codes(depth).to_pylist()
-        names = contents.points.name(contents.tree, axis, depth).to_pylist()
+        names = contents.places.name(axis, depth).to_pylist()
         known, lon, lat = self._known(axis, depth)
         places = np.round(np.column_stack([lon, lat]), 6).tolist()
         nodes = []
@@ -150,7 +147,7 @@ class _Locations:
         return f"{prefix}{{{self._contents.tree.axes[axis].hierarchy.level_name(depth)}}}:{code}"
 
     def _known(self, axis: int, depth: int) -> tuple[Any, Any, Any]:
-        lon, lat = self._contents.points.at(self._contents.tree, axis, depth)
+        lon, lat = self._contents.places.at(axis, depth)
         known = np.flatnonzero(~np.isnan(lon + lat))
         return known, lon[known], lat[known]
 

@@ -14,7 +14,7 @@ from inftda.tree import DESTINATION, ORIGIN
 
 def write_geojson(contents: Contents, folder: Path) -> list[Resource]:
     """Write `flows-LEVEL.geojson`: both ends with their names, the number and its interval."""
-    contents.points.require(contents.ends, "geojson")
+    contents.require_places("geojson")
     written = []
     for numbers in contents.numbers():
         lines = lines_of(contents, numbers)
@@ -45,7 +45,7 @@ def _features(contents: Contents, numbers: Numbers, lines: Lines) -> pa.StringAr
     for end, axis, areas in ends:
         depth = numbers.level.depths[axis]
         codes = contents.tree.axes[axis].hierarchy.codes(depth)
-        names = contents.points.name(contents.tree, axis, depth)
+        names = contents.places.name(axis, depth)
         parts += [f'"{end}":', quoted_texts(codes, areas), ","]
         parts += [f'"{end}_name":', quoted_texts(names, areas), ","]
     for index, name in enumerate(numbers.measures):

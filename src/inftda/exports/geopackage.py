@@ -58,7 +58,7 @@ _SYSTEMS = (
 
 def write_geopackage(contents: Contents, folder: Path) -> list[Resource]:
     """Write `flows.gpkg`."""
-    contents.points.require(contents.ends, "geopackage")
+    contents.require_places("geopackage")
     facts = {}
     # Whatever is half-written is in a private folder: no journal is needed.
     with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as database:
@@ -86,7 +86,7 @@ def _write_lines(
         depth = numbers.level.depths[axis]
         listed = {
             end: contents.tree.axes[axis].hierarchy.codes(depth),
-            f"{end}_name": contents.points.name(contents.tree, axis, depth),
+            f"{end}_name": contents.places.name(axis, depth),
         }
         for name, texts in listed.items():
             columns[name] = texts.take(areas).to_pylist()
@@ -105,18 +105,18 @@ def _write_areas(database: sqlite3.Connection, contents: Contents, numbers: Numb
         depth = numbers.level.depths[axis]
         hierarchy = contents.tree.axes[axis].hierarchy
         shapes: Iterable[bytes]
-        if depth == hierarchy.depth and axis in contents.points.outlines:
-            outlines = contents.points.outlines[axis]
+        outlines = hierarchy.places.outlines
+        if depth == hierarchy.depth and outlines is not None:
             known, kind = np.flatnonzero(outlines.is_valid()), "GEOMETRY"
             shapes = [_HEAD + outline for outline in outlines.take(known).to_pylist()]
             corners = np.concatenate([ring for one in shapes for ring in rings(one[len(_HEAD) :])])
             places = corners[:, 0], corners[:, 1]
         else:
-            lon, lat = contents.points.at(contents.tree, axis, depth)
+            lon, lat = contents.places.at(axis, depth)
             known, kind = np.flatnonzero(~np.isnan(lon + lat)), "POINT"
             places = lon[known], lat[known]
             shapes = points_or_lines((places,), head=_HEAD)
-        names = contents.points.name(contents.tree, axis, depth)
+        names = contents.places.name(axis, depth)
         columns = {
             "code": hierarchy.codes(depth).take(known).to_pylist(),
             "name": names.take(known).to_pylist(),

@@ -37,7 +37,7 @@ def write_kepler(contents: Contents, folder: Path) -> list[Resource]:
     Raises:
         InftdaError: places are not known, or there are more flows than a browser holds.
     """
-    contents.points.require(contents.ends, "kepler")
+    contents.require_places("kepler")
     datasets, layers, sizes, facts = [], [], [], {}
     places = []
     for numbers in contents.numbers():
@@ -73,7 +73,7 @@ def _dataset(contents: Contents, numbers: Numbers, lines: Lines) -> str:
     for end, axis, areas in zip((ORIGIN, DESTINATION), contents.ends, lines.areas, strict=True):
         depth = numbers.level.depths[axis]
         codes = contents.tree.axes[axis].hierarchy.codes(depth)
-        names = contents.points.name(contents.tree, axis, depth)
+        names = contents.places.name(axis, depth)
         for name, texts in ((end, codes), (f"{end}_name", names)):
             fields.append((name, "string"))
             parts += [quoted_texts(texts, areas), ","]

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from inftda.areas.locations import short_way
 from inftda.exports.contents import Contents, Numbers
-from inftda.publication.shapes import short_way
 from inftda.tables import as_arrow
 
 
@@ -42,7 +42,7 @@ def lines_of(contents: Contents, numbers: Numbers) -> Lines:
     ends, places = [], []
     for axis in contents.ends:
         area = numbers.areas(contents.tree, axis)
-        lon, lat = contents.points.at(contents.tree, axis, numbers.level.depths[axis])
+        lon, lat = contents.places.at(axis, numbers.level.depths[axis])
         ends.append(area)
         places.append((lon[area], lat[area]))
     is_known = ~np.isnan(places[0][0] + places[0][1] + places[1][0] + places[1][1])

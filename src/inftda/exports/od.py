@@ -37,7 +37,7 @@ def write_od(contents: Contents, folder: Path) -> list[Resource]:
         form = "wide" if contents.wide else "long"
         title = f"Flows at level {numbers.level.name}, {form}"
         written.append(file_of(file, "csv", title, **contents.facts(numbers)))
-        if contents.shares_areas and contents.points.has(contents.ends):
+        if contents.shares_areas and contents.places.has(contents.ends):
             written.append(_zones(contents, numbers, folder))
     return written + write_areas(contents, folder)
 
@@ -67,13 +67,13 @@ def _zones(contents: Contents, numbers: Numbers, folder: Path) -> Resource:
     codes = contents.tree.axes[axis].hierarchy.codes(depth)
     if not contents.keep_formulas:  # as they are in the flows, or they would not join
         codes = pa.array([disarmed(code) for code in codes.to_pylist()], pa.string())
-    lon, lat = contents.points.at(contents.tree, axis, depth)
+    lon, lat = contents.places.at(axis, depth)
     known = np.flatnonzero(~np.isnan(lon + lat)).astype(np.int32)
     rows = joined(
         '{"type":"Feature","properties":{"code":',
         quoted_texts(codes, known),
         ',"name":',
-        quoted_texts(contents.points.name(contents.tree, axis, depth), known),
+        quoted_texts(contents.places.name(axis, depth), known),
         '},"geometry":{"type":"Point","coordinates":[',
         degrees(lon[known]),
         ",",

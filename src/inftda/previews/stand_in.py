@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.areas.locations import Gazetteer
 from inftda.bars import Progress
 from inftda.errors import InftdaError, IngestError
 from inftda.hierarchy import Hierarchy
@@ -23,7 +24,6 @@ from inftda.previews.spreading import home_share, keep_at_home, spread_axis, zip
 from inftda.previews.surroundings import Flows, apportion, match_trips
 from inftda.reading import TableSpec, Unplaceable, read_leaves
 from inftda.reading.spec import UNPROMISED, axes_of
-from inftda.reports.labels import Labels
 from inftda.tree import DESTINATION, ORIGIN, Tree
 from inftda.truth import Truth
 
@@ -262,18 +262,8 @@ def _whole_totals(
 def _located(
     tree: Tree, hierarchy: Hierarchy, path: Path
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Degrees of every finest area; where one is missing, the mean of the smallest area around."""
-    labels = Labels()
-    labels.add_centroids(tree, path)
-    lon, lat = (np.asarray(part, np.float64).copy() for part in labels.places[0])
+    """Degrees of every finest area; where one is missing, the middle of the smallest around it."""
+    known = Gazetteer.of((axis.hierarchy for axis in tree.axes), centroids=path)
     for level in range(hierarchy.depth - 1, -1, -1):
-        above = hierarchy.ancestor(hierarchy.depth, level)
-        is_known = np.isfinite(lon) & np.isfinite(lat)
-        if is_known.all():
-            break
-        n = np.bincount(above[is_known], minlength=hierarchy.n_areas(level))
-        for part in (lon, lat):
-            sums = np.bincount(above[is_known], part[is_known], minlength=len(n))
-            mean = np.divide(sums, n, out=np.full(len(n), np.nan), where=n > 0)
-            part[~is_known] = mean[above[~is_known]]
-    return lon, lat
+        known.locate(0, level, np.arange(hierarchy.n_areas(level)), known.at(0, level))
+    return known.finest[0]

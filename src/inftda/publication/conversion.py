@@ -49,7 +49,7 @@ def converted_flows(table: pa.Table, as_: FlowFormat, tree: Tree, levels: Mappin
     from inftda.publication.shapes import shapes_of  # noqa: PLC0415 - for few
 
     library = _library("geopandas")
-    shapes = library.GeoSeries.from_wkb(shapes_of(table, tree, levels), crs="EPSG:4326")
+    shapes = library.GeoSeries(shapes_of(table, tree, levels), crs="EPSG:4326")
     return library.GeoDataFrame(table.to_pandas(), geometry=shapes)
 
 

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from inftda.areas.centroids import locations
+from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
+from inftda.places import Places as PublicPlaces
 from inftda.tables import read_strings
 from inftda.tree import Tree
 
@@ -62,23 +63,13 @@ class Labels:
             InftdaError: a column is missing, a coordinate is not in degrees, or none
                 of its areas is in the release.
         """
-        table = read_strings(path, what="centroids file", error=InftdaError)
-        lon, lat = locations(table, f"{path.name!r} (the centroids file)")
-        at = lon.astype(np.float32), lat.astype(np.float32)
-        found = 0
-        for axis, level, name in _levels(tree):
-            if name not in table.column_names:
-                continue
-            codes = table.column(name)
-            found += self._locate(tree, axis, level, codes, at)
-            if "name" in table.column_names:
-                self._name(tree, axis, level, codes, table.column("name"))
-        if not found:
-            levels = ", ".join(dict.fromkeys(name for _, _, name in _levels(tree)))
-            raise InftdaError(
-                f"no area of {path.name!r} (the centroids file) is in this release; it must have "
-                f"a column named after one of the levels ({levels}) with their codes"
-            )
+        known = Gazetteer.of((_bare(axis.hierarchy) for axis in tree.axes), centroids=path)
+        for (axis, level), names in known.names.items():
+            codes = pa.chunked_array([tree.axes[axis].hierarchy.codes(level)])
+            self._name(tree, axis, level, codes, pa.chunked_array([pa.array(names, pa.string())]))
+        for axis, (lon, lat) in known.finest.items():
+            hierarchy, at = tree.axes[axis].hierarchy, (lon.astype("f4"), lat.astype("f4"))
+            self.place_areas(hierarchy, axis, hierarchy.depth, np.arange(len(lon)), at)
 
     def add_known(self, tree: Tree) -> None:
         """Names and locations that the release itself has, where no file gave others."""
@@ -107,13 +98,6 @@ class Labels:
             self.names[axis, level] = known
         return int((area >= 0).sum())
 
-    def _locate(self, tree: Tree, axis: int, level: int, codes: pa.ChunkedArray, at: Places) -> int:
-        """Put areas on the map; a coarse area's location is that of all finest areas in it."""
-        hierarchy = tree.axes[axis].hierarchy
-        area = _find(hierarchy, level, codes)
-        self.place_areas(hierarchy, axis, level, area, at)
-        return int((area >= 0).sum())
-
     def place_areas(
         self,
         hierarchy: Hierarchy,
@@ -134,6 +118,10 @@ class Labels:
             np.where(is_open, lon[above], old[0]),
             np.where(is_open, lat[above], old[1]),
         )
+
+
+def _bare(hierarchy: Hierarchy) -> Hierarchy:
+    return hierarchy.with_places(PublicPlaces.none())
 
 
 def _levels(tree: Tree) -> Iterator[tuple[int, int, str]]:

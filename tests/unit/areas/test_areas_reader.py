@@ -100,7 +100,7 @@ SLIPS = {
     ),
     "locations that are no numbers": (
         {"town": ["1"], "lon": ["1,5"], "lat": ["45"]},
-        "must be degrees, such as 12.5",
+        "must be degrees .* got '1,5' in row 1",
     ),
     "a very long name": ({"town": ["1"], "name": ["x" * 1001]}, "longer than 1,000 bytes"),
     "an outline that is none": ({"town": ["1"], "wkt": ["POLYGON(("]}, "row 1 .* has no polygon"),

@@ -13,7 +13,6 @@ from inftda.exports.view import View
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.places import Places
-from inftda.publication.shapes import places_at
 from inftda.publish import release
 
 KINDS_OF_MAPS = ("geojson", "geopackage", "flowmap", "kepler")
@@ -168,16 +167,6 @@ def test_lines_go_the_short_way_over_180_degrees(exported, tmp_path):
     ends = [feature["geometry"]["coordinates"] for feature in whole["features"]]
     assert [[179, -17], [181, -17]] in ends
     assert all(abs(start[0] - end[0]) <= 2 for start, end in ends)
-
-
-def test_the_middle_of_areas_around_180_degrees_lies_between_them():
-    areas = Hierarchy.read({"isles": ["a", "a", "b"], "isle": ["1", "2", "3"]})
-    lon, lat = places_at(
-        areas, 1, (np.array([179.0, -179.0, np.nan]), np.array([10.0, 10.0, np.nan]))
-    )
-    assert abs(lon[0]) == pytest.approx(180)
-    assert lat[0] == pytest.approx(10, abs=0.01)
-    assert np.isnan(lon[1])
 
 
 def test_a_map_begins_where_its_places_are():

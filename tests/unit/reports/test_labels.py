@@ -66,21 +66,6 @@ def test_places_of_a_coarse_level_are_those_of_all_in_it(file):
     np.testing.assert_array_equal(labels.places[1][0], np.array([1, 1, 3], np.float32))
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("town,lon,lat\n001,east,45\n", "column 'lon' .* got 'east' in row 1"),
-        ("town,lon,lat\n001,7,95\n", "column 'lat' .* between -90 and 90, got '95'"),
-        ("town,x,lat\n001,7,45\n", "no column 'lon'"),
-        ("city,lon,lat\n001,7,45\n", r"one of the levels \(town, region\)"),
-        ("town,lon,lat\n999,7,45\n", "no area of"),
-    ],
-)
-def test_a_centroids_file_that_does_not_fit_is_refused(file, content, message):
-    with pytest.raises(InftdaError, match=message):
-        Labels().add_centroids(TREE, file(content))
-
-
 def test_what_the_release_knows_fills_the_gaps_of_the_files(tmp_path):
     """Names, locations and outlines that travel with the areas need no file."""
     square = struct.pack("<BIII10d", 1, 3, 1, 5, 0, 0, 2, 0, 2, 2, 0, 2, 0, 0)
