@@ -81,7 +81,6 @@ SLOW = (
     "unit/optimize/test_optimizers.py::test_results_are_among_those_of_the_exhaustive_search",
     "unit/optimize/test_optimizers.py::test_very_long_vectors_get_the_exact_sum_at_the_least_distance[20000",
     "unit/previews/test_stand_in.py::test_a_gravity_model_has_the_public_totals_too",
-    "unit/previews/test_trial.py::test_a_table_that_was_charged_is_not_taken_for_public",
     "unit/previews/test_trial.py::test_all_combinations_are_tried",
     "unit/privacy/test_exact_accounting.py::test_variances_in_whole_ratios_are_accounted_for_exactly[sigma21-0",
     "unit/privacy/test_exact_accounting.py::test_variances_in_whole_ratios_are_accounted_for_exactly[sigma21-3",

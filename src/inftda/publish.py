@@ -22,8 +22,7 @@ from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.files import FLOWS_FILE, check_folder, private_folder, whole_folder
 from inftda.lattice import share_or_default
-from inftda.ledger.charge import Charge
-from inftda.ledger.ledger import Ledger
+from inftda.ledger.ledger import Charge, Ledger
 from inftda.mechanisms.base import EngineStart, Mechanism, Setting
 from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
@@ -178,13 +177,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         check_publishable(chosen.description, chosen.name, public, plan)
     random = source or SecureSource()
     charge = Charge.to(
-        ledger,
-        dataset,
-        plan,
-        is_private=random.is_secure,
-        mechanism=chosen.name,
-        out=out,
-        table=flows,
+        ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
     )
     spec = TableSpec(
         axes=axes_of(

@@ -68,7 +68,7 @@ class Site:
         return json.loads(self.process.stdout.readline())
 
     def entries(self):
-        return self.ledger.account("census").entries
+        return self.ledger.dataset("census").entries
 
     def clear(self):
         for path in sorted(self.out.rglob("*"), reverse=True):

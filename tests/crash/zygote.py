@@ -39,7 +39,7 @@ def load_everything() -> None:
     import duckdb  # noqa: F401, PLC0415
     import pyarrow.csv  # noqa: F401, PLC0415
 
-    import inftda.ledger.charge  # noqa: F401, PLC0415
+    import inftda.ledger.ledger  # noqa: F401, PLC0415
     from inftda.cli.main import run  # noqa: PLC0415
     from inftda.engines.local import LocalEngine  # noqa: PLC0415
     from inftda.hierarchy import Hierarchy  # noqa: PLC0415

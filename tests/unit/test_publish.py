@@ -483,7 +483,7 @@ def test_a_release_is_charged_to_its_ledger(tmp_path):
     ledger.add("census", PrivacyUnit(), Budget.make(rho=1))
     for given in (ledger, tmp_path / "ledger.db"):
         release(FLOWS, AREAS, rho="1/4", ledger=given, dataset="census")
-    assert len(ledger.account("census").entries) == 2
+    assert len(ledger.dataset("census").entries) == 2
     with pytest.raises(PrivacyError, match="fits"):
         release(FLOWS, AREAS, rho="3/4", ledger=ledger, dataset="census")
 

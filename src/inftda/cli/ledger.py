@@ -12,7 +12,7 @@ from inftda.cli import options, output
 from inftda.privacy.numbers import rounded_down, rounded_up
 
 if TYPE_CHECKING:
-    from inftda.ledger.account import Account
+    from inftda.ledger.budget import Dataset
 
 app = typer.Typer(
     help="Budgets of data sets, and what releases have spent of them.",
@@ -29,8 +29,7 @@ ExactDelta = Annotated[
     str | None, typer.Option("--delta", metavar="NUMBER", help="Probability of failure.")
 ]
 _COLUMNS = (
-    "dataset", "number", "charged", "published", "pool", "rho", "epsilon", "delta",
-    "mechanism", "note",
+    "dataset", "number", "charged", "published", "rho", "epsilon", "delta", "mechanism", "note",
 )  # fmt: skip
 
 
@@ -49,13 +48,6 @@ def create(  # noqa: PLR0913 - a budget and a unit
     rho: options.Rho = None,
     epsilon: ExactEpsilon = None,
     delta: ExactDelta = None,
-    approximate_epsilon: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", help="Part of it for releases that are not zCDP."),
-    ] = None,
-    approximate_delta: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Goes with --approximate-epsilon.")
-    ] = None,
     neighbours: options.Neighbours = "substitute",
     trips: options.Trips = 1,
     exactly: options.Exactly = None,
@@ -70,18 +62,16 @@ def create(  # noqa: PLR0913 - a budget and a unit
         rho=options.exact_number("--rho", rho),
         epsilon=options.exact_number("--epsilon", epsilon),
         delta=options.exact_number("--delta", delta),
-        approximate_epsilon=options.exact_number("--approximate-epsilon", approximate_epsilon),
-        approximate_delta=options.exact_number("--approximate-delta", approximate_delta),
     )
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     check_name(dataset)
     # An empty file is left over from an interrupted creation.
     is_new = not path.exists() or path.stat().st_size == 0
     ledger = Ledger.create(path) if is_new else Ledger(path)
-    account = ledger.add(dataset, unit, budget)
-    output.say(f"Data set:   {account.name}")
-    output.say(f"Protected:  {account.unit.describe()}")
-    output.say(f"Budget:     {account.budget.describe()}")
+    ledger.add(dataset, unit, budget)
+    output.say(f"Data set:   {dataset}")
+    output.say(f"Protected:  {unit.describe()}")
+    output.say(f"Budget:     {budget.describe()}")
     chosen = f"--ledger {shlex.quote(str(path))} --dataset {shlex.quote(dataset)}"
     output.say(f"Next:       inftda release ... {chosen}")
 
@@ -91,15 +81,15 @@ def list_(path: LedgerFile, *, as_json: options.Json = False) -> None:
     """All data sets with what is spent and what is left."""
     from inftda.ledger.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
 
-    accounts = Ledger(path).accounts()
+    datasets = Ledger(path).datasets()
     if as_json:
-        shown = [account.to_dict() for account in accounts]
-        for account in shown:
-            del account["entries"]
+        shown = [dataset.to_dict() for dataset in datasets]
+        for dataset in shown:
+            del dataset["entries"]
         output.say(json.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}))
         return
     head = ("data set", "releases", "rho", "spent", "left", "epsilon spent", "of")
-    for line in output.aligned(head, [_row(account) for account in accounts]):
+    for line in output.aligned(head, [_row(dataset) for dataset in datasets]):
         output.say(line)
 
 
@@ -108,20 +98,20 @@ def show(path: LedgerFile, dataset: DatasetName, *, as_json: options.Json = Fals
     """One data set: its unit, its budget, and every release it was charged for."""
     from inftda.ledger.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
 
-    account = Ledger(path).account(dataset)
+    found = Ledger(path).dataset(dataset)
     if as_json:
-        output.say(json.dumps({**account.to_dict(), "cannot_know": CANNOT_KNOW}))
+        output.say(json.dumps({**found.to_dict(), "cannot_know": CANNOT_KNOW}))
         return
-    output.say(f"Data set:   {account.name}, since {account.created}")
-    output.say(f"Protected:  {account.unit.describe()}")
-    output.say(f"Budget:     {account.budget.describe()}")
-    output.say(f"Spent:      {account.spent_words()}")
-    for entry in account.entries:
+    output.say(f"Data set:   {found.name}, since {found.created}")
+    output.say(f"Protected:  {found.unit.describe()}")
+    output.say(f"Budget:     {found.budget.describe()}")
+    output.say(f"Spent:      {found.spent_words()}")
+    for entry in found.entries:
         state = "published" if entry.published else "charged, not known to be published"
         note = f": {entry.note}" if entry.note else ""
         output.say(
-            f"  {entry.number}  {entry.charged}  {entry.mechanism}  {entry.cost.describe()}  "
-            f"({state}){note}"
+            f"  {entry.number}  {entry.charged}  {entry.mechanism}  "
+            f"rho = {rounded_up(entry.rho)}  ({state}){note}"
         )
     output.say(f"\n{CANNOT_KNOW}")
 
@@ -143,64 +133,52 @@ def export(
 
     kind = output.kind_of(Format, format_, out)
     output.check_out(out, force=force, reads=path)
-    accounts = Ledger(path).accounts()
+    shown = [dataset.to_dict() for dataset in Ledger(path).datasets()]
     if kind is Format.JSON:
-        whole = {
-            "datasets": [account.to_dict() for account in accounts],
-            "cannot_know": CANNOT_KNOW,
-        }
-        text = json.dumps(whole, indent=2) + "\n"
+        text = json.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}, indent=2) + "\n"
     else:
-        text = _as_csv(accounts, keep_formulas=keep_formulas)
+        text = _as_csv(shown, keep_formulas=keep_formulas)
     output.give(text, out)
 
 
 @app.command("charge")
-def charge(  # noqa: PLR0913 - a cost and a unit
+def charge(
     path: LedgerFile,
     dataset: DatasetName,
     *,
     note: Annotated[str, typer.Option(help="What was released, when and by whom.")],
-    rho: options.Rho = None,
-    epsilon: ExactEpsilon = None,
-    delta: ExactDelta = None,
+    rho: Annotated[str, typer.Option("--rho", metavar="NUMBER", help="Its cost in zCDP.")],
 ) -> None:
     """Charge what was released by other means, for the data set's own unit of privacy."""
-    from inftda.ledger.account import BY_HAND  # noqa: PLC0415 - help must be instant
-    from inftda.ledger.budget import Cost  # noqa: PLC0415
+    from inftda.ledger.budget import BY_HAND, Cost  # noqa: PLC0415 - help must be instant
     from inftda.ledger.ledger import Ledger  # noqa: PLC0415
+    from inftda.privacy.numbers import checked_rho  # noqa: PLC0415
 
-    cost = Cost.stated(
-        rho=options.exact_number("--rho", rho),
-        epsilon=options.exact_number("--epsilon", epsilon),
-        delta=options.exact_number("--delta", delta),
-    )
+    cost = Cost(checked_rho(options.exact_number("--rho", rho) or 0))
     ledger = Ledger(path)
     number = ledger.charge(
-        dataset, cost, ledger.account(dataset).unit, mechanism=BY_HAND, note=note
+        dataset, cost, ledger.dataset(dataset).unit, mechanism=BY_HAND, note=note
     )
     ledger.note_published(number)
-    output.say(f"Entry:      {number}, {cost.describe()}")
-    output.say(f"Spent:      {ledger.account(dataset).spent_words()}")
+    output.say(f"Entry:      {number}, rho = {rounded_up(cost.rho)}")
+    output.say(f"Spent:      {ledger.dataset(dataset).spent_words()}")
 
 
-def _row(account: "Account") -> tuple[str, ...]:
-    spent, budget = account.spent, account.budget
-    epsilon = budget.epsilon_at_delta(spent)
+def _row(dataset: "Dataset") -> tuple[str, ...]:
+    budget, epsilon = dataset.budget, dataset.epsilon_spent()
     whole = "" if budget.epsilon is None else f"{float(budget.epsilon):.6g}"
-    left = max(budget.rho - spent.rho, budget.rho * 0)
     return (
-        account.name,
-        str(spent.releases),
+        dataset.name,
+        str(len(dataset.entries)),
         f"{float(budget.rho):.6g}",
-        rounded_up(spent.rho),
-        rounded_down(left),
+        rounded_up(dataset.spent),
+        rounded_down(max(budget.rho - dataset.spent, budget.rho * 0)),
         "" if epsilon is None else rounded_up(epsilon),
         whole if budget.delta is None else f"{whole} at delta {float(budget.delta):.6g}".strip(),
     )
 
 
-def _as_csv(accounts: "list[Account]", *, keep_formulas: bool) -> str:
+def _as_csv(datasets: list[dict[str, Any]], *, keep_formulas: bool) -> str:
     import csv  # noqa: PLC0415 - only here
     import io  # noqa: PLC0415
 
@@ -209,9 +187,9 @@ def _as_csv(accounts: "list[Account]", *, keep_formulas: bool) -> str:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for account in accounts:
-        for entry in account.entries:
-            row: dict[str, Any] = {"dataset": account.name, **entry.to_dict()}
+    for dataset in datasets:
+        for entry in dataset["entries"]:
+            row = {**entry, "dataset": dataset["dataset"]}
             cells = ["" if row[column] is None else str(row[column]) for column in _COLUMNS]
             writer.writerow(cells if keep_formulas else map(disarmed, cells))
     return sink.getvalue()

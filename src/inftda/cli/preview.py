@@ -104,18 +104,11 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
     within: Annotated[
         float, typer.Option(help="Part of itself by which a usable number may be off.")
     ] = 0.3,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="INFTDA_LEDGER",
-            help="Its data sets are confidential, and refused.",
-        ),
-    ] = None,
     even_if_confidential: Annotated[
         bool,
         typer.Option(
             "--even-if-confidential",
-            help="Take one all the same; what comes out is confidential.",
+            help="The stand-in is confidential; so is what comes out, and marked so.",
         ),
     ] = False,
     html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a page.")] = None,
@@ -156,7 +149,6 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
             unplaceable=unplaceable,  # type: ignore[arg-type] # checked there
             runs=runs,
             tolerance=within,
-            ledger=ledger,
             even_if_confidential=even_if_confidential,
             seed=seed,
             progress=progress,

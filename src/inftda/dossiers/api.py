@@ -12,7 +12,7 @@ from inftda.dossiers.registry import as_yaml, entry_of
 from inftda.dossiers.summary import Findings, summary_blocks
 from inftda.errors import InftdaError, ReleaseError
 from inftda.files import check_folder, check_unpublished, is_plain, whole_folder
-from inftda.ledger.account import Account
+from inftda.ledger.budget import Dataset
 from inftda.ledger.ledger import Ledger
 from inftda.publication.release import Release, open_release
 from inftda.publication.verify import verify
@@ -107,13 +107,13 @@ def _check_dossier(folder: Path, name: Path) -> None:
             )
 
 
-def _account(ledger: str | Path | None, dataset: str | None) -> Account | None:
+def _account(ledger: str | Path | None, dataset: str | None) -> Dataset | None:
     if (ledger is None) != (dataset is None):
         raise InftdaError("a ledger and its data set go together; give --ledger and --dataset")
-    return None if ledger is None or dataset is None else Ledger(ledger).account(dataset)
+    return None if ledger is None or dataset is None else Ledger(ledger).dataset(dataset)
 
 
-def _check_unit(release: Release, account: Account) -> None:
+def _check_unit(release: Release, account: Dataset) -> None:
     """A ledger of another unit of privacy says nothing about this release."""
     if account.unit.describe() != release.manifest.plan.unit.describe():
         raise InftdaError(

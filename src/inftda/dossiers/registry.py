@@ -8,7 +8,7 @@ from typing import Any
 
 from inftda.dossiers.fields import FIELDS, Field, tier_of
 from inftda.errors import InftdaError
-from inftda.ledger.account import Account
+from inftda.ledger.budget import Dataset
 from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.release import Release
 from inftda.reports.promise import unit_words
@@ -16,7 +16,7 @@ from inftda.tree import Tree
 
 
 def entry_of(
-    release: Release, office: Mapping[str, Any], account: Account | None
+    release: Release, office: Mapping[str, Any], account: Dataset | None
 ) -> dict[str, Any]:
     """The entry: what follows from the release, and what the office states.
 
@@ -107,7 +107,7 @@ def _put(entry: dict[str, Any], path: str, value: Any) -> None:
     entry[key] = value
 
 
-def _known(release: Release, account: Account | None) -> dict[str, Any]:
+def _known(release: Release, account: Dataset | None) -> dict[str, Any]:
     """What follows from the release, and from its ledger if there is one."""
     plan = release.manifest.plan
     is_many = account is not None and len(account.entries) > 1
@@ -198,7 +198,7 @@ def _composition(release: Release) -> str:
     return f"The release is made of {noise}; together they give {plan.describe()}."
 
 
-def _spent(account: Account | None) -> str | None:
+def _spent(account: Dataset | None) -> str | None:
     return None if account is None else f"By its ledger: {account.spent_words()}."
 
 

@@ -6,14 +6,12 @@ run when the dossier is made; nothing here sees the truth.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 from inftda.dossiers.document import Block, grid, heading, listing, paragraph, warning
 from inftda.dossiers.registry import invariants, post_processing, sentence
 from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
-from inftda.ledger.account import BY_HAND, Account, Entry
-from inftda.ledger.budget import Spent
+from inftda.ledger.budget import Dataset, Entry
 from inftda.ledger.ledger import CANNOT_KNOW
 from inftda.privacy.numbers import rounded_up
 from inftda.publication.caveats import NOT_PRIVATE, careful_words, not_shown
@@ -45,7 +43,7 @@ class Findings:
 
 
 def summary_blocks(
-    release: Release, office: dict[str, Any], account: Account | None, findings: Findings
+    release: Release, office: dict[str, Any], account: Dataset | None, findings: Findings
 ) -> list[Block]:
     """The parts of the summary, in order."""
     blocks = []
@@ -98,7 +96,7 @@ def _promise(release: Release, office: dict[str, Any]) -> list[Block]:
     return said
 
 
-def _over_time(account: Account | None) -> list[Block]:
+def _over_time(account: Dataset | None) -> list[Block]:
     title = heading("What has been spent on these people")
     if account is None:
         words = (
@@ -106,15 +104,14 @@ def _over_time(account: Account | None) -> list[Block]:
             "about the same people add to what is spent."
         )
         return [title, paragraph(words)]
-    spent, rows = Spent(), []
-    for entry in account.entries:
-        spent = spent.plus(entry.pool, entry.cost)
-        epsilon = account.budget.epsilon_at_delta(spent)
+    rows = []
+    for n, entry in enumerate(account.entries, start=1):
+        epsilon = account.epsilon_spent(n)
         rows.append(
             (
                 entry.charged[:10],
                 _what(entry),
-                entry.cost.describe(),
+                f"rho = {rounded_up(entry.rho)}",
                 "" if epsilon is None else rounded_up(epsilon),
             )
         )
@@ -129,9 +126,8 @@ def _over_time(account: Account | None) -> list[Block]:
 
 
 def _what(entry: Entry) -> str:
-    """What was charged; of the folder it went to, its name only."""
-    note = entry.note if entry.mechanism == BY_HAND else PurePath(entry.note).name
-    return f"{entry.mechanism}: {note}" if note else entry.mechanism
+    """What was charged."""
+    return f"{entry.mechanism}: {entry.note}" if entry.note else entry.mechanism
 
 
 def _invariant(release: Release) -> list[Block]:

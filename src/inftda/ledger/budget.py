@@ -1,20 +1,18 @@
-"""The budget of a data set: what all its releases together may cost.
+"""The budget of a data set, and what its releases have spent of it.
 
-Releases that are zCDP draw on one pool, and their costs add up exactly. Releases that are
-only (epsilon, delta), such as a stability histogram, draw on a second pool that is set aside
-beforehand and where epsilons and deltas add up. Both pools are fixed before the first
-release, so the promise also holds when what is released next depends on what was released
-before: `docs/proofs/ledger.md`.
-
-Costs are per unit of privacy; adding up the costs of different units means nothing.
+Costs are kept in rho (zCDP), in which they add up exactly. The budget is fixed before the first
+release, so the promise also holds when what is released next depends on what was released before:
+`docs/proofs/ledger.md`. Costs are per unit of privacy; adding up those of different units means
+nothing.
 """
 
-from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Any, Final
+
+import msgspec
 
 from inftda.errors import LedgerError, PrivacyError
-from inftda.privacy.accounting import Share, epsilon_of, max_rho, noise_at, total_rho
+from inftda.privacy.accounting import Number, Share, epsilon_of, max_rho, noise_at, total_rho
 from inftda.privacy.numbers import (
     checked_delta,
     checked_epsilon,
@@ -23,109 +21,27 @@ from inftda.privacy.numbers import (
     rounded_down,
     rounded_up,
 )
-from inftda.privacy.spending import ReleasePlan
+from inftda.privacy.unit import PrivacyUnit
 
-#: Which pool a release is taken from; "alone" is a first release that takes all of the first.
-Pool = Literal["zcdp", "approximate", "alone"]
-Number = Fraction | float | str
-
-_ZERO: Final = Fraction(0)
+#: The mechanism of entries for what was released by other means.
+BY_HAND: Final = "stated by hand"
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What one release costs.
+class Budget(msgspec.Struct, frozen=True):
+    """What all releases of a data set together may cost; build one with `Budget.make`.
 
     Attributes:
-        rho: in zCDP; None if only epsilon and delta are promised.
-        epsilon: what is promised with `delta`, or None.
-        delta: likewise.
-    """
-
-    rho: Fraction | None
-    epsilon: Fraction | None
-    delta: Fraction | None
-
-    @classmethod
-    def of(cls, plan: ReleasePlan) -> "Cost":
-        """What a plan costs, exactly."""
-        return cls(plan.rho, _exact(plan.epsilon), _exact(plan.delta))
-
-    @classmethod
-    def stated(
-        cls,
-        *,
-        rho: Number | None = None,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-    ) -> "Cost":
-        """What a custodian says that a release by other means has cost.
-
-        Raises:
-            PrivacyError: it is neither rho alone nor epsilon with delta, or out of range.
-        """
-        if rho is not None and epsilon is None and delta is None:
-            return cls(checked_rho(rho), None, None)
-        if rho is None and epsilon is not None and delta is not None:
-            checked_epsilon(epsilon)
-            checked_delta(delta)
-            return cls(None, _exact(epsilon), _exact(delta))
-        raise PrivacyError("a cost is either rho, or epsilon and delta; give one of the two")
-
-    def describe(self) -> str:
-        """The cost in a few words."""
-        if self.rho is not None:
-            return f"rho = {rounded_up(self.rho)}"
-        return f"epsilon = {_shown(self.epsilon)}, delta = {_shown(self.delta)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What has been taken from each pool.
-
-    Attributes:
-        rho: sum of the costs of zCDP releases.
-        epsilon: sum over the others.
-        delta: likewise.
-        releases: how many there were.
-        alone: what the first release costs, if it took all of the first pool.
-    """
-
-    rho: Fraction = _ZERO
-    epsilon: Fraction = _ZERO
-    delta: Fraction = _ZERO
-    releases: int = 0
-    alone: Cost | None = None
-
-    def plus(self, pool: Pool, cost: Cost) -> "Spent":
-        """After one more release."""
-        releases = self.releases + 1
-        if pool == "approximate":
-            epsilon = self.epsilon + (cost.epsilon or _ZERO)
-            delta = self.delta + (cost.delta or _ZERO)
-            return Spent(self.rho, epsilon, delta, releases, self.alone)
-        alone = cost if pool == "alone" else self.alone
-        rho = self.rho + (cost.rho or _ZERO)
-        return Spent(rho, self.epsilon, self.delta, releases, alone)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Two pools that releases draw on; build one with `Budget.make`.
-
-    Attributes:
-        rho: the pool of zCDP releases.
-        epsilon: what both pools come to at `delta`; None if the budget was given as rho.
+        rho: in zCDP.
+        epsilon: what that comes to at `delta`; None if the budget was given as rho.
         delta: None if the budget was given as rho and nothing is said about epsilon.
-        approximate_epsilon: the pool of releases that are only (epsilon, delta).
-        approximate_delta: likewise.
     """
 
     rho: Fraction
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    approximate_epsilon: Fraction = field(default=_ZERO)
-    approximate_delta: Fraction = field(default=_ZERO)
+    epsilon: Fraction | None
+    delta: Fraction | None
+
+    def __post_init__(self) -> None:
+        _check_positive(self.rho, self.epsilon, self.delta)
 
     @classmethod
     def make(
@@ -134,178 +50,190 @@ class Budget:
         rho: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
-        approximate_epsilon: Number | None = None,
-        approximate_delta: Number | None = None,
     ) -> "Budget":
         """A budget from what a custodian says.
 
         Args:
-            rho: the pool of zCDP releases, or
-            epsilon: what everything may come to, at `delta`.
+            rho: what all releases may cost in zCDP, or
+            epsilon: what they may come to, at `delta`.
             delta: with `rho` it only says at which delta epsilon is stated.
-            approximate_epsilon: how much of epsilon is set aside for releases that are not
-                zCDP; none by default.
-            approximate_delta: how much of delta is.
 
         Raises:
-            PrivacyError: a number is missing or out of range, or more is set aside than
-                there is.
+            PrivacyError: a number is missing or out of range.
         """
-        aside = _set_aside(approximate_epsilon, approximate_delta)
         if (rho is None) == (epsilon is None):
             raise PrivacyError("a budget is either rho, or epsilon and delta; give one of the two")
+        if delta is not None:
+            checked_delta(delta)
+        at = None if delta is None else exact_number(delta)
         if rho is not None:
-            if delta is not None:
-                _rest("delta", delta, aside[1])
-            elif any(aside):
-                raise PrivacyError("a part set aside needs a delta for the whole; give delta")
-            return cls(checked_rho(rho), None, _exact(delta), *aside)
+            return cls(checked_rho(rho), None, at)
         if delta is None or epsilon is None:
             raise PrivacyError("a budget of epsilon needs a delta; give both")
-        left = _rest("epsilon", epsilon, aside[0]), _rest("delta", delta, aside[1])
-        return cls(_largest_rho(*left), _exact(epsilon), _exact(delta), *aside)
+        checked_epsilon(epsilon)
+        share = Share(Fraction(1), 1, 0)
+        largest = max_rho("zcdp", epsilon=epsilon, delta=delta, shares=[share])
+        # Noise is rounded up when it is planned; what it costs is what was found to be safe.
+        return cls(total_rho(noise_at(largest, [share])), exact_number(epsilon), at)
 
-    def pool_for(self, spent: Spent, cost: Cost) -> Pool:
-        """Where a release is taken from.
+    def describe(self) -> str:
+        """The budget in one line."""
+        if self.epsilon is not None:
+            return f"{self.as_epsilon()}, which is rho = {float(self.rho):.6g} (zCDP)"
+        at = f", stated as epsilon at delta = {float(self.delta):.6g}" if self.delta else ""
+        return f"rho = {float(self.rho):.6g} (zCDP){at}"
+
+    def as_epsilon(self) -> str:
+        """What was given as epsilon, in words."""
+        return f"epsilon = {float(self.epsilon or 0):.6g} at delta = {float(self.delta or 0):.6g}"
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What one release costs.
+
+    Attributes:
+        rho: in zCDP, exact.
+        epsilon: what it promises by itself with `delta`; None if it promises rho only.
+        delta: None likewise.
+    """
+
+    rho: Fraction
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        _check_positive(self.rho, self.delta)
+
+
+class Entry(Cost, frozen=True, kw_only=True):
+    """One release as it was charged.
+
+    Attributes:
+        number: of the entry, counting up over all data sets of the ledger.
+        charged: when, in UTC; before its noise was drawn.
+        published: when it was complete; None if it crashed, was interrupted or is under way.
+        mechanism: how it was made.
+        note: what the custodian says about it, or the name of the folder it went to.
+    """
+
+    number: int
+    charged: str
+    published: str | None
+    mechanism: str
+    note: str
+
+
+class Dataset(msgspec.Struct, frozen=True):
+    """A data set: its unit of privacy, its budget, and every release it was charged for."""
+
+    name: str
+    created: str
+    unit: PrivacyUnit
+    budget: Budget
+    entries: tuple[Entry, ...]
+
+    @property
+    def spent(self) -> Fraction:
+        """The rho of all entries, also of releases that were never completed."""
+        return sum((entry.rho for entry in self.entries), Fraction(0))
+
+    @property
+    def is_taken_alone(self) -> bool:
+        """Whether the first release took the whole budget, accounted for by itself."""
+        return bool(self.entries) and self.entries[0].rho > self.budget.rho
+
+    def epsilon_spent(self, n_entries: int | None = None) -> float | None:
+        """What entries come to as epsilon at the budget's delta, rounded up.
+
+        Args:
+            n_entries: of the first so many; of all by default.
+
+        Returns:
+            None if the budget has no delta.
+        """
+        entries = self.entries[:n_entries]
+        if self.budget.delta is None:
+            return None
+        if not entries:
+            return 0.0
+        if self.is_taken_alone:
+            return float(entries[0].epsilon or 0)
+        rho = sum((entry.rho for entry in entries), Fraction(0))
+        noise = [(1 / (2 * rho), 1, 0)]
+        return epsilon_of("zcdp", delta=self.budget.delta, noise=noise)
+
+    def check(self, cost: Cost, unit: PrivacyUnit) -> None:
+        """Refuse a release that does not fit.
 
         Raises:
-            LedgerError: there is not enough left.
+            LedgerError: the budget is not enough, or the unit is another one.
 
         Privacy:
-            All releases this lets pass are together as private as the budget says, for the
-            one unit of privacy that all their costs refer to. See docs/proofs/ledger.md.
+            All releases that this lets pass are together as private as the budget says. See
+            docs/proofs/ledger.md.
         """
-        if cost.rho is None:
-            self._check_approximate(spent, cost)
-            return "approximate"
-        if spent.alone is not None:
+        if not _is_same(unit, self.unit):
             raise LedgerError(
-                "the first release of the data set took its whole budget (it was accounted for "
-                "alone, by its own accountant); no other fits"
+                f"the data set {self.name!r} protects one unit of privacy ({self.unit.describe()})"
+                f", this release another ({unit.describe()}); what is spent on different units "
+                "does not add up: use the data set's unit, or another data set"
             )
-        if spent.rho + cost.rho <= self.rho:
-            return "zcdp"
-        if spent.releases == 0 and self._is_enough_for(cost):
-            return "alone"
-        left = self.rho - spent.rho
+        budget, left = self.budget, self.budget.rho - self.spent
+        if self.is_taken_alone:
+            raise LedgerError(
+                f"data set {self.name!r}: its first release took the whole budget (it was "
+                "accounted for alone, by its own accountant); no other fits"
+            )
+        if cost.rho <= left or (not self.entries and self._fits_alone(cost)):
+            return
+        stated = "" if budget.epsilon is None else f" ({budget.as_epsilon()})"
         advice = "nothing is left" if left <= 0 else f"at most --rho {rounded_down(left)} fits"
         raise LedgerError(
-            f"the budget is rho = {float(self.rho):.6g}{self._at_delta()}, of which "
-            f"{rounded_up(spent.rho)} is spent; this release costs {rounded_up(cost.rho)}, "
-            f"but {advice}"
+            f"data set {self.name!r}: the budget is rho = {float(budget.rho):.6g}{stated}, of "
+            f"which {rounded_up(self.spent)} is spent; this release costs "
+            f"{rounded_up(cost.rho)}, but {advice}"
         )
 
-    def _is_enough_for(self, cost: Cost) -> bool:
+    def _fits_alone(self, cost: Cost) -> bool:
         """Whether a release keeps the whole promise by itself, by its own accountant.
 
         Composition by rho is a little wasteful, so without this a budget of epsilon would
         refuse the one release that promises exactly that epsilon.
         """
-        if None in {self.epsilon, self.delta, cost.epsilon, cost.delta}:
+        budget = self.budget
+        if cost.epsilon is None or cost.delta is None:
             return False
-        epsilon, delta = self.epsilon or _ZERO, self.delta or _ZERO
-        return (
-            cost.epsilon is not None
-            and cost.delta is not None
-            and cost.epsilon <= epsilon - self.approximate_epsilon
-            and cost.delta <= delta - self.approximate_delta
-        )
+        if budget.epsilon is None or budget.delta is None:
+            return False
+        return cost.epsilon <= budget.epsilon and cost.delta <= budget.delta
 
-    def _check_approximate(self, spent: Spent, cost: Cost) -> None:
-        epsilon, delta = cost.epsilon or _ZERO, cost.delta or _ZERO
-        if not self.approximate_epsilon:
-            raise LedgerError(
-                "this release is not zCDP, only (epsilon, delta), and the data set has nothing "
-                "set aside for such releases; use another mechanism, or a data set made with "
-                "--approximate-epsilon and --approximate-delta"
-            )
-        left = self.approximate_epsilon - spent.epsilon, self.approximate_delta - spent.delta
-        if epsilon > left[0] or delta > left[1]:
-            raise LedgerError(
-                f"for releases that are not zCDP epsilon = {_shown(self.approximate_epsilon)} "
-                f"and delta = {_shown(self.approximate_delta)} are set aside, of which "
-                f"{_shown(left[0])} and {_shown(left[1])} are left; this release costs "
-                f"{_shown(epsilon)} and {_shown(delta)}"
-            )
+    def spent_words(self) -> str:
+        """What is spent, in a line; rounded up."""
+        n, epsilon = len(self.entries), self.epsilon_spent()
+        text = f"rho = {rounded_up(self.spent)} by {n} release{'' if n == 1 else 's'}"
+        if epsilon is None or self.budget.delta is None:
+            return text
+        at = f"delta = {float(self.budget.delta):.6g}"
+        return f"{text}; all together epsilon = {rounded_up(epsilon)} at {at}"
 
-    def epsilon_at_delta(self, spent: Spent) -> float | None:
-        """What has been spent as epsilon at the budget's delta, rounded up.
-
-        None if the budget has no delta.
-        """
-        if self.delta is None:
-            return None
-        approximate = float(spent.epsilon) * (1 + 2.0**-50)
-        if spent.alone is not None and spent.alone.epsilon is not None:
-            return approximate + float(spent.alone.epsilon)
-        if not spent.rho:
-            return approximate
-        delta = self.delta - self.approximate_delta
-        noise = [(1 / (2 * spent.rho), 1, 0)]
-        return approximate + epsilon_of("zcdp", delta=delta, noise=noise)
-
-    def describe(self) -> str:
-        """The budget in one line."""
-        if self.epsilon is None:
-            text = f"rho = {float(self.rho):.6g} (zCDP)"
-            if self.delta is not None:
-                text += f", stated as epsilon at delta = {_shown(self.delta)}"
-        else:
-            text = (
-                f"epsilon = {_shown(self.epsilon)} at delta = {_shown(self.delta)}, "
-                f"which is rho = {float(self.rho):.6g} (zCDP)"
-            )
-        if self.approximate_epsilon:
-            text += (
-                f"; set aside for releases that are not zCDP: epsilon = "
-                f"{_shown(self.approximate_epsilon)}, delta = {_shown(self.approximate_delta)}"
-            )
-        return text
-
-    def _at_delta(self) -> str:
-        if self.epsilon is None:
-            return ""
-        return f" (epsilon = {_shown(self.epsilon)} at delta = {_shown(self.delta)})"
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; fractions as text, epsilon spent rounded up."""
+        whole = msgspec.to_builtins(self, enc_hook=str)
+        spent = {
+            "releases": len(self.entries),
+            "rho": str(self.spent),
+            "epsilon_at_delta": self.epsilon_spent(),
+        }
+        return {"dataset": whole.pop("name"), "spent": spent, **whole}
 
 
-def _set_aside(epsilon: Number | None, delta: Number | None) -> tuple[Fraction, Fraction]:
-    if epsilon is None and delta is None:
-        return _ZERO, _ZERO
-    if epsilon is None or delta is None:
-        raise PrivacyError(
-            "what is set aside has an epsilon and a delta; give approximate_epsilon and "
-            "approximate_delta"
-        )
-    checked_epsilon(epsilon)
-    checked_delta(delta)
-    return exact_number(epsilon), exact_number(delta)
+def _check_positive(*amounts: Fraction | None) -> None:
+    if any(amount is not None and amount <= 0 for amount in amounts):
+        raise ValueError("an amount must be above 0")
 
 
-def _rest(name: str, whole: Number, aside: Fraction) -> Fraction:
-    """What is left for zCDP releases."""
-    checked = checked_epsilon if name == "epsilon" else checked_delta
-    checked(whole)
-    left = exact_number(whole) - aside
-    if left <= 0:
-        raise PrivacyError(
-            f"the {name} set aside must be below the {name} of the budget, got {_shown(aside)} "
-            f"of {_shown(exact_number(whole))}"
-        )
-    checked(left)
-    return left
-
-
-def _largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho, rounded down, that implies (epsilon, delta)."""
-    share = Share(Fraction(1), 1, 0)
-    rho = max_rho("zcdp", epsilon=epsilon, delta=delta, shares=[share])
-    # Noise is rounded up when it is planned; what it costs is what was found to be safe.
-    return total_rho(noise_at(rho, [share]))
-
-
-def _exact(value: Number | None) -> Fraction | None:
-    return None if value is None else exact_number(value)
-
-
-def _shown(value: Fraction | None) -> str:
-    return "none" if value is None else f"{float(value):.6g}"
+def _is_same(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
+    """Whether two units are one; a single trip is always distinct."""
+    if unit.is_single_trip and other.is_single_trip:
+        return (unit.neighbours, unit.exactly) == (other.neighbours, other.exactly)
+    return unit == other

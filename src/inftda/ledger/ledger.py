@@ -3,37 +3,31 @@
 A custodian gives a data set a budget and a unit of privacy. A release is charged in one
 transaction when its noise is about to be drawn, before anything of it can become visible; if
 it crashes later it stays charged, because somebody may have seen a part of it. Amounts are
-exact fractions, written as text. Entries are added, never changed or removed.
+exact fractions, written as text. Entries are added, never changed or removed: triggers see to it,
+for every program that writes to the file.
 
 Must never hold anything computed from the trips: no totals, no errors.
 """
 
+import errno
 import json
 import os
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from inftda.errors import LedgerError
-from inftda.ledger.account import Account, as_text
-from inftda.ledger.budget import Budget, Cost
-from inftda.ledger.file import (
-    APPLICATION,
-    SCHEMA,
-    SOURCES,
-    VERSION,
-    check_place,
-    connected,
-    find_account,
-    names_like,
-    plain_name,
-    read_account,
-    read_sources,
-)
-from inftda.ledger.sources import FileMark
+import msgspec
+
+from inftda.errors import LedgerError, PrivacyError
+from inftda.ledger.budget import Budget, Cost, Dataset
+from inftda.privacy.numbers import decode_fraction, exact_number
+from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 
 #: What a ledger does not know, for everybody who reads one.
@@ -43,8 +37,47 @@ CANNOT_KNOW: Final = (
     "the table or the unit of privacy is what the custodian says, and not whether this file "
     "was replaced by an older copy."
 )
-MAX_NAME: Final = 100
-MAX_NOTE: Final = 500
+#: How long a charge waits for another process that is being charged.
+BUSY_SECONDS: Final = 30.0
+_MAX_NAME: Final = 100
+_MAX_NOTE: Final = 500
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*")
+#: Endings of the files that SQLite may keep beside its own.
+_BESIDE: Final = ("-journal", "-wal", "-shm")
+_APPLICATION: Final = 0x696E6664  # "infd"
+_VERSION: Final = 2
+_SCHEMA: Final = f"""
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {_VERSION};
+CREATE TABLE dataset (
+    name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE,
+    created TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    rho TEXT NOT NULL,
+    epsilon TEXT,
+    delta TEXT
+);
+CREATE TABLE entry (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset TEXT NOT NULL COLLATE NOCASE REFERENCES dataset (name),
+    charged TEXT NOT NULL,
+    published TEXT,
+    rho TEXT NOT NULL,
+    epsilon TEXT,
+    delta TEXT,
+    mechanism TEXT NOT NULL,
+    note TEXT NOT NULL
+);
+CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
+    BEGIN SELECT raise(ABORT, 'a data set stays in its ledger'); END;
+CREATE TRIGGER dataset_is_fixed BEFORE UPDATE ON dataset
+    BEGIN SELECT raise(ABORT, 'a budget is fixed once it is given'); END;
+CREATE TRIGGER entry_stays BEFORE DELETE ON entry
+    BEGIN SELECT raise(ABORT, 'what was spent stays spent'); END;
+CREATE TRIGGER entry_is_fixed
+    BEFORE UPDATE OF number, dataset, charged, rho, epsilon, delta, mechanism, note ON entry
+    BEGIN SELECT raise(ABORT, 'what was spent stays spent'); END;
+"""
 
 
 class Ledger:
@@ -59,13 +92,13 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        check_place(self.path)
+        _check_place(self.path)
         if not self.path.is_file():
             raise LedgerError(
                 f"there is no ledger {str(self.path)!r}; make one with: "
                 "inftda ledger create LEDGER DATASET --epsilon ... --delta ..."
             )
-        with self._read():
+        with self._open("BEGIN"):
             pass
 
     @classmethod
@@ -77,68 +110,49 @@ class Ledger:
             OSError: it cannot be made.
         """
         file = Path(path)
-        check_place(file)
+        _check_place(file)
         if file.exists() and file.stat().st_size:
             raise LedgerError(f"{str(path)!r} exists already; it is not replaced")
         # SQLite gives its journal the file's permissions. An empty file is left over from an
         # interrupted creation.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
-        with connected(file) as database:
-            database.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+        with _connected(file) as database:
+            database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
         return cls(path)
 
-    def add(self, name: str, unit: PrivacyUnit, budget: Budget) -> Account:
+    def add(self, name: str, unit: PrivacyUnit, budget: Budget) -> Dataset:
         """Give a data set a budget, once and for all.
 
         Raises:
             LedgerError: the name is taken or invalid.
         """
         check_name(name)
-        name = plain_name(name)
-        with self._write() as database:
-            taken = names_like(database, name)
-            if taken:
+        with self._open("BEGIN IMMEDIATE") as database:
+            if name.casefold() in map(str.casefold, _names(database)):
                 raise LedgerError(
-                    f"the data set {taken[0]!r} has a budget already, which is fixed; "
+                    f"the data set {name!r} has a budget already, which is fixed; "
                     "use it, or choose another name for other people's data"
                 )
-            row = (
-                name,
-                _now(),
-                json.dumps(unit.to_dict()),
-                str(budget.rho),
-                as_text(budget.epsilon),
-                as_text(budget.delta),
-                str(budget.approximate_epsilon),
-                str(budget.approximate_delta),
-            )
-            database.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-            return read_account(database, name)
+            row = {"name": name, "created": _now(), "unit": json.dumps(unit.to_dict())}
+            _insert(database, "dataset", {**row, **_texts(budget)})
+            return _read(database, name)
 
-    def accounts(self) -> list[Account]:
+    def datasets(self) -> list[Dataset]:
         """All data sets, in the order they were given a budget."""
-        with self._read() as database:
-            names = database.execute("SELECT name FROM dataset ORDER BY rowid").fetchall()
-            return [read_account(database, name) for (name,) in names]
+        with self._open("BEGIN") as database:
+            return [_read(database, name) for name in _names(database)]
 
-    def account(self, name: str) -> Account:
+    def dataset(self, name: str) -> Dataset:
         """One data set.
 
         Raises:
             LedgerError: there is none of that name.
         """
-        with self._read() as database:
-            return find_account(database, name)
+        with self._open("BEGIN") as database:
+            return _read(database, name)
 
-    def charge(  # noqa: PLR0913 - who pays, for what
-        self,
-        name: str,
-        cost: Cost,
-        unit: PrivacyUnit,
-        *,
-        mechanism: str,
-        note: str = "",
-        files: Iterable[FileMark] = (),
+    def charge(
+        self, name: str, cost: Cost, unit: PrivacyUnit, *, mechanism: str, note: str = ""
     ) -> int:
         """Take a release from the budget; two processes at once are served one by one.
 
@@ -148,7 +162,6 @@ class Ledger:
             unit: its unit of privacy.
             mechanism: how it is made.
             note: what the custodian says about it.
-            files: what the data set is read from, which is confidential from now on.
 
         Returns:
             The number of the entry.
@@ -159,53 +172,40 @@ class Ledger:
         Privacy:
             When this returns, the charge is on disk: call it before noise is drawn.
         """
-        _check_text("a note", note, most=MAX_NOTE, is_optional=True)
-        with self._write() as database:
-            account = find_account(database, name)
-            pool = account.pool_for(cost, unit)
-            amounts = as_text(cost.rho), as_text(cost.epsilon), as_text(cost.delta)
-            done = database.execute(
-                "INSERT INTO entry (dataset, charged, pool, rho, epsilon, delta, mechanism, note) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [account.name, _now(), pool, *amounts, mechanism, note],
+        if note and (not note.strip() or len(note) > _MAX_NOTE or not note.isprintable()):
+            raise LedgerError(
+                f"a note must be one line of printable text of at most {_MAX_NOTE} characters, "
+                f"got {note[:40]!r}"
             )
-            number = int(done.lastrowid or 0)
-            database.execute(SOURCES)
-            rows = [(number, *mark) for mark in files]
-            database.executemany("INSERT INTO source VALUES (?, ?, ?, ?)", rows)
-            return number
-
-    def dataset_of(self, files: Iterable[FileMark]) -> str | None:
-        """The data set that was read from one of these files; None if none is known."""
-        with self._read() as database:
-            known = read_sources(database)
-        wanted = list(files)
-        for name, mark in known:
-            if any(mark.holds(file) or file.holds(mark) for file in wanted):
-                return name
-        return None
+        # Writing is locked before the sums are read, so no other charge comes in between.
+        with self._open("BEGIN IMMEDIATE") as database:
+            dataset = _read(database, name)
+            dataset.check(cost, unit)
+            row = {"dataset": dataset.name, "charged": _now(), "mechanism": mechanism, "note": note}
+            return _insert(database, "entry", {**row, **_texts(cost)})
 
     def note_published(self, number: int) -> None:
         """Record that the release of an entry is complete; it changes no amount."""
-        with self._write() as database:
+        with self._open("BEGIN IMMEDIATE") as database:
             database.execute(
                 "UPDATE entry SET published = ? WHERE number = ? AND published IS NULL",
                 [_now(), number],
             )
 
     @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
-        with connected(self.path) as database:
-            database.execute("BEGIN")
-            self._check_kind(database)
-            yield database
-
-    @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
-        with connected(self.path) as database:
-            # Taken before the sums are read, so no other charge comes in between.
-            database.execute("BEGIN IMMEDIATE")
-            self._check_kind(database)
+    def _open(self, begin: str) -> Iterator[sqlite3.Connection]:
+        """One transaction."""
+        with _connected(self.path) as database:
+            database.execute(begin)
+            kind = database.execute("PRAGMA application_id").fetchone()[0]
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            if kind != _APPLICATION:
+                raise LedgerError(f"{str(self.path)!r} is not a ledger; check the path")
+            if version != _VERSION:
+                raise LedgerError(
+                    f"{str(self.path)!r} is a ledger of version {version}, this program knows "
+                    f"{_VERSION}; use the version of inftda that made it"
+                )
             try:
                 yield database
             except BaseException:
@@ -214,36 +214,252 @@ class Ledger:
                 raise
             database.execute("COMMIT")
 
-    def _check_kind(self, database: sqlite3.Connection) -> None:
-        kind = database.execute("PRAGMA application_id").fetchone()[0]
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if kind != APPLICATION:
-            raise LedgerError(f"{str(self.path)!r} is not a ledger; check the path")
-        if version != VERSION:
-            raise LedgerError(
-                f"{str(self.path)!r} is a ledger of version {version}, this program knows "
-                f"{VERSION}; use the version of inftda that made it"
+
+@dataclass(slots=True)
+class Charge:
+    """A release that is to be charged to a data set when its noise is about to be drawn."""
+
+    ledger: Ledger
+    dataset: str
+    cost: Cost
+    unit: PrivacyUnit
+    mechanism: str
+    note: str
+    number: int | None = None
+
+    @classmethod
+    def to(  # noqa: PLR0913 - who pays, for what
+        cls,
+        ledger: "str | Path | Ledger | None",
+        dataset: str | None,
+        plan: ReleasePlan,
+        *,
+        is_private: bool,
+        mechanism: str,
+        out: str | Path | None,
+    ) -> "Charge | None":
+        """Check that a release can be paid for; nothing is charged yet.
+
+        Returns:
+            None if there is no ledger.
+
+        Raises:
+            LedgerError: it cannot, or ledger and data set are not both given.
+            PrivacyError: the release is made with a seed and promises nothing.
+        """
+        if ledger is None and dataset is None:
+            return None
+        if ledger is None or dataset is None:
+            raise LedgerError("a ledger and a data set go together; give both or neither")
+        if not is_private:
+            raise PrivacyError(
+                "a release made with a seed promises nothing, so it cannot be charged to a "
+                "ledger; leave out the seed or the ledger"
             )
+        if plan.rho is None:
+            raise LedgerError(
+                "this release has no cost in rho (zCDP), in which a ledger adds up; use another "
+                "mechanism"
+            )
+        opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        if out is not None and opened.path.resolve().is_relative_to(Path(out).resolve()):
+            raise LedgerError(
+                f"the ledger {str(opened.path)!r} lies in the folder to be written, which is "
+                "replaced as a whole; keep it elsewhere"
+            )
+        # The name of the folder tells releases apart. Where it lies, as somebody typed it, may name
+        # people and machines, and a ledger is exported for others to read.
+        where = "" if out is None else Path(out).resolve().name
+        note = "".join(sign if sign.isprintable() else "?" for sign in where)[:_MAX_NOTE]
+        promise = [None if x is None else exact_number(x) for x in (plan.epsilon, plan.delta)]
+        charge = cls(opened, dataset, Cost(plan.rho, *promise), plan.unit, mechanism, note)
+        opened.dataset(dataset).check(charge.cost, charge.unit)
+        return charge
+
+    def pay(self) -> None:
+        """Charge it, once.
+
+        Raises:
+            LedgerError: the budget was spent in the meantime, or this was charged before.
+        """
+        if self.number is not None:
+            raise LedgerError("this release was charged already; a second one costs again")
+        self.number = self.ledger.charge(
+            self.dataset, self.cost, self.unit, mechanism=self.mechanism, note=self.note
+        )
+
+    def note_published(self) -> None:
+        """Record that the release is complete.
+
+        It changes no amount, and the release is published, so a failure here is not a failure of
+        the release: the entry goes on saying that it is not known to be published.
+        """
+        with suppress(LedgerError, OSError):
+            self.ledger.note_published(self.number or 0)
 
 
 def check_name(name: str) -> None:
-    """Refuse an invalid name of a data set.
+    """Refuse an invalid name of a data set: two that look the same would have two budgets.
 
     Raises:
-        LedgerError: it is not one short line, or a spreadsheet could take it for a formula.
+        LedgerError: it has other signs than plain letters, digits, blanks, dots and dashes.
     """
-    _check_text("a data set's name", name, most=MAX_NAME)
-    if not plain_name(name)[:1].isalnum():
-        raise LedgerError(f"a data set's name must start with a letter or digit, got {name!r}")
-
-
-def _check_text(what: str, text: str, *, most: int, is_optional: bool = False) -> None:
-    if not text and is_optional:
-        return
-    if not text.strip() or len(text) > most or not text.isprintable():
+    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise LedgerError(
-            f"{what} must be one line of printable text of at most {most} characters, "
-            f"got {text[:40]!r}"
+            "a data set's name must start with a letter or digit and have only letters from A to "
+            f"Z, digits, '.', '_', '-' and single blanks, at most {_MAX_NAME} in all; got "
+            f"{name[:40]!r}"
+        )
+
+
+def _names(database: sqlite3.Connection) -> list[str]:
+    names = [name for (name,) in database.execute("SELECT name FROM dataset ORDER BY rowid")]
+    if not all(isinstance(name, str) for name in names):
+        raise sqlite3.DatabaseError("a name is not text")
+    return names
+
+
+def _read(database: sqlite3.Connection, name: str) -> Dataset:
+    """A data set with all its entries.
+
+    Raises:
+        LedgerError: there is none of that name, or it was changed by hand.
+    """
+    found = _rows(database, "SELECT * FROM dataset WHERE name = ?", name)
+    if not found:
+        known = ", ".join(map(repr, _names(database)[:10]))
+        raise LedgerError(
+            f"the ledger has no data set {name[:_MAX_NAME]!r}; it has {known or 'none'} "
+            "(add one with: inftda ledger create)"
+        )
+    entries = _rows(database, "SELECT * FROM entry WHERE dataset = ? ORDER BY number", name)
+    try:
+        row = {**found[0], "unit": json.loads(found[0]["unit"]), "budget": found[0]}
+        whole = {**row, "entries": entries}
+        return msgspec.convert(whole, Dataset, dec_hook=decode_fraction)
+    except (ValueError, TypeError, PrivacyError):
+        raise LedgerError(
+            f"the data set {name!r} of the ledger is not readable; it was changed by hand: get "
+            "the ledger back from a copy"
+        ) from None
+
+
+def _rows(database: sqlite3.Connection, query: str, name: str) -> list[dict[str, Any]]:
+    found = database.execute(query, [name])
+    columns = [column for column, *_ in found.description]
+    return [dict(zip(columns, row, strict=True)) for row in found]
+
+
+def _insert(database: sqlite3.Connection, table: str, row: dict[str, str | None]) -> int:
+    marks = ", ".join("?" for _ in row)
+    done = database.execute(
+        f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})",  # noqa: S608 - our own names
+        [*row.values()],
+    )
+    return int(done.lastrowid or 0)
+
+
+def _texts(amounts: Budget | Cost) -> dict[str, str | None]:
+    """Amounts as they are written, exactly."""
+    texts: dict[str, str | None] = msgspec.to_builtins(amounts, enc_hook=str)
+    return texts
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a ledger, with SQLite's errors in our words.
+
+    Raises:
+        LedgerError: it is not a ledger, cannot be opened, or is not where one is safe.
+        OSError: it is in use, or the disk is full or failing.
+    """
+    _check_place(path)
+    # Also for reading: only a writer can roll back what a crashed process left half done.
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    try:
+        with closing(
+            sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+        ) as database:
+            database.execute("PRAGMA foreign_keys = ON")
+            # A charge must outlast a power cut that comes right after it.
+            database.execute("PRAGMA synchronous = EXTRA")
+            yield database
+    except (sqlite3.Error, UnicodeDecodeError) as problem:  # damaged text, also in its messages
+        failure = problem
+    else:
+        return
+    raise _explain(path, failure)
+
+
+def _explain(path: Path, failure: Exception) -> Exception:
+    code = getattr(failure, "sqlite_errorname", "")
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return OSError(errno.EBUSY, "another release is being charged; try again", str(path))
+    if code.startswith("SQLITE_FULL"):
+        return OSError(errno.ENOSPC, "no space left to charge the release", str(path))
+    if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return LedgerError(
+            f"the ledger {str(path)!r} cannot be opened for this; check its permissions and "
+            "those of its folder"
+        )
+    if code.startswith("SQLITE_IOERR"):
+        return OSError(errno.EIO, "the ledger cannot be read or written", str(path))
+    return LedgerError(
+        f"{str(path)!r} is not a ledger, or was damaged; get it back from a copy, and add what "
+        "was released since with: inftda ledger charge"
+    )
+
+
+def _check_place(path: Path) -> None:
+    """Refuse a ledger that somebody else could have put there, or that could lose charges.
+
+    SQLite undoes what is half done by the journal beside its file, no matter who put it there: by a
+    planted one, what was spent could be made unspent. It looks for the journal beside the name
+    that it was given: by a second name of the same file, or where only the file is mounted into a
+    container, what a killed process left half done is not undone, and charges get lost.
+
+    Raises:
+        LedgerError: it or its journal is a link, not a plain file, or somebody else's; it has a
+            second name or is mounted alone; or anybody can write to its folder.
+    """
+    try:
+        folder = path.absolute().parent.stat()
+    except (OSError, ValueError):  # not there, which others see to
+        return
+    if folder.st_mode & stat.S_IWOTH:
+        raise LedgerError(
+            f"everybody can write to the folder of the ledger {str(path)!r}, and so replace it; "
+            "keep it in a folder of its own"
+        )
+    owners = {os.geteuid(), 0}
+    for name in (path, *(Path(f"{path}{ending}") for ending in _BESIDE)):
+        try:
+            found = name.lstat()
+        except (OSError, ValueError):
+            continue
+        is_ledger = name == path
+        if is_ledger and stat.S_ISDIR(found.st_mode):
+            continue  # said to be no ledger when it is opened
+        if not stat.S_ISREG(found.st_mode):
+            kind = "a link" if stat.S_ISLNK(found.st_mode) else "not a plain file"
+            raise LedgerError(f"{str(name)!r} is {kind}; a ledger is a plain file: name it itself")
+        if is_ledger:
+            owners.add(found.st_uid)
+            _check_alone(path, found, folder)
+        elif found.st_uid not in owners:
+            raise LedgerError(
+                f"{str(name)!r} belongs to neither you nor the owner of the ledger; find out who "
+                "put it there before the ledger is used"
+            )
+
+
+def _check_alone(path: Path, found: os.stat_result, folder: os.stat_result) -> None:
+    """Refuse a file that is known by another name, or that is mounted without its folder."""
+    if found.st_nlink > 1 or found.st_dev != folder.st_dev:
+        state = "has a second name (a hard link)" if found.st_nlink > 1 else "is mounted by itself"
+        raise LedgerError(
+            f"the ledger {str(path)!r} {state}, so charges could be lost when a release is killed; "
+            "keep one name, and for a container mount the folder, not the file"
         )
 
 

@@ -22,8 +22,6 @@ from inftda.evaluation.simulation import Simulation
 from inftda.evaluation.totals import area_totals
 from inftda.evaluation.typical import Tally
 from inftda.lattice import share_or_default
-from inftda.ledger.ledger import Ledger
-from inftda.ledger.sources import file_marks
 from inftda.mechanisms.catalogue import OWN, mechanism_named
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.noise.quantiles import half_width
@@ -77,7 +75,6 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     unplaceable: Unplaceable = "error",
     runs: int = 5,
     tolerance: float = 0.3,
-    ledger: str | Path | Ledger | None = None,
     even_if_confidential: bool = False,
     seed: int = 1,
     source: RandomSource | None = None,
@@ -113,9 +110,8 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         unplaceable: rows of the public table with an unknown area.
         runs: simulations of each setting.
         tolerance: part of itself by which a number may be off to be relied on.
-        ledger: its data sets are confidential, and refused as stand-ins.
-        even_if_confidential: take one of them all the same; what comes out is then
-            confidential, and a choice made by it has to be disclosed.
+        even_if_confidential: the table to stand in is confidential. What comes out is then
+            confidential and marked so, and a choice made by it has to be disclosed.
         seed: of made-up flows; of their noise if `source` says so.
         source: random bits; secure by default.
         progress: called with what is done, how much of it, and how much in all.
@@ -132,8 +128,6 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         raise InftdaError(f"tolerance must be between 0 and 1, got {tolerance}")
     if not 1 <= runs <= 1000:
         raise InftdaError(f"runs must be from 1 to 1000, got {runs}")
-    if ledger is not None and not even_if_confidential:
-        refuse_confidential(ledger, like, totals)
     public = build_tree(
         areas,
         origin_areas=origin_areas,
@@ -168,23 +162,6 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         progress=progress,
     )
     return replace(tried, is_confidential=even_if_confidential)
-
-
-def refuse_confidential(ledger: str | Path | Ledger, *tables: Any) -> None:
-    """Refuse to take for public what a ledger knows.
-
-    Raises:
-        InftdaError: one of the tables was charged to the ledger.
-    """
-    opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    for table in tables:
-        name = opened.dataset_of(file_marks(table))
-        if name is not None:
-            raise InftdaError(
-                f"the table to stand in is, or lies with, the confidential data set {name!r} of "
-                "the ledger; choose settings on something public, or use --even-if-confidential: "
-                "what comes out is then confidential, and a choice made by it has to be disclosed"
-            )
 
 
 def plan_of(tree: Tree, setting: Setting, budget: dict[str, Any]) -> ReleasePlan:

@@ -158,3 +158,13 @@ def _number(name: str, value: Fraction | float | str) -> float:
     if not math.isfinite(number):
         raise PrivacyError(f"{name} must be a finite number, got {number}")
     return number
+
+
+def decode_fraction(kind: type, value: object) -> Fraction:
+    """For msgspec: a fraction from the text that `str` makes of it, and nothing else."""
+    if kind is Fraction and isinstance(value, str):
+        try:
+            return exact_number(value)
+        except (ValueError, ZeroDivisionError):
+            pass
+    raise ValueError(f"a fraction such as 1/3 is expected, got {str(value)[:40]!r}")

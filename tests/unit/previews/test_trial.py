@@ -9,8 +9,6 @@ from inftda.errors import InftdaError
 from inftda.evaluation.bounds import error_bounds
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
-from inftda.ledger.budget import Budget
-from inftda.ledger.ledger import Ledger
 from inftda.noise.entropy import SeededSource
 from inftda.previews.page import believed_after, write_preview_page
 from inftda.previews.trial import preview
@@ -152,36 +150,6 @@ def test_the_page_is_one_file_without_script_or_network(tried, tmp_path):
     assert page.count('class="chart"') == 7
     with pytest.raises(InftdaError, match="exists already"):
         write_preview_page(tried, tmp_path / "page.html")
-
-
-def test_a_table_that_was_charged_is_not_taken_for_public(country, tmp_path):
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only here
-
-    secret = tmp_path / "secret"
-    secret.mkdir(mode=0o700)
-    flows = secret / "flows.parquet"
-    pq.write_table(country.flows(), flows)
-    book = tmp_path / "book"
-    book.mkdir(mode=0o700)
-    ledger = Ledger.create(book / "ledger.db")
-    unit = PrivacyUnit("substitute", 1)
-    ledger.add("commuting", unit, Budget.make(rho=1))
-    given = {"areas": country.areas, "epsilon": 1, "delta": 1e-6}
-    before = preview(like=str(flows), ledger=ledger, runs=1, **given)  # nothing is known yet
-    release(str(flows), country.areas, rho=0.1, ledger=ledger, dataset="commuting")
-    link = tmp_path / "public.parquet"
-    link.symlink_to(flows)
-    moved = tmp_path / "moved.parquet"
-    moved.hardlink_to(flows)
-    for path in (flows, link, moved, secret, f"{secret}/*.parquet"):
-        with pytest.raises(InftdaError, match="confidential data set 'commuting'"):
-            preview(like=str(path), ledger=ledger, **given)
-    told = preview(like=str(flows), ledger=ledger, even_if_confidential=True, runs=1, **given)
-    assert told.n_trips == before.n_trips
-    # A copy is not recognised, and the documents say so.
-    copy = tmp_path / "copy.parquet"
-    copy.write_bytes(flows.read_bytes())
-    assert preview(like=str(copy), ledger=ledger, runs=1, **given).n_trips == before.n_trips
 
 
 def test_a_stand_in_is_released_as_the_real_table_would_be(country, tried):
