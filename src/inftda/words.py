@@ -16,8 +16,13 @@ from inftda.bars import Progress
 from inftda.errors import InftdaError
 from inftda.estimates.estimating import Estimate, open_estimate
 from inftda.evaluation.bounds import guaranteed_errors
-from inftda.evaluation.comparison import Comparison, compare, read_truth
-from inftda.evaluation.confidential import check_outside, write_comparison
+from inftda.evaluation.evaluate import (
+    Comparison,
+    check_outside,
+    compare,
+    read_truth,
+    write_comparison,
+)
 from inftda.evaluation.outlook import Outlook, balanced_areas
 from inftda.lattice import share_or_default
 from inftda.privacy.plan import make_plan

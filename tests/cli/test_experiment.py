@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inftda.evaluation.comparison import NOTICE
+from inftda.evaluation.evaluate import NOTICE
 
 PUBLISHED = """dataset,mechanism,epsilon,level,metric,min,mean,max
 Tiny,InfTDA,1.0,1,max_error,0.0,100.0,200.0

@@ -59,7 +59,7 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
         write_methods,
     )
     from inftda.comparisons.page import write_methods_page  # noqa: PLC0415
-    from inftda.evaluation.confidential import check_outside  # noqa: PLC0415
+    from inftda.evaluation.evaluate import check_outside  # noqa: PLC0415
 
     check_outside(out)
     with Meter("methods", shown=not (quiet or as_json)) as progress:
@@ -99,7 +99,7 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
 def summary(compared: "MethodComparison") -> str:
     """Accuracy and disclosure of every method, side by side."""
     from inftda.comparisons.words import DISCLOSE, finding, honest_words  # noqa: PLC0415 - instant help
-    from inftda.evaluation.comparison import NOTICE  # noqa: PLC0415
+    from inftda.evaluation.evaluate import NOTICE  # noqa: PLC0415
 
     head = ("method", "common part*", "max error", "false", "lost", "exact cells", "persons seen")
     rows = []

@@ -9,7 +9,7 @@ from inftda.bars import Meter
 from inftda.cli import options, output
 
 if TYPE_CHECKING:
-    from inftda.evaluation.comparison import Comparison
+    from inftda.evaluation.evaluate import Comparison
 
 
 def command(  # noqa: PLR0913 - the columns of the table, as for a release
@@ -71,7 +71,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
 
 def summary(comparison: "Comparison", *, counted: str) -> str:
     """The main measures of every level, side by side; `counted` says what a row was taken for."""
-    from inftda.evaluation.comparison import NOTICE  # noqa: PLC0415 - help must be instant
+    from inftda.evaluation.evaluate import NOTICE  # noqa: PLC0415 - help must be instant
 
     parts = [NOTICE, "", *_measures(comparison)]
     notes = [
@@ -129,7 +129,7 @@ def _totals(comparison: "Comparison") -> list[str]:
 
 def _intervals(comparison: "Comparison") -> list[str]:
     """Coverage of the intervals, if there are any; it is stated as 95 %."""
-    from inftda.evaluation.coverage import LEAST, lowest_coverage, overall  # noqa: PLC0415
+    from inftda.evaluation.intervals import LEAST, lowest_coverage, overall  # noqa: PLC0415
 
     head = ("intervals (95 %)", "numbers", "in interval", "mean width", "lowest of any size")
     rows = []

@@ -167,7 +167,7 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
 
 def as_text(preview: "Preview") -> str:
     """Everything that a committee looks at first."""
-    from inftda.evaluation.comparison import NOTICE  # noqa: PLC0415 - help must be instant
+    from inftda.evaluation.evaluate import NOTICE  # noqa: PLC0415 - help must be instant
     from inftda.previews.words import what_is_usable  # noqa: PLC0415
 
     marked = [NOTICE, ""] if preview.is_confidential else []

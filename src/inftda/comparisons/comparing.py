@@ -17,12 +17,15 @@ from inftda.comparisons.attack import Attack, attack
 from inftda.comparisons.methods import CellKey, Method, Rounding, Suppression, check_size
 from inftda.comparisons.published import measure_published, measure_shown_totals
 from inftda.errors import InftdaError
-from inftda.evaluation import totals as totals_module
-from inftda.evaluation.comparison import NOTICE
-from inftda.evaluation.confidential import json_writer, table_writers, write_confidential
-from inftda.evaluation.metrics import DEFINITIONS, LevelMeasures, measure
-from inftda.evaluation.simulation import Simulation
-from inftda.evaluation.totals import TotalMeasures, measure_totals
+from inftda.evaluation.evaluate import NOTICE, json_writer, table_writers, write_confidential
+from inftda.evaluation.measures import (
+    LevelMeasures,
+    TotalMeasures,
+    definitions,
+    measure,
+    measure_totals,
+)
+from inftda.evaluation.typical import Simulation
 from inftda.lattice import share_or_default
 from inftda.mechanisms.catalogue import OWN, mechanism_named, mechanism_names
 from inftda.noise.entropy import RandomSource, SecureSource
@@ -114,8 +117,8 @@ class MethodComparison:
             "trips": self.trips,
             "flows": self.n_flows,
             "unit": self.unit,
-            "definitions": DEFINITIONS,
-            "definitions_of_totals": totals_module.DEFINITIONS,
+            "definitions": definitions(LevelMeasures),
+            "definitions_of_totals": definitions(TotalMeasures),
             "methods": [
                 {
                     "method": one.method,

@@ -18,7 +18,7 @@ from inftda.reports.page import footer, links, write_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inftda.evaluation.metrics import LevelMeasures
+    from inftda.evaluation.measures import LevelMeasures
 
 
 def write_methods_page(comparison: MethodComparison, out: str | Path) -> Path:

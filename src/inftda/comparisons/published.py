@@ -11,9 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.metrics import LevelMeasures, measure_level
-from inftda.evaluation.pairing import PairedLevel
-from inftda.evaluation.totals import TotalMeasures, area_totals, measure_total, totals_across
+from inftda.evaluation.measures import (
+    LevelMeasures,
+    TotalMeasures,
+    area_totals,
+    measure_level,
+    measure_total,
+    totals_across,
+)
 from inftda.truth import Truth
 
 Numbers = NDArray[np.int64]
@@ -96,7 +101,7 @@ def measure_published(published: Published) -> tuple[LevelMeasures, ...]:
     }
     for level in truth.tree.levels:
         shown = by_index.get(level.index, shown)
-        measures.append(measure_level(PairedLevel(level, shown.true, shown.value)))
+        measures.append(measure_level(level, shown.true, shown.value))
     return tuple(measures)
 
 

@@ -87,6 +87,22 @@ class Families(NamedTuple):
     sigma: float
 
 
+class EstimatedLeaves(NamedTuple):
+    """Estimated numbers of finest areas, each with an interval.
+
+    Attributes:
+        areas: int32[numbers] for each axis.
+        value: whole numbers, positive.
+        low: lower ends of their intervals.
+        high: upper ends.
+    """
+
+    areas: Areas
+    value: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Layer:
     """One measured level: children in families, families in group order.

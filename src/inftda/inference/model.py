@@ -12,7 +12,7 @@ class of published size, as measured, not for each of them (docs/explanation/est
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from inftda.inference.balance import (
 )
 from inftda.inference.measured import (
     Areas,
+    EstimatedLeaves,
     Families,
     Floats,
     Layer,
@@ -35,7 +36,6 @@ from inftda.inference.measured import (
     Measured,
     Sums,
     Totals,
-    Whole,
     layers_of,
     sums_of,
     totals_by_depth,
@@ -56,22 +56,6 @@ from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
 
 _NOTHING = np.empty(0)
-
-
-class Leaves(NamedTuple):
-    """Numbers of finest areas, each with an interval.
-
-    Attributes:
-        areas: int32[numbers] for each axis.
-        value: whole numbers, positive.
-        low: lower ends of their intervals.
-        high: upper ends.
-    """
-
-    areas: Areas
-    value: Whole
-    low: Whole
-    high: Whole
 
 
 @dataclass(frozen=True)
@@ -129,7 +113,7 @@ class Fit:
         )
         return cls(tree, total, levels, threads)
 
-    def leaves(self, seed: int) -> Leaves:
+    def leaves(self, seed: int) -> EstimatedLeaves:
         """Positive whole numbers of finest areas that add up at every level, and their intervals.
 
         Args:
@@ -141,11 +125,12 @@ class Fit:
         for part in round_down_the_tree(
             self.tree, self.levels, self.total, random, self._with_ends, Crew(self.threads).map
         ):
-            for column, numbers in zip((*areas, *values), (*part.areas, *part[1:]), strict=True):
+            found: list[NDArray[Any]] = [*part.areas, part.value, part.low, part.high]
+            for column, numbers in zip([*areas, *values], found, strict=True):
                 column.add(numbers)
-        return Leaves(tuple(one.cut() for one in areas), *(one.cut() for one in values))
+        return EstimatedLeaves(tuple(one.cut() for one in areas), *(one.cut() for one in values))
 
-    def _with_ends(self, rounded: Rounded) -> Leaves:
+    def _with_ends(self, rounded: Rounded) -> EstimatedLeaves:
         """Some numbers with their intervals."""
         low, high = rounded.value.copy(), rounded.value.copy()
         for number, level in enumerate(self.levels):
@@ -158,7 +143,7 @@ class Fit:
                     posterior, sigma, rounded.mean[is_unseen]
                 )
         areas, value = rounded.areas, rounded.value
-        return Leaves(areas, value, np.minimum(low, value), np.maximum(high, value))
+        return EstimatedLeaves(areas, value, np.minimum(low, value), np.maximum(high, value))
 
     def node_ends(self, number: int, areas: Areas) -> Ends:
         """Intervals of nodes that were released.

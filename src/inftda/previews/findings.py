@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from inftda.evaluation.comparison import NOTICE
+from inftda.evaluation.evaluate import NOTICE
 from inftda.evaluation.typical import LevelErrors
 from inftda.previews.usable import Usable
 from inftda.privacy.unit import PrivacyUnit

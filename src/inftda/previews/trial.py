@@ -15,12 +15,9 @@ import numpy as np
 
 from inftda.bars import Progress
 from inftda.errors import InftdaError
-from inftda.evaluation.bins import N_BINS, bin_of, quantile
 from inftda.evaluation.bounds import error_bounds
-from inftda.evaluation.metrics import LevelMeasures, measure
-from inftda.evaluation.simulation import Simulation
-from inftda.evaluation.totals import area_totals
-from inftda.evaluation.typical import Tally
+from inftda.evaluation.measures import LevelMeasures, area_totals, measure
+from inftda.evaluation.typical import N_BINS, ErrorHistogram, Simulation, bin_of, quantile
 from inftda.lattice import share_or_default
 from inftda.mechanisms.catalogue import OWN, mechanism_named
 from inftda.noise.entropy import RandomSource, SecureSource
@@ -261,7 +258,7 @@ def _try(  # noqa: PLR0913, PLR0917 - private
         for level in tree.levels
         if not level.is_trivial and (level.index or not plan.unit.root_is_public)
     ]
-    tallies = [Tally(tree, level.depths, areas, flow, factor=1) for level in shown_levels]
+    tallies = [ErrorHistogram(tree, level.depths, areas, flow, factor=1) for level in shown_levels]
     near = [
         Closeness(tree, level.depths, areas, flow, tolerance=tolerance) for level in shown_levels
     ]
@@ -294,7 +291,7 @@ def _level(
     level: TreeLevel,
     bound: int,
     runs: Sequence[LevelMeasures],
-    tally: Tally,
+    tally: ErrorHistogram,
     close: Closeness,
 ) -> LevelPreview:
     def mean(name: str) -> float:

@@ -11,9 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.bins import N_BINS, bin_of, first_of, last_above
-from inftda.evaluation.sums import Areas, LevelSums, match_cells
-from inftda.evaluation.typical import MIN_SIMULATED
+from inftda.evaluation.cells import Areas, LevelSums, match_cells
+from inftda.evaluation.typical import MIN_SIMULATED, N_BINS, bin_of, first_of, last_above
 from inftda.tree import Tree
 
 #: Of the numbers from the stated size on, at most this part is further off.

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inftda.errors import ReleaseError
-from inftda.evaluation.comparison import Comparison
-from inftda.evaluation.coverage import overall
-from inftda.evaluation.sums import Areas
-from inftda.evaluation.typical import released_leaves
+from inftda.evaluation.cells import Areas, released_leaves
+from inftda.evaluation.evaluate import Comparison
+from inftda.evaluation.intervals import overall
 from inftda.files import check_file
 from inftda.publication.folder import as_table
 from inftda.publication.query import FLOW

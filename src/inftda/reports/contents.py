@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.sums import MAX_CELLS, Areas, Cells, LevelSums
-from inftda.evaluation.totals import totals_across
+from inftda.evaluation.cells import MAX_CELLS, Areas, Cells, LevelSums
+from inftda.evaluation.measures import totals_across
 from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
+from inftda.inference.measured import EstimatedLeaves
 from inftda.lattice import coarsest_equal, tables_on_tree
 from inftda.noise.quantiles import half_width
 from inftda.publication.release import Release
 from inftda.publication.totals import sums_up_many, totals_at, unmeasured_totals
-from inftda.reports.intervals import Ends, Estimated, release_intervals
+from inftda.reports.intervals import Ends, release_intervals
 from inftda.reports.labels import Labels
 from inftda.reports.layout import LAID_OUT, Layout
 from inftda.reports.packing import Pack, varints, zigzag
@@ -53,7 +54,7 @@ class Table:
     value: NDArray[np.int64]
     truth: tuple[Areas, NDArray[np.int64]] | None = None
     keeps_formulas: bool = False
-    estimated: Estimated | None = None
+    estimated: EstimatedLeaves | None = None
 
     def cells(
         self, depths: Sequence[int]
@@ -182,7 +183,7 @@ def _explorer(
 
 
 def _add_estimated(
-    pack: Pack, layout: Layout, estimated: Estimated, depths: tuple[int, ...]
+    pack: Pack, layout: Layout, estimated: EstimatedLeaves, depths: tuple[int, ...]
 ) -> None:
     """Estimates down to the finest level of the page, with intervals if that is their own."""
     sums = LevelSums(layout.tree, depths)
@@ -191,7 +192,8 @@ def _add_estimated(
     areas = layout.arranged(sums.areas(cells.number))
     pack.add_flows(n_rows, areas, cells.value, name="estimated")
     if depths == tuple(axis.hierarchy.depth for axis in layout.tree.axes):
-        _add_ends(pack, "estimated-intervals", layout, depths, estimated.ends)
+        ends = Ends(estimated.areas, estimated.low, estimated.high)
+        _add_ends(pack, "estimated-intervals", layout, depths, ends)
 
 
 def _add_ends(pack: Pack, name: str, layout: Layout, at: tuple[int, ...], ends: Ends) -> None:

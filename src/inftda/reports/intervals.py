@@ -13,10 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.estimates.estimating import Estimate
-from inftda.evaluation.coverage import EstimatedLeaves
-from inftda.evaluation.sums import MAX_CELLS, Areas, LevelSums
-from inftda.evaluation.typical import released_leaves
+from inftda.evaluation.cells import MAX_CELLS, LevelSums, released_leaves
 from inftda.publication.release import Release
 from inftda.reports.layout import Layout
 from inftda.tree import TreeLevel
@@ -53,32 +50,6 @@ class Ends:
         order = np.argsort(number, kind="stable")
         low = np.maximum(self.low[order], 0)
         return number[order], low, np.maximum(self.high[order], low)
-
-
-@dataclass(frozen=True)
-class Estimated:
-    """The leaves of an estimate.
-
-    Attributes:
-        areas: numbers of finest areas on each axis.
-        value: the estimates.
-        ends: their intervals.
-    """
-
-    areas: Areas
-    value: NDArray[np.int64]
-    ends: Ends
-
-    @classmethod
-    def read(cls, estimate: Estimate, release: Release) -> "Estimated":
-        """The estimates that belong to a release.
-
-        Raises:
-            ReleaseError: they were made from another one, or the table cannot be read.
-        """
-        estimate.check_release(release)
-        made = EstimatedLeaves.read(estimate)
-        return cls(made.areas, made.value, Ends(made.areas, made.low, made.high))
 
 
 def release_intervals(release: Release) -> Mapping[tuple[int, ...], Ends]:

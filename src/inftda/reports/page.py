@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inftda import __version__
-from inftda.evaluation.typical import released_leaves
+from inftda.evaluation.cells import estimated_leaves, released_leaves
 from inftda.files import check_file, whole_file
 from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.noisiness import mostly_noise
 from inftda.publication.release import Release
 from inftda.reports.accuracy import accuracy_section, stated_errors
 from inftda.reports.contents import Contents, Quality, Table, pack_contents
-from inftda.reports.intervals import Estimated
 from inftda.reports.labels import Labels
 from inftda.reports.layout import LAID_OUT, Layout
 from inftda.reports.markup import Html, asset, document, join, script, tag, text
@@ -114,7 +113,10 @@ def write_page(  # noqa: PLR0913 - one keyword for each thing a publisher may de
     files = files or Files()
     check_file(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
     labels, shapes = files.read(release)
-    estimated = None if estimate is None else Estimated.read(estimate, release)
+    estimated = None
+    if estimate is not None:
+        estimate.check_release(release)
+        estimated = estimated_leaves(estimate)
     errors = stated_errors(
         release, runs=runs, seconds=seconds, depths=_depths(release.tree), progress=progress
     )

@@ -11,7 +11,7 @@ import pytest
 from fake_noise import setting_of
 from inftda.errors import BudgetError, PrivacyError
 from inftda.evaluation.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
-from inftda.evaluation.sums import LevelSums
+from inftda.evaluation.cells import LevelSums
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms.topdown import TopDown
 from inftda.privacy.plan import make_plan

@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.errors import IngestError, ReleaseError
-from inftda.evaluation.comparison import (
+from inftda.evaluation.evaluate import (
     NOTICE,
     Comparison,
+    check_outside,
     compare,
     read_truth,
     released_counts,
+    write_comparison,
 )
-from inftda.evaluation.confidential import check_outside, write_comparison
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.counting import Counting

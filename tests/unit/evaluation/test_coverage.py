@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 
 import inftda
-from inftda.evaluation.comparison import compare, read_truth
-from inftda.evaluation.coverage import (
+from inftda.evaluation.evaluate import compare, read_truth
+from inftda.evaluation.intervals import (
     LEAST,
-    EstimatedLeaves,
     IntervalMeasures,
     lowest_coverage,
     measure_estimated,
@@ -19,6 +18,7 @@ from inftda.evaluation.coverage import (
 )
 from inftda.evaluation.typical import CLASS_STARTS
 from inftda.hierarchy import Hierarchy
+from inftda.inference.measured import EstimatedLeaves
 from inftda.lab.generators.country import make_country
 from inftda.tree import Tree
 from inftda.truth import Truth

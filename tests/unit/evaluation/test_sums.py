@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from inftda.evaluation import sums
-from inftda.evaluation.sums import Cells, LevelSums, match_cells
-from inftda.evaluation.typical import released_leaves
+from inftda.evaluation import cells as cells_module
+from inftda.evaluation.cells import Cells, LevelSums, match_cells, released_leaves
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
@@ -19,7 +18,7 @@ def made():
 
 @pytest.mark.parametrize("dense", [0, 10**9])
 def test_sums_are_the_same_by_counting_and_by_sorting(made, monkeypatch, dense):
-    monkeypatch.setattr(sums, "DENSE_CELLS", dense)
+    monkeypatch.setattr(cells_module, "DENSE_CELLS", dense)
     level = LevelSums(made.tree, (1, 2))
     cells = level.of(*released_leaves(made))
     rows, columns = level.areas(cells.number)
@@ -34,7 +33,7 @@ def test_sums_are_the_same_by_counting_and_by_sorting(made, monkeypatch, dense):
 
 @pytest.mark.parametrize("dense", [0, 10**9])
 def test_sums_beyond_what_floating_point_holds_are_exact(made, monkeypatch, dense):
-    monkeypatch.setattr(sums, "DENSE_CELLS", dense)
+    monkeypatch.setattr(cells_module, "DENSE_CELLS", dense)
     areas = (np.zeros(3, np.int32), np.arange(3, dtype=np.int32))
     cells = LevelSums(made.tree, (0, 0)).of(areas, np.array([2**54, 1, 2**59]))
     assert cells.value.tolist() == [2**59 + 2**54 + 1]

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from inftda.evaluation.comparison import compare, read_truth
-from inftda.evaluation.totals import measure_totals
+from inftda.evaluation.evaluate import compare, read_truth
+from inftda.evaluation.measures import measure_totals
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release

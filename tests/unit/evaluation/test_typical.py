@@ -5,10 +5,9 @@ import pyarrow as pa
 import pytest
 
 from inftda.errors import ReleaseError
-from inftda.evaluation import bins as bins_of_sizes
 from inftda.evaluation import typical
-from inftda.evaluation.sums import LevelSums, match_cells
-from inftda.evaluation.typical import CLASS_STARTS, released_leaves, typical_errors
+from inftda.evaluation.cells import LevelSums, match_cells, released_leaves
+from inftda.evaluation.typical import CLASS_STARTS, typical_errors
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
@@ -182,9 +181,9 @@ def test_sizes_that_often_vanish_end_about_where_they_truly_do(errors, made, cou
 
 
 def by_bin(numbers):
-    bins = np.zeros(bins_of_sizes.N_BINS, np.int64)
+    bins = np.zeros(typical.N_BINS, np.int64)
     for size, number in numbers.items():
-        bins[bins_of_sizes.bin_of(np.array([size]))[0]] += number
+        bins[typical.bin_of(np.array([size]))[0]] += number
     return bins
 
 
@@ -279,10 +278,10 @@ def test_tables_of_more_axes_are_looked_at_level_by_level():
 @pytest.mark.parametrize("largest", [200, 10**4, 10**12])
 def test_quantiles_are_exact_while_small_and_one_percent_off_at_most(share, largest):
     values = np.random.default_rng(1).integers(0, largest, 5000)
-    bins = np.bincount(bins_of_sizes.bin_of(values), minlength=bins_of_sizes.N_BINS)
+    bins = np.bincount(typical.bin_of(values), minlength=typical.N_BINS)
     exact = int(np.sort(values)[int(np.ceil(share * 5000)) - 1])
-    found = bins_of_sizes.quantile(bins, share)
-    if exact < bins_of_sizes.EXACT_ERRORS:
+    found = typical.quantile(bins, share)
+    if exact < typical.EXACT_ERRORS:
         assert found == exact
     else:
         assert exact <= found <= 1.011 * exact + 1

@@ -11,8 +11,7 @@ import pytest
 from tiny_experiment import results_of, tiny_spec, write_country
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.evaluation.comparison import NOTICE
-from inftda.evaluation.confidential import make_private
+from inftda.evaluation.evaluate import NOTICE, make_private
 from inftda.lab.experiments.confidential import marked, write_private
 from inftda.lab.experiments.figures import draw_figures, draw_zoom_in
 from inftda.lab.experiments.runner import SCHEMA, cells, load_counts, run_cell, run_experiment

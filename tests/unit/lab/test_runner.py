@@ -12,8 +12,7 @@ from tiny_experiment import tiny_spec, write_country
 from further_mechanisms import offer
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
-from inftda.evaluation.metrics import measure
-from inftda.evaluation.totals import totals_across
+from inftda.evaluation.measures import measure, totals_across
 from inftda.lab.baselines.catalogue import SMALL_BLOCK, TDA_L2_BLACKBOX
 from inftda.lab.baselines.solvers import optimize_one_by_one
 from inftda.lab.experiments import runner

@@ -6,8 +6,7 @@ import pytest
 from small_release import HEALTH
 
 from inftda import SeededSource, release
-from inftda.evaluation.sums import LevelSums
-from inftda.evaluation.typical import released_leaves
+from inftda.evaluation.cells import LevelSums, released_leaves
 from inftda.lab.generators.country import make_country
 from inftda.publication.caveats import noisy_words
 from inftda.publication.noisiness import ENOUGH, LevelNoise, is_drowned, level_noise, mostly_noise

@@ -5,14 +5,13 @@ import pyarrow as pa
 import pytest
 
 from inftda import estimate
-from inftda.errors import ReleaseError
-from inftda.evaluation.typical import released_leaves, typical_errors
+from inftda.evaluation.cells import estimated_leaves, released_leaves
+from inftda.evaluation.typical import typical_errors
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 from inftda.reports import contents
 from inftda.reports.contents import Quality, Table, pack_contents
-from inftda.reports.intervals import Estimated
 from inftda.reports.labels import Labels
 from inftda.reports.layout import Layout
 from inftda.tree import build_tree
@@ -194,8 +193,7 @@ def test_estimates_stand_beside_what_was_published_with_their_intervals(
     measured, unpacked, numbers
 ):
     made = estimate(measured)
-    estimated = Estimated.read(made, measured)
-    shown = replace(table_of(measured), estimated=estimated)
+    shown = replace(table_of(measured), estimated=estimated_leaves(made))
     header, sections = unpacked(pack_contents(shown, Labels(), None, Quality()).packed)
     rows = made.flows().to_pylist()
     assert sum(numbers(sections["estimated-values"])) == measured.total
@@ -220,8 +218,3 @@ def test_a_release_with_measurements_has_intervals_for_what_was_measured(measure
     ends = known[2, 2]
     assert sorted(ends.low.tolist()) == sorted(row["low"] for row in flows)
     assert sorted(ends.high.tolist()) == sorted(row["high"] for row in flows)
-
-
-def test_an_estimate_of_another_release_is_refused(od, measured):
-    with pytest.raises(ReleaseError, match="another release"):
-        Estimated.read(estimate(measured), od)

@@ -27,7 +27,7 @@ def command(
     Results of tables read from files are CONFIDENTIAL unless the spec says they are public.
     """
     from inftda.bars import Meter  # noqa: PLC0415 - help must be instant
-    from inftda.evaluation.comparison import NOTICE  # noqa: PLC0415
+    from inftda.evaluation.evaluate import NOTICE  # noqa: PLC0415
     from inftda.lab.experiments.figures import draw_figures  # noqa: PLC0415
     from inftda.lab.experiments.runner import run_experiment  # noqa: PLC0415
     from inftda.lab.experiments.spec import Spec  # noqa: PLC0415

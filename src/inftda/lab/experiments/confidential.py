@@ -10,8 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inftda.evaluation.comparison import NOTICE
-from inftda.evaluation.confidential import check_outside
+from inftda.evaluation.evaluate import NOTICE, check_outside
 from inftda.files import whole_file
 
 

@@ -9,15 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from inftda.estimates.estimating import estimate
-from inftda.evaluation.comparison import released_counts
-from inftda.evaluation.coverage import (
-    EstimatedLeaves,
-    lowest_coverage,
-    measure_estimated,
-    measure_intervals,
-)
-from inftda.evaluation.metrics import measure
-from inftda.evaluation.totals import area_totals, measure_total
+from inftda.evaluation.cells import estimated_leaves
+from inftda.evaluation.evaluate import released_counts
+from inftda.evaluation.intervals import lowest_coverage, measure_estimated, measure_intervals
+from inftda.evaluation.measures import area_totals, measure, measure_total
 from inftda.noise.entropy import SeededSource
 from inftda.publication.folder import as_table
 from inftda.publication.query import FLOW
@@ -64,7 +59,7 @@ def estimate_figures(  # noqa: PLR0913 - what is released, and how
         measurements=True,
         source=SeededSource(seed),
     )
-    made = EstimatedLeaves.read(estimate(released, centroids=centroids))
+    made = estimated_leaves(estimate(released, centroids=centroids))
     estimated = Truth.from_leaves(tree, made.areas, made.value)
     for prefix, counts in zip(PREFIXES, (released_counts(released), estimated), strict=True):
         finest = measure(truth, counts)[-1]

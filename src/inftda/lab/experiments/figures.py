@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import MissingExtraError
-from inftda.evaluation.confidential import make_private
+from inftda.evaluation.evaluate import make_private
 from inftda.lab.experiments.confidential import notice_of, write_private
 
 #: Okabe and Ito's palette, which colour-blind people can distinguish; each with its own marker.

@@ -20,10 +20,8 @@ import pyarrow.parquet as pq
 from inftda.bars import Progress
 from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
-from inftda.evaluation.comparison import NOTICE
-from inftda.evaluation.confidential import make_private
-from inftda.evaluation.metrics import measure
-from inftda.evaluation.totals import measure_totals
+from inftda.evaluation.evaluate import NOTICE, make_private
+from inftda.evaluation.measures import measure, measure_totals
 from inftda.lab.experiments.confidential import marked, write_private
 from inftda.lab.experiments.estimates import estimate_figures
 from inftda.lab.experiments.reproduction import published_run

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from inftda.database import silence
 from inftda.errors import InftdaError
-from inftda.evaluation.comparison import NOTICE
-from inftda.evaluation.coverage import LEAST
+from inftda.evaluation.evaluate import NOTICE
+from inftda.evaluation.intervals import LEAST
 from inftda.lab.experiments.confidential import write_private
 from inftda.lab.experiments.estimates import PREFIXES, RELEASED
 from inftda.lab.experiments.spec import Spec

@@ -1,38 +1,57 @@
-"""A release compared with the truth it was made from.
+"""A release compared with the truth it was made from, and the files of the comparison.
 
 The comparison is computed from the true counts and is not private: it must be kept where the
-truth is kept, and never beside the release.
+truth is kept, and never beside the release. Each file says so in its name and in its content, is
+readable by its owner only, and must never get into a release folder, by whatever path.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from inftda.bars import Progress
-from inftda.errors import IngestError
+from inftda.errors import IngestError, ReleaseError
 from inftda.estimates.estimating import Estimate
-from inftda.evaluation import coverage, totals
-from inftda.evaluation.coverage import (
-    EstimatedLeaves,
+from inftda.evaluation.cells import estimated_leaves, released_leaves
+from inftda.evaluation.intervals import (
     IntervalMeasures,
     measure_estimated,
     measure_intervals,
+    measure_total_intervals,
 )
-from inftda.evaluation.metrics import DEFINITIONS, LevelMeasures, SizeMeasures, measure
-from inftda.evaluation.totals import TotalMeasures, measure_totals, with_intervals
-from inftda.evaluation.typical import released_leaves
+from inftda.evaluation.measures import (
+    LevelMeasures,
+    SizeMeasures,
+    TotalMeasures,
+    definitions,
+    measure,
+    measure_totals,
+)
+from inftda.files import published_around, whole_file
 from inftda.notebook import card
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import Release
+from inftda.publication.spreadsheet import disarmed_table
 from inftda.reading import TableSpec, Unplaceable, read_leaves
 from inftda.reading.spec import UNPROMISED, axes_of, may_be_empty, placing
 from inftda.tree import DESTINATION, ORIGIN
 from inftda.truth import Truth
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
+#: Names of files: tables, then everything.
+LEVELS_FILE, SIZES_FILE = "CONFIDENTIAL-levels", "CONFIDENTIAL-sizes"
+TOTALS_FILE, INTERVALS_FILE = "CONFIDENTIAL-totals", "CONFIDENTIAL-intervals"
+SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-evaluation.json", "CONFIDENTIAL-evaluation.html"
+#: What files of measures of an estimate have in their name, after what all have.
+_ESTIMATE = ("CONFIDENTIAL-", "CONFIDENTIAL-estimate-")
+
+#: Writes a file to the path it is given.
+Writer = Callable[[Path], object]
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,32 +90,24 @@ class Comparison:
 
     def level_table(self) -> pa.Table:
         """One row per level, one column per measure."""
-        names = [field.name for field in fields(LevelMeasures) if field.name != "sizes"]
-        columns = {
-            name: _column([getattr(level, name) for level in self.levels], LevelMeasures, name)
-            for name in names
-        }
-        return _with_notice(pa.table(columns))
+        return table_of(map(asdict, self.levels), LevelMeasures)
 
     def size_table(self) -> pa.Table:
         """One row per level and size class of the true flow."""
-        rows = [(level, size) for level in self.levels for size in level.sizes]
-        columns = {
-            name: _column([getattr(level, name) for level, _ in rows], LevelMeasures, name)
-            for name in ("level", "name")
-        }
-        for field in fields(SizeMeasures):
-            values = [getattr(size, field.name) for _, size in rows]
-            columns[field.name] = _column(values, SizeMeasures, field.name)
-        return _with_notice(pa.table(columns))
+        rows = (
+            {"level": level.level, "name": level.name, **asdict(size)}
+            for level in self.levels
+            for size in level.sizes
+        )
+        return table_of(rows, SizeMeasures, level=int, name=str)
 
     def totals_table(self) -> pa.Table:
         """One row per level of each axis whose totals are sums across the tree."""
-        return _table(self.totals, TotalMeasures)
+        return table_of(map(asdict, self.totals), TotalMeasures)
 
     def interval_table(self) -> pa.Table:
         """One row per level and size class of the published number."""
-        return _table(self.intervals, IntervalMeasures)
+        return table_of(map(asdict, self.intervals), IntervalMeasures)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as it is written to a JSON file."""
@@ -104,11 +115,11 @@ class Comparison:
             "confidential": True,
             "notice": NOTICE,
             "release": dict(self.settings),
-            "definitions": DEFINITIONS,
+            "definitions": definitions(LevelMeasures),
             "levels": [asdict(level) for level in self.levels],
-            "definitions_of_totals": totals.DEFINITIONS,
+            "definitions_of_totals": definitions(TotalMeasures),
             "totals": [asdict(total) for total in self.totals],
-            "definitions_of_intervals": coverage.DEFINITIONS,
+            "definitions_of_intervals": definitions(IntervalMeasures),
             "intervals": [asdict(one) for one in self.intervals],
             "estimate": None if self.estimate is None else self.estimate.to_dict(),
         }
@@ -196,7 +207,7 @@ def compare(
         estimate.check_release(release)
     released = released_counts(release)
     levels = measure(truth, released, progress=progress)
-    across = with_intervals(measure_totals(truth, released), truth, release)
+    across = measure_total_intervals(measure_totals(truth, released), truth, release)
     return Comparison(
         _settings(release),
         levels,
@@ -207,7 +218,7 @@ def compare(
 
 
 def _compare_estimate(release: Release, truth: Truth, estimate: Estimate) -> Comparison:
-    made = EstimatedLeaves.read(estimate)
+    made = estimated_leaves(estimate)
     counts = Truth.from_leaves(release.tree, made.areas, made.value)
     return Comparison(
         {**_settings(release), "n_flows": estimate.manifest.n_rows, "estimate": True},
@@ -263,28 +274,156 @@ def _settings(release: Release) -> dict[str, Any]:
     }
 
 
-def _table(measures: Sequence[Any], kind: type) -> pa.Table:
-    """One row for each measure, one column for each of its fields."""
+def table_of(rows: Iterable[Mapping[str, Any]], kind: type, **before: type) -> pa.Table:
+    """Measures as a table, marked as confidential.
+
+    Args:
+        rows: by name of the field; fields that hold further measures are left out.
+        kind: the class of the measures, whose fields are the columns.
+        before: types of columns that stand before these.
+    """
+    known = list(rows)
+    declared = {**before, **get_type_hints(kind)}
     columns = {
-        name: _column([getattr(one, name) for one in measures], kind, name)
-        for name in kind.__annotations__
+        name: _column([row[name] for row in known], {members, *get_args(members)})
+        for name, members in declared.items()
+        if not _is_nested(members)
     }
-    return _with_notice(pa.table(columns))
+    # Many CSV readers do not accept comment lines, so the notice is a column.
+    columns["notice"] = pa.array([NOTICE] * len(known), pa.string())
+    return pa.table(columns).replace_schema_metadata({"notice": NOTICE})
 
 
-def _column(values: list[Any], kind: type, name: str) -> pa.Array:
-    """Values of one field of a dataclass as Arrow."""
-    declared = kind.__annotations__[name]
-    members = get_args(declared) or (declared,)
-    if str in members:
+def _is_nested(declared: Any) -> bool:
+    return bool(get_args(declared)) and get_args(declared)[0] is SizeMeasures
+
+
+def _column(values: list[Any], kinds: set[Any]) -> pa.Array:
+    """Values of one field as Arrow."""
+    if str in kinds:
         return pa.array(values, pa.string())
     # Levels with 2^63 possible cells and more are known by their size only roughly.
-    if float in members or any(value is not None and value >= 2**63 for value in values):
+    if float in kinds or any(value is not None and value >= 2**63 for value in values):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     return pa.array(values, pa.int64())
 
 
-def _with_notice(table: pa.Table) -> pa.Table:
-    """Add the notice as a column, since many CSV readers do not accept comment lines."""
-    table = table.append_column("notice", pa.array([NOTICE] * table.num_rows, pa.string()))
-    return table.replace_schema_metadata({"notice": NOTICE})
+def write_comparison(
+    comparison: Comparison,
+    out: str | Path,
+    *,
+    release: str | Path | None,
+    page: Writer | None = None,
+) -> tuple[Path, ...]:
+    """Write the measures to a folder of their own, readable by the owner only.
+
+    Args:
+        comparison: what to write.
+        out: folder to write to; it is made if it is not there.
+        release: folder of the release, which must not be written to; None if it has none.
+        page: writes the same as a page to the path it is given.
+
+    Returns:
+        The files: levels, size classes, totals and intervals as CSV and Parquet, the same of an
+        estimate, everything as JSON, the page.
+
+    Raises:
+        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
+    """
+    writers = _tables(comparison)
+    if comparison.estimate is not None:
+        of_estimate = _tables(comparison.estimate).items()
+        writers |= {name.replace(*_ESTIMATE): writer for name, writer in of_estimate}
+    writers[SUMMARY_FILE] = json_writer(comparison.to_dict())
+    if page is not None:
+        writers[PAGE_FILE] = page
+    return write_confidential(writers, out, *([] if release is None else [release]))
+
+
+def _tables(comparison: Comparison) -> dict[str, Writer]:
+    """What writes each table of a comparison."""
+    writers = {
+        **table_writers(LEVELS_FILE, comparison.level_table()),
+        **table_writers(SIZES_FILE, comparison.size_table()),
+        **table_writers(TOTALS_FILE, comparison.totals_table()),
+    }
+    if comparison.intervals:
+        writers |= table_writers(INTERVALS_FILE, comparison.interval_table())
+    return writers
+
+
+def write_confidential(
+    writers: Mapping[str, Writer], out: str | Path, *known: str | Path
+) -> tuple[Path, ...]:
+    """Write files to a folder of their own, readable by the owner only.
+
+    Args:
+        writers: by name of the file, what writes it to the path it is given.
+        out: folder to write to; it is made if it is not there.
+        known: folders of releases, which must not be written to.
+
+    Raises:
+        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
+    """
+    folder = Path(out)
+    make_private(folder, *known)
+    return tuple(_write(folder / name, writer) for name, writer in writers.items())
+
+
+def json_writer(data: object) -> Writer:
+    """Writes data as JSON."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return lambda path: path.write_text(text, encoding="utf-8")
+
+
+def check_outside(out: Path, *known: str | Path) -> None:
+    """Refuse to write into a release or an estimate, by whatever links or relative paths.
+
+    Args:
+        out: a file or folder to write, there or not.
+        known: folders of releases, whatever they hold; others are recognised by their files.
+
+    Raises:
+        ReleaseError: `out` or a folder above it is one of these.
+    """
+    folder = published_around(out, *known)
+    if folder is not None:
+        raise ReleaseError(
+            f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which is for "
+            "publication; measures are confidential, choose a folder elsewhere"
+        )
+
+
+def make_private(folder: Path, *known: str | Path) -> None:
+    """Make a folder that only its owner can look into; it may be there already.
+
+    Args:
+        folder: to make.
+        known: as for `check_outside`.
+
+    Raises:
+        ReleaseError: it is, or lies in, a release folder, is a link, or cannot be made.
+    """
+    check_outside(folder, *known)
+    if folder.is_symlink():  # what is confidential goes where it was sent
+        raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is not a link")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ReleaseError(f"cannot make the folder {str(folder)!r}: {problem.strerror}") from None
+
+
+def table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
+    """Write a table as CSV and as Parquet."""
+    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
+
+    return {
+        f"{name}.csv": lambda path: pa_csv.write_csv(disarmed_table(table), path),
+        f"{name}.parquet": lambda path: pq.write_table(table, path),
+    }
+
+
+def _write(path: Path, writer: Writer) -> Path:
+    with whole_file(path, mode=0o600) as partial:
+        writer(partial)
+    return path

@@ -1,4 +1,4 @@
-"""Coverage of intervals, by level and size of the number.
+"""Coverage of intervals, by level and size of the number, and of totals across the tree.
 
 A reader sees the published number, so classes are by its size. All numbers of a level together
 would hide a class in which intervals fail: most numbers are small. Measures are computed from
@@ -6,89 +6,33 @@ the truth and are as confidential as the truth.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from inftda.errors import ReleaseError
-from inftda.estimates.estimating import Estimate
-from inftda.estimates.table import VALUES
-from inftda.evaluation.sums import MAX_CELLS, Areas, Cells, LevelSums, match_cells
-from inftda.evaluation.typical import CLASS_STARTS, class_of, leaf_areas, released_leaves
+from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums, match_cells, released_leaves
+from inftda.evaluation.measures import TotalMeasures, area_totals, totals_across
+from inftda.evaluation.typical import CLASS_STARTS, class_of
+from inftda.inference.measured import EstimatedLeaves
 from inftda.publication.release import Release
 from inftda.truth import Truth
 
-#: What each measure means; written beside the figures.
-DEFINITIONS = {
-    "smallest": "smallest published number of the class",
-    "largest": "largest published number of the class",
-    "n_numbers": "published numbers of the class",
-    "in_interval": "share of these whose interval holds the true number",
-    "mean_width": "mean of the upper minus the lower end of their intervals",
-}
 #: With fewer numbers than this a class says little about 95 %.
 LEAST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalMeasures:
-    """Intervals of the numbers of one level and size class; `DEFINITIONS` says more.
-
-    Attributes:
-        name: of the level.
-        smallest: smallest published number of the class.
-        largest: largest one; None for the last class.
-        n_numbers: how many numbers there are.
-        in_interval: share of the intervals that hold the truth.
-        mean_width: mean width of the intervals.
-    """
+    """Intervals of the numbers of one level and size class."""
 
     name: str
-    smallest: int
-    largest: int | None
-    n_numbers: int
-    in_interval: float
-    mean_width: float
-
-
-@dataclass(frozen=True)
-class EstimatedLeaves:
-    """The numbers of an estimate.
-
-    Attributes:
-        areas: numbers of finest areas on each axis.
-        value: the estimates.
-        low: lower ends of their intervals.
-        high: upper ends.
-    """
-
-    areas: Areas
-    value: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-
-    @classmethod
-    def read(cls, estimate: Estimate) -> "EstimatedLeaves":
-        """What an estimate holds.
-
-        Raises:
-            ReleaseError: its table cannot be read.
-        """
-        table = estimate.table
-        try:
-            leaves = table if isinstance(table, pa.Table) else pq.read_table(table)
-            value, low, high = (
-                leaves.column(name).to_numpy().astype(np.int64, copy=False) for name in VALUES
-            )
-        except (pa.ArrowException, OSError, KeyError):
-            raise ReleaseError(
-                "the estimate cannot be read as estimates between areas; estimate again with "
-                "`inftda estimate`"
-            ) from None
-        return cls(leaf_areas(leaves, estimate.tree), value, low, high)
+    smallest: Annotated[int, "smallest published number of the class"]
+    largest: Annotated[int | None, "largest published number of the class"]
+    n_numbers: Annotated[int, "published numbers of the class"]
+    in_interval: Annotated[float, "share of these whose interval holds the true number"]
+    mean_width: Annotated[float, "mean of the upper minus the lower end of their intervals"]
 
 
 def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures, ...]:
@@ -135,6 +79,23 @@ def measure_estimated(truth: Truth, made: EstimatedLeaves) -> tuple[IntervalMeas
     cells = Cells(number[order], made.value[order])
     true, _ = match_cells(cells, sums.of(*truth.leaves))
     return tuple(_by_class(finest.name, cells.value, true, made.low[order], made.high[order]))
+
+
+def measure_total_intervals(
+    measures: tuple[TotalMeasures, ...], truth: Truth, release: Release
+) -> tuple[TotalMeasures, ...]:
+    """Measures of totals, with how many of the release's intervals hold the truth."""
+    if release.totals is None:
+        return measures
+    found = []
+    for one, (number, _, depth) in zip(measures, totals_across(truth.tree), strict=True):
+        intervals = release.total_intervals(one.axis, one.level)
+        true = area_totals(truth, number, depth)
+        low, high = (intervals.column(name).to_numpy() for name in ("low", "high"))
+        inside = float(np.mean((low <= true) & (true <= high)))
+        sigma = intervals.column("sigma")[0].as_py()
+        found.append(replace(one, sigma=sigma, in_interval=inside))
+    return tuple(found)
 
 
 def lowest_coverage(

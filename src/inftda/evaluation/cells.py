@@ -1,0 +1,203 @@
+"""Cells: numbers between areas of any levels, and the leaves that they are sums of."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.errors import ReleaseError
+from inftda.estimates.estimating import Estimate
+from inftda.estimates.table import VALUES
+from inftda.inference.measured import EstimatedLeaves
+from inftda.publication.query import FLOW
+from inftda.publication.release import Release
+from inftda.tree import Tree
+
+#: Up to this number of cells a level is summed up in a dense array.
+DENSE_CELLS = 1 << 22
+#: Beyond this number of cells a cell has no 64-bit number; such levels are left out.
+MAX_CELLS = 1 << 62
+
+Areas = tuple[NDArray[np.int32], ...]
+
+
+def area_numbers(column: pa.ChunkedArray, codes: pa.StringArray) -> NDArray[np.int32] | None:
+    """Numbers of the areas with these codes, looked up once for each different code of a chunk.
+
+    Args:
+        column: codes, dictionary-encoded or not.
+        codes: of all areas, by number.
+
+    Returns:
+        int32[rows]; None if a code is missing or not among them.
+    """
+    parts = [np.empty(0, np.int32)]
+    for chunk in column.chunks:
+        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        index = pc.index_in(encoded.dictionary.cast(pa.string()), value_set=codes)
+        number = index.take(encoded.indices)
+        if number.null_count:
+            return None
+        parts.append(np.asarray(number, dtype=np.int32))
+    return np.concatenate(parts)
+
+
+def released_leaves(release: Release) -> tuple[Areas, NDArray[np.int64]]:
+    """Numbers of the finest areas on each axis, and the flow, of every released row.
+
+    Raises:
+        ReleaseError: the table cannot be read, a code is not one of the release's areas, or a
+            flow is one that its mechanism does not release.
+    """
+    table = _flow_table(release)
+    flow = table.column(FLOW).to_numpy().astype(np.int64, copy=False)
+    if release.manifest.description.values == "positive" and flow.min(initial=0) < 0:
+        raise ReleaseError(
+            f"the release has negative numbers, which {release.manifest.mechanism!r} does not "
+            "release; it was edited or damaged: get the release again from its publisher"
+        )
+    return _leaf_areas(table, release.tree), flow
+
+
+def _flow_table(release: Release) -> pa.Table:
+    source, names = release.table, [axis.name for axis in release.tree.axes]
+    if isinstance(source, pa.Table):
+        return source
+    table = None
+    with suppress(pa.ArrowException, OSError):
+        # A folder called origin=1 is not a column of the table.
+        table = pq.read_table(source, partitioning=None)
+    if (
+        table is None
+        or table.column_names != [*names, FLOW]
+        or table.schema.field(FLOW).type != pa.int64()
+        or table.column(FLOW).null_count
+        or not all(_is_code(table.schema.field(name).type) for name in names)
+    ):
+        raise ReleaseError(
+            "flows.parquet does not hold flows between the areas of the release; it was edited "
+            "or damaged: get the release again from its publisher"
+        )
+    return table
+
+
+def _is_code(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
+
+
+def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:
+    """All numbers of an estimate, with their intervals.
+
+    Raises:
+        ReleaseError: its table cannot be read.
+    """
+    table = estimate.table
+    try:
+        leaves = table if isinstance(table, pa.Table) else pq.read_table(table)
+        values = [leaves.column(name).to_numpy().astype(np.int64, copy=False) for name in VALUES]
+    except (pa.ArrowException, OSError, KeyError):
+        raise ReleaseError(
+            "the estimate cannot be read as estimates between areas; estimate again with "
+            "`inftda estimate`"
+        ) from None
+    return EstimatedLeaves(_leaf_areas(leaves, estimate.tree), *values)
+
+
+def _leaf_areas(table: pa.Table, tree: Tree) -> Areas:
+    """Numbers of the finest areas on each axis, of every row of a table of leaves."""
+    areas = []
+    for axis in tree.axes:
+        codes = axis.hierarchy.codes(axis.hierarchy.depth)
+        found = area_numbers(table.column(axis.name), codes)
+        if found is None:
+            raise ReleaseError(
+                f"the released table has a code on axis {axis.name!r} that is not among its "
+                "areas; check it with `inftda verify`"
+            )
+        areas.append(found)
+    return tuple(areas)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Non-zero cells of one level: their numbers, ascending, and values."""
+
+    number: NDArray[np.int64]
+    value: NDArray[np.int64]
+
+
+class LevelSums:
+    """Sums leaves up to one level on each axis.
+
+    Cells are numbered with the last axis running fastest; there must be fewer than 2^62.
+    """
+
+    def __init__(self, tree: Tree, depths: Sequence[int]) -> None:
+        self._sizes = [
+            axis.hierarchy.n_areas(depth) for axis, depth in zip(tree.axes, depths, strict=True)
+        ]
+        # None where the finest level is asked for: each area is its own.
+        self._above = [
+            None
+            if depth == axis.hierarchy.depth
+            else axis.hierarchy.ancestor(axis.hierarchy.depth, depth).astype(np.int64)
+            for axis, depth in zip(tree.axes, depths, strict=True)
+        ]
+
+    def of(self, areas: Areas, flow: NDArray[np.int64]) -> Cells:
+        """Cells with a sum that is not zero."""
+        number = self.numbers(areas)
+        n_cells = prod(self._sizes)
+        if n_cells <= DENSE_CELLS:
+            # In integers: a floating-point sum is not exact from 2^53 on, and totals may be larger.
+            dense = np.zeros(n_cells, np.int64)
+            np.add.at(dense, number, flow)
+            used = np.flatnonzero(dense)
+            return Cells(used, dense[used])
+        return _summed(number, flow)
+
+    def numbers(self, areas: Areas) -> NDArray[np.int64]:
+        """Number of the cell of each leaf."""
+        number = np.zeros(len(areas[0]), np.int64)
+        for size, above, leaf in zip(self._sizes, self._above, areas, strict=True):
+            number *= size
+            number += leaf if above is None else above[leaf]
+        return number
+
+    def areas(self, number: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """Area number on each axis of cells given by their numbers."""
+        areas = []
+        for size in reversed(self._sizes):
+            areas.append(number % size)
+            number = number // size
+        return tuple(reversed(areas))
+
+
+def _summed(number: NDArray[np.int64], flow: NDArray[np.int64]) -> Cells:
+    """Cells by sorting; equal numbers are added up."""
+    order = np.argsort(number, kind="stable")
+    number, flow = number[order], flow[order]
+    if len(number) == 0:
+        return Cells(number, flow)
+    first = np.flatnonzero(np.concatenate([[True], number[1:] != number[:-1]]))
+    value = np.add.reduceat(flow, first)
+    used = np.flatnonzero(value)
+    return Cells(number[first][used], value[used])
+
+
+def match_cells(released: Cells, truth: Cells) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Truth of each released cell (0 if it has none), and which true cells are missing."""
+    index = np.searchsorted(truth.number, released.number)
+    is_there = index < len(truth.number)
+    is_there[is_there] = truth.number[index[is_there]] == released.number[is_there]
+    value = np.zeros(len(released.number), np.int64)
+    value[is_there] = truth.value[index[is_there]]
+    is_lost = np.ones(len(truth.number), bool)
+    is_lost[index[is_there]] = False
+    return value, is_lost

@@ -1,0 +1,348 @@
+"""How far a release is from the truth: cells level by level, and totals across the tree.
+
+(The paper's section 5, and more.) A cell that is missing is 0. Means and root mean squares are
+given twice: over all possible cells of the level, and over the cells that are not zero in both
+tables (`..._nonzero`), since on a sparse table the many cells that are 0 in both make any mean
+look small.
+
+"All who leave this town" is a total across the tree: it sums up what was noised in many places.
+Where the tree has the totals themselves (those of the axis that is refined first), they are
+measured as cells.
+
+Measures are computed from the truth and are as confidential as the truth. What each means stands
+beside its field, and is written beside the figures.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.bars import Progress
+from inftda.errors import TreeError
+from inftda.evaluation.cells import Cells, match_cells
+from inftda.inference.measured import keys_of
+from inftda.kernels import kernel
+from inftda.lattice import tables_on_tree
+from inftda.tree import Axis, Tree, TreeLevel
+from inftda.truth import Children, Truth
+
+Numbers = NDArray[np.int64]
+
+#: Smallest true flow of each size class; the first class is the true zeros.
+SIZE_BOUNDS = (0, 1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000)
+#: How many of the largest true flows are looked at on their own.
+TOP = 100
+#: Part of the areas that are the largest ones.
+LARGEST = 0.02
+
+
+def definitions(kind: type) -> dict[str, str]:
+    """What the fields of a class of measures mean, by name."""
+    known = get_type_hints(kind, include_extras=True).items()
+    return {name: get_args(stated)[1] for name, stated in known if get_origin(stated) is Annotated}
+
+
+@dataclass(frozen=True, slots=True)
+class SizeMeasures:
+    """Errors of the cells whose true flow lies in one size class."""
+
+    smallest: Annotated[int, "smallest true flow of the class"]
+    largest: Annotated[int | None, "largest; none for the last class"]
+    n_cells: Annotated[int, "number of cells, for true zeros all possible ones"]
+    max_abs_error: Annotated[int, "largest |released - true|"]
+    mean_abs_error: Annotated[float | None, "mean of |released - true|; none without a cell"]
+    rmse: Annotated[float | None, "root of the mean of (released - true)^2"]
+    bias: Annotated[float | None, "mean of released - true"]
+    mean_relative_error: Annotated[float | None, "mean of |released - true| / true; none for 0"]
+    kept: Annotated[float | None, "share of the cells with a released flow above 0"]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelMeasures:
+    """Errors of one level."""
+
+    level: int
+    name: str
+    n_cells: Annotated[int, "possible cells of the level"]
+    n_true: Annotated[int, "cells with a true flow"]
+    n_released: Annotated[int, "cells with a released flow above 0"]
+    n_either: Annotated[int, "cells that are not zero in both tables"]
+    total_true: Annotated[int, "sum of the true flows"]
+    total_released: Annotated[int, "sum of the released flows"]
+    max_abs_error: Annotated[
+        int, "largest |released - true| of any cell, missing cells counted as 0"
+    ]
+    mean_abs_error: Annotated[float, "mean of |released - true| over all possible cells"]
+    mean_abs_error_nonzero: Annotated[float, "the same mean over the n_either cells"]
+    rmse: Annotated[float, "root of the mean of (released - true)^2 over all possible cells"]
+    rmse_nonzero: Annotated[float, "the same over the n_either cells"]
+    false_discovery_rate: Annotated[
+        float, "share of the cells with a released flow where the true one is 0"
+    ]
+    false_negative_rate: Annotated[
+        float, "share of the cells with a true flow where none is released"
+    ]
+    common_part: Annotated[
+        float,
+        "common part of commuters: 2 sum min(true, released) / sum (true + released), released "
+        "flows below 0 counted as 0",
+    ]
+    top_cells: Annotated[
+        int, "how many of the largest true flows the top measures are of (ties: tree order)"
+    ]
+    top_max_abs_error: Annotated[int, "largest |released - true| of these"]
+    top_mean_abs_error: Annotated[float, "mean of |released - true| of these"]
+    top_mean_relative_error: Annotated[float, "mean of |released - true| / true of these"]
+    sizes: tuple[SizeMeasures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TotalMeasures:
+    """Errors of the totals of one level of an axis."""
+
+    axis: str
+    level: str
+    n_areas: int
+    max_abs_error: Annotated[int, "largest |released - true| of any area's total"]
+    mean_abs_error: Annotated[float, "mean of |released - true| over all areas"]
+    bias_of_largest: Annotated[
+        float, "released - true, summed over the 2 % largest areas, over their true sum"
+    ]
+    sigma: Annotated[
+        float | None, "noise scale at which the totals were measured across the tree"
+    ] = None
+    in_interval: Annotated[
+        float | None, "share of the areas whose published interval holds the true total"
+    ] = None
+
+
+def measure(
+    truth: Truth, released: Truth, *, progress: Progress | None = None
+) -> tuple[LevelMeasures, ...]:
+    """Measures of every level, from the root to the leaves.
+
+    Args:
+        truth: the confidential counts.
+        released: the released leaves, summed up by the same tree.
+        progress: called with level name, levels done and levels in all.
+
+    Raises:
+        TreeError: the two do not belong to the same tree.
+    """
+    tree = truth.tree
+    if released.tree != tree:
+        raise TreeError("truth and release must be counts of the same tree")
+    splitting = {at.level.index: number for number, at in enumerate(truth.levels)}
+    pairs = np.array([truth.total]), np.array([released.total])
+    levels = []
+    for level in tree.levels:
+        # A level that splits nothing has the cells of the level above.
+        if (number := splitting.get(level.index)) is not None:
+            pairs = pair_cells(truth.levels[number], released.levels[number])
+        levels.append(measure_level(level, *pairs))
+        if progress is not None:
+            progress(level.name, len(levels), len(tree.levels))
+    return tuple(levels)
+
+
+def pair_cells(true: Children, released: Children) -> tuple[Numbers, Numbers]:
+    """True and released counts of the cells of a level that are in either, in tree order."""
+    parents = [np.repeat(side.key, np.diff(side.offsets)) for side in (released, true)]
+    number = keys_of([np.concatenate(parents), np.concatenate([released.ordinal, true.ordinal])])
+    made, there = (
+        Cells(numbers, side.count)
+        for numbers, side in zip(
+            np.split(number, [len(released.count)]), (released, true), strict=True
+        )
+    )
+    known, is_lost = match_cells(made, there)
+    order = np.argsort(np.concatenate([made.number, there.number[is_lost]]), kind="stable")
+    lost = there.value[is_lost]
+    return (
+        np.concatenate([known, lost])[order],
+        np.concatenate([made.value, np.zeros_like(lost)])[order],
+    )
+
+
+def measure_level(level: TreeLevel, true: Numbers, released: Numbers) -> LevelMeasures:
+    """Measures of one level, of whose cells all that are not zero in both are given."""
+    whole, real = tally(true, released)
+    n_cells = level.n_nodes
+    n_either = int(whole[:, N_EITHER].sum())
+    n_true, n_released = int(whole[1:, N_EITHER].sum()), int(whole[:, N_KEPT].sum())
+    abs_error, squares = int(whole[:, ABS_ERROR].sum()), float(real[:, SQUARES].sum())
+    # Python's integers: the sum of both totals may be beyond 2^62.
+    weight = int(whole[:, TRUE].sum()) + int(whole[:, KEPT].sum())
+    top_error, top_relative = _top_errors(true, released)
+    return LevelMeasures(
+        level=level.index,
+        name=level.name,
+        n_cells=n_cells,
+        n_true=n_true,
+        n_released=n_released,
+        n_either=n_either,
+        total_true=int(true.sum()),
+        total_released=int(released.sum()),
+        max_abs_error=int(whole[:, MAX_ERROR].max()),
+        mean_abs_error=abs_error / n_cells,
+        mean_abs_error_nonzero=_share(abs_error, n_either),
+        rmse=(squares / n_cells) ** 0.5,
+        rmse_nonzero=_share(squares, n_either) ** 0.5,
+        false_discovery_rate=_share(int(whole[0, N_KEPT]), n_released),
+        false_negative_rate=_share(n_true - int(whole[1:, N_KEPT].sum()), n_true),
+        common_part=_share(2 * int(whole[:, COMMON].sum()), weight) if weight else 1.0,
+        top_cells=len(top_error),
+        top_max_abs_error=int(top_error.max(initial=0)),
+        top_mean_abs_error=_share(float(top_error.sum()), len(top_error)),
+        top_mean_relative_error=_share(float(top_relative.sum()), len(top_error)),
+        sizes=_sizes(whole, real, n_cells - n_true),
+    )
+
+
+def measure_totals(truth: Truth, released: Truth) -> tuple[TotalMeasures, ...]:
+    """Measures of the totals of every level of every axis, of those that the tree does not have.
+
+    Args:
+        truth: the confidential counts.
+        released: the released leaves, summed up by the same tree.
+    """
+    measures = []
+    for number, axis, depth in totals_across(truth.tree):
+        true, made = (area_totals(counts, number, depth) for counts in (truth, released))
+        measures.append(measure_total(axis, depth, true, made))
+    return tuple(measures)
+
+
+def totals_across(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
+    """Number, axis and level of totals that the tree does not have."""
+    on_tree = tables_on_tree(tree)
+    for number, axis in enumerate(tree.axes):
+        for depth in range(1, axis.hierarchy.depth + 1):
+            one_way = tuple(depth if i == number else 0 for i in range(len(tree.axes)))
+            if axis.hierarchy.splits(depth) and one_way not in on_tree:
+                yield number, axis, depth
+
+
+def area_totals(counts: Truth, number: int, depth: int) -> Numbers:
+    """int64[areas]: sum of the counts of each area."""
+    return counts.tree.axes[number].hierarchy.sum_up(counts.margins[number], depth)
+
+
+def measure_total(axis: Axis, depth: int, true: Numbers, released: Numbers) -> TotalMeasures:
+    """Measures of the totals of one level of an axis, one number for each area."""
+    error = released - true
+    largest = np.argsort(-true, kind="stable")[: max(1, int(LARGEST * len(true)))]
+    return TotalMeasures(
+        axis=axis.name,
+        level=axis.hierarchy.level_name(depth),
+        n_areas=len(true),
+        max_abs_error=int(np.abs(error).max()),
+        mean_abs_error=float(np.abs(error).mean()),
+        bias_of_largest=int(error[largest].sum()) / max(int(true[largest].sum()), 1),
+    )
+
+
+def _share(part: float, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _sizes(whole: Numbers, real: NDArray[np.float64], n_zeros: int) -> tuple[SizeMeasures, ...]:
+    classes = []
+    for number, smallest in enumerate(SIZE_BOUNDS):
+        row = whole[number].tolist()
+        n_cells = row[N_EITHER] if number else n_zeros
+        is_last = number + 1 == len(SIZE_BOUNDS)
+        classes.append(
+            SizeMeasures(
+                smallest=smallest,
+                largest=None if is_last else SIZE_BOUNDS[number + 1] - 1,
+                n_cells=n_cells,
+                max_abs_error=row[MAX_ERROR],
+                mean_abs_error=_mean(row[ABS_ERROR], n_cells),
+                rmse=_root(_mean(float(real[number, SQUARES]), n_cells)),
+                bias=_mean(row[ERROR], n_cells),
+                mean_relative_error=_mean(float(real[number, RELATIVE]), n_cells)
+                if number
+                else None,
+                kept=_mean(row[N_KEPT], n_cells),
+            )
+        )
+    return tuple(classes)
+
+
+def _mean(total: float, n: int) -> float | None:
+    return total / n if n else None
+
+
+def _root(value: float | None) -> float | None:
+    return None if value is None else value**0.5
+
+
+def _top_errors(true: Numbers, released: Numbers) -> tuple[Numbers, NDArray[np.float64]]:
+    """Absolute and relative errors of the largest true flows; ties in tree order."""
+    n = min(TOP, int(np.count_nonzero(true > 0)))
+    if n == 0:
+        return np.zeros(0, np.int64), np.zeros(0)
+    least = np.partition(true, len(true) - n)[-n]
+    above = np.flatnonzero(true > least)
+    level = np.flatnonzero(true == least)[: n - len(above)]
+    chosen = np.concatenate([above, level])
+    error = np.abs(released[chosen] - true[chosen])
+    return error, error / true[chosen]
+
+
+# Columns of the sums of each size class: whole numbers, and real ones.
+N_EITHER, N_KEPT, ERROR, ABS_ERROR, MAX_ERROR, TRUE, KEPT, COMMON = range(8)
+SQUARES, RELATIVE = range(2)
+
+
+def tally(
+    true: Numbers, released: Numbers, bounds: Sequence[int] = SIZE_BOUNDS
+) -> tuple[Numbers, NDArray[np.float64]]:
+    """Sums over the cells of each size class: int64[classes, 8] and float64[classes, 2]."""
+    whole, real = np.zeros((len(bounds), 8), np.int64), np.zeros((len(bounds), 2))
+    tally_kernel(true, released, np.array(bounds, np.int64), whole, real)
+    return whole, real
+
+
+@kernel
+def tally_kernel(
+    true: Numbers,
+    released: Numbers,
+    bounds: Numbers,
+    whole: Numbers,
+    real: NDArray[np.float64],
+) -> None:
+    """Add every cell to the sums of its size class.
+
+    Args:
+        true: int64[n], true counts, not below 0.
+        released: int64[n], released counts; both totals are below 2^60 in absolute value.
+        bounds: int64[classes], ascending from 0.
+        whole: int64[classes, 8], added to; columns as named above.
+        real: float64[classes, 2], added to.
+    """
+    for i in range(true.size):
+        t, r = true[i], released[i]
+        if t == 0 and r == 0:
+            continue
+        row = bounds.size - 1
+        while t < bounds[row]:
+            row -= 1
+        kept = max(r, 0)
+        error = abs(r - t)
+        sums = whole[row]
+        sums[N_EITHER] += 1
+        sums[N_KEPT] += kept > 0
+        sums[ERROR] += r - t
+        sums[ABS_ERROR] += error
+        sums[MAX_ERROR] = max(sums[MAX_ERROR], error)
+        sums[TRUE] += t
+        sums[KEPT] += kept
+        sums[COMMON] += min(t, kept)
+        real[row, SQUARES] += float(error) * float(error)
+        if t > 0:
+            real[row, RELATIVE] += error / t
