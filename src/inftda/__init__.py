@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inftda.estimates.estimating import Estimate as Estimate
     from inftda.estimates.estimating import estimate as estimate
     from inftda.estimates.estimating import open_estimate as open_estimate
-    from inftda.exports.api import export as export
+    from inftda.exports.export import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
@@ -64,7 +64,7 @@ _HOMES = {
     "dossier": "inftda.dossiers.api",
     "estimate": "inftda.estimates.estimating",
     "evaluate": "inftda.words",
-    "export": "inftda.exports.api",
+    "export": "inftda.exports.export",
     "grid_areas": "inftda.areas.cells",
     "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",

@@ -11,7 +11,7 @@ def test_a_release_becomes_a_folder_and_its_files_are_listed(cli, released, tmp_
     assert len(done.out.splitlines()) == len(list(out.iterdir()))
     assert cli("export", released, "--to", "csv", "--out", out).code == 2
     quiet = cli(
-        "export", released, "--to", "od", "--out", out, "--force", "--no-intervals", "--wide",
+        "export", released, "--to", "od", "--out", out, "--force", "--no-intervals",
         "--level", "region", "--quiet", "--title", "Ways to work", "--licence", "CC0-1.0",
     )  # fmt: skip
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
@@ -23,10 +23,9 @@ def test_wrong_use_is_one_clear_error_and_writes_nothing(cli, released, tmp_path
     before = {*tmp_path.iterdir()}
     wrong = {
         ("--to", "xls"): "there is no export to 'xls'",
-        ("--to", "kepler"): "give --centroids FILE",
+        ("--to", "flowmap"): "give --centroids FILE",
         ("--to", "csv", "--level", "town"): "there is no level 'town'",
-        ("--to", "csv", "--wide"): "only an export to od can be wide",
-        ("--to", "kepler", "--centroids", tmp_path / "no.csv"): "there is no file",
+        ("--to", "flowmap", "--centroids", tmp_path / "no.csv"): "there is no file",
     }
     for options, message in wrong.items():
         done = cli("export", released, "--out", tmp_path / "out", *options)

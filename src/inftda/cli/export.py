@@ -9,7 +9,7 @@ from inftda.bars import Meter
 from inftda.cli import options, output
 
 if TYPE_CHECKING:
-    from inftda.exports.api import Kind
+    from inftda.exports.export import Kind
 
 
 def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
@@ -19,9 +19,7 @@ def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
     *,
     to: Annotated[
         str,
-        typer.Option(
-            metavar="csv|flowmap|kepler|geopackage|geojson|omx|od", help="What kind of files."
-        ),
+        typer.Option(metavar="csv|flowmap|geopackage|geojson|omx|od", help="What kind of files."),
     ],
     out: Annotated[Path, typer.Option(help="Folder to write.")],
     level: Annotated[
@@ -46,9 +44,6 @@ def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
     intervals: Annotated[
         bool, typer.Option("--intervals/--no-intervals", help="Give each number an interval.")
     ] = True,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="For od: a column for each destination.")
-    ] = False,
     runs: Annotated[int, typer.Option(min=1, help="Simulations for intervals, at most.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time for these simulations.")] = 20.0,
     force: Annotated[
@@ -59,7 +54,7 @@ def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Write files for spreadsheets, maps, GIS, transport models or R."""
-    from inftda.exports.api import export  # noqa: PLC0415 - help must be instant
+    from inftda.exports.export import export  # noqa: PLC0415 - help must be instant
 
     with Meter("%", shown=not quiet) as progress:
         export(
@@ -72,7 +67,6 @@ def command(  # noqa: PLR0913 - one option for each thing a publisher may decide
             title=title,
             licence=licence,
             intervals=intervals,
-            wide=wide,
             runs=runs,
             seconds=seconds,
             force=force,

@@ -1,40 +1,158 @@
-"""What is exported, whatever the kind of file: numbers of each level, places, words."""
+"""What is exported, whatever the kind of file: numbers of each level, intervals, places.
 
-from collections.abc import Iterator
+A release that was published with its measurements brings intervals. For others, errors are
+simulated from the release: 95 % of published numbers of a size err by no more, which is an
+estimate (`inftda.evaluation.typical`) and said to be one.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
-from inftda.exports.intervals import HIGH, LOW, Intervals
-from inftda.exports.levels import Level
-from inftda.exports.source import VALUES
-from inftda.tree import DESTINATION, ORIGIN, Tree
+from inftda.estimates.estimating import Estimate
+from inftda.evaluation.typical import LevelErrors, TypicalErrors
+from inftda.publication.release import Release
+from inftda.reports.accuracy import BETA, guaranteed, stated_errors
+from inftda.tables import as_arrow, as_numpy, find_texts
+from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.bars import Progress
+    from inftda.publication.intervals import Intervals as MeasuredIntervals
+
+LOW, HIGH = "low", "high"
+#: Columns that may hold the number of a row: published, or estimated.
+VALUES: Final = ("flow", "estimate")
+#: What intervals are, for readers of the export.
+TYPICAL: Final = (
+    "typical: the number less and plus the error that 95 % of published numbers of its size "
+    "do not exceed, simulated from the release ({runs} runs); an estimate, not a guarantee"
+)
+ROUGH: Final = "; at this level sums run across the tree, so that they are a rough guess"
+MEASURED: Final = (
+    "95 %, for each number by itself: from what was measured, with known noise, narrowed by the "
+    "model that estimates are made with"
+)
+ESTIMATED: Final = "95 %, for each number by itself: by the model of the estimate, not guaranteed"
+NONE: Final = "none are stated"
+_MEDIA: Final = {
+    "csv": "text/csv",
+    "geojson": "application/geo+json",
+    "gpkg": "application/geopackage+sqlite3",
+    "json": "application/json",
+    "omx": "application/x-hdf5",
+}
+#: The entry of one file in `datapackage.json`.
+Resource = dict[str, Any]
+#: Longest part of a file name that a level's name becomes.
+_LONGEST: Final = 40
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ExportLevel:
+    """One level of every axis.
+
+    Attributes:
+        number: counting from 1, coarse to fine.
+        name: for people and options: "municipality", or "region-state" where axes differ.
+        depths: level of each axis's hierarchy, 0 where the axis is summed up.
+        shown: axis name to level name, as `flows` takes it.
+    """
+
+    number: int
+    name: str
+    depths: tuple[int, ...]
+    shown: dict[str, str]
+
+    @property
+    def file(self) -> str:
+        """The level in the name of a file, whatever its own name is.
+
+        >>> ExportLevel(2, "LAU/2 <new>", (2, 2), {}).file
+        '2-LAU-2-new'
+        """
+        return file_part(self.number, self.name)
+
+
+def file_part(number: int, name: str) -> str:
+    """A name as part of the name of a file; the number keeps equal names apart."""
+    plain = re.sub(r"[^\w.]+", "-", name).strip("-.")[:_LONGEST]
+    return f"{number}-{plain}" if plain else str(number)
+
+
+def resource_entry(path: str, title: str, **facts: Any) -> Resource:
+    """The entry of one file; empty facts are left out."""
+    stem, _, kind = path.lower().rpartition(".")
+    plain = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in stem)
+    entry = {"name": plain.strip("-"), "path": path, "title": title}
+    entry |= {"format": kind, "mediatype": _MEDIA[kind]}
+    return {**entry, **{key: value for key, value in facts.items() if value}}
+
+
+def chosen_levels(
+    tree: Tree, names: Sequence[str] | None, *, pairs_only: bool
+) -> tuple[ExportLevel, ...]:
+    """All axes at their first level, at their second, and so on, or those with these names.
+
+    An axis with fewer levels than others stays at its finest.
+
+    Args:
+        tree: the axes.
+        names: names of levels; all levels if there are none.
+        pairs_only: whether other axes than origin and destination are summed up.
+
+    Raises:
+        InftdaError: there is no such level.
+    """
+    used = [not pairs_only or axis.name in {ORIGIN, DESTINATION} for axis in tree.axes]
+    finest = [axis.hierarchy.depth * is_used for axis, is_used in zip(tree.axes, used, strict=True)]
+    known = {}
+    for number in range(1, max(finest) + 1):
+        depths = tuple(min(number, depth) for depth in finest)
+        pairs = list(zip(tree.axes, depths, strict=True))
+        shown = {axis.name: axis.hierarchy.level_name(depth) for axis, depth in pairs}
+        name = "-".join(dict.fromkeys(shown[axis.name] for axis, depth in pairs if depth))
+        known[name] = ExportLevel(number, name, depths, shown)
+    for name in names or ():
+        if name not in known:
+            raise InftdaError(f"there is no level {name!r} to export; there are {', '.join(known)}")
+    return tuple(level for name, level in known.items() if not names or name in names)
+
+
+@dataclass(frozen=True)
+class LevelTable:
     """The numbers of one level.
 
     Attributes:
         level: which.
         table: codes of the shown axes, the number, and `low` and `high` where they are known.
         value: name of the column of numbers.
+        intervals: what the intervals are, in words.
+        guaranteed: the error that no number exceeds and with which probability, if it is proven.
     """
 
-    level: Level
+    level: ExportLevel
     table: pa.Table
     value: str
+    intervals: str
+    guaranteed: dict[str, Any] | None
 
     @property
     def measures(self) -> list[str]:
         """Names of the columns that are not codes."""
         return [name for name in (self.value, LOW, HIGH) if name in self.table.column_names]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is known of errors, for machines."""
+        return {"intervals": self.intervals, "guaranteed": self.guaranteed}
 
     def areas(self, tree: Tree, axis: int) -> NDArray[np.int32]:
         """Number of the area of each row on one axis.
@@ -42,47 +160,47 @@ class Numbers:
         Raises:
             ReleaseError: a code is not among the areas.
         """
-        of = tree.axes[axis]
-        codes = self.table.column(of.name).cast(pa.string())
-        found = pc.index_in(codes, value_set=of.hierarchy.codes(self.level.depths[axis]))
-        if found.null_count:
+        name, hierarchy = tree.axes[axis].name, tree.axes[axis].hierarchy
+        codes = self.table.column(name).combine_chunks().cast(pa.string())
+        found = find_texts(codes, hierarchy.codes(self.level.depths[axis]))
+        if (found < 0).any():
             raise ReleaseError(
-                f"the table has a code on axis {of.name!r} that is not among its areas; check it "
+                f"the table has a code on axis {name!r} that is not among its areas; check it "
                 "with `inftda verify`"
             )
-        return np.asarray(found, np.int32)
+        return found
 
 
 @dataclass(frozen=True)
-class Contents:
+class ExportData:
     """All that is exported.
 
     Attributes:
-        tree: the axes.
+        source: a release or an estimate.
         levels: coarse to fine.
-        intervals: where the numbers and their intervals come from.
         places: where areas lie and what they are called.
         title: for people.
         description: what is promised and what readers must know, in a few sentences.
-        wide: whether tables have a column for each destination.
         keep_formulas: whether cells are left as they are that a spreadsheet would run.
+        intervals: whether numbers get intervals.
+        errors: typical errors, of a release that has no intervals itself.
+        measured: intervals from what was measured, of a release that has them.
     """
 
-    tree: Tree
-    levels: tuple[Level, ...]
-    intervals: Intervals
+    source: Release | Estimate
+    levels: tuple[ExportLevel, ...]
     places: Gazetteer
     title: str
     description: str
-    wide: bool = False
-    keep_formulas: bool = False
+    keep_formulas: bool
+    intervals: bool
+    errors: TypicalErrors | None = None
+    measured: "MeasuredIntervals | None" = None
 
-    def numbers(self) -> Iterator[Numbers]:
-        """Level by level, coarse to fine; one is in memory at a time."""
-        for level in self.levels:
-            table = self.intervals.flows(level)
-            value = next(name for name in VALUES if name in table.column_names)
-            yield Numbers(level, table, value)
+    @property
+    def tree(self) -> Tree:
+        """Axes and their areas."""
+        return self.source.tree
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -96,6 +214,51 @@ class Contents:
         origin, destination = (self.tree.axes[end].hierarchy for end in self.ends)
         return origin == destination
 
+    def numbers(self) -> Iterator[LevelTable]:
+        """Level by level, coarse to fine; one is in memory at a time."""
+        for level in self.levels:
+            table = self._with_intervals(level, self.source.flows(levels=level.shown))
+            value = next(name for name in VALUES if name in table.column_names)
+            yield LevelTable(
+                level, table, value, self._describe(level, table), self._guaranteed(level)
+            )
+
+    def _with_intervals(self, level: ExportLevel, table: pa.Table) -> pa.Table:
+        """Numbers of one level, with `low` and `high` where they are known."""
+        if not self.intervals:
+            return table.select([name for name in table.column_names if name not in {LOW, HIGH}])
+        if self.measured is not None:
+            beside = self.measured.beside(table, level.shown, {})
+            # Nothing was measured at some levels: empty cells would be taken for intervals.
+            is_known = beside.column(LOW).null_count < len(beside) or not len(beside)
+            return beside if is_known else table
+        errors = self.errors.at(level.depths) if self.errors else None
+        if errors is None:
+            return table
+        flow = as_numpy(table.column("flow").combine_chunks())
+        half = _half_widths(errors, flow)
+        table = table.append_column(LOW, as_arrow(np.maximum(flow - half, 0)))
+        return table.append_column(HIGH, as_arrow(flow + half))
+
+    def _describe(self, level: ExportLevel, table: pa.Table) -> str:
+        """What the intervals in the table of a level are."""
+        if LOW not in table.column_names:
+            return NONE
+        errors = self.errors.at(level.depths) if self.errors else None
+        if self.errors is not None and errors is not None:
+            return TYPICAL.format(runs=self.errors.runs) + (ROUGH if errors.is_rough else "")
+        return MEASURED if self.measured is not None else ESTIMATED
+
+    def _guaranteed(self, level: ExportLevel) -> dict[str, Any] | None:
+        """The error that no number of the level exceeds, where one is proven."""
+        if not isinstance(self.source, Release):
+            return None
+        bounds = guaranteed(self.source)
+        for tree_level in self.tree.levels:
+            if tree_level.depths == level.depths and tree_level.index in bounds:
+                return {"error": bounds[tree_level.index], "probability": 1 - BETA}
+        return None
+
     def require_places(self, kind: str) -> None:
         """Complain unless it is known where the areas of both ends lie.
 
@@ -108,33 +271,53 @@ class Contents:
                 "not say; give --centroids FILE with a column named after a level, lon and lat"
             )
 
-    def check_cells(self, most: int, what: str, instead: str) -> None:
+    def check_cells(self, most: int, what: str) -> None:
         """Refuse levels with too many cells to write all of them.
 
         Args:
             most: number of cells that are written.
             what: what has a place for each cell.
-            instead: what to do if no level is small enough.
 
         Raises:
             InftdaError: there is one; the message says which levels fit.
         """
-        sizes = {level.name: level.n_cells(self.tree) for level in self.levels}
+        sizes = {
+            level.name: TreeLevel(0, None, self.tree.axes, level.depths).n_nodes
+            for level in self.levels
+        }
         fit = [name for name, size in sizes.items() if size <= most]
         for name, size in sizes.items():
             if size > most:
-                advice = f"these fit: --level {' --level '.join(fit)}" if fit else instead
+                advice = f"these fit: --level {' --level '.join(fit)}" if fit else "take csv"
                 raise InftdaError(
                     f"{what} at level {name!r} would have {size:,} cells, more than {most:,}; "
                     f"{advice}"
                 )
 
-    def words(self, numbers: Numbers) -> str:
-        """What the intervals of a level are."""
-        return self.intervals.words(numbers.level, numbers.table)
 
-    def facts(self, numbers: Numbers) -> dict[str, Any]:
-        """What is known of the errors of a level, for machines."""
-        known: dict[str, Any] = {"intervals": self.words(numbers)}
-        bound = self.intervals.guaranteed(numbers.level)
-        return {**known, "guaranteed": bound} if bound else known
+def errors_of(
+    source: Release | Estimate,
+    levels: tuple[ExportLevel, ...],
+    *,
+    runs: int,
+    seconds: float,
+    progress: "Progress | None",
+) -> "tuple[TypicalErrors | None, MeasuredIntervals | None]":
+    """Typical errors of a release, by simulation, or its measured intervals; None for estimates."""
+    if not isinstance(source, Release):
+        return None, None
+    if source.measured is not None:
+        return None, source.intervals()
+    depths = [level.depths for level in levels]
+    return (
+        stated_errors(source, runs=runs, seconds=seconds, depths=depths, progress=progress),
+        None,
+    )
+
+
+def _half_widths(errors: LevelErrors, flow: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The error that 95 % of numbers as large as each do not exceed."""
+    classes = errors.classes or (errors.overall,)
+    starts = np.array([entry.low for entry in classes], np.int64)
+    widths = np.array([entry.p95 for entry in classes], np.int64)
+    return np.asarray(widths[np.maximum(np.searchsorted(starts, flow, side="right") - 1, 0)])

@@ -2,12 +2,13 @@
 
 import json
 
-import pyarrow as pa
+import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 import inftda
 from inftda.errors import InftdaError, ReleaseError
-from inftda.exports.api import KINDS, export
+from inftda.exports.export import KINDS, export
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 
@@ -51,93 +52,77 @@ def test_a_folder_is_as_good_as_an_open_release(country, tmp_path):
 def test_wrong_choices_are_refused_before_anything_is_done(country, tmp_path):
     with pytest.raises(InftdaError, match=f"there are {', '.join(KINDS)}"):
         export(country.release, to="xls", out=tmp_path / "x")
-    with pytest.raises(InftdaError, match="only an export to od can be wide"):
-        export(country.release, to="csv", out=tmp_path / "x", wide=True)
     with pytest.raises(ReleaseError, match="no release folder"):
         export(tmp_path / "nothing", to="csv", out=tmp_path / "x")
     assert not list(tmp_path.iterdir())
 
 
-class Estimate:
-    """What an estimate has to have."""
-
-    def __init__(self, release):
-        self.tree = release.tree
-        self._release = release
-
-    def flows(self, *, levels=None):
-        table = self._release.flows(levels=levels)
-        value = table.column("flow")
-        table = table.rename_columns([*table.column_names[:-1], "estimate"])
-        return table.append_column("low", value).append_column("high", value)
+@pytest.fixture(scope="module")
+def measured(country):
+    """A release with its measurements."""
+    rows = country.release.flows().rename_columns(["origin", "destination", "count"])
+    options = {"epsilon": 1, "delta": 1e-8, "measurements": True, "source": SeededSource(1)}
+    return release(rows, country.areas, **options)
 
 
-def test_whatever_has_a_tree_and_flows_is_exported_the_same_way(exported, country):
-    for kind in KINDS:
-        folder = exported(kind, source=Estimate(country.release))
-        assert "estimates" in (folder / "datapackage.json").read_text()
-    header = (folder.parent / "csv" / "flows-1-region.csv").read_text().splitlines()[0]
-    assert header == '"origin","destination","estimate","low","high"'
+@pytest.fixture(scope="module")
+def estimated(measured, tmp_path_factory):
+    """Folder of an estimate."""
+    out = tmp_path_factory.mktemp("estimates") / "estimate"
+    inftda.estimate(measured, out=out)
+    return out
 
 
-class Coarse(Estimate):
-    """Intervals cannot be summed up: an estimate may have them at its finest level only."""
-
-    def flows(self, *, levels=None):
-        table = super().flows(levels=levels)
-        is_finest = levels["origin"] == "municipality"
-        return table if is_finest else table.drop_columns(["low", "high"])
-
-
-def test_levels_without_intervals_say_so(exported, country):
-    folder = exported("csv", source=Coarse(country.release))
+def intervals_of(folder):
     package = json.loads((folder / "datapackage.json").read_text())
-    said = {entry["name"]: entry.get("intervals") for entry in package["resources"]}
-    assert said["flows-1-region"] == "none are stated"
-    assert said["flows-3-municipality"].startswith("95 %")
+    return {entry["name"]: entry.get("intervals") for entry in package["resources"]}
 
 
-class Partly(Estimate):
-    """Some numbers have no interval."""
-
-    def flows(self, *, levels=None):
-        table = super().flows(levels=levels)
-        unknown = pa.nulls(table.num_rows, pa.int64())
-        return (
-            table.drop_columns(["low", "high"])
-            .append_column("low", unknown)
-            .append_column("high", unknown)
-        )
+def test_a_release_with_measurements_has_measured_intervals(exported, measured):
+    said = intervals_of(exported("csv", source=measured))
+    assert "from what was measured" in said["flows-3-municipality"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_number_without_an_interval_is_a_number_all_the_same(exported, country, kind):
-    folder = exported(kind, source=Partly(country.release))
+def test_an_estimate_is_exported_as_a_release_is(exported, estimated, kind):
+    folder = exported(kind, source=estimated)
+    package = json.loads((folder / "datapackage.json").read_text())
+    assert package["title"] == "Estimated flows"
+    assert package["estimate"]["kind"] == "inftda-estimate"
+    assert package["description"].startswith("NOT PRIVATE")  # it was made with a seed
+
+
+def test_levels_without_intervals_say_so(exported, estimated):
+    """Intervals cannot be summed up: an estimate has them at its finest level only."""
+    folder = exported("csv", source=estimated)
+    said = intervals_of(folder)
+    assert said["flows-1-region"] == "none are stated"
+    assert said["flows-3-municipality"].startswith("95 %")
+    header = (folder / "flows-3-municipality.csv").read_text().splitlines()[0]
+    assert header == '"origin","destination","estimate","low","high"'
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_without_an_interval_is_exported_without_one(
+    exported, measured, kind, monkeypatch
+):
+    beside = type(measured.intervals()).beside
+
+    def partly(*arguments):
+        table = beside(*arguments)
+        known = np.arange(len(table)) % 2 == 0
+        for name in ("low", "high"):
+            column = pc.if_else(known, table.column(name), None)
+            table = table.set_column(table.column_names.index(name), name, column)
+        return table
+
+    monkeypatch.setattr(type(measured.intervals()), "beside", partly)
+    folder = exported(kind, source=measured)
     for file in (*folder.glob("*.json"), *folder.glob("*.geojson")):
         json.loads(file.read_text())
     if kind == "geojson":
-        lines = json.loads((folder / "flows-1-region.geojson").read_text())["features"]
-        assert sum(line["properties"]["estimate"] for line in lines) == country.release.total
-        assert {line["properties"]["low"] for line in lines} == {None}
-
-
-@pytest.mark.slow
-def test_estimates_and_measured_intervals_are_exported(exported, country, tmp_path):
-    rows = country.release.flows().rename_columns(["origin", "destination", "count"])
-    out = tmp_path / "release"
-    made = release(
-        rows, country.areas, epsilon=1, delta=1e-8, measurements=True, out=out,
-        source=SeededSource(1),
-    )  # fmt: skip
-    folder = exported("csv", source=made)
-    assert "from what was measured" in (folder / "datapackage.json").read_text()
-    inftda.estimate(made, out=tmp_path / "estimate")
-    for kind in KINDS:
-        folder = exported(kind, source=tmp_path / "estimate", force=True)
-        package = json.loads((folder / "datapackage.json").read_text())
-        assert package["title"] == "Estimated flows"
-        assert package["estimate"]["kind"] == "inftda-estimate"
-        assert package["description"].startswith("NOT PRIVATE")  # it was made with a seed
+        lines = json.loads((folder / "flows-3-municipality.geojson").read_text())["features"]
+        assert [line["properties"]["low"] is None for line in lines[:4]] == [False, True] * 2
 
 
 def test_levels_that_nothing_was_measured_at_have_no_intervals_and_say_so(exported):

@@ -1,4 +1,4 @@
-"""Maps: files as QGIS (through geopandas), flowmap.gl and kepler.gl read them."""
+"""Maps: files as QGIS (through geopandas) and flowmap.gl read them."""
 
 import json
 from itertools import pairwise
@@ -8,14 +8,13 @@ import pyarrow as pa
 import pytest
 
 from inftda.errors import InftdaError
-from inftda.exports import flowmap, kepler
-from inftda.exports.view import View
+from inftda.exports import webmaps
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.places import Places
 from inftda.publish import release
 
-KINDS_OF_MAPS = ("geojson", "geopackage", "flowmap", "kepler")
+KINDS_OF_MAPS = ("geojson", "geopackage", "flowmap")
 
 
 def layers_of(folder, kind, level):
@@ -62,7 +61,7 @@ def test_names_come_from_a_file_for_every_level(exported, country, tmp_path):
     code = country.areas.codes(1)[0].as_py()
     (tmp_path / "names.csv").write_text(f"level,code,name\nregion,{code},Lakeland\n")
     folder = exported("geojson", names=tmp_path / "names.csv", levels=["region"])
-    assert '"origin_name":"Lakeland"' in (folder / "flows-1-region.geojson").read_text()
+    assert '"origin_name": "Lakeland"' in (folder / "flows-1-region.geojson").read_text()
 
 
 def test_flowmap_gets_locations_flows_and_our_levels_as_zoom_levels(exported, country):
@@ -100,35 +99,7 @@ def test_different_areas_at_both_ends_are_different_locations(exported, tmp_path
     ids = [location["id"] for location in whole["locations"]]
     assert ids == ["origin:1", "origin:2", "destination:1", "destination:2"]
     assert exported("geopackage", source=made, centroids=places)
-    assert exported("kepler", source=made, centroids=places)
     assert exported("omx", source=made, centroids=places)
-
-
-@pytest.mark.filterwarnings("default")  # of libraries about each other
-def test_kepler_takes_the_data_and_the_settings(exported, country, tmp_path):
-    folder = exported("kepler")
-    whole = json.loads((folder / "kepler.json").read_text())
-    assert whole["info"]["app"] == "kepler.gl"
-    state = whole["config"]["config"]["visState"]
-    datasets = {entry["data"]["id"]: entry["data"] for entry in whole["datasets"]}
-    for layer in state["layers"]:
-        data = datasets[layer["config"]["dataId"]]
-        names = [field["name"] for field in data["fields"]]
-        assert {*layer["config"]["columns"].values()} <= {*names}
-        assert layer["visualChannels"]["sizeField"]["name"] in names
-        assert all(len(row) == len(names) for row in data["allData"])
-        flow = names.index("flow")
-        assert sum(row[flow] for row in data["allData"]) == country.release.total
-    assert sum(layer["config"]["isVisible"] for layer in state["layers"]) == 1
-    keplergl = pytest.importorskip("keplergl")
-    pandas = pytest.importorskip("pandas")
-    frames = {
-        name: pandas.DataFrame(data["allData"], columns=[field["name"] for field in data["fields"]])
-        for name, data in datasets.items()
-    }
-    shown = keplergl.KeplerGl(data=frames, config=whole["config"])
-    shown.save_to_html(file_name=str(tmp_path / "map.html"))
-    assert "flows-3" in (tmp_path / "map.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_MAPS)
@@ -138,12 +109,11 @@ def test_a_map_without_places_is_refused_with_what_to_do(exported, kind, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("kind", "module"), [("flowmap", flowmap), ("kepler", kepler)])
-def test_more_than_a_browser_holds_is_refused(exported, kind, module, monkeypatch):
-    monkeypatch.setattr(module, "MAX_FLOWS", 10)
+def test_more_than_a_browser_holds_is_refused(exported, monkeypatch):
+    monkeypatch.setattr(webmaps, "MAX_FLOWS", 10)
     with pytest.raises(InftdaError, match="choose a coarser one with --level"):
-        exported(kind)
-    assert exported(kind, levels=["region"])
+        exported("flowmap")
+    assert exported("flowmap", levels=["region"])
 
 
 @pytest.mark.parametrize("kind", ["geojson", "geopackage"])
@@ -167,14 +137,10 @@ def test_lines_go_the_short_way_over_180_degrees(exported, tmp_path):
     ends = [feature["geometry"]["coordinates"] for feature in whole["features"]]
     assert [[179, -17], [181, -17]] in ends
     assert all(abs(start[0] - end[0]) <= 2 for start, end in ends)
-
-
-def test_a_map_begins_where_its_places_are():
-    view = View.of(np.array([9.0, 10.0]), np.array([45.0, 45.5]))
-    assert (view.lon, view.lat) == (9.5, 45.25)
-    assert 8 < view.zoom < 10
-    assert View.of(np.array([np.nan]), np.array([np.nan])).zoom < 1
-    assert view.zoom_for(4) < view.zoom_for(400)
+    view = json.loads(
+        (exported("flowmap", source=made, centroids=places) / "flowmap.json").read_text()
+    )
+    assert view["viewState"]["longitude"] == pytest.approx(180)
 
 
 def test_places_that_the_release_brings_need_no_file(exported, tmp_path):

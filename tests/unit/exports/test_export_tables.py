@@ -7,8 +7,6 @@ import pyarrow as pa
 import pytest
 
 from inftda.errors import InftdaError, MissingExtraError
-from inftda.exports import od, omx
-from inftda.exports.csv_files import level_codes
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
@@ -112,21 +110,16 @@ def test_formulas_are_disarmed_unless_asked_otherwise(exported, hostile, frictio
     assert frictionless.validate(str(folder / "datapackage.json")).valid
 
 
-def test_tables_for_r_are_long_or_wide_and_join_to_their_zones(exported, country):
+def test_tables_for_r_join_to_their_zones(exported, country):
     pandas = pytest.importorskip("pandas")
-    truth = sums(country.release, "municipality")
     folder = exported("od")
-    long = pandas.read_csv(folder / "flows-3-municipality.csv", dtype={0: str, 1: str})
-    assert list(long.columns) == ["origin", "destination", "flow", "low", "high"]
-    assert dict(zip(zip(long["origin"], long["destination"]), long["flow"])) == truth  # noqa: B905
-    zones = json.loads((folder / "zones-3-municipality.geojson").read_text())["features"]
-    assert list(zones[0]["properties"]) == ["code", "name"]
-    assert {*long["origin"]} <= {zone["properties"]["code"] for zone in zones}
-    folder = exported("od", wide=True, force=True)
-    wide = pandas.read_csv(folder / "flows-3-municipality.csv", index_col=0, dtype={0: str})
-    assert wide.shape == (24, 24)
-    assert wide.to_numpy().sum() == country.release.total
-    assert all(wide.loc[origin, destination] == n for (origin, destination), n in truth.items())
+    flows = pandas.read_csv(folder / "flows-3-municipality.csv", dtype={0: str, 1: str})
+    assert list(flows.columns) == ["origin", "destination", "flow", "low", "high"]
+    keys = zip(flows["origin"], flows["destination"], strict=True)
+    assert dict(zip(keys, flows["flow"], strict=True)) == sums(country.release, "municipality")
+    zones = pandas.read_csv(folder / "zones-3-municipality.csv", dtype={0: str})
+    assert list(zones.columns) == ["code", "name", "lon", "lat"]
+    assert {*flows["origin"]} <= {*zones["code"]}
 
 
 def test_openmatrix_reads_a_matrix_of_each_level(exported, country):
@@ -150,19 +143,16 @@ def test_openmatrix_reads_a_matrix_of_each_level(exported, country):
 
 def test_matrices_in_several_blocks_are_the_same(exported, country, monkeypatch):
     openmatrix = pytest.importorskip("openmatrix")
-    monkeypatch.setattr(omx, "_BLOCK", 50)
+    monkeypatch.setattr("inftda.exports.matrices._BLOCK", 50)
     folder = exported("omx", levels=["municipality"], intervals=False)
     with openmatrix.open_file(str(folder / "flows-3-municipality.omx")) as matrices:
         assert np.array(matrices["flow"]).sum() == country.release.total
 
 
 def test_what_is_too_large_is_refused_with_the_levels_that_fit(exported, monkeypatch, tmp_path):
-    monkeypatch.setattr(omx, "MAX_CELLS", 100)
-    monkeypatch.setattr(od, "MAX_WIDE", 5)
+    monkeypatch.setattr("inftda.exports.matrices.MAX_CELLS", 100)
     with pytest.raises(InftdaError, match=r"576 cells.*these fit: --level region --level province"):
         exported("omx")
-    with pytest.raises(InftdaError, match="more than 5; leave out --wide"):
-        exported("od", wide=True)
     assert not list(tmp_path.iterdir())
 
 
@@ -186,9 +176,3 @@ def test_other_tables_go_to_csv_with_all_their_axes(exported, frictionless):
     assert (folder / "flows-1-chapter-sex.csv").exists()
     with pytest.raises(InftdaError, match="the axes are disease, sex; export it as csv"):
         exported("omx", source=made, centroids=None)
-
-
-def test_zones_are_numbered_in_the_order_of_the_areas(country):
-    numbered = level_codes(country.areas, 1)
-    assert numbered["number"].to_pylist() == [1, 2, 3]
-    assert numbered["region"].to_pylist() == country.areas.codes(1).to_pylist()

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.errors import MissingExtraError
-from inftda.exports.contents import Contents, Numbers
-from inftda.exports.csv_files import level_codes, write_table
-from inftda.exports.package import Resource, file_of
+from inftda.exports.contents import ExportData, LevelTable, Resource, resource_entry
+from inftda.exports.tables import write_table
 from inftda.tree import DESTINATION, ORIGIN
 
 #: Cells of a matrix: 10,000 areas at each end, 0.8 GB once somebody reads it.
@@ -23,14 +23,14 @@ MAX_CELLS = 100_000_000
 _BLOCK = 4_000_000
 
 
-def write_omx(contents: Contents, folder: Path) -> list[Resource]:
+def write_omx(data: ExportData, folder: Path) -> list[Resource]:
     """Write `flows-LEVEL.omx`, and `zones-LEVEL.csv` with the number of each code.
 
     Raises:
         InftdaError: a level has too many areas for a matrix.
         MissingExtraError: openmatrix is not installed.
     """
-    contents.check_cells(MAX_CELLS, "a matrix", "export it as csv")
+    data.check_cells(MAX_CELLS, "a matrix")
     try:
         import openmatrix  # noqa: PLC0415 - optional
     except ImportError:
@@ -38,31 +38,31 @@ def write_omx(contents: Contents, folder: Path) -> list[Resource]:
             "an export to omx needs openmatrix, which is not installed; install inftda[omx]"
         ) from None
     written = []
-    for numbers in contents.numbers():
+    for numbers in data.numbers():
         file = f"flows-{numbers.level.file}.omx"
         with openmatrix.open_file(str(folder / file), "w") as matrices:
-            _fill(matrices, contents, numbers)
+            _fill(matrices, data, numbers)
         title = f"Matrix at level {numbers.level.name}"
-        written.append(file_of(file, "omx", title, **contents.facts(numbers)))
-        written += _zones(contents, numbers, folder)
+        written.append(resource_entry(file, title, **numbers.facts))
+        written += _zones(data, numbers, folder)
     return written
 
 
-def _fill(matrices: Any, contents: Contents, numbers: Numbers) -> None:
+def _fill(matrices: Any, data: ExportData, numbers: LevelTable) -> None:
     """All measures of a level, and the codes of its zones."""
-    origin, destination = (numbers.areas(contents.tree, axis) for axis in contents.ends)
-    hierarchies = [contents.tree.axes[axis].hierarchy for axis in contents.ends]
-    depths = [numbers.level.depths[axis] for axis in contents.ends]
+    origin, destination = (numbers.areas(data.tree, axis) for axis in data.ends)
+    hierarchies = [data.tree.axes[axis].hierarchy for axis in data.ends]
+    depths = [numbers.level.depths[axis] for axis in data.ends]
     shape = tuple(of.n_areas(depth) for of, depth in zip(hierarchies, depths, strict=True))
     order = np.argsort(origin, kind="stable")
     origin, destination = origin[order], destination[order]
-    about = {"description": contents.description, **contents.facts(numbers)}
+    about = {"description": data.description, **numbers.facts}
     for name in numbers.measures:
         # There is no null in a matrix: -1 where no interval is known.
         value = pc.fill_null(numbers.table.column(name), -1).to_numpy()[order]
         _write_matrix(matrices, name, shape, (origin, destination, value), about)
     codes = [of.codes(depth).to_pylist() for of, depth in zip(hierarchies, depths, strict=True)]
-    if contents.shares_areas:
+    if data.shares_areas:
         _write_lookup(matrices, "code", codes[0])
         matrices.create_mapping("number", np.arange(1, shape[0] + 1))
         return
@@ -101,13 +101,17 @@ def _write_lookup(matrices: Any, name: str, codes: list[str]) -> None:
     )
 
 
-def _zones(contents: Contents, numbers: Numbers, folder: Path) -> list[Resource]:
+def _zones(data: ExportData, numbers: LevelTable, folder: Path) -> list[Resource]:
     written = []
-    ends = [""] if contents.shares_areas else [f"-{ORIGIN}", f"-{DESTINATION}"]
-    for end, axis in zip(ends, contents.ends, strict=False):
-        hierarchy = contents.tree.axes[axis].hierarchy
+    ends = [""] if data.shares_areas else [f"-{ORIGIN}", f"-{DESTINATION}"]
+    for end, axis in zip(ends, data.ends, strict=False):
+        hierarchy = data.tree.axes[axis].hierarchy
         file = f"zones-{numbers.level.file}{end}.csv"
-        table = level_codes(hierarchy, numbers.level.depths[axis])
-        write_table(folder / file, table, contents)
-        written.append(file_of(file, "csv", f"Numbers of zones at level {numbers.level.name}"))
+        depth = numbers.level.depths[axis]
+        codes = hierarchy.codes(depth)
+        table = pa.table(
+            {"number": np.arange(1, len(codes) + 1), hierarchy.level_name(depth): codes}
+        )
+        write_table(data, folder / file, table)
+        written.append(resource_entry(file, f"Numbers of zones at level {numbers.level.name}"))
     return written

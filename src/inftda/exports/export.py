@@ -1,0 +1,224 @@
+"""From a release or an estimate to a folder of files of one kind, with `datapackage.json`.
+
+The folder is a data package (specs.frictionlessdata.io) with a few properties of our own: the
+guarantee, what intervals are, and what readers must know.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from inftda import __version__
+from inftda.areas.locations import Gazetteer
+from inftda.errors import InftdaError, ReleaseError
+from inftda.estimates.estimating import Estimate, open_estimate
+from inftda.exports.contents import ExportData, Resource, chosen_levels, errors_of
+from inftda.exports.gis import write_geojson, write_geopackage
+from inftda.exports.matrices import write_omx
+from inftda.exports.tables import write_csv, write_od
+from inftda.exports.webmaps import write_flowmap
+from inftda.files import (
+    ESTIMATE_FILE,
+    check_folder,
+    check_unpublished,
+    is_plain,
+    whole_folder,
+)
+from inftda.publication.caveats import NOT_PRIVATE, not_shown
+from inftda.publication.release import Release, open_release
+from inftda.reports.page import summary
+from inftda.tree import DESTINATION, ORIGIN
+
+if TYPE_CHECKING:
+    from inftda.bars import Progress
+
+Kind = Literal["csv", "flowmap", "geopackage", "geojson", "omx", "od"]
+KINDS: Final[tuple[str, ...]] = get_args(Kind)
+PACKAGE_FILE: Final = "datapackage.json"
+#: Marks folders that we have written and may replace.
+FORMAT: Final = "inftda-export/1"
+_WRITERS: Final[dict[Kind, Callable[[ExportData, Path], list[Resource]]]] = {
+    "csv": write_csv,
+    "flowmap": write_flowmap,
+    "geopackage": write_geopackage,
+    "geojson": write_geojson,
+    "omx": write_omx,
+    "od": write_od,
+}
+_ZEROS: Final = (
+    "A cell that is not listed is not known to be empty, and some small numbers are zero in truth."
+)
+_ESTIMATED: Final = (
+    "These are estimates, computed from a published release by a model: nothing is guaranteed "
+    "about their errors."
+)
+
+
+def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
+    source: Release | Estimate | str | Path,
+    *,
+    to: Kind,
+    out: str | Path,
+    levels: Sequence[str] | None = None,
+    centroids: str | Path | None = None,
+    names: str | Path | None = None,
+    title: str | None = None,
+    licence: str | None = None,
+    intervals: bool = True,
+    runs: int = 20,
+    seconds: float = 20.0,
+    force: bool = False,
+    keep_formulas: bool = False,
+    progress: "Progress | None" = None,
+) -> Path:
+    """Write a release or an estimate as files that other programs read.
+
+    Args:
+        source: a release or an estimate, or its folder.
+        to: what kind of files: "csv", "flowmap", "geopackage", "geojson", "omx" or "od".
+        out: folder to write, not in a release.
+        levels: names of levels to write; all by default.
+        centroids: locations of areas (a column named after a level, lon, lat), for maps; by
+            default those that the release brings.
+        names: names of areas (columns level, code, name), likewise.
+        title: what it is called.
+        licence: licence of the numbers, for example "CC-BY-4.0".
+        intervals: whether each number gets an interval where one is known.
+        runs: simulations for intervals, at most, where they are simulated.
+        seconds: time for them.
+        force: replace an export that is there.
+        keep_formulas: leave CSV cells as they are that a spreadsheet would run as formulas.
+        progress: called with what is done, and how much of the work or time of 100.
+
+    Returns:
+        The folder, with `datapackage.json`, which says what is in it.
+
+    Raises:
+        InftdaError: there is no such kind or level, places are needed and not known, a level
+            is too large for the kind of file, or `out` must not be written.
+
+    Privacy:
+        Post-processing of what is published: no cost.
+    """
+    if to not in KINDS:
+        raise InftdaError(f"there is no export to {to!r}; there are {', '.join(KINDS)}")
+    folder = Path(out)
+    check_unpublished(folder)
+    check_folder(folder, force=force, check=check_export)
+    opened = _open(Path(source)) if isinstance(source, str | Path) else source
+    axes = [axis.name for axis in opened.tree.axes]
+    if to != "csv" and not {ORIGIN, DESTINATION} <= {*axes}:
+        raise InftdaError(
+            f"an export to {to} needs origins and destinations, but the axes are "
+            f"{', '.join(axes)}; export it as csv"
+        )
+    chosen = chosen_levels(opened.tree, levels, pairs_only=to != "csv")
+    hierarchies = [axis.hierarchy for axis in opened.tree.axes]
+    places = Gazetteer.of(hierarchies, names=names, centroids=centroids)
+    errors, measured = (
+        errors_of(opened, chosen, runs=runs, seconds=seconds, progress=progress)
+        if intervals
+        else (None, None)
+    )
+    about = _describe(opened, title=title, licence=licence)
+    data = ExportData(
+        opened,
+        chosen,
+        places,
+        about["title"],
+        about["description"],
+        keep_formulas=keep_formulas,
+        intervals=intervals,
+        errors=errors,
+        measured=measured,
+    )
+    with whole_folder(folder, force=force, check=check_export) as partial:
+        resources = _WRITERS[to](data, partial)
+        _write_package(partial, about, resources)
+    return folder
+
+
+def _open(folder: Path) -> Release | Estimate:
+    """The release or estimate in a folder.
+
+    Raises:
+        ReleaseError: there is none.
+    """
+    return open_estimate(folder) if (folder / ESTIMATE_FILE).exists() else open_release(folder)
+
+
+def check_export(folder: Path, name: Path) -> None:
+    """Complain unless a folder is an export with nothing else in it.
+
+    Raises:
+        ReleaseError: it is something else, which is not replaced.
+    """
+    try:
+        listed = json.loads((folder / PACKAGE_FILE).read_text(encoding="utf-8"))
+        own = {PACKAGE_FILE, *(entry["path"] for entry in listed["resources"])}
+        is_ours = listed["format"] == FORMAT
+    except (OSError, ValueError, KeyError, TypeError):
+        is_ours, own = False, set()
+    if not is_ours:
+        raise ReleaseError(f"{str(name)!r} is not an export of inftda; it is not replaced")
+    for path in sorted(folder.iterdir()):
+        if path.name not in own or not is_plain(path):
+            raise ReleaseError(
+                f"{str(name)!r} is not replaced: {path.name!r} in it is not part of the export; "
+                "move it elsewhere or choose another folder"
+            )
+
+
+def _write_package(folder: Path, about: dict[str, Any], resources: list[Resource]) -> None:
+    for entry in resources:
+        entry["bytes"] = (folder / entry["path"]).stat().st_size
+    whole = {
+        "profile": "data-package",
+        "format": FORMAT,
+        **about,
+        "software": f"inftda {__version__}",
+        "resources": resources,
+    }
+    text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    (folder / PACKAGE_FILE).write_text(text, encoding="utf-8")
+
+
+def _describe(
+    source: Release | Estimate, *, title: str | None, licence: str | None
+) -> dict[str, Any]:
+    """Properties of the data package, `title` and `description` among them."""
+    manifest = source.manifest
+    caveats = [] if manifest.private else [NOT_PRIVATE]
+    facts: dict[str, Any]
+    if isinstance(source, Release):
+        plan, counted = source.manifest.plan, not_shown(source)
+        what = "Origin-destination flows" if source.tree.is_od else "Counts"
+        promise = (
+            f"Released with differential privacy: {plan.describe()}; protected: "
+            f"{plan.unit.describe()}. {summary(source)}."
+        )
+        caveats += [f"What was counted: {counted}."] if counted else []
+        caveats.append(_ZEROS)
+        guarantee = {
+            "private": source.manifest.private,
+            "mechanism": source.manifest.mechanism,
+            "promise": plan.describe(),
+            "unit": plan.unit.describe(),
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "rho": None if plan.rho is None else str(plan.rho),
+        }
+        facts = {"guarantee": guarantee, "release_sha256": source.manifest.flows_sha256}
+    else:
+        what, promise = "Estimated flows", ""
+        caveats.append(_ESTIMATED)
+        facts = {"estimate": json.loads(source.manifest.to_text())}
+    return {
+        "name": "inftda-export",
+        "title": title or what,
+        "description": " ".join([promise, *caveats]).strip(),
+        "caveats": caveats,
+        **facts,
+        **({"licenses": [{"name": licence}]} if licence else {}),
+    }
