@@ -33,9 +33,13 @@ from inftda.publication.counting import Counting
 from inftda.publication.folder import axis_entries, check_release, write_public_files
 from inftda.publication.inventory import MEASUREMENTS_FILE
 from inftda.publication.manifest import Manifest
-from inftda.publication.measurements import MeasurementsWriter, check_publishable
+from inftda.publication.measurements import (
+    MeasurementsWriter,
+    check_publishable,
+    planned_measurements,
+    write_totals,
+)
 from inftda.publication.release import Release, open_release
-from inftda.publication.totals import write_totals
 from inftda.reading import TableSpec, Unplaceable
 from inftda.reading.spec import axes_of, outside_axes, placing
 from inftda.tree import DESTINATION, ORIGIN, build_tree
@@ -173,8 +177,9 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     plan = chosen.plan(public, unit, **budget, split=split, **_across(chosen, across))
     if noise != "table" and not chosen.description.takes_sampler:
         raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
-    if measurements:
-        check_publishable(chosen.description, chosen.name, public, plan)
+    published = planned_measurements(public, plan, only_totals=not measurements)
+    if published or measurements:
+        check_publishable(chosen.description, chosen.name, published)
     random = source or SecureSource()
     charge = Charge.to(
         ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
@@ -219,7 +224,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             setting.spending.finish()
             if keeper is not None:
                 keeper.close()
-            write_totals(folder, setting.totals)
+            else:
+                write_totals(folder / MEASUREMENTS_FILE, public, setting.totals)
             # Where noise came from, if the mechanism lets it be chosen.
             stated = {"noise": noise} if chosen.description.takes_sampler else {}
             manifest = Manifest(
@@ -231,6 +237,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 order=public.order,
                 total=written.total,
                 n_flows=written.n_flows,
+                measurements=("all" if measurements else "totals") if published else "none",
                 counted=counting,
             )
             write_public_files(folder, public, manifest)

@@ -322,8 +322,10 @@ def _seen(release: inftda.Release, pair: Pair) -> Features:
     )
     flows[places] = table["flow"].to_numpy()
     areas = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in release.tree.axes]
-    totals = [] if release.totals is None else release.totals["measured"].to_pylist()
-    if release.measured is not None:
+    totals = []
+    if release.has_totals:
+        totals = [value for table in release._totals.tables for value in table.value.tolist()]
+    if release.has_measurements:
         planned = planned_measurements(release.tree, release.manifest.plan)
         tables = zip(planned, release.measurements().tables, strict=True)
         totals += [*every_value((known, [(got.areas, got.value)]) for known, got in tables)]

@@ -170,7 +170,7 @@ def test_a_fresh_release_verifies(released, cli):
     assert done.code == 0
     assert "guarantee follows" in done.out
     assert "flows are integers above 0" in done.out
-    assert "flows are to the bit the ones" in done.out
+    assert "all files are to the bit what a release" in done.out
 
 
 def test_only_what_is_so_is_certified_of_a_baseline(country, cli, tmp_path):

@@ -23,7 +23,7 @@ def test_a_release_writes_four_files_and_says_what_is_protected(country, cli, tm
         "areas.csv",
         "flows.parquet",
         "manifest.json",
-        "totals.parquet",
+        "measurements.parquet",
     ]
     assert "a person with exactly 1 trip may be replaced" in done.out
     assert "epsilon" in done.out or "(1," in done.out

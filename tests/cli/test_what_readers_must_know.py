@@ -8,8 +8,8 @@ import pytest
 
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
-from inftda.publication.caveats import careful_words
 from inftda.publication.release import open_release
+from inftda.publication.trust import careful_words
 from inftda.publication.verify import verify
 
 AREAS = "region,town\nN,1\nN,2\nS,3\nS,4\n"

@@ -220,7 +220,7 @@ def test_a_release_with_totals_across_is_complete_and_verifies(engine, publish):
 
 
 def totals_of(made):
-    return pq.read_table(made.table.parent / "totals.parquet").to_pylist()
+    return pq.read_table(made.table.parent / "measurements.parquet").to_pylist()
 
 
 @pytest.mark.parametrize("options", [{}, {"neighbours": "add-remove"}])

@@ -62,7 +62,7 @@ def test_a_release_survives_workers_that_die_and_is_complete_and_single(released
         "areas.csv",
         "flows.parquet",
         "manifest.json",
-        "totals.parquet",
+        "measurements.parquet",
     ]
     assert {path.suffix for path in made.table.iterdir()} == {".parquet"}
 

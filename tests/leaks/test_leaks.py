@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 import traceback
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -35,7 +34,6 @@ from inftda.mechanisms.step import Nodes
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
-from inftda.publication.folder import ROW_GROUP, FlowsWriter
 from inftda.publish import release
 from inftda.reading import bounding
 from inftda.tree import Tree
@@ -208,7 +206,7 @@ def test_only_what_belongs_to_a_release_is_in_its_folder(watched):
 def noisy_of(watched):
     """The files of totals and of all noisy values, for mechanisms that have any."""
     manifest = json.loads((watched.work / "out" / "manifest.json").read_text())
-    names = ["totals.parquet", "measurements.parquet"]
+    names = ["measurements.parquet"]
     return names if manifest["mechanism"] == "inftda" else []
 
 
@@ -282,7 +280,7 @@ def test_no_true_total_is_written_or_printed_with_totals_across(place, capfd, ca
     printed = capfd.readouterr()
     true = canaries.true_numbers(is_total_public=neighbours == "substitute")
     files = released_files(place / "out")
-    assert {"totals.parquet", "measurements.parquet"} <= {path.name for path in files}
+    assert {"measurements.parquet"} <= {path.name for path in files}
     seen = {"screen": (printed.out + printed.err + caplog.text).encode()}
     seen |= {str(path): canaries.unpacked(path) for path in (*files, place / "page.html")}
     found = {name: canaries.found_in(text, true) for name, text in seen.items()}
@@ -334,25 +332,6 @@ def test_the_order_of_the_input_leaves_no_trace(place):
     ]  # fmt: skip
     first, second = ((one.table.read_bytes(), one.measured.read_bytes()) for one in made)
     assert first == second
-
-
-def test_the_file_does_not_show_in_which_blocks_it_was_made(tmp_path):
-    """Blocks of the stability histogram end where the truth says; row groups must not."""
-    tree = Tree.destination_first(Hierarchy.read({"town": [f"{i:04d}" for i in range(1500)]}))
-    cells = np.arange(ROW_GROUP + 5000)
-    areas = tuple(part.astype(np.int32) for part in np.divmod(cells, 1500))
-    flow = cells + 1
-    contents = []
-    for number, cuts in enumerate(([], [7, 400_000], [1_000_001, 1_000_002, 1_048_000])):
-        writer = FlowsWriter(tmp_path / f"{number}.parquet", tree)
-        ends = [0, *cuts, len(flow)]
-        for start, end in pairwise(ends):
-            writer.write(tuple(axis[start:end] for axis in areas), flow[start:end])
-        writer.close()
-        contents.append((tmp_path / f"{number}.parquet").read_bytes())
-    assert contents[0] == contents[1] == contents[2]
-    metadata = pq.read_metadata(tmp_path / "0.parquet")
-    assert [metadata.row_group(i).num_rows for i in range(2)] == [ROW_GROUP, 5000]
 
 
 @pytest.mark.usefixtures("place")

@@ -507,7 +507,7 @@ def test_no_mechanism_can_publish_what_it_did_not_pay_for(monkeypatch, tmp_path)
 def test_a_folder_holds_the_release_and_nothing_else(tmp_path):
     release(FLOWS, AREAS, out=tmp_path / "one", **BUDGET)
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
-        "areas.csv", "flows.parquet", "manifest.json", "totals.parquet",
+        "areas.csv", "flows.parquet", "manifest.json", "measurements.parquet",
     ]  # fmt: skip
     release(FLOWS, AREAS, across=0, out=tmp_path / "along", **BUDGET)
     assert sorted(path.name for path in (tmp_path / "along").iterdir()) == [
@@ -516,12 +516,12 @@ def test_a_folder_holds_the_release_and_nothing_else(tmp_path):
     flows = {"origin": ["01"], "destination": ["q"]}
     release(flows, AREAS, destination_areas=ABROAD, out=tmp_path / "two", **BUDGET)
     assert sorted(path.name for path in (tmp_path / "two").iterdir()) == [
-        "areas-1.csv", "areas-2.csv", "flows.parquet", "manifest.json", "totals.parquet",
+        "areas-1.csv", "areas-2.csv", "flows.parquet", "manifest.json", "measurements.parquet",
     ]  # fmt: skip
     stated = json.loads((tmp_path / "one" / "manifest.json").read_text())
     assert set(stated) == {
         "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
-        "counted", "flows_sha256", "totals_sha256", "software",
+        "counted", "flows_sha256", "measurements", "measurements_sha256", "software",
     }  # fmt: skip
 
 

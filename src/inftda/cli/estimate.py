@@ -32,7 +32,7 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
 ) -> None:
     """Estimate all flows of a release: model-based, closer on average, not guaranteed."""
     from inftda.estimates.estimating import estimate  # noqa: PLC0415 - help must be instant
-    from inftda.publication.caveats import MADE_FROM_NOT_PRIVATE  # noqa: PLC0415
+    from inftda.publication.trust import MADE_FROM_NOT_PRIVATE  # noqa: PLC0415
 
     made = estimate(folder, centroids=centroids, out=out, force=force, seed=seed, threads=threads)
     if quiet:

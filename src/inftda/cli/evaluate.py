@@ -36,8 +36,8 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
     as_json: options.Json = False,
 ) -> None:
     """Compare a release with the truth; what comes out is CONFIDENTIAL."""
-    from inftda.publication.caveats import not_shown  # noqa: PLC0415 - help must be instant
     from inftda.publication.release import open_release  # noqa: PLC0415
+    from inftda.publication.trust import not_shown  # noqa: PLC0415 - help must be instant
     from inftda.words import evaluate  # noqa: PLC0415
 
     release = open_release(folder)

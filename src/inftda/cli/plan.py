@@ -52,7 +52,7 @@ def command(  # noqa: PLR0913 - the same options as a release
 ) -> None:
     """Show the noise and the guaranteed error of each level. Needs no data, spends nothing."""
     from inftda.evaluation.outlook import held  # noqa: PLC0415 - help must be instant
-    from inftda.publication.caveats import careful_words  # noqa: PLC0415
+    from inftda.publication.trust import careful_words  # noqa: PLC0415
     from inftda.words import plan as planned  # noqa: PLC0415
 
     made = planned(
@@ -113,14 +113,14 @@ def _as_object(shape: "Tree", plan: "Plan", errors: Mapping[int, int]) -> dict[s
 def _half_widths(shape: "Tree", plan: "Plan") -> dict[tuple[int, ...], int]:
     """How far measured totals are off at most, with 95 % probability."""
     from inftda.noise.quantiles import half_width  # noqa: PLC0415 - help must be instant
-    from inftda.publication.totals import planned_totals  # noqa: PLC0415
+    from inftda.publication.trust import planned_totals  # noqa: PLC0415
 
     return {table.depths: half_width(sigma) for table, sigma in planned_totals(shape, plan)}
 
 
 def _across(shape: "Tree", plan: "Plan") -> str:
     """What is measured across the tree, or why nothing is."""
-    from inftda.publication.totals import across_words  # noqa: PLC0415
+    from inftda.publication.trust import across_words  # noqa: PLC0415
 
     words = across_words(shape, plan)
     if not words:
@@ -158,8 +158,7 @@ def _rows(
 
 def _lost_in_noise(total: int, cells: int, sigma: float) -> str:
     """What the mean flow of a level tells of it."""
-    from inftda.publication.caveats import DO_NOT_USE  # noqa: PLC0415 - help must be instant
-    from inftda.publication.noisiness import is_drowned  # noqa: PLC0415
+    from inftda.publication.trust import DO_NOT_USE, is_drowned  # noqa: PLC0415 - instant help
 
     if is_drowned(total, cells, sigma):
         return DO_NOT_USE

@@ -89,9 +89,9 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
     keep_formulas: output.KeepFormulas = False,
 ) -> None:
     """Sum up the flows of a release between areas of any levels."""
-    from inftda.publication.caveats import not_shown  # noqa: PLC0415 - help must be instant
     from inftda.publication.release import open_release  # noqa: PLC0415
     from inftda.publication.spreadsheet import disarmed_table  # noqa: PLC0415
+    from inftda.publication.trust import not_shown  # noqa: PLC0415 - help must be instant
 
     kind = output.kind_of(Format, format_, out)
     if kind is Format.PARQUET and out is None:

@@ -223,7 +223,7 @@ def _source(seed: int | None) -> Any:
 
 def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     """What was done, in plain words; `counted` says what a row was taken for."""
-    from inftda.publication.caveats import noisy_words, not_shown  # noqa: PLC0415 - as above
+    from inftda.publication.trust import noisy_words, not_shown  # noqa: PLC0415 - as above
 
     tree = release.tree
     finest = [
@@ -245,7 +245,7 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
         *([f"Counted:    {counted}"] if counted else []),
         *([f"Note:       {words}"] if (words := not_shown(release)) else []),
         *_promise(release),
-        *([f"Measured:   {KEPT_WORDS}"] if release.measured is not None else []),
+        *([f"Measured:   {KEPT_WORDS}"] if release.has_measurements else []),
         *(f"Careful:    {words}" for words in noisy_words(release)),
         f"Files:      {out}",
         f"Next:       inftda verify {quote(str(out))}",
@@ -254,8 +254,11 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
 
 
 def _promise(release: "Release") -> list[str]:
-    from inftda.publication.caveats import NOT_PRIVATE_LINE, careful_words  # noqa: PLC0415
-    from inftda.publication.totals import across_words  # noqa: PLC0415
+    from inftda.publication.trust import (  # noqa: PLC0415
+        NOT_PRIVATE_LINE,
+        across_words,
+        careful_words,
+    )
 
     if not release.manifest.private:
         return [f"{NOT_PRIVATE_LINE}."]

@@ -39,8 +39,8 @@ def command(  # noqa: PLR0913 - one option for each file that helps people to re
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Write a page with the guarantee, the errors to expect, and the flows to explore."""
-    from inftda.publication.caveats import MADE_FROM_NOT_PRIVATE  # noqa: PLC0415 - instant help
     from inftda.publication.release import open_release  # noqa: PLC0415
+    from inftda.publication.trust import MADE_FROM_NOT_PRIVATE  # noqa: PLC0415 - instant help
     from inftda.words import report  # noqa: PLC0415
 
     release = open_release(folder)

@@ -12,8 +12,8 @@ def command(
     folder: Annotated[Path, typer.Argument(metavar="RELEASE", help="Folder of a release.")],
 ) -> None:
     """Recompute the guarantee from the manifest and check the published table."""
-    from inftda.publication.caveats import careful_words, not_shown  # noqa: PLC0415 - instant help
     from inftda.publication.release import open_release  # noqa: PLC0415
+    from inftda.publication.trust import careful_words, not_shown  # noqa: PLC0415 - instant help
     from inftda.publication.verify import verify  # noqa: PLC0415
 
     for line in verify(folder):

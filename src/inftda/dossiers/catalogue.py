@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from inftda.files import FLOWS_FILE, MANIFEST_FILE
-from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.inventory import (
     MEASUREMENTS_FILE,
-    TOTALS_FILE,
     digest,
 )
 from inftda.publication.release import Release
+from inftda.publication.trust import NOT_PRIVATE, not_shown
 
 _CONTEXT: Final = {
     "dcat": "http://www.w3.org/ns/dcat#",
@@ -30,8 +29,7 @@ _FORMATS: Final = {
 }
 _TITLES: Final = {
     FLOWS_FILE: "Published numbers between the finest areas",
-    TOTALS_FILE: "Totals of areas as they were measured",
-    MEASUREMENTS_FILE: "All that was measured, with its noise",
+    MEASUREMENTS_FILE: "What was measured and is published, with its noise",
     MANIFEST_FILE: "What is guaranteed, and how it was made",
 }
 

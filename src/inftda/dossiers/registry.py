@@ -9,8 +9,8 @@ from typing import Any
 from inftda.dossiers.fields import FIELDS, Field, tier_of
 from inftda.errors import InftdaError
 from inftda.ledger.budget import Dataset
-from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.release import Release
+from inftda.publication.trust import NOT_PRIVATE, not_shown
 from inftda.reports.promise import unit_words
 from inftda.tree import Tree
 

@@ -14,9 +14,9 @@ from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
 from inftda.ledger.budget import Dataset, Entry
 from inftda.ledger.ledger import CANNOT_KNOW
 from inftda.privacy.numbers import rounded_up
-from inftda.publication.caveats import NOT_PRIVATE, careful_words, not_shown
 from inftda.publication.manifest import software_versions
 from inftda.publication.release import Release
+from inftda.publication.trust import NOT_PRIVATE, careful_words, not_shown
 from inftda.reports.accuracy import BETA, LevelRow, level_rows
 from inftda.reports.page import summary as sizes
 from inftda.reports.promise import guess_bound, unit_words
@@ -190,8 +190,8 @@ def _biases(release: Release, errors: TypicalErrors | None, rows: Sequence[Level
     if release.tree.is_od:
         said.append(
             "Totals of areas were measured by themselves, and released flows come near them: "
-            "intervals are in totals.parquet."
-            if release.totals is not None
+            "measured numbers are in measurements.parquet."
+            if release.has_totals
             else "Totals of areas in the direction that is refined last gather what vanished, all "
             "of it in one direction; they were not measured by themselves."
         )

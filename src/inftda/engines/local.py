@@ -18,7 +18,7 @@ from inftda.mechanisms.base import Keeper, Mechanism, Written
 from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import Divided, Drawn, LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
-from inftda.publication.folder import FlowsWriter
+from inftda.publication.tables import join_flows, write_flows
 from inftda.reading import TableSpec, read_leaves
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
@@ -164,11 +164,9 @@ class LocalEngine:
 
     def write(self, flows: Iterable[Nodes], path: Path, tree: Tree) -> Written:
         """Released leaves as one Parquet file."""
-        writer = FlowsWriter(path, tree)
-        for part in flows:
-            writer.write(part.areas, part.value)
-        writer.close()
-        return Written(writer.total, writer.n_flows)
+        found = join_flows(tree, ((part.areas, part.value) for part in flows))
+        write_flows(path, tree, found)
+        return Written(found.total, len(found.flow))
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results of `work` for every item, in the order of the items.

@@ -6,18 +6,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from inftda.errors import ReleaseError
 from inftda.files import ESTIMATE_FILE
-from inftda.publication.folder import ROW_GROUP
-from inftda.publication.parquet_file import (
-    Shape,
-    encoded,
-    numbers_of,
-    opened,
-    row_groups,
-    text_size,
-)
+from inftda.publication.tables import CODE, is_ascending, numbers_of, row_groups
 from inftda.tables import as_numpy
 from inftda.tree import Tree
 
@@ -39,49 +31,28 @@ def check_table(path: Path, tree: Tree, *, n_rows: int, total: int) -> None:
         ReleaseError: it cannot be read, an area is unknown or a cell out of order, or numbers are
             not those of an estimate.
     """
-    shape, found = _shape(tree), 0
-    before = tuple(np.full(1, -1, np.int32) for _ in tree.axes)
-    with opened(path, shape) as file:
-        if file.metadata.num_rows != n_rows:
-            raise shape.fail("does not have the rows that its manifest states")
-        for rows in row_groups(file, shape):
-            areas = _areas(rows, tree)
-            if any((numbers < 0).any() for numbers in areas):
-                raise shape.fail("names areas that it does not list")
-            cells = tuple(map(np.append, before, areas))
-            if not _is_ascending(cells):
-                raise shape.fail("does not have each cell once and in order")
-            value, low, high = (as_numpy(rows.column(name).combine_chunks()) for name in VALUES)
-            if not ((value > 0) & (low >= 0) & (low <= value) & (value <= high)).all():
-                raise shape.fail("has numbers that cannot be estimates with their intervals")
-            # As decimal numbers: numbers made for it would sum to anything in 64 bits.
-            found += int(pc.sum(rows.column(ESTIMATE).cast(pa.decimal128(38))).as_py() or 0)
-            before = tuple(numbers[-1:] for numbers in cells)
-    if found != total:
-        raise shape.fail("does not sum to what its manifest states")
-
-
-def _shape(tree: Tree) -> Shape:
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
-    fields = [pa.field(axis.name, pa.string()) for axis in tree.axes]
-    fields += [pa.field(name, pa.int64()) for name in VALUES]
-    of_all, longest = zip(*map(text_size, codes), *((0, 0) for _ in VALUES), strict=True)
-    return Shape(ESTIMATE_FILE, tuple(fields), of_all, longest, ROW_GROUP, AGAIN)
+    fields = [pa.field(axis.name, CODE) for axis in tree.axes]
+    schema = pa.schema([*fields, *(pa.field(name, pa.int64()) for name in VALUES)])
+    before = tuple(np.full(1, -1, np.int32) for _ in tree.axes)
+    n_found = found = 0
+    for rows in row_groups(path, schema, codes, most_rows=n_rows, again=AGAIN):
+        n_found += len(rows)
+        areas = tuple(map(numbers_of, rows.columns, codes))
+        if any((numbers < 0).any() for numbers in areas):
+            raise _fail("names areas that it does not list")
+        cells = tuple(map(np.append, before, areas))
+        if not is_ascending(cells):
+            raise _fail("does not have each cell once and in order")
+        value, low, high = (as_numpy(rows.column(name).combine_chunks()) for name in VALUES)
+        if not ((value > 0) & (low >= 0) & (low <= value) & (value <= high)).all():
+            raise _fail("has numbers that cannot be estimates with their intervals")
+        # As decimal numbers: numbers made for it would sum to anything in 64 bits.
+        found += int(pc.sum(rows.column(ESTIMATE).cast(pa.decimal128(38))).as_py() or 0)
+        before = tuple(numbers[-1:] for numbers in cells)
+    if (n_found, found) != (n_rows, total):
+        raise _fail("does not have the rows, or the sum, that its manifest states")
 
 
-def _areas(rows: pa.Table, tree: Tree) -> tuple[NDArray[np.int32], ...]:
-    """Numbers of the areas on each axis, -1 where there is none."""
-    return tuple(
-        numbers_of(*encoded(rows.column(axis.name)), axis.hierarchy.codes(axis.hierarchy.depth))
-        for axis in tree.axes
-    )
-
-
-def _is_ascending(cells: tuple[NDArray[np.int32], ...]) -> bool:
-    """Whether each cell comes after the one before it, by its areas on one axis after the other."""
-    n = len(cells[0]) - 1
-    is_after, is_same = np.zeros(n, bool), np.ones(n, bool)
-    for numbers in cells:
-        is_after |= is_same & (numbers[1:] > numbers[:-1])
-        is_same &= numbers[1:] == numbers[:-1]
-    return bool(is_after.all())
+def _fail(what: str) -> ReleaseError:
+    return ReleaseError(f"{ESTIMATE_FILE} {what}; {AGAIN}")

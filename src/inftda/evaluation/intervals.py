@@ -45,7 +45,7 @@ def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures,
     Raises:
         ReleaseError: the measurements are damaged or of another release.
     """
-    if release.measured is None:
+    if not release.has_measurements:
         return ()
     known, leaves = release.intervals(), released_leaves(release)
     found: list[IntervalMeasures] = []
@@ -85,7 +85,7 @@ def measure_total_intervals(
     measures: tuple[TotalMeasures, ...], truth: Truth, release: Release
 ) -> tuple[TotalMeasures, ...]:
     """Measures of totals, with how many of the release's intervals hold the truth."""
-    if release.totals is None:
+    if not release.has_totals:
         return measures
     found = []
     for one, (number, _, depth) in zip(measures, totals_across(truth.tree), strict=True):

@@ -11,9 +11,8 @@ import pyarrow as pa
 from inftda.errors import InftdaError
 from inftda.notebook import card
 from inftda.privacy.plan import Plan
-from inftda.publication.caveats import careful_words
 from inftda.publication.conversion import TableFormat, converted
-from inftda.publication.totals import across_words
+from inftda.publication.trust import across_words, careful_words
 from inftda.tree import Tree
 
 #: More areas than any country has; a stand-in for each is made in memory.

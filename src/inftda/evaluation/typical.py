@@ -206,7 +206,7 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
     areas, flow = released_leaves(release)
     simulation = _simulation(release, areas, flow, source)
     chosen = _chosen_depths(release.tree, depths)
-    has_tables = release.totals is not None
+    has_tables = release.has_totals
     factor = MEASURED_FACTOR if has_tables else ACROSS_FACTOR
     tallies = [ErrorHistogram(release.tree, at, areas, flow, factor=factor) for at in chosen]
     pace = _Pace(max(runs, 1), seconds, progress)

@@ -306,7 +306,7 @@ def errors_of(
     """Typical errors of a release, by simulation, or its measured intervals; None for estimates."""
     if not isinstance(source, Release):
         return None, None
-    if source.measured is not None:
+    if source.has_measurements:
         return None, source.intervals()
     depths = [level.depths for level in levels]
     return (

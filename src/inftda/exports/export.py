@@ -25,8 +25,8 @@ from inftda.files import (
     is_plain,
     whole_folder,
 )
-from inftda.publication.caveats import NOT_PRIVATE, not_shown
 from inftda.publication.release import Release, open_release
+from inftda.publication.trust import NOT_PRIVATE, not_shown
 from inftda.reports.page import summary
 from inftda.tree import DESTINATION, ORIGIN
 

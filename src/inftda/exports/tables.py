@@ -129,7 +129,7 @@ def _code(level: str) -> dict[str, Any]:
 
 def _write_totals(data: ExportData, folder: Path) -> list[Resource]:
     """Totals of areas that were measured by themselves, with intervals that need no simulation."""
-    if not isinstance(data.source, Release) or data.source.totals is None:
+    if not isinstance(data.source, Release) or not data.source.has_totals:
         return []
     written: dict[tuple[int, int], Resource] = {}
     for level in data.levels:

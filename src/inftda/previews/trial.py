@@ -33,7 +33,7 @@ from inftda.previews.stand_in import Columns, StandIn, from_flows, from_totals
 from inftda.previews.usable import Closeness
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
-from inftda.publication.totals import planned_totals
+from inftda.publication.trust import planned_totals
 from inftda.reading import Unplaceable
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
 from inftda.truth import Truth

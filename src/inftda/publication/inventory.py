@@ -12,13 +12,7 @@ if TYPE_CHECKING:
     from inftda.publication.manifest import Manifest
 
 
-TOTALS_FILE: Final = "totals.parquet"
 MEASUREMENTS_FILE: Final = "measurements.parquet"
-#: Files that not every release has, and the field of the manifest that has their digest.
-OPTIONAL_FILES: Final = {
-    TOTALS_FILE: "totals_sha256",
-    MEASUREMENTS_FILE: "measurements_sha256",
-}
 #: Tables that may be folders of parts, as many machines write them.
 IN_PARTS: Final = (FLOWS_FILE, MEASUREMENTS_FILE)
 #: What to do about a release that is not as it was published.
@@ -53,7 +47,7 @@ def own_files(manifest: "Manifest") -> frozenset[str]:
     A manifest that names any other file for its areas does not make it one of these.
     """
     areas = areas_names([axis.fingerprint for axis in manifest.axes])
-    further = {name for name, digest in OPTIONAL_FILES.items() if getattr(manifest, digest)}
+    further = {MEASUREMENTS_FILE} if manifest.measurements != "none" else set()
     further |= {
         places_name(file)
         for file, axis in zip(areas, manifest.axes, strict=True)

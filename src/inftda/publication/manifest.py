@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from inftda import __version__
 from inftda.errors import InftdaError, ReleaseError
@@ -28,9 +30,9 @@ FORMAT = "inftda-release/1"
 MAX_BYTES = 16 << 20
 #: Far more than can be released; beyond it sums would be others in 64 bits.
 _LARGEST = 1 << 62
-_LIBRARIES = ("numpy", "numba", "cryptography", "python-flint", "opendp", "pyarrow")
+_LIBRARIES = ("numpy", "numba", "cryptography", "python-flint", "opendp")
 #: What a manifest states versions of; one of another version of inftda may state fewer.
-SOFTWARE = frozenset({"python", "inftda", *_LIBRARIES})
+SOFTWARE = frozenset({"python", "inftda", "arrow", *_LIBRARIES})
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ class Manifest:
         total: sum of all flows.
         n_flows: number of rows.
         flows_sha256: digest of the flows as they were written; empty while they are in memory only.
-        totals_sha256: likewise of the totals that were measured across; empty if none were.
-        measurements_sha256: likewise of all noisy values; empty if they are not published.
+        measurements: which noisy values are published: none, totals across the tree, or all.
+        measurements_sha256: digest of their file; empty without one.
         counted: what of the table was counted.
         software: versions of what made it.
     """
@@ -92,7 +94,7 @@ class Manifest:
     total: int
     n_flows: int
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
-    totals_sha256: str = field(default="", compare=False)
+    measurements: Literal["none", "totals", "all"] = "none"
     measurements_sha256: str = field(default="", compare=False)
     counted: Counting = field(default_factory=Counting)
     software: Mapping[str, str] = field(default_factory=lambda: software_versions())  # noqa: PLW0108 - defined below
@@ -148,12 +150,8 @@ class Manifest:
             "total": self.total,
             "n_flows": self.n_flows,
             "flows_sha256": self.flows_sha256,
-            **({"totals_sha256": self.totals_sha256} if self.totals_sha256 else {}),
-            **(
-                {"measurements_sha256": self.measurements_sha256}
-                if self.measurements_sha256
-                else {}
-            ),
+            "measurements": self.measurements,
+            "measurements_sha256": self.measurements_sha256,
             "software": dict(self.software),
         }
 
@@ -179,7 +177,7 @@ class Manifest:
             what="the manifest's tree",
             error=ReleaseError,
         )
-        whole = {"totals_sha256": "", "measurements_sha256": "", **data, "axes": [], "order": []}
+        whole = {**data, "axes": [], "order": []}
         read = decode(cls, whole, what="the manifest", error=ReleaseError)
         manifest = replace(read, axes=tree.axes, order=tree.order)
         check_same(data, manifest.to_dict())
@@ -296,4 +294,10 @@ def software_versions() -> dict[str, str]:
             versions[name] = version(name)
         except PackageNotFoundError:
             versions[name] = "not installed"
-    return versions
+    return versions | {"arrow": arrow_version()}
+
+
+def arrow_version() -> str:
+    """Version and build of Arrow: these decide how the same rows are compressed."""
+    build: Any = pa.cpp_build_info
+    return f"{build.version}+{build.package_kind or 'source'}"

@@ -1,8 +1,9 @@
-"""Every noisy value that was drawn for a release, as it is published in `measurements.parquet`.
+"""What was measured for a release, as it is published in `measurements.parquet`.
 
-The release follows from these and from nothing else, so publishing them costs no privacy
-(docs/proofs/measurements.md). They are all there, never a selection: a reader who sees only
-some of them would be misled by which.
+By default these are the totals of areas that were measured across the tree; if the publisher asks
+for it, every noisy value that was drawn. The release follows from these and from nothing else, so
+publishing them costs no privacy (docs/proofs/measurements.md). There is never a selection of a
+table: a reader who sees only some of its values would be misled by which.
 
 A row is one count of one table of the lattice: the name of the table, an area on every axis
 ("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
@@ -11,13 +12,14 @@ the counts of a table in group order: by the parent of the refined area, then by
 the longest axis first, then by the area.
 """
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,30 +27,24 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.growing import Growing
+from inftda.lattice import coarsest_equal
 from inftda.mechanisms.description import Description
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.folder import CODE, ROW_GROUP, in_use
-from inftda.publication.inventory import MEASUREMENTS_FILE, part_name
-from inftda.publication.parquet_file import (
-    Rewritten,
-    Shape,
-    encoded,
-    lists_others,
-    numbers_of,
-    opened,
-    row_groups,
-)
-from inftda.tables import as_arrow, as_numpy, repeated, texts
+from inftda.publication.inventory import DAMAGED, MEASUREMENTS_FILE, part_name
+from inftda.publication.tables import CODE, ROW_GROUP, files_of, in_use, row_groups
+from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
 from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
+    from inftda.mechanisms.base import MeasuredTotals
     from inftda.mechanisms.step import Drawn
 
+#: Which measurements are published: none, the totals across the tree, or all.
+Published = Literal["none", "totals", "all"]
 #: Columns besides those of the axes.
 TABLE, MEASURED = "table", "measured"
 #: Depths of a table, areas of some of its values on each axis, and the values.
-_Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
+Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -119,9 +115,29 @@ class PlannedMeasurement(NamedTuple):
         """Whether all axes but one are summed up."""
         return sum(depth > 0 for depth in self.depths) == 1
 
+    @property
+    def is_total(self) -> bool:
+        """Whether it has totals of areas across the tree."""
+        return self.is_one_way and not self.is_on_tree
 
-def planned_measurements(tree: Tree, plan: ReleasePlan) -> tuple[PlannedMeasurement, ...]:
-    """All that a plan measures, in the order of `Measurements.tables`."""
+    def most_values(self, n_flows: int) -> int:
+        """Values that it can have: as many as it has cells, or as the rows of parents have."""
+        level = TreeLevel(self.level.index, self.level.step, self.level.axes, self.depths)
+        if level.step is None or self.is_one_way:
+            return level.n_nodes
+        return min(level.n_nodes, n_flows * level.max_children)
+
+
+def planned_measurements(
+    tree: Tree, plan: ReleasePlan, *, only_totals: bool = False
+) -> tuple[PlannedMeasurement, ...]:
+    """What a plan measures, in the order of `Measurements.tables`.
+
+    Args:
+        tree: the public tree.
+        plan: of the release.
+        only_totals: leave out all but totals across the tree.
+    """
     found = []
     for planned in plan.levels:
         level = tree.levels[planned.index]
@@ -134,19 +150,18 @@ def planned_measurements(tree: Tree, plan: ReleasePlan) -> tuple[PlannedMeasurem
         for name, depths, sigma2, at, is_on_tree in on_tree + across:
             if sigma2 is not None:
                 found.append(PlannedMeasurement(name, depths, sigma2, at, is_on_tree))
-    return tuple(found)
+    return tuple(table for table in found if table.is_total or not only_totals)
 
 
 def check_publishable(
-    description: Description, mechanism: str, tree: Tree, plan: ReleasePlan
+    description: Description, mechanism: str, tables: Sequence[PlannedMeasurement]
 ) -> None:
-    """Complain about what has no measurements of its own, or no room in their file.
+    """Complain about what has no measurements to publish, or no room in their file.
 
     Args:
         description: of the mechanism.
         mechanism: its name.
-        tree: the public tree.
-        plan: what is measured.
+        tables: to publish.
 
     Raises:
         InftdaError: the mechanism has no level steps, an axis has the name of another column, or
@@ -157,18 +172,19 @@ def check_publishable(
             f"{mechanism} makes its flows of noisy leaves alone and has no measurements to publish "
             "beside them; leave out measurements"
         )
-    for axis in tree.axes:
+    for axis in tables[0].level.axes if tables else ():
         if axis.name.casefold() in {TABLE, MEASURED}:
             raise InftdaError(
                 f"an axis must not be called {axis.name!r} where measurements are published: it is "
-                "a column of their file; give the axis another name, or leave out measurements"
+                "a column of their file; give the axis another name, or publish none (--across 0, "
+                "no --measurements)"
             )
-    names = [table.name for table in planned_measurements(tree, plan)]
+    names = [table.name for table in tables]
     for name in names:
         if names.count(name) > 1:
             raise InftdaError(
                 f"two tables would be called {name!r} in the file of measurements; give the levels "
-                "of the areas other names, or leave out measurements"
+                "of the areas other names, or publish none (--across 0, no --measurements)"
             )
 
 
@@ -185,7 +201,7 @@ class MeasurementsFile:
         self._axes = axes
         self._schema = _schema(axes)
         self._writer = pq.ParquetWriter(path, self._schema, **_written(self._schema))
-        self._waiting: list[_Block] = []
+        self._waiting: list[Block] = []
         self._n_waiting = 0
 
     def write(
@@ -296,179 +312,168 @@ class MeasurementsWriter:
         return self._path / part_name(number)
 
 
-def save_measurements(path: Path, table: pa.Table, tree: Tree, plan: ReleasePlan) -> None:
-    """Write values that are in memory, as a release on one machine writes them.
+def write_totals(path: Path, tree: Tree, measured: "Iterable[MeasuredTotals]") -> None:
+    """Write totals across the tree, if any were measured."""
+    blocks: list[Block] = []
+    for totals in measured:
+        areas = [np.zeros(len(totals.value), np.int32) for _ in tree.axes]
+        areas[totals.table.level.axis] = np.arange(len(totals.value), dtype=np.int32)
+        blocks.append((totals.table.depths, tuple(areas), totals.value))
+    if blocks:
+        _write(path, tree, blocks)
+
+
+def save_measurements(
+    path: Path | pa.NativeFile,
+    source: pa.Table | Path,
+    tree: Tree,
+    tables: Sequence[PlannedMeasurement],
+    *,
+    n_flows: int,
+) -> None:
+    """Write values that are in memory or in a file, as a release on one machine writes them.
 
     Args:
-        path: the file.
-        table: all rows.
-        tree: of the release.
-        plan: of the release.
+        path: the file to write.
+        source: as for `read_measurements`, of one file.
+        tree: likewise.
+        tables: likewise.
+        n_flows: likewise.
     """
-    tables = planned_measurements(tree, plan)
-    shape = shape_of(tree, tables)
+    stretches = _stretches(source, tree, tables, n_flows)
+    _write(
+        path, tree, ((tables[number].depths, areas, value) for number, areas, value in stretches)
+    )
+
+
+def _write(path: Path | pa.NativeFile, tree: Tree, blocks: Iterable[Block]) -> None:
     file = MeasurementsFile(path, tree.axes)
-    for rows in _batches(table):
-        for stretch in split(rows, tree, tables, shape):
-            file.write(tables[stretch.table].depths, stretch.areas, stretch.value)
+    for block in blocks:
+        file.write(*block)
     file.close()
 
 
 def read_measurements(
-    source: pa.Table | Path,
-    tree: Tree,
-    plan: ReleasePlan,
-    *,
-    n_flows: int,
-    rewritten: list[Rewritten] | None = None,
+    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedMeasurement], *, n_flows: int
 ) -> Measurements:
-    """All that was measured, from its file, folder of files, or table in memory.
+    """What was measured, from its file, folder of files, or table in memory.
 
     Args:
         source: of the values.
         tree: of the release.
-        plan: of the release.
+        tables: that are published.
         n_flows: rows of the release, so that a file with far too many values is not read.
-        rewritten: if it is given, whatever else may be in a file is refused, too, and what writing
-            the rows of each file again gives is added to it, for `check_written_again`.
 
     Raises:
         ReleaseError: it cannot be read, or names tables or areas that the release does not have.
     """
-    tables = planned_measurements(tree, plan)
-    shape = shape_of(tree, tables)
-    most = sum(_most_values(table, n_flows) for table in tables)
-    areas = [[Growing() for _ in tree.axes] for _ in tables]
-    value = [Growing(np.int64) for _ in tables]
-    n_rows = 0
+    nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
+    found = [[nothing] for _ in tables]
     for part in [source] if isinstance(source, pa.Table) else files_of(source):
-        sink = pa.BufferOutputStream()
-        again = None if rewritten is None else MeasurementsFile(sink, tree.axes)
-        for rows in _groups(part, shape, most=most - n_rows, is_strict=again is not None):
-            n_rows += len(rows)
-            for stretch in split(rows, tree, tables, shape):
-                value[stretch.table].add(stretch.value)
-                for column, numbers in zip(areas[stretch.table], stretch.areas, strict=True):
-                    column.add(numbers)
-                if again is not None:
-                    again.write(tables[stretch.table].depths, stretch.areas, stretch.value)
-        if rewritten is not None and again is not None:
-            again.close()
-            rewritten.append((part, sink.getvalue(), shape))
+        for number, areas, value in _stretches(part, tree, tables, n_flows):
+            found[number].append((areas, value))
     # Arrow keeps what it has read with for the next time; there is none.
     pa.default_memory_pool().release_unused()
     return Measurements(
-        tuple(
-            NoisyTable(
-                table.depths, table.sigma2, tuple(column.cut() for column in columns), noisy.cut()
-            )
-            for table, columns, noisy in zip(tables, areas, value, strict=True)
-        ),
+        tuple(map(_joined, tables, found)),
         tuple(table.level.index if table.is_on_tree else None for table in tables),
     )
 
 
-def _most_values(table: PlannedMeasurement, n_flows: int) -> int:
-    """Values that a table can have: as many as it has cells, or as the rows of parents have."""
-    level = TreeLevel(table.level.index, table.level.step, table.level.axes, table.depths)
-    if level.step is None or table.is_one_way:
-        return level.n_nodes
-    return min(level.n_nodes, n_flows * level.max_children)
+def _joined(
+    table: PlannedMeasurement,
+    parts: list[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]],
+) -> NoisyTable:
+    areas, values = zip(*parts, strict=True)
+    parts.clear()  # whose arrays are many times the rest of a release
+    columns = tuple(map(np.concatenate, zip(*areas, strict=True)))
+    return NoisyTable(table.depths, table.sigma2, columns, np.concatenate(values))
 
 
-class _Stretch(NamedTuple):
-    """Values of one table, as they stand in the file."""
-
-    table: int
-    areas: tuple[NDArray[np.int32], ...]
-    value: NDArray[np.int64]
-
-
-def files_of(path: Path) -> list[Path]:
-    """The file or files of measurements.
+def _stretches(
+    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedMeasurement], n_flows: int
+) -> Iterator[tuple[int, tuple[NDArray[np.int32], ...], NDArray[np.int64]]]:
+    """Values of one table after the other, as they stand in a file: table by number, areas, values.
 
     Raises:
-        ReleaseError: there is none.
+        ReleaseError: see `read_measurements`.
     """
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    if not files or not path.exists():
-        raise ReleaseError(
-            f"the release has no {MEASUREMENTS_FILE}, which its manifest states; get it again from "
-            "its publisher"
-        )
-    return files
-
-
-def shape_of(tree: Tree, tables: Iterable[PlannedMeasurement]) -> Shape:
-    """What a file of measurements must hold.
-
-    Args:
-        tree: of the release.
-        tables: that are measured.
-    """
-    return Shape.of(MEASUREMENTS_FILE, _schema(tree.axes), _listed(tree, tables), ROW_GROUP)
-
-
-def _listed(tree: Tree, tables: Iterable[PlannedMeasurement]) -> list[pa.StringArray]:
-    """What the columns of text may hold: names of tables, codes of all levels."""
-    found = [texts(table.name for table in tables)]
-    for axis in tree.axes:
-        depths = range(axis.hierarchy.depth + 1)
-        found.append(pa.concat_arrays([axis.hierarchy.codes(depth) for depth in depths]))
-    return found
-
-
-def split(
-    rows: pa.Table, tree: Tree, tables: tuple[PlannedMeasurement, ...], shape: Shape
-) -> Iterator[_Stretch]:
-    """Some rows of a file, by table.
-
-    Raises:
-        ReleaseError: a table or an area is not known.
-    """
-    names = texts(table.name for table in tables)
-    number = numbers_of(*encoded(rows.column(TABLE)), names)
-    if (number < 0).any() or any(map(lists_others, rows.columns, _listed(tree, tables))):
-        raise shape.fail("names tables or areas that the release does not have")
-    columns = [encoded(rows.column(axis.name)) for axis in tree.axes]
-    value = as_numpy(rows.column(MEASURED).combine_chunks())
-    starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
-    for low, high in pairwise([*starts, len(number)]):
-        table = int(number[low])
-        areas = tuple(
-            numbers_of(indices[low:high], codes, axis.hierarchy.codes(depth))
-            for (indices, codes), axis, depth in zip(
-                columns, tree.axes, tables[table].depths, strict=True
+    for rows in _groups(source, tree, tables, n_flows):
+        number, *_ = _numbers(rows.column(TABLE), [texts(table.name for table in tables)])
+        value = as_numpy(rows.column(MEASURED).combine_chunks())
+        starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
+        # What a column lists may be of any level, what a row has must be of the table's.
+        columns = [_numbers(rows.column(axis.name), _codes(axis)) for axis in tree.axes]
+        for low, high in pairwise([*starts, len(number)]):
+            depths = tables[number[low]].depths
+            areas = tuple(
+                column[depth][low:high] for column, depth in zip(columns, depths, strict=True)
             )
-        )
-        if any((numbers < 0).any() for numbers in areas):
-            raise shape.fail("names tables or areas that the release does not have")
-        yield _Stretch(table, areas, value[low:high])
+            if any((numbers < 0).any() for numbers in areas):
+                raise _unknown()
+            yield int(number[low]), areas, value[low:high]
+
+
+def _numbers(column: pa.ChunkedArray, lists: Sequence[pa.StringArray]) -> list[NDArray[np.int32]]:
+    """Numbers of texts in each of some lists, -1 where they are not; each is in one of them."""
+    encoded = column.combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # of no chunks at all
+        return [np.zeros(0, np.int32) for _ in lists]
+    known = [find_texts(encoded.dictionary, texts) for texts in lists]
+    if (np.max(known, axis=0, initial=-1) < 0).any():
+        raise _unknown()
+    index = as_numpy(encoded.indices)
+    return [numbers[index] for numbers in known]
+
+
+def _unknown() -> ReleaseError:
+    return ReleaseError(
+        f"{MEASUREMENTS_FILE} names tables or areas that the release does not have; {DAMAGED}"
+    )
+
+
+def _codes(axis: Axis) -> list[pa.StringArray]:
+    """Codes of each level, from the whole to the finest."""
+    return [axis.hierarchy.codes(depth) for depth in range(axis.hierarchy.depth + 1)]
 
 
 def _groups(
-    source: pa.Table | Path, shape: Shape, *, most: int, is_strict: bool
+    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedMeasurement], n_flows: int
 ) -> Iterator[pa.Table]:
     """Rows, some at a time; of a file one row group at a time."""
     if isinstance(source, pa.Table):
-        yield from _batches(source)
+        yield from (pa.Table.from_batches([batch]) for batch in source.to_batches())
         return
-    with opened(source, shape) as file:
-        if file.metadata.num_rows > most:
-            raise shape.fail("has more rows than such a release can have")
-        yield from row_groups(file, shape) if is_strict else _plain_groups(file, shape)
+    listed = [texts(table.name for table in tables)] if tables else []
+    listed += [pa.concat_arrays(_codes(axis)) for axis in tree.axes]
+    most = sum(table.most_values(n_flows) for table in tables)
+    yield from row_groups(source, _schema(tree.axes), listed, most_rows=most)
 
 
-def _batches(table: pa.Table) -> Iterator[pa.Table]:
-    return (pa.Table.from_batches([batch]) for batch in table.to_batches())
+def totals_at(
+    totals: Measurements, tree: Tree, axis: Axis, level: int
+) -> tuple[NDArray[np.int64], float]:
+    """Measured totals of all areas of a level, in their order, and the noise scale.
 
-
-def _plain_groups(file: pq.ParquetFile, shape: Shape) -> Iterator[pa.Table]:
-    for number in range(file.num_row_groups):
-        rows = file.read_row_group(number)
-        if any(column.null_count for column in rows.columns):
-            raise shape.fail("has rows without a number or an area")
-        yield rows
+    Raises:
+        ReleaseError: they were not measured.
+    """
+    # A level that splits nothing has the totals of the one above it.
+    depth = coarsest_equal(axis)[level]
+    wanted = tuple(depth if one.name == axis.name else 0 for one in tree.axes)
+    for table in totals.tables:
+        if table.depths == wanted:
+            return table.value, math.sqrt(table.sigma2)
+    names = [
+        f"{one.name} {one.hierarchy.level_name(at)}"
+        for table in totals.tables
+        for one, at in zip(tree.axes, table.depths, strict=True)
+        if at
+    ]
+    raise ReleaseError(
+        f"totals of {axis.name} {axis.hierarchy.level_name(level)} were not measured across "
+        f"the tree; those of {', '.join(names)} were. For others, sum up the flows"
+    )
 
 
 def _schema(axes: tuple[Axis, ...]) -> pa.Schema:

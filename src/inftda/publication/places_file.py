@@ -18,15 +18,8 @@ from inftda.areas.wkb import check_outlines
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_NAME, Places
-from inftda.publication.inventory import GET_AGAIN
-from inftda.publication.parquet_file import (
-    Shape,
-    check_written_again,
-    lists_others,
-    opened,
-    row_groups,
-    text_size,
-)
+from inftda.publication.inventory import DAMAGED, GET_AGAIN
+from inftda.publication.tables import row_groups
 from inftda.tables import as_arrow, repeated
 
 SCHEMA: Final = pa.schema(
@@ -73,55 +66,36 @@ def read_places(path: Path, hierarchy: Hierarchy) -> Places:
         ReleaseError: it cannot be read, or holds anything else.
     """
     levels, codes = _areas(hierarchy)
-    shape = _shape(path, levels, codes)
     if not path.exists():
         raise ReleaseError(f"there is no {path.name}, which the manifest states; {GET_AGAIN}")
-    parts = []
-    with opened(path, shape) as file:
-        if file.metadata.num_rows != len(codes):
-            raise shape.fail("does not have one row for each area")
-        for part in row_groups(file, shape):
-            plain = part.cast(SCHEMA)
-            # A list of texts may list some that no row has.
-            texts = [levels, codes, pc.unique(plain.column("name"))]
-            if any(map(lists_others, part.columns[: len(texts)], texts)):
-                raise shape.fail("names other levels or areas than the release has")
-            parts.append(plain)
+    longest = repeated("x" * MAX_NAME, 1)
+    parts = [
+        part.cast(SCHEMA)
+        for part in row_groups(
+            path,
+            SCHEMA,
+            [levels, codes, longest],
+            most_rows=len(codes),
+            most_bytes=2 * MAX_OUTLINES,
+        )
+    ]
     table = (pa.concat_tables(parts) if parts else SCHEMA.empty_table()).combine_chunks()
+    if len(table) != len(codes):
+        raise _fail(path, "does not have one row for each area")
     try:
         places = _from_table(table, hierarchy)
         hierarchy.with_places(places)
     except HierarchyError as problem:
-        raise shape.fail(f"does not say what it should ({problem})") from None
+        raise _fail(path, f"does not say what it should ({problem})") from None
     # Whatever was left out above stands in no file that is written from what was read.
     again = _as_table(hierarchy.with_places(places))
     if places.is_empty or any(not _is_same(table[name], again[name]) for name in SCHEMA.names):
-        raise shape.fail("is not written as inftda writes places")
+        raise _fail(path, "does not hold the places of these areas, or is not written as they are")
     return places
 
 
-def check_places_file(path: Path, hierarchy: Hierarchy) -> None:
-    """Compare a file with one of what was read from it.
-
-    Args:
-        path: the file.
-        hierarchy: with its places.
-
-    Raises:
-        ReleaseError: it was written in another way.
-    """
-    save_places(sink := pa.BufferOutputStream(), hierarchy)
-    check_written_again(path, sink.getvalue(), _shape(path, *_areas(hierarchy)))
-
-
-def _shape(path: Path, levels: pa.StringArray, codes: pa.StringArray) -> Shape:
-    (of_levels, longest_level), (of_codes, longest_code) = map(text_size, (levels, codes))
-    return Shape(
-        path.name,
-        tuple(SCHEMA),
-        (of_levels, of_codes, len(codes) * (MAX_NAME + 4), 0, 0, 2 * MAX_OUTLINES),
-        (longest_level, longest_code, MAX_NAME, 0, 0, 0),
-    )
+def _fail(path: Path, what: str) -> ReleaseError:
+    return ReleaseError(f"{path.name} {what}; {DAMAGED}")
 
 
 def _areas(hierarchy: Hierarchy) -> tuple[pa.StringArray, pa.StringArray]:

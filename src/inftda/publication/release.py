@@ -1,10 +1,9 @@
 """The published table and what is promised about it: open, save, sum up.
 
 A release is a folder with `flows.parquet` (one column per axis, and `flow`), the areas it
-refers to, `manifest.json`, `totals.parquet` if totals were measured across the tree, and
-`measurements.parquet` if all noisy values behind the flows are published. It
-holds what was released and public parameters, nothing else computed from the truth, and
-nothing here ever sees the truth.
+refers to, `manifest.json`, and `measurements.parquet` if totals were measured across the tree, or
+if all noisy values behind the flows are published. It holds what was released and public
+parameters, nothing else computed from the truth, and nothing here ever sees the truth.
 """
 
 import os
@@ -22,27 +21,34 @@ from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, whole_folder
 from inftda.hierarchy import Hierarchy
 from inftda.notebook import card
-from inftda.publication.caveats import NOT_PRIVATE_LINE
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
-from inftda.publication.folder import areas_files, check_release, write_flows, write_public_files
+from inftda.publication.folder import areas_files, check_release, write_public_files
 from inftda.publication.inventory import (
     GET_AGAIN,
     MEASUREMENTS_FILE,
-    OPTIONAL_FILES,
-    TOTALS_FILE,
     check_plain,
     digest,
     places_name,
 )
 from inftda.publication.manifest import AxisEntry, Manifest
-from inftda.publication.measurements import Measurements, read_measurements, save_measurements
+from inftda.publication.measurements import (
+    Measurements,
+    PlannedMeasurement,
+    planned_measurements,
+    read_measurements,
+    save_measurements,
+    totals_at,
+)
 from inftda.publication.places_file import read_places
 from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows, with_names
-from inftda.publication.totals import intervals as intervals_of_totals
-from inftda.publication.totals import read_totals, save_totals, totals_at
+from inftda.publication.tables import from_table, write_flows
+from inftda.publication.trust import NOT_PRIVATE_LINE
+from inftda.publication.trust import intervals as intervals_of_totals
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from inftda.publication.intervals import Intervals
 
 
@@ -54,15 +60,13 @@ class Release:
         manifest: what was done and what is guaranteed.
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file or folder that holds them.
-        totals: totals of areas as they were measured across the tree; None if none were.
-        measured: all noisy values, or the Parquet file or folder that holds them; None if they
-            are not published.
+        measured: noisy values that are published, or the Parquet file or folder that holds them;
+            None if none are.
     """
 
     manifest: Manifest
     tree: Tree
     table: pa.Table | Path
-    totals: pa.Table | None = None
     measured: pa.Table | Path | None = None
 
     def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
@@ -151,24 +155,47 @@ class Release:
         Raises:
             ReleaseError: no such axis or level, or its totals were not measured.
         """
-        if self.totals is None:
-            raise ReleaseError(
-                "this release has no measured totals; sum up its flows, or release with across"
-            )
         found = self.axis(axis)
         try:
             depth = found.hierarchy.level_of(level)
         except HierarchyError as problem:
             raise ReleaseError(f"{axis}: {problem}") from None
-        measured, sigma = totals_at(self.totals, found, depth)
+        measured, sigma = self.measured_totals(found, depth)
         summed = sum_flows(self.table, self.tree, {axis: level}, {})
         released = np.zeros(len(measured), np.int64)
         number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
         released[number] = summed.column(FLOW).to_numpy()
-        table = intervals_of_totals(
-            found.hierarchy.codes(depth), pa.array(released), measured, sigma
-        )
+        table = intervals_of_totals(found.hierarchy.codes(depth), released, measured, sigma)
         return converted(table, as_)
+
+    @property
+    def has_measurements(self) -> bool:
+        """Whether every noisy value that was drawn is published."""
+        return self.manifest.measurements == "all"
+
+    @property
+    def has_totals(self) -> bool:
+        """Whether totals of areas were measured across the tree."""
+        return self.measured is not None and bool(self.manifest.plan.tables)
+
+    def measured_totals(self, axis: Axis, level: int) -> "tuple[NDArray[np.int64], float]":
+        """Totals of all areas of a level as they were measured across, and their noise scale.
+
+        Raises:
+            ReleaseError: they were not measured, or their file is damaged or of another release.
+        """
+        if not self.has_totals:
+            raise ReleaseError(
+                "this release has no measured totals; sum up its flows, or release with across"
+            )
+        return totals_at(self._totals, self.tree, axis, level)
+
+    @cached_property
+    def _totals(self) -> Measurements:
+        """Of the measurements, those of totals across the tree."""
+        tables = zip(self.published_tables(), self._read_measurements().tables, strict=True)
+        totals = tuple(table for planned, table in tables if planned.is_total)
+        return Measurements(totals, (None,) * len(totals))
 
     def measurements(self) -> Measurements:
         """Every noisy value that was drawn for the release, table by table.
@@ -177,12 +204,18 @@ class Release:
             ReleaseError: they are not published with this release, or they are damaged or of
                 another one.
         """
-        if self.measured is None:
+        if not self.has_measurements:
             raise ReleaseError(
                 "this release has no measurements; its publisher can release with --measurements "
                 "(measurements=True in Python), which costs no privacy"
             )
+        return self._read_measurements()
+
+    def _read_measurements(self) -> Measurements:
+        """What is published of the noisy values."""
         manifest, measured = self.manifest, self.measured
+        if measured is None:
+            raise ReleaseError(f"the release has no {MEASUREMENTS_FILE}; {GET_AGAIN}")
         if (
             isinstance(measured, Path)
             and measured.exists()
@@ -192,7 +225,17 @@ class Release:
                 f"{MEASUREMENTS_FILE} is not the one that was published with this release: it is "
                 f"damaged or of another release; {GET_AGAIN}"
             )
-        return read_measurements(measured, self.tree, manifest.plan, n_flows=manifest.n_flows)
+        return read_measurements(
+            measured, self.tree, self.published_tables(), n_flows=manifest.n_flows
+        )
+
+    def published_tables(self) -> tuple[PlannedMeasurement, ...]:
+        """The tables whose noisy values are published."""
+        if self.manifest.measurements == "none":
+            return ()
+        return planned_measurements(
+            self.tree, self.manifest.plan, only_totals=not self.has_measurements
+        )
 
     @property
     def total(self) -> int:
@@ -233,17 +276,19 @@ class Release:
         """Write the release as a folder, atomically."""
         with whole_folder(Path(out), check=check_release, force=force) as folder:
             if isinstance(self.table, pa.Table):
-                write_flows(folder / FLOWS_FILE, self.tree, self.table)
+                write_flows(folder / FLOWS_FILE, self.tree, from_table(self.tree, self.table))
             else:
                 _copy(self.table, folder / FLOWS_FILE)
             if isinstance(self.measured, pa.Table):
                 save_measurements(
-                    folder / MEASUREMENTS_FILE, self.measured, self.tree, self.manifest.plan
+                    folder / MEASUREMENTS_FILE,
+                    self.measured,
+                    self.tree,
+                    self.published_tables(),
+                    n_flows=self.manifest.n_flows,
                 )
             elif self.measured is not None:
                 _copy(self.measured, folder / MEASUREMENTS_FILE)
-            if self.totals is not None:
-                save_totals(folder / TOTALS_FILE, self.totals)
             write_public_files(folder, self.tree, self.manifest)
         return open_release(out)
 
@@ -276,12 +321,11 @@ def open_release(path: str | Path) -> Release:
     for name in (MANIFEST_FILE, FLOWS_FILE):
         if not os.path.lexists(folder / name):
             raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
-    check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, *OPTIONAL_FILES))
+    check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, MEASUREMENTS_FILE))
     manifest = Manifest.read(folder / MANIFEST_FILE)
     tree = read_tree(folder, manifest.axes, manifest.order)
-    totals = read_totals(folder, tree) if manifest.totals_sha256 else None
-    measured = folder / MEASUREMENTS_FILE if manifest.measurements_sha256 else None
-    return Release(manifest, tree, folder / FLOWS_FILE, totals, measured)
+    measured = None if manifest.measurements == "none" else folder / MEASUREMENTS_FILE
+    return Release(manifest, tree, folder / FLOWS_FILE, measured)
 
 
 def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:

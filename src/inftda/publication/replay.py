@@ -10,12 +10,10 @@ are divided, what can be followed is which children could be released at all.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
@@ -24,11 +22,10 @@ from inftda.mechanisms.description import Description
 from inftda.mechanisms.prices import candidate_depth, count_candidates_kernel
 from inftda.mechanisms.step import Drawn, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
-from inftda.publication.inventory import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE, TOTALS_FILE
+from inftda.publication.inventory import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE
 from inftda.publication.measurements import Measurements, PlannedMeasurement
-from inftda.publication.parquet_file import encoded, numbers_of
-from inftda.publication.query import FLOW
-from inftda.tree import Tree, TreeLevel, differ
+from inftda.publication.tables import Flows
+from inftda.tree import TreeLevel, differ
 
 Areas = tuple[NDArray[np.int32], ...]
 #: A count and what is released for it differ by no more than this many noise scales for each
@@ -36,37 +33,8 @@ Areas = tuple[NDArray[np.int32], ...]
 _FAR = 20
 
 
-@dataclass(frozen=True)
-class ReleasedLeaves:
-    """Leaves as they were released; the truth is `inftda.truth`.
-
-    Attributes:
-        areas: int32, finest areas on each axis.
-        flow: int64, above 0.
-    """
-
-    areas: Areas
-    flow: NDArray[np.int64]
-
-
-def read_released(files: Iterable[Path], tree: Tree) -> ReleasedLeaves:
-    """Released leaves from files that were checked."""
-    names = [axis.name for axis in tree.axes]
-    areas: list[list[NDArray[np.int32]]] = [[np.zeros(0, np.int32)] for _ in names]
-    flow = [np.zeros(0, np.int64)]
-    for path in files:
-        with pq.ParquetFile(path, read_dictionary=names) as file:
-            for number in range(file.num_row_groups):
-                rows = file.read_row_group(number)
-                for axis, found in zip(tree.axes, areas, strict=True):
-                    codes = axis.hierarchy.codes(axis.hierarchy.depth)
-                    found.append(numbers_of(*encoded(rows.column(axis.name)), codes))
-                flow.append(rows.column(FLOW).to_numpy())
-    return ReleasedLeaves(tuple(map(np.concatenate, areas)), np.concatenate(flow))
-
-
 def check_follows(
-    released: ReleasedLeaves,
+    released: Flows,
     measurements: Measurements,
     planned: Sequence[PlannedMeasurement],
     description: Description,
@@ -119,22 +87,6 @@ def check_noisy_total(total: int, measurements: Measurements) -> None:
     if 0 in measurements.levels and total != max(int(measurements.level(0).value[0]), 0):
         raise ReleaseError(
             f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
-        )
-
-
-def check_one_way_totals(
-    totals: NDArray[np.int64], measurements: Measurements, planned: Sequence[PlannedMeasurement]
-) -> None:
-    """Compare measured totals, which have a file of their own, with the one-way tables.
-
-    Raises:
-        ReleaseError: they differ.
-    """
-    pairs = zip(measurements.tables, planned, strict=True)
-    one_way = [table.value for table, known in pairs if known.is_one_way and not known.is_on_tree]
-    if not np.array_equal(totals, np.concatenate([totals[:0], *one_way])):
-        raise ReleaseError(
-            f"{TOTALS_FILE} and {MEASUREMENTS_FILE} state different totals; {DAMAGED}"
         )
 
 
@@ -209,7 +161,7 @@ class _Step:
     value: NDArray[np.int64]
 
     @classmethod
-    def of(cls, released: ReleasedLeaves, level: TreeLevel) -> "_Step":
+    def of(cls, released: Flows, level: TreeLevel) -> "_Step":
         """Released leaves summed up to the children and parents of a level."""
         refined, depth = level.axes[level.axis].hierarchy, level.depths[level.axis]
         child = refined.ancestor(refined.depth, depth)[released.areas[level.axis]]

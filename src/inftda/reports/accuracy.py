@@ -20,9 +20,8 @@ from inftda.evaluation.typical import (
     TypicalErrors,
     typical_errors,
 )
-from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
-from inftda.publication.totals import unmeasured_totals
+from inftda.publication.trust import not_shown, unmeasured_totals
 from inftda.reports.layout import Layout
 from inftda.reports.markup import Html, join, table, tag, text
 from inftda.tree import TreeLevel
@@ -324,7 +323,7 @@ def _sums_across(release: Release) -> str:
         return _UNMEASURED.format(example=example)
     if len(release.tree.axes) == 1:
         return ""
-    is_measured = release.totals is not None
+    is_measured = release.has_totals
     return _ACROSS.format(
         example=example,
         factor="a third larger than" if is_measured else "twice as large as",

@@ -19,9 +19,9 @@ from inftda.evaluation.cells import Areas, released_leaves
 from inftda.evaluation.evaluate import Comparison
 from inftda.evaluation.intervals import overall
 from inftda.files import check_file
-from inftda.publication.folder import as_table
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release
+from inftda.publication.tables import Flows, as_table
 from inftda.reports.contents import Quality, Table, pack_contents
 from inftda.reports.markup import Html, join, table, tag, text
 from inftda.reports.page import (
@@ -55,7 +55,7 @@ _RATES = {"false_discovery_rate", "false_negative_rate", "in_interval"}
 
 def page_of(release: Release, counts: Truth, comparison: Comparison) -> Callable[[Path], Path]:
     """What writes the page of a comparison to a path."""
-    truth = as_table(release.tree, [counts.leaves])
+    truth = as_table(release.tree, Flows(*counts.leaves))
     measures = comparison.level_table().drop_columns(["notice"]).to_pylist()
     for level in measures:
         known = [one for one in comparison.intervals if one.name == level["name"]]

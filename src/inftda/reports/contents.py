@@ -22,7 +22,7 @@ from inftda.inference.measured import EstimatedLeaves
 from inftda.lattice import coarsest_equal, tables_on_tree
 from inftda.noise.quantiles import half_width
 from inftda.publication.release import Release
-from inftda.publication.totals import sums_up_many, totals_at, unmeasured_totals
+from inftda.publication.trust import sums_up_many, unmeasured_totals
 from inftda.reports.intervals import Ends, release_intervals
 from inftda.reports.labels import Labels
 from inftda.reports.layout import LAID_OUT, Layout
@@ -110,7 +110,7 @@ class Quality:
     ) -> "Quality":
         """What a release tells beside the simulation, and which of its levels are noise."""
         noise = tuple(level.depths for level in noisy)
-        if release.totals is None:
+        if not release.has_totals:
             is_unmeasured = bool(unmeasured_totals(release.tree, release.manifest.plan))
             return cls(
                 typical,
@@ -121,8 +121,8 @@ class Quality:
         measured = {}
         for number, axis, depth in totals_across(release.tree):
             depths = tuple(depth if i == number else 0 for i in range(len(release.tree.axes)))
-            values, sigma = totals_at(release.totals, axis, depth)
-            measured[depths] = half_width(sigma), values.to_pylist()
+            values, sigma = release.measured_totals(axis, depth)
+            measured[depths] = half_width(sigma), values.tolist()
         return cls(typical, measured, noise, intervals=release_intervals(release))
 
 

@@ -54,7 +54,7 @@ class Ends:
 
 def release_intervals(release: Release) -> Mapping[tuple[int, ...], Ends]:
     """Intervals of all levels that a release tells them for; none if it has no measurements."""
-    if release.measured is None:
+    if not release.has_measurements:
         return {}
     known, leaves = release.intervals(), released_leaves(release)
     found: dict[tuple[int, ...], Ends] = {}

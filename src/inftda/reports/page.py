@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from inftda import __version__
 from inftda.evaluation.cells import estimated_leaves, released_leaves
 from inftda.files import check_file, whole_file
-from inftda.publication.caveats import NOT_PRIVATE, not_shown
-from inftda.publication.noisiness import mostly_noise
 from inftda.publication.release import Release
+from inftda.publication.trust import NOT_PRIVATE, mostly_noise, not_shown
 from inftda.reports.accuracy import accuracy_section, stated_errors
 from inftda.reports.contents import Contents, Quality, Table, pack_contents
 from inftda.reports.labels import Labels

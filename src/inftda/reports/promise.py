@@ -9,8 +9,8 @@ import math
 from fractions import Fraction
 
 from inftda.privacy.spending import ReleasePlan
-from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
+from inftda.publication.trust import not_shown
 from inftda.reports.markup import Html, join, tag, text
 
 #: From here on an observer who knows everything else is nearly sure: the page says so.

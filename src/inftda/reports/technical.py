@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from inftda.privacy.spending import PlannedLevel
-from inftda.publication.caveats import not_shown
 from inftda.publication.release import Release
+from inftda.publication.trust import not_shown
 from inftda.reports.accuracy import arrowed
 from inftda.reports.markup import Html, table, tag
 from inftda.reports.promise import unit_words

@@ -11,8 +11,17 @@ from small_release import HEALTH, HOME, OD, manifest_of, rows_of
 
 from inftda.errors import ReleaseError
 from inftda.files import whole_folder
-from inftda.publication import folder as folders
-from inftda.publication.folder import FlowsWriter, areas_files, as_table, check_release
+from inftda.publication import tables
+from inftda.publication.folder import areas_files, check_release
+from inftda.publication.tables import (
+    Flows,
+    as_table,
+    is_ascending,
+    join_flows,
+    order_keys,
+    read_flows,
+    write_flows,
+)
 from inftda.tree import Tree
 
 
@@ -160,49 +169,43 @@ def blocks_of(tree, sizes):
     ]
 
 
-def write_blocks(path, tree, blocks):
-    writer = FlowsWriter(path, tree)
-    for areas, flow in blocks:
-        writer.write(areas, flow)
-    writer.close()
-    return writer
-
-
 def read_rows(path):
     columns = [column.to_pylist() for column in pq.read_table(path).columns]
     return {tuple(cell): flow for *cell, flow in zip(*columns, strict=True)}
 
 
 @pytest.mark.parametrize("tree", [OD, HEALTH])
-@pytest.mark.parametrize("sizes", [(), (1,), (0, 0), (3, 4, 0, 1), (2,) * 8, (5, 5), (10, 1)])
-def test_what_is_written_is_read_back_over_several_row_groups(tmp_path, monkeypatch, tree, sizes):
-    monkeypatch.setattr(folders, "ROW_GROUP", 5)
-    path = tmp_path / "flows.parquet"
+@pytest.mark.parametrize("sizes", [(), (0, 0), (3, 4, 0, 1), (2,) * 8])
+def test_a_file_of_flows_follows_from_its_rows(tmp_path, monkeypatch, tree, sizes):
+    """Whatever the order they come in, and in whatever blocks."""
+    monkeypatch.setattr(tables, "ROW_GROUP", 5)
     rows = rows_of(tree)
-    writer = write_blocks(path, tree, blocks_of(tree, sizes))
-    assert (writer.total, writer.n_flows) == (sum(rows.values()), len(rows))
+    blocks = blocks_of(tree, sizes)
+    files = []
+    for order in (blocks, blocks[::-1]):
+        write_flows(path := tmp_path / "flows.parquet", tree, join_flows(tree, order))
+        files.append(path.read_bytes())
+        found = read_flows([path], tree, n_flows=len(rows))
+        assert (found.total, len(found.flow)) == (sum(rows.values()), len(rows))
+        assert is_ascending(order_keys(tree, found.areas))
+    assert files[0] == files[1]
     assert read_rows(path) == rows
     metadata = pq.read_metadata(path)
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     assert groups == [5] * (len(rows) // 5) + [len(rows) % 5] * (len(rows) % 5 > 0)
 
 
-def test_the_file_does_not_show_where_the_blocks_of_the_mechanism_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(folders, "ROW_GROUP", 5)
-    files = []
-    for number, sizes in enumerate([(), (1, 2, 3), (0, 5, 1), (4, 4, 4)]):
-        path = tmp_path / str(number)
-        write_blocks(path, OD, blocks_of(OD, sizes))
-        files.append(path.read_bytes())
-    assert len(set(files)) == 1
+def test_flows_are_ordered_by_the_parent_of_the_area_that_is_refined_last():
+    """Diseases are; two are of the first chapter, one of the second."""
+    cells = [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+    areas = tuple(np.array(numbers, np.int32) for numbers in zip(*cells, strict=True))
+    assert is_ascending(order_keys(HEALTH, areas))
+    by_columns = np.lexsort(areas[::-1])
+    assert not is_ascending(order_keys(HEALTH, tuple(axis[by_columns] for axis in areas)))
 
 
-@pytest.mark.parametrize("n_blocks", [0, 1, 3])
-def test_an_empty_release_has_its_columns_and_no_rows(tmp_path, n_blocks):
-    path = tmp_path / "flows.parquet"
-    nothing = (tuple(np.zeros(0, np.int32) for _ in OD.axes), np.zeros(0, np.int64))
-    writer = write_blocks(path, OD, [nothing] * n_blocks)
-    assert (writer.total, writer.n_flows) == (0, 0)
+def test_an_empty_release_has_its_columns_and_no_rows(tmp_path):
+    write_flows(path := tmp_path / "flows.parquet", OD, join_flows(OD, []))
     table = pq.read_table(path)
     assert table.column_names == ["origin", "destination", "flow"]
     assert table.num_rows == 0
@@ -210,20 +213,17 @@ def test_an_empty_release_has_its_columns_and_no_rows(tmp_path, n_blocks):
 
 
 def test_a_row_group_lists_the_codes_in_use_and_no_others(tmp_path):
-    path = tmp_path / "flows.parquet"
     areas = (np.array([4, 0], np.int32), np.array([1, 1], np.int32))
-    write_blocks(path, OD, [(areas, np.array([3, 9]))])
+    write_flows(path := tmp_path / "flows.parquet", OD, Flows(areas, np.array([3, 9])))
     table = pq.read_table(path, read_dictionary=["origin", "destination"])
     for name, axis, numbers in zip(table.column_names, OD.axes, areas, strict=False):
         codes = axis.hierarchy.codes(axis.hierarchy.depth).take(np.unique(numbers)).to_pylist()
         assert sorted(table.column(name).chunk(0).dictionary.to_pylist()) == sorted(codes)
-        expected = axis.hierarchy.codes(axis.hierarchy.depth).take(numbers).to_pylist()
-        assert table.column(name).to_pylist() == expected
 
 
 @pytest.mark.parametrize("tree", [OD, HEALTH])
 def test_a_table_in_memory_holds_the_same_rows(tree):
-    table = as_table(tree, blocks_of(tree, (3, 0, 4)))
+    table = as_table(tree, join_flows(tree, blocks_of(tree, (3, 0, 4))))
     assert table.column_names == [*(axis.name for axis in tree.axes), "flow"]
     columns = [column.to_pylist() for column in table.columns]
     found = {tuple(cell): flow for *cell, flow in zip(*columns, strict=True)}

@@ -94,6 +94,8 @@ FACTS = {
     ("total",): 7.0,
     ("n_flows",): True,
     ("flows_sha256",): None,
+    ("measurements",): "some",
+    ("measurements_sha256",): 0,
     ("software",): "numpy",
 }
 

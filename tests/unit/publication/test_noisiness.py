@@ -8,8 +8,14 @@ from small_release import HEALTH
 from inftda import SeededSource, release
 from inftda.evaluation.cells import LevelSums, released_leaves
 from inftda.lab.generators.country import make_country
-from inftda.publication.caveats import noisy_words
-from inftda.publication.noisiness import ENOUGH, LevelNoise, is_drowned, level_noise, mostly_noise
+from inftda.publication.trust import (
+    ENOUGH,
+    LevelNoise,
+    is_drowned,
+    level_noise,
+    mostly_noise,
+    noisy_words,
+)
 
 BUDGET = {"epsilon": 1, "delta": 1e-8, "source": SeededSource(5)}
 

@@ -19,9 +19,9 @@ from pyspark.sql.types import BinaryType, StructType
 from inftda.engines.spark.packing import Batches, Made
 from inftda.engines.spark.session import carry_out
 from inftda.mechanisms.base import Written
-from inftda.publication.folder import FlowsWriter
 from inftda.publication.inventory import part_name
 from inftda.publication.query import FLOW
+from inftda.publication.tables import join_flows, write_flows
 from inftda.tree import Tree
 
 #: Flows of a file, about: it is a cell of Spark, which has at most 2 GB.
@@ -37,15 +37,17 @@ def make_files(tree: Tree, batches: Batches) -> Made:
 
 
 def _make_file(tree: Tree, batches: Iterator[pa.RecordBatch]) -> bytes | None:
-    sink = pa.BufferOutputStream()
-    writer = FlowsWriter(sink, tree)
+    blocks, n_flows = [], 0
     for batch in batches:
         *areas, flow = (column.to_numpy() for column in batch.columns)
-        writer.write(tuple(areas), flow)
-        if writer.n_flows >= FILE_ROWS:
+        blocks.append((tuple(areas), flow))
+        n_flows += len(flow)
+        if n_flows >= FILE_ROWS:
             break
-    writer.close()
-    return bytes(sink.getvalue()) if writer.n_flows else None
+    if not n_flows:
+        return None
+    write_flows(sink := pa.BufferOutputStream(), tree, join_flows(tree, blocks))
+    return bytes(sink.getvalue())
 
 
 def write_files(files: DataFrame, folder: Path) -> None:
@@ -81,5 +83,5 @@ def read_back(folder: Path, tree: Tree) -> Written:
                 total += pc.sum(batch.column(0)).as_py() or 0
                 n_flows += len(batch)
     if not any(folder.iterdir()):
-        FlowsWriter(folder / part_name(0), tree).close()
+        write_flows(folder / part_name(0), tree, join_flows(tree, []))
     return Written(total, n_flows)

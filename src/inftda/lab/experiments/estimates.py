@@ -14,8 +14,8 @@ from inftda.evaluation.evaluate import released_counts
 from inftda.evaluation.intervals import lowest_coverage, measure_estimated, measure_intervals
 from inftda.evaluation.measures import area_totals, measure, measure_total
 from inftda.noise.entropy import SeededSource
-from inftda.publication.folder import as_table
 from inftda.publication.query import FLOW
+from inftda.publication.tables import Flows, as_table
 from inftda.publish import release
 from inftda.truth import Truth
 
@@ -48,7 +48,7 @@ def estimate_figures(  # noqa: PLR0913 - what is released, and how
     """
     tree = truth.tree
     released = release(
-        as_table(tree, [truth.leaves]),
+        as_table(tree, Flows(*truth.leaves)),
         axes={axis.name: axis.hierarchy for axis in tree.axes},
         order=tree.order,
         count=FLOW,
