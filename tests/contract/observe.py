@@ -99,7 +99,7 @@ def digests(folder):
     And of its estimate, if it has measurements to make one from.
     """
     found = {file.stem: digest(pq.read_table(file)) for file in sorted(folder.glob("*.parquet"))}
-    if "measurements" in found:
+    if inftda.open_release(folder).has_measurements:
         found["estimate"] = digest(inftda.estimate(folder).table)
     return found
 
