@@ -194,8 +194,10 @@ class Hierarchy:
         """SHA-256 of level names and code paths: equal exactly for equal hierarchies."""
         digest = hashlib.sha256()
         for column, name in enumerate(self.level_names):
-            digest.update(len(name.encode()).to_bytes(8, "little") + name.encode())
-            digest.update(_framed(self._codes[column]))
+            for text in (name, *self._codes[column].to_pylist()):
+                # Each text after its length: no two lists of texts look the same.
+                encoded = text.encode()
+                digest.update(len(encoded).to_bytes(8, "little") + encoded)
             digest.update(self._child_offsets[column].astype("<i4").tobytes())
         return digest.hexdigest()
 
@@ -210,21 +212,6 @@ class Hierarchy:
             f"{self.n_areas(level):,} {name}" for level, name in enumerate(self.level_names, 1)
         )
         return f"Hierarchy({sizes})"
-
-
-def _framed(texts: pa.StringArray) -> bytes:
-    """All texts in a row, each preceded by its length in 8 bytes."""
-    _, buffer, data = texts.buffers()
-    offsets = np.frombuffer(buffer, np.int32)[texts.offset :][: len(texts) + 1]
-    sizes = np.diff(offsets).astype("<i8")
-    raw = np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]]
-    ends = np.cumsum(sizes + 8)
-    framed = np.empty(raw.size + 8 * sizes.size, np.uint8)
-    is_size = np.zeros(framed.size, bool)
-    is_size[(ends - sizes - 8)[:, None] + np.arange(8)] = True
-    framed[is_size] = sizes.view(np.uint8)
-    framed[~is_size] = raw
-    return framed.tobytes()
 
 
 def _check_names(names: tuple[str, ...]) -> None:

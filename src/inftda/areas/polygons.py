@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import HierarchyError, MissingExtraError
 from inftda.places import MAX_LAT, MAX_LON
+from inftda.tables import find_texts
 
 Geometries = NDArray[Any]
 
@@ -48,13 +49,15 @@ def shapely() -> Any:
     return library("shapely", needed_for="polygons")
 
 
-def from_wkt(texts: Sequence[str | None]) -> Geometries:
-    """Polygons that are written as text.
+def from_wkt(texts: Sequence[str | None]) -> Geometries | None:
+    """Polygons in degrees that are written as text; None if all are blank.
 
     Raises:
         HierarchyError: one is not.
     """
     plain = [None if text is None or not text.strip() else text for text in texts]
+    if not any(plain):
+        return None
     found: Geometries = shapely().from_wkt(plain, on_invalid="ignore")
     for row, (text, geometry) in enumerate(zip(plain, found, strict=True), start=1):
         if text is not None and geometry is None:
@@ -62,7 +65,7 @@ def from_wkt(texts: Sequence[str | None]) -> Geometries:
                 f"row {row} of the areas table has no polygon in its column of outlines; write it "
                 "as POLYGON((lon lat, ...)), or leave it blank"
             )
-    return found
+    return in_degrees(found, "EPSG:4326", "the areas table")
 
 
 def in_degrees(geometries: Geometries, crs: str | None, label: str) -> Geometries:
@@ -118,17 +121,8 @@ def _converted(geometries: Geometries, crs: str, label: str) -> Geometries:
     )
 
 
-def checked(geometries: Geometries, names: Sequence[str], label: str) -> Geometries:
-    """Polygons of two dimensions that are whole; None where there is none.
-
-    Args:
-        geometries: any.
-        names: what to call each of them in messages.
-        label: what they come from.
-
-    Raises:
-        HierarchyError: one is not a polygon, or is broken.
-    """
+def _checked(geometries: Geometries, names: Sequence[str], label: str) -> Geometries:
+    """Polygons of two dimensions that are whole; None where there is none."""
     library_ = shapely()
     found = library_.force_2d(geometries)
     found[library_.is_missing(found) | library_.is_empty(found)] = None
@@ -147,25 +141,36 @@ def checked(geometries: Geometries, names: Sequence[str], label: str) -> Geometr
     return found  # type: ignore[no-any-return] # untyped library
 
 
-def united(geometries: Geometries, group: NDArray[np.intp], n_groups: int) -> Geometries:
-    """One geometry for each group: all its polygons together."""
-    found = np.full(n_groups, None, object)
-    order = np.argsort(group, kind="stable")
-    starts = np.searchsorted(group[order], np.arange(n_groups + 1))
-    for number in range(n_groups):
-        members = geometries[order[starts[number] : starts[number + 1]]]
-        members = members[~shapely().is_missing(members)]
-        if len(members):
-            found[number] = members[0] if len(members) == 1 else shapely().union_all(members)
-    return found
+def whole_areas(
+    geometries: Geometries, area: pa.StringArray, codes: pa.StringArray, label: str
+) -> Geometries:
+    """One polygon, perhaps of several parts, for each area; None where there is none.
 
-
-def check_apart(geometries: Geometries, names: Sequence[str], label: str) -> None:
-    """Refuse polygons that overlap by more than borders that were drawn twice.
+    Args:
+        geometries: any.
+        area: code of the area that each is of.
+        codes: all areas.
+        label: what they come from.
 
     Raises:
-        HierarchyError: two of them do.
+        HierarchyError: one is not a polygon or is broken, two areas overlap, or there is none.
     """
+    parts = _checked(geometries, area.to_pylist(), label)
+    whole = np.full(len(codes), None, object)
+    members: dict[int, list[Any]] = {}
+    for number, part in zip(find_texts(area, codes).tolist(), parts, strict=True):
+        if part is not None:
+            members.setdefault(number, []).append(part)
+    for number, found in members.items():
+        whole[number] = found[0] if len(found) == 1 else shapely().union_all(found)
+    if not members:
+        raise HierarchyError(f"{label} has no polygon in it; areas are polygons")
+    _check_apart(whole, codes.to_pylist(), label)
+    return whole
+
+
+def _check_apart(geometries: Geometries, names: Sequence[str], label: str) -> None:
+    """Refuse polygons that overlap by more than borders that were drawn twice."""
     library_ = shapely()
     is_known = ~library_.is_missing(geometries)
     known = geometries[is_known]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inftda.areas import polygons
-from inftda.areas.features import Features, has_features, read_features
+from inftda.areas.features import has_features, read_features
 from inftda.areas.locations import LAT_NAMES, LON_NAMES, degrees
 from inftda.errors import HierarchyError
 from inftda.hierarchy import Hierarchy
@@ -51,9 +51,37 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
     """
     if isinstance(source, Hierarchy):
         return source
-    if has_features(source):
-        return _from_features(read_features(source), levels)
-    return _from_table(source, levels)
+    geometries, label = None, f"the {_WHAT}"
+    if is_polygons := has_features(source):
+        label, table, geometries = read_features(source)
+    else:
+        table = read_table(source, what=_WHAT, error=HierarchyError)
+    columns = _choose(table.column_names, levels)
+    if is_polygons and levels is None and len(columns.levels) != 1:
+        raise HierarchyError(
+            f"say which columns of {label} are the levels, from coarse to fine: {_SAY}. It "
+            f"has {', '.join(table.column_names) or 'none'}"
+        )
+    what = label if is_polygons else _WHAT
+    texts = as_strings(table, what=what, error=HierarchyError, columns=columns.texts)
+    paths = texts.select(columns.levels)
+    if is_polygons:  # several may be one area
+        paths = paths.group_by(list(columns.levels)).aggregate([]).select(columns.levels)
+    hierarchy = _nested(paths, is_chosen=is_polygons or levels is not None)
+    if not is_polygons and columns.is_bare:
+        return hierarchy
+    codes = hierarchy.codes(hierarchy.depth)
+    finest = texts.column(columns.levels[-1]).combine_chunks()
+    lon, lat = _locations(table, columns, pc.index_in(codes, value_set=finest))
+    if columns.outline is not None and not is_polygons:
+        geometries = polygons.from_wkt(texts.column(columns.outline).to_pylist())
+    outlines = None
+    if geometries is not None:
+        whole = polygons.whole_areas(geometries, finest, codes, label)
+        outlines = polygons.as_outlines(whole)
+        if lon is None:
+            lon, lat = polygons.inner_points(whole)
+    return hierarchy.with_places(Places(_names(texts, columns, hierarchy), lon, lat, outlines))
 
 
 @dataclass(frozen=True)
@@ -84,56 +112,6 @@ class _Columns:
     def is_bare(self) -> bool:
         """Whether there is nothing but levels."""
         return not self.names and self.lon is None and self.outline is None
-
-
-def _from_table(source: Any, levels: Levels | None) -> Hierarchy:
-    table = read_table(source, what=_WHAT, error=HierarchyError)
-    columns = _choose(table.column_names, levels)
-    texts = as_strings(table, what=_WHAT, error=HierarchyError, columns=columns.texts)
-    hierarchy = _nested(texts.select(columns.levels), is_chosen=levels is not None)
-    if columns.is_bare:
-        return hierarchy
-    finest = texts.column(columns.levels[-1])
-    row = pc.index_in(hierarchy.codes(hierarchy.depth), value_set=finest.combine_chunks())
-    lon, lat = _locations(table, columns, row)
-    outlines = None
-    if columns.outline is not None:
-        found = polygons.from_wkt(texts.column(columns.outline).to_pylist())
-        if not polygons.shapely().is_missing(found).all():
-            codes = finest.to_pylist()
-            found = polygons.in_degrees(found, "EPSG:4326", f"the {_WHAT}")
-            found = polygons.checked(found, codes, f"the {_WHAT}")[np.asarray(row)]
-            polygons.check_apart(found, finest.take(row).to_pylist(), f"the {_WHAT}")
-            outlines = polygons.as_outlines(found)
-            if lon is None:
-                lon, lat = polygons.inner_points(found)
-    return hierarchy.with_places(Places(_names(texts, columns, hierarchy), lon, lat, outlines))
-
-
-def _from_features(features: Features, levels: Levels | None) -> Hierarchy:
-    label, table, geometries = features
-    columns = _choose(table.column_names, levels)
-    if levels is None and len(columns.levels) != 1:
-        raise HierarchyError(
-            f"say which columns of {label} are the levels, from coarse to fine: {_SAY}. It "
-            f"has {', '.join(table.column_names) or 'none'}"
-        )
-    texts = as_strings(table, what=label, error=HierarchyError, columns=columns.texts)
-    finest = texts.column(columns.levels[-1]).combine_chunks()
-    every = texts.select(columns.levels).group_by(list(columns.levels)).aggregate([])
-    hierarchy = _nested(every.select(columns.levels), is_chosen=True)
-    codes = hierarchy.codes(hierarchy.depth)
-    parts = polygons.checked(geometries, finest.to_pylist(), label)
-    group = np.asarray(pc.index_in(finest, value_set=codes)).astype(np.intp)
-    whole = polygons.united(parts, group, len(codes))
-    if polygons.shapely().is_missing(whole).all():
-        raise HierarchyError(f"{label} has no polygon in it; areas are polygons")
-    polygons.check_apart(whole, codes.to_pylist(), label)
-    lon, lat = _locations(table, columns, pc.index_in(codes, value_set=finest))
-    if lon is None:
-        lon, lat = polygons.inner_points(whole)
-    names = _names(texts, columns, hierarchy)
-    return hierarchy.with_places(Places(names, lon, lat, polygons.as_outlines(whole)))
 
 
 def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:

@@ -1,10 +1,9 @@
-"""Shapes in well-known binary, little-endian, two dimensions: outlines as they are kept, and lines.
+"""Outlines as they are kept: polygons in well-known binary, little-endian, in two dimensions.
 
-Read and written here without any library, so that a release can be checked wherever it is read.
+They are read without any library, so that a release can be checked wherever it is read.
 """
 
 import struct
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -14,15 +13,12 @@ from numpy.typing import NDArray
 from inftda.errors import HierarchyError
 from inftda.places import MAX_LAT, MAX_LON
 
-_POINT, _LINE, _POLYGON, _MULTIPOLYGON = 1, 2, 3, 6
+_POLYGON, _MULTIPOLYGON = 3, 6
 _HEAD: Final = struct.Struct("<BII")
 _SIZE: Final = struct.Struct("<I")
 _CORNER: Final = 16
 #: Corners of the smallest ring: a triangle, and its first corner again.
 _FEWEST: Final = 4
-
-#: Longitudes and latitudes.
-Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def rings(outline: bytes) -> list[NDArray[np.float64]]:
@@ -65,35 +61,6 @@ def check_outlines(outlines: pa.BinaryArray) -> None:
         # Written so that not-a-number is refused, too.
         if not (np.abs(corners) <= (MAX_LON, MAX_LAT)).all():
             raise HierarchyError("an outline is not in degrees")
-
-
-def points_or_lines(ends: tuple[Ends, ...], *, head: bytes = b"") -> Iterator[bytes]:
-    """Points, or lines from one to the next.
-
-    Args:
-        ends: longitudes and latitudes: one pair for points, two for lines.
-        head: what stands before each shape.
-    """
-    is_line = len(ends) > 1
-    counted = [("count", "<u4")] if is_line else []
-    record = np.dtype(
-        [
-            ("head", f"V{len(head)}"),
-            ("order", "u1"),
-            ("kind", "<u4"),
-            *counted,
-            ("place", "<f8", (len(ends), 2)),
-        ]
-    )
-    rows = np.zeros(len(ends[0][0]), record)
-    rows["head"] = np.void(head)
-    rows["order"], rows["kind"] = 1, _LINE if is_line else _POINT
-    if is_line:
-        rows["count"] = len(ends)
-    for number, (lon, lat) in enumerate(ends):
-        rows["place"][:, number, 0], rows["place"][:, number, 1] = lon, lat
-    data, size = rows.tobytes(), record.itemsize
-    return (data[start : start + size] for start in range(0, len(data), size))
 
 
 def _head(data: bytes, at: int) -> tuple[int, int, int]:
