@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from inftda.comparisons.comparing import compare as compare
     from inftda.dossiers.api import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
-    from inftda.estimates.estimating import Estimate as Estimate
-    from inftda.estimates.estimating import estimate as estimate
-    from inftda.estimates.estimating import open_estimate as open_estimate
+    from inftda.estimates import Estimate as Estimate
+    from inftda.estimates import estimate as estimate
+    from inftda.estimates import open_estimate as open_estimate
     from inftda.exports.export import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
@@ -51,7 +51,7 @@ _HOMES = {
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",
     "DiscreteLaplace": "inftda.noise.discrete_laplace",
-    "Estimate": "inftda.estimates.estimating",
+    "Estimate": "inftda.estimates",
     "Hierarchy": "inftda.hierarchy",
     "InftdaError": "inftda.errors",
     "PrivacyUnit": "inftda.privacy.unit",
@@ -62,14 +62,14 @@ _HOMES = {
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
     "dossier": "inftda.dossiers.api",
-    "estimate": "inftda.estimates.estimating",
+    "estimate": "inftda.estimates",
     "evaluate": "inftda.words",
     "export": "inftda.exports.export",
     "grid_areas": "inftda.areas.cells",
     "h3_areas": "inftda.areas.cells",
     "intopt": "inftda.optimize.intopt",
     "make_plan": "inftda.privacy.plan",
-    "open_estimate": "inftda.estimates.estimating",
+    "open_estimate": "inftda.estimates",
     "open_release": "inftda.publication.release",
     "plan": "inftda.words",
     "query": "inftda.words",

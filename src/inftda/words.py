@@ -14,7 +14,7 @@ from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
 from inftda.bars import Progress
 from inftda.errors import InftdaError
-from inftda.estimates.estimating import Estimate, open_estimate
+from inftda.estimates import Estimate, open_estimate
 from inftda.evaluation.bounds import guaranteed_errors
 from inftda.evaluation.evaluate import (
     Comparison,

@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 
 from further_mechanisms import offer
 from inftda.engines.spark import SparkEngine
-from inftda.estimates.estimating import estimate
+from inftda.estimates import estimate
 from inftda.lab.generators.country import make_country
 from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import SeededSource

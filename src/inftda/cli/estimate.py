@@ -31,7 +31,7 @@ def command(  # noqa: PLR0913 - one option for each thing a reader may decide
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Estimate all flows of a release: model-based, closer on average, not guaranteed."""
-    from inftda.estimates.estimating import estimate  # noqa: PLC0415 - help must be instant
+    from inftda.estimates import estimate  # noqa: PLC0415 - help must be instant
     from inftda.publication.trust import MADE_FROM_NOT_PRIVATE  # noqa: PLC0415
 
     made = estimate(folder, centroids=centroids, out=out, force=force, seed=seed, threads=threads)

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
-from inftda.estimates.estimating import Estimate
-from inftda.estimates.table import VALUES
+from inftda.estimates import VALUES, Estimate
 from inftda.inference.measured import EstimatedLeaves
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from inftda.bars import Progress
 from inftda.errors import IngestError, ReleaseError
-from inftda.estimates.estimating import Estimate
+from inftda.estimates import Estimate
 from inftda.evaluation.cells import estimated_leaves, released_leaves
 from inftda.evaluation.intervals import (
     IntervalMeasures,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
-from inftda.estimates.estimating import Estimate
+from inftda.estimates import Estimate
 from inftda.evaluation.typical import LevelErrors, TypicalErrors
 from inftda.publication.release import Release
 from inftda.reports.accuracy import BETA, guaranteed, stated_errors

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from inftda import __version__
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
-from inftda.estimates.estimating import Estimate, open_estimate
+from inftda.estimates import Estimate, open_estimate
 from inftda.exports.contents import ExportData, Resource, chosen_levels, errors_of
 from inftda.exports.gis import write_geojson, write_geopackage
 from inftda.exports.matrices import write_omx

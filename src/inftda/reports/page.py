@@ -26,7 +26,7 @@ from inftda.reports.technical import technical_section
 
 if TYPE_CHECKING:
     from inftda.bars import Progress
-    from inftda.estimates.estimating import Estimate
+    from inftda.estimates import Estimate
     from inftda.tree import Tree
 
 #: Up to this many combinations of levels have typical errors; of more only those of the tree.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from inftda.estimates.estimating import estimate
+from inftda.estimates import estimate
 from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.evaluate import released_counts
 from inftda.evaluation.intervals import lowest_coverage, measure_estimated, measure_intervals

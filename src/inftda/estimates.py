@@ -4,20 +4,22 @@ Post-processing of a release that was published with its measurements: nothing e
 it costs no privacy and anybody can make one.
 """
 
+import hashlib
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer, unit_vectors
 from inftda.errors import InftdaError, ReleaseError
-from inftda.estimates.manifest import EstimateManifest, Model, release_digest
-from inftda.estimates.table import AGAIN, ESTIMATE, VALUES, check_table
 from inftda.files import (
     ESTIMATE_FILE,
     MANIFEST_FILE,
@@ -30,16 +32,115 @@ from inftda.inference.measured import keys_of
 from inftda.inference.model import Fit
 from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.folder import write_areas
-from inftda.publication.inventory import (
-    areas_names,
-    check_plain,
-    digest,
-    places_name,
-)
+from inftda.publication.inventory import areas_names, check_plain, digest, places_name
+from inftda.publication.manifest import MAX_BYTES, AxisEntry, Manifest, software_versions
 from inftda.publication.query import asked_for, sum_flows, with_names
 from inftda.publication.release import Release, open_release, read_tree
-from inftda.tables import as_arrow
+from inftda.publication.tables import CODE, is_ascending, numbers_of, row_groups
+from inftda.tables import as_arrow, as_numpy
 from inftda.tree import DESTINATION, ORIGIN, Tree
+
+#: Bumped when a reader of the old format could misunderstand the new one.
+FORMAT: Final = "inftda-estimate/1"
+KIND: Final = "inftda-estimate"
+NOTICE: Final = (
+    "Model-based estimates from the measurements of a release: good on average, not guaranteed, "
+    "and not a list of existing flows. The guaranteed table is the release."
+)
+#: Columns besides those of the axes.
+ESTIMATE, LOW, HIGH = VALUES = ("estimate", "low", "high")
+_AGAIN: Final = "it was edited or damaged: make it again with `inftda estimate`"
+
+
+class LevelModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The model of one level.
+
+    Attributes:
+        level: its name.
+        sigma: noise scale of its measurements.
+        spread: of the counts around their means.
+        zeros: how many of them are zero; see `inftda.inference.prior`.
+        same: factor of the area that contains the other end of the trip.
+    """
+
+    level: str
+    sigma: float
+    spread: float
+    zeros: float
+    same: float
+
+
+class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The model behind the numbers.
+
+    Attributes:
+        locations: whether distances were used.
+        seed: decided which numbers were rounded up.
+        levels: coarse to fine.
+    """
+
+    locations: bool
+    seed: int
+    levels: tuple[LevelModel, ...]
+
+
+class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The contents of the `manifest.json` of an estimate; the first four are always the same.
+
+    Attributes:
+        format: of the folder.
+        kind: what it holds.
+        model_based: that it is no release.
+        notice: what to think of the numbers.
+        private: whether the release is private; False if it was made with a seed.
+        release_sha256: digest of the manifest of the release it was made from.
+        model: parameters of the model.
+        axes: the axes of the table.
+        order: axis names in the order of refinement.
+        total: sum of all estimates, which is that of the release.
+        n_rows: number of rows.
+        estimate_sha256: digest of the table; empty while it is in memory only.
+        software: versions of what made it.
+    """
+
+    format: Literal["inftda-estimate/1"] = FORMAT
+    kind: str = KIND
+    model_based: bool = True
+    notice: str = NOTICE
+    private: bool
+    release_sha256: str
+    model: Model
+    axes: tuple[AxisEntry, ...]
+    order: tuple[str, ...]
+    total: int
+    n_rows: int
+    estimate_sha256: str = ""
+    software: dict[str, str] = msgspec.field(default_factory=software_versions)
+
+    def to_bytes(self) -> bytes:
+        """The contents of `manifest.json`: they follow from the manifest, to the bit."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+    @classmethod
+    def read(cls, folder: Path) -> "EstimateManifest":
+        """Read the manifest of a folder.
+
+        Raises:
+            ReleaseError: it is not that of an estimate, or is damaged.
+        """
+        path = folder / MANIFEST_FILE
+        content = path.read_bytes() if is_plain(path) and path.stat().st_size <= MAX_BYTES else b""
+        try:
+            found = msgspec.json.decode(content, type=cls)
+        except (RecursionError, msgspec.MsgspecError) as problem:
+            raise ReleaseError(
+                f"{str(folder)!r} is not an estimate: its manifest is not of format {FORMAT!r} "
+                f"({problem}); make one with `inftda estimate`"
+            ) from None
+        stated = {"kind": KIND, "model_based": True, "notice": NOTICE}
+        if msgspec.structs.replace(found, **stated).to_bytes() != content:
+            raise ReleaseError(f"the manifest of {str(folder)!r} is not what it was; {_AGAIN}")
+        return found
 
 
 @dataclass(frozen=True)
@@ -102,7 +203,7 @@ class Estimate:
         Raises:
             ReleaseError: it was made from another one.
         """
-        if self.manifest.release_sha256 != release_digest(release.manifest):
+        if self.manifest.release_sha256 != _release_digest(release.manifest):
             raise ReleaseError(
                 "the estimate was made from another release; make it again from this one with "
                 "`inftda estimate`"
@@ -151,7 +252,7 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     table = _table(opened.tree, columns)
     manifest = EstimateManifest(
         private=opened.manifest.private,
-        release_sha256=release_digest(opened.manifest),
+        release_sha256=_release_digest(opened.manifest),
         model=model,
         axes=opened.manifest.axes,
         order=opened.manifest.order,
@@ -176,8 +277,8 @@ def open_estimate(path: str | Path) -> Estimate:
     tree = read_tree(folder, manifest.axes, manifest.order)
     table = folder / ESTIMATE_FILE
     if not table.is_file() or digest(table) != manifest.estimate_sha256:
-        raise ReleaseError(f"{ESTIMATE_FILE} of {str(folder)!r} is not what it was; {AGAIN}")
-    check_table(table, tree, n_rows=manifest.n_rows, total=manifest.total)
+        raise ReleaseError(f"{ESTIMATE_FILE} of {str(folder)!r} is not what it was; {_AGAIN}")
+    _check_table(table, tree, manifest)
     return Estimate(manifest, tree, table)
 
 
@@ -222,12 +323,12 @@ def _check_replaceable(folder: Path, name: Path) -> None:
 def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
     with whole_folder(out, force=force, check=_check_replaceable) as folder:
         pq.write_table(made.table, folder / ESTIMATE_FILE, compression="zstd")
-        manifest = replace(
+        manifest = msgspec.structs.replace(
             made.manifest,
             axes=write_areas(folder, made.tree, made.manifest.axes),
             estimate_sha256=digest(folder / ESTIMATE_FILE),
         )
-        (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
+        (folder / MANIFEST_FILE).write_bytes(manifest.to_bytes())
     return Estimate(manifest, made.tree, out / ESTIMATE_FILE)
 
 
@@ -247,13 +348,22 @@ def _fitted(
     """The model, and areas and values of its estimates; all else is given up."""
     fit = Fit.of(release.tree, release.measurements(), release.total, points, threads=threads)
     areas, *values = fit.leaves(seed)
-    model = Model.of(fit, locations=bool(points), seed=seed)
-    if not model.is_finite:
+    levels = tuple(
+        LevelModel(
+            level.layer.level.name,
+            level.layer.sigma,
+            level.known.posterior.spread,
+            level.known.posterior.zeros,
+            level.shares.same,
+        )
+        for level in fit.levels
+    )
+    if not all(math.isfinite(x) for one in levels for x in (one.spread, one.zeros, one.same)):
         raise ReleaseError(
             "no model fits the measurements, so they cannot be what was drawn for this release; "
             "check it with `inftda verify`"
         )
-    return model, [*areas, *values]
+    return Model(bool(points), seed, levels), [*areas, *values]
 
 
 def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
@@ -267,3 +377,42 @@ def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
     ]
     made += [as_arrow(columns.pop(0)[order].astype(np.int64)) for _ in VALUES]
     return pa.Table.from_arrays(made, names=[*(axis.name for axis in tree.axes), *VALUES])
+
+
+def _check_table(path: Path, tree: Tree, manifest: EstimateManifest) -> None:
+    """Refuse a file that does not hold what an estimate does, without trusting it.
+
+    Raises:
+        ReleaseError: it cannot be read, an area is unknown or a cell out of order, or numbers are
+            not those of an estimate.
+    """
+    codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
+    fields = [pa.field(axis.name, CODE) for axis in tree.axes]
+    schema = pa.schema([*fields, *(pa.field(name, pa.int64()) for name in VALUES)])
+    before = tuple(np.full(1, -1, np.int32) for _ in tree.axes)
+    n_rows = total = 0
+    for rows in row_groups(path, schema, codes, most_rows=manifest.n_rows, again=_AGAIN):
+        n_rows += len(rows)
+        areas = tuple(map(numbers_of, rows.columns, codes))
+        if any((numbers < 0).any() for numbers in areas):
+            raise _damaged("names areas that it does not list")
+        cells = tuple(map(np.append, before, areas))
+        if not is_ascending(cells):
+            raise _damaged("does not have each cell once and in order")
+        value, low, high = (as_numpy(rows.column(name).combine_chunks()) for name in VALUES)
+        if not ((value > 0) & (low >= 0) & (low <= value) & (value <= high)).all():
+            raise _damaged("has numbers that cannot be estimates with their intervals")
+        # As decimal numbers: numbers made for it would sum to anything in 64 bits.
+        total += int(pc.sum(rows.column(ESTIMATE).cast(pa.decimal128(38))).as_py() or 0)
+        before = tuple(numbers[-1:] for numbers in cells)
+    if (n_rows, total) != (manifest.n_rows, manifest.total):
+        raise _damaged("does not have the rows, or the sum, that its manifest states")
+
+
+def _damaged(what: str) -> ReleaseError:
+    return ReleaseError(f"{ESTIMATE_FILE} {what}; {_AGAIN}")
+
+
+def _release_digest(manifest: Manifest) -> str:
+    """Identifies a release: the digest of its manifest."""
+    return hashlib.sha256(manifest.to_text().encode()).hexdigest()

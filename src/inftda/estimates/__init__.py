@@ -1,1 +1,0 @@
-"""The estimate: a second table beside a release, model-based and labelled so."""
