@@ -117,9 +117,9 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     estimate_sha256: str = ""
     software: dict[str, str] = msgspec.field(default_factory=software_versions)
 
-    def to_bytes(self) -> bytes:
+    def to_text(self) -> str:
         """The contents of `manifest.json`: they follow from the manifest, to the bit."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode() + "\n"
 
     @classmethod
     def read(cls, folder: Path) -> "EstimateManifest":
@@ -138,7 +138,7 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
                 f"({problem}); make one with `inftda estimate`"
             ) from None
         stated = {"kind": KIND, "model_based": True, "notice": NOTICE}
-        if msgspec.structs.replace(found, **stated).to_bytes() != content:
+        if msgspec.structs.replace(found, **stated).to_text().encode() != content:
             raise ReleaseError(f"the manifest of {str(folder)!r} is not what it was; {_AGAIN}")
         return found
 
@@ -328,7 +328,7 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
             axes=write_areas(folder, made.tree, made.manifest.axes),
             estimate_sha256=digest(folder / ESTIMATE_FILE),
         )
-        (folder / MANIFEST_FILE).write_bytes(manifest.to_bytes())
+        (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
     return Estimate(manifest, made.tree, out / ESTIMATE_FILE)
 
 
