@@ -40,6 +40,8 @@ from inftda.publication.measurements import (
     write_totals,
 )
 from inftda.publication.release import Release, open_release
+from inftda.publication.signature import read_private_key
+from inftda.publication.signature import sign as sign_manifest
 from inftda.reading import TableSpec, Unplaceable
 from inftda.reading.spec import axes_of, outside_axes, placing
 from inftda.tree import DESTINATION, ORIGIN, build_tree
@@ -57,6 +59,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     rho: float | Fraction | None = None,
     out: str | Path | None = None,
     force: bool = False,
+    sign: str | Path | None = None,
     origin: str = ORIGIN,
     destination: str = DESTINATION,
     count: str | None = "auto",
@@ -103,6 +106,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         rho: strength in zero-concentrated differential privacy, instead of epsilon.
         out: folder to write; without it the release stays in memory.
         force: replace a release that is there.
+        sign: private key (PEM, see `inftda keygen`) to sign the manifest with.
         origin: name of the column where trips start.
         destination: name of the column where they end.
         count: name of the column of counts, None for one row per trip; "auto" takes `count`
@@ -157,6 +161,9 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         (epsilon, delta)-differential privacy for the unit described by `neighbours`,
         `trips`, `exactly` and `distinct`; see docs/privacy-guarantee.md.
     """
+    if sign is not None and out is None:
+        raise InftdaError("only a folder can be signed; give out, or leave out sign")
+    key = None if sign is None else read_private_key(sign)
     if out is not None:
         check_folder(Path(out), check=check_release, force=force)
     public = build_tree(
@@ -241,6 +248,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 counted=counting,
             )
             write_public_files(folder, public, manifest)
+            if key is not None:
+                sign_manifest(folder, key)
             # Read back before it is in place: what cannot be opened must not be published.
             made = _opened(folder, out)
     if charge is not None:

@@ -147,11 +147,12 @@ def query(
     return converted_flows(flows, as_, found.tree, shown)
 
 
-def verify(release: str | Path) -> tuple[str, ...]:
+def verify(release: str | Path, *, key: str | Path | None = None) -> tuple[str, ...]:
     """Check a release without trusting who made it: guarantee, files, and the published table.
 
     Args:
         release: folder of a release.
+        key: file of the publisher's public key (PEM), which the release must be signed with.
 
     Returns:
         What was found right, in words.
@@ -159,7 +160,7 @@ def verify(release: str | Path) -> tuple[str, ...]:
     Raises:
         ReleaseError: something is wrong; the message says what.
     """
-    return tuple(found_right(release))
+    return tuple(found_right(release, key=key))
 
 
 def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release

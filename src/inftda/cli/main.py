@@ -25,6 +25,7 @@ from inftda.cli import (
     estimate,
     evaluate,
     export,
+    keygen,
     ledger,
     output,
     plan,
@@ -96,6 +97,7 @@ app.command("plan")(plan.command)
 app.command("preview")(preview.command)
 app.command("query")(query.command)
 app.command("verify")(verify.command)
+app.command("keygen")(keygen.command)
 app.command("estimate")(estimate.command)
 app.command("evaluate")(evaluate.command)
 app.command("compare")(compare.command)

@@ -123,6 +123,10 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
         str | None,
         typer.Option(metavar="NAME", help="Its data set.", rich_help_panel=_PAYS),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY.pem", help="Sign the release with this key (inftda keygen)."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a release.")] = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -141,6 +145,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 areas,
                 out=out,
                 force=force,
+                sign=sign,
                 origin_areas=origin_areas,
                 destination_areas=destination_areas,
                 levels=options.levels_of(levels),

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 MEASUREMENTS_FILE: Final = "measurements.parquet"
+#: Signature of the manifest, if the release is signed.
+SIGNATURE_FILE: Final = "manifest.sig"
 #: Tables that may be folders of parts, as many machines write them.
 IN_PARTS: Final = (FLOWS_FILE, MEASUREMENTS_FILE)
 #: What to do about a release that is not as it was published.
@@ -42,7 +44,7 @@ def places_name(areas_file: str) -> str:
 
 
 def own_files(manifest: "Manifest") -> frozenset[str]:
-    """Names of all files of a release; some may be folders of parts.
+    """Names of all files that a release may have; some may be folders of parts.
 
     A manifest that names any other file for its areas does not make it one of these.
     """
@@ -53,7 +55,7 @@ def own_files(manifest: "Manifest") -> frozenset[str]:
         for file, axis in zip(areas, manifest.axes, strict=True)
         if axis.places_sha256
     }
-    return frozenset({MANIFEST_FILE, FLOWS_FILE, *areas, *further})
+    return frozenset({MANIFEST_FILE, SIGNATURE_FILE, FLOWS_FILE, *areas, *further})
 
 
 def strangers(folder: Path, manifest: "Manifest") -> list[str]:

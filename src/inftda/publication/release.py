@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
-from inftda.files import FLOWS_FILE, MANIFEST_FILE, whole_folder
+from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
 from inftda.hierarchy import Hierarchy
 from inftda.notebook import card
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
@@ -26,6 +26,7 @@ from inftda.publication.folder import areas_files, check_release, write_public_f
 from inftda.publication.inventory import (
     GET_AGAIN,
     MEASUREMENTS_FILE,
+    SIGNATURE_FILE,
     check_plain,
     digest,
     places_name,
@@ -290,6 +291,8 @@ class Release:
             elif self.measured is not None:
                 _copy(self.measured, folder / MEASUREMENTS_FILE)
             write_public_files(folder, self.tree, self.manifest)
+            if isinstance(self.table, Path):
+                _copy_signature(self.table.parent, folder)
         return open_release(out)
 
     def axis(self, name: str) -> Axis:
@@ -299,6 +302,13 @@ class Release:
             ReleaseError: there is none.
         """
         return axis_named(self.tree, name)
+
+
+def _copy_signature(source: Path, folder: Path) -> None:
+    """Keep the signature of a release whose manifest is the same to the bit."""
+    manifests = [(of / MANIFEST_FILE).read_bytes() for of in (source, folder)]
+    if is_plain(source / SIGNATURE_FILE) and manifests[0] == manifests[1]:
+        shutil.copyfile(source / SIGNATURE_FILE, folder / SIGNATURE_FILE)
 
 
 def _copy(table: Path, path: Path) -> None:

@@ -29,6 +29,7 @@ from inftda.publication.manifest import SOFTWARE, check_same
 from inftda.publication.measurements import read_measurements, save_measurements
 from inftda.publication.places_file import save_places
 from inftda.publication.release import Release, open_release
+from inftda.publication.signature import check_signature
 from inftda.publication.tables import (
     Flows,
     check_rewritten,
@@ -42,13 +43,19 @@ from inftda.publication.tables import (
 _VERSION: Final = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
 
 
-def verify(path: str | Path) -> Iterator[str]:
+def verify(path: str | Path, *, key: str | Path | None = None) -> Iterator[str]:
     """Check a release folder; yields what was found right.
+
+    Args:
+        path: the folder.
+        key: file of the publisher's public key, if the signature is to be checked.
 
     Raises:
         ReleaseError: something is wrong; the message says what.
     """
     folder = Path(path)
+    if words := check_signature(folder, key):
+        yield words
     release = open_release(folder)
     yield _check_inventory(release, folder)
     _check_areas(release, folder)

@@ -1,0 +1,142 @@
+"""Signatures: a wrong key, a changed byte and a missing signature are refused in words."""
+
+import stat
+import subprocess
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+
+import inftda
+from inftda.cli.main import run
+from inftda.errors import InftdaError, ReleaseError
+
+AREAS = {"town": ["1", "2", "3"]}
+TRIPS = {"origin": ["1", "2"] * 90, "destination": ["2", "3"] * 90}
+BUDGET = {"epsilon": 2, "delta": 1e-6}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """The current folder, with two pairs of keys and a signed release."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("office", "other"):
+        assert run(["keygen", f"{name}.pem"]) == 0
+    inftda.release(TRIPS, AREAS, **BUDGET, out="release", sign="office.pem")
+    return tmp_path
+
+
+def test_a_signed_release_says_who_published_it(place):
+    assert (place / "release" / "manifest.sig").stat().st_size == 64
+    said = inftda.verify("release", key="office.public.pem")
+    assert said[0] == "signed by the owner of the key 'office.public.pem'"
+    assert inftda.verify("release")[0].startswith("signed; by whom is checked with --key")
+    inftda.open_release("release").save("copy")
+    assert inftda.verify("copy", key="office.public.pem")
+    made = inftda.release(TRIPS, AREAS, **BUDGET, out="release", force=True)
+    assert "signed" not in " ".join(inftda.verify("release")), made
+
+
+def changed(name):
+    def change(folder):
+        content = bytearray((folder / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (folder / name).write_bytes(content)
+
+    return change
+
+
+CHANGES = {
+    "another key": (lambda _: None, "other.public.pem", "somebody else signed the release"),
+    "no signature": (
+        lambda folder: (folder / "manifest.sig").unlink(),
+        "office.public.pem",
+        "the release is not signed",
+    ),
+    "an empty signature": (
+        lambda folder: (folder / "manifest.sig").write_bytes(b""),
+        "office.public.pem",
+        "not a signature of 64 bytes",
+    ),
+    "a link": (
+        lambda folder: (
+            (folder / "manifest.sig").rename("elsewhere"),
+            (folder / "manifest.sig").symlink_to("../elsewhere"),
+        ),
+        "office.public.pem",
+        "not a signature of 64 bytes",
+    ),
+    "a byte of the manifest": (changed("manifest.json"), "office.public.pem", "changed since"),
+    "a byte of the signature": (changed("manifest.sig"), "office.public.pem", "changed since"),
+    "a byte of the flows": (changed("flows.parquet"), "office.public.pem", "flows.parquet"),
+    "a byte of the areas": (changed("areas.csv"), "office.public.pem", "areas"),
+    "a byte of the totals": (
+        changed("measurements.parquet"), "office.public.pem", "measurements.parquet",
+    ),
+    "a private key": (lambda _: None, "office.pem", "is a private key"),
+    "no key": (lambda _: None, "release/areas.csv", "not a public Ed25519 key"),
+    "a missing key": (lambda _: None, "nowhere.pem", "check the path"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_whatever_is_wrong_is_refused_in_words(place, capsys, what):
+    change, key, says = CHANGES[what]
+    change(place / "release")
+    assert run(["verify", "release", "--key", key]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+def test_keys_are_private_and_never_replaced(place, capsys):
+    before = (place / "office.pem").read_bytes()
+    assert stat.S_IMODE((place / "office.pem").stat().st_mode) == 0o600
+    assert b"PRIVATE" not in (place / "office.public.pem").read_bytes()
+    assert run(["keygen", "office.pem"]) == 2
+    (place / "new.public.pem").touch()
+    assert run(["keygen", "new.pem"]) == 2
+    assert capsys.readouterr().err.count("never replaced") == 2
+    assert (place / "office.pem").read_bytes() == before
+    assert not (place / "new.pem").exists()
+
+
+@pytest.mark.parametrize("key", ["office.public.pem", "curve.pem", "locked.pem", "release"])
+@pytest.mark.usefixtures("place")
+def test_what_is_no_key_to_sign_with_is_refused_before_anything_is_drawn(place, key):
+    other = generate_private_key(SECP256R1())
+    for name, how in (
+        ("curve.pem", serialization.NoEncryption()),
+        ("locked.pem", serialization.BestAvailableEncryption(b"secret")),
+    ):
+        (place / name).write_bytes(
+            other.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how)
+        )
+    with pytest.raises(InftdaError, match="key"):
+        inftda.release("nowhere.csv", AREAS, **BUDGET, out="new", sign=key)
+    assert not (place / "new").exists()
+
+
+@pytest.mark.usefixtures("place")
+def test_only_a_folder_can_be_signed():
+    with pytest.raises(InftdaError, match="give out"):
+        inftda.release(TRIPS, AREAS, **BUDGET, sign="office.pem")
+
+
+@pytest.mark.usefixtures("place")
+def test_openssl_agrees():
+    command = (
+        "openssl pkeyutl -verify -rawin -pubin -inkey office.public.pem "
+        "-in release/manifest.json -sigfile release/manifest.sig"
+    )
+    try:
+        done = subprocess.run(command.split(), capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no openssl")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_stranger_called_like_a_signature_is_refused(place):
+    (place / "release" / "manifest.sig").write_text("true counts: 17")
+    with pytest.raises(ReleaseError, match="not a signature"):
+        inftda.verify("release")
