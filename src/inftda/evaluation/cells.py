@@ -1,21 +1,19 @@
 """Cells: numbers between areas of any levels, and the leaves that they are sums of."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.estimates import VALUES, Estimate
 from inftda.inference.measured import EstimatedLeaves
-from inftda.publication.query import FLOW
 from inftda.publication.release import Release
+from inftda.publication.tables import Areas, Flows, files_of, from_table, leaf_areas, read_flows
 from inftda.tree import Tree
 
 #: Up to this number of cells a level is summed up in a dense array.
@@ -23,71 +21,26 @@ DENSE_CELLS = 1 << 22
 #: Beyond this number of cells a cell has no 64-bit number; such levels are left out.
 MAX_CELLS = 1 << 62
 
-Areas = tuple[NDArray[np.int32], ...]
 
-
-def area_numbers(column: pa.ChunkedArray, codes: pa.StringArray) -> NDArray[np.int32] | None:
-    """Numbers of the areas with these codes, looked up once for each different code of a chunk.
-
-    Args:
-        column: codes, dictionary-encoded or not.
-        codes: of all areas, by number.
-
-    Returns:
-        int32[rows]; None if a code is missing or not among them.
-    """
-    parts = [np.empty(0, np.int32)]
-    for chunk in column.chunks:
-        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        index = pc.index_in(encoded.dictionary.cast(pa.string()), value_set=codes)
-        number = index.take(encoded.indices)
-        if number.null_count:
-            return None
-        parts.append(np.asarray(number, dtype=np.int32))
-    return np.concatenate(parts)
-
-
-def released_leaves(release: Release) -> tuple[Areas, NDArray[np.int64]]:
+def released_leaves(release: Release) -> Flows:
     """Numbers of the finest areas on each axis, and the flow, of every released row.
 
     Raises:
         ReleaseError: the table cannot be read, a code is not one of the release's areas, or a
             flow is one that its mechanism does not release.
     """
-    table = _flow_table(release)
-    flow = table.column(FLOW).to_numpy().astype(np.int64, copy=False)
-    if release.manifest.description.values == "positive" and flow.min(initial=0) < 0:
+    table, tree = release.table, release.tree
+    if isinstance(table, pa.Table):
+        found = from_table(tree, table)
+        _check_known(tree, found.areas)
+    else:
+        found = read_flows(files_of(table), tree, n_flows=release.manifest.n_flows)
+    if release.manifest.description.values == "positive" and found.flow.min(initial=0) < 0:
         raise ReleaseError(
             f"the release has negative numbers, which {release.manifest.mechanism!r} does not "
             "release; it was edited or damaged: get the release again from its publisher"
         )
-    return _leaf_areas(table, release.tree), flow
-
-
-def _flow_table(release: Release) -> pa.Table:
-    source, names = release.table, [axis.name for axis in release.tree.axes]
-    if isinstance(source, pa.Table):
-        return source
-    table = None
-    with suppress(pa.ArrowException, OSError):
-        # A folder called origin=1 is not a column of the table.
-        table = pq.read_table(source, partitioning=None)
-    if (
-        table is None
-        or table.column_names != [*names, FLOW]
-        or table.schema.field(FLOW).type != pa.int64()
-        or table.column(FLOW).null_count
-        or not all(_is_code(table.schema.field(name).type) for name in names)
-    ):
-        raise ReleaseError(
-            "flows.parquet does not hold flows between the areas of the release; it was edited "
-            "or damaged: get the release again from its publisher"
-        )
-    return table
-
-
-def _is_code(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
+    return found
 
 
 def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:
@@ -98,29 +51,26 @@ def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:
     """
     table = estimate.table
     try:
-        leaves = table if isinstance(table, pa.Table) else pq.read_table(table)
+        leaves = table if isinstance(table, pa.Table) else pq.read_table(table, partitioning=None)
         values = [leaves.column(name).to_numpy().astype(np.int64, copy=False) for name in VALUES]
+        areas = leaf_areas(estimate.tree, leaves)
     except (pa.ArrowException, OSError, KeyError):
         raise ReleaseError(
             "the estimate cannot be read as estimates between areas; estimate again with "
             "`inftda estimate`"
         ) from None
-    return EstimatedLeaves(_leaf_areas(leaves, estimate.tree), *values)
+    _check_known(estimate.tree, areas)
+    return EstimatedLeaves(areas, *values)
 
 
-def _leaf_areas(table: pa.Table, tree: Tree) -> Areas:
-    """Numbers of the finest areas on each axis, of every row of a table of leaves."""
-    areas = []
-    for axis in tree.axes:
-        codes = axis.hierarchy.codes(axis.hierarchy.depth)
-        found = area_numbers(table.column(axis.name), codes)
-        if found is None:
+def _check_known(tree: Tree, areas: Areas) -> None:
+    """Refuse areas that are not known."""
+    for axis, numbers in zip(tree.axes, areas, strict=True):
+        if (numbers < 0).any():
             raise ReleaseError(
-                f"the released table has a code on axis {axis.name!r} that is not among its "
-                "areas; check it with `inftda verify`"
+                f"the table has a code on axis {axis.name!r} that is not among its areas; check "
+                "the release with `inftda verify`"
             )
-        areas.append(found)
-    return tuple(areas)
 
 
 @dataclass(frozen=True)

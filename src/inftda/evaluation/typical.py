@@ -33,8 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
-from inftda.evaluation.cells import MAX_CELLS, Areas, LevelSums, match_cells, released_leaves
+from inftda.evaluation.cells import MAX_CELLS, LevelSums, match_cells, released_leaves
 from inftda.publication.release import Release
+from inftda.publication.tables import Areas
 from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.cells import Areas, LevelSums, match_cells
+from inftda.evaluation.cells import LevelSums, match_cells
 from inftda.evaluation.typical import MIN_SIMULATED, N_BINS, bin_of, first_of, last_above
+from inftda.publication.tables import Areas
 from inftda.tree import Tree
 
 #: Of the numbers from the stated size on, at most this part is further off.

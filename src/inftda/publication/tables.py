@@ -87,14 +87,18 @@ def as_table(tree: Tree, flows: Flows) -> pa.Table:
 
 def from_table(tree: Tree, table: pa.Table) -> Flows:
     """Released leaves from a table in memory."""
-    areas = tuple(
-        find_texts(
-            table.column(axis.name).cast(pa.string()).combine_chunks(),
-            axis.hierarchy.codes(axis.hierarchy.depth),
-        )
-        for axis in tree.axes
-    )
-    return Flows(areas, table.column(FLOW).to_numpy())
+    return Flows(leaf_areas(tree, table), table.column(FLOW).to_numpy())
+
+
+def leaf_areas(tree: Tree, table: pa.Table) -> Areas:
+    """int32 for each axis: finest areas of the rows of a table by number, -1 if unknown."""
+    found = []
+    for axis in tree.axes:
+        column = table.column(axis.name)
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        found.append(numbers_of(column, axis.hierarchy.codes(axis.hierarchy.depth)))
+    return tuple(found)
 
 
 def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Flows) -> None:

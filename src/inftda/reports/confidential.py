@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inftda.errors import ReleaseError
-from inftda.evaluation.cells import Areas, released_leaves
+from inftda.evaluation.cells import released_leaves
 from inftda.evaluation.evaluate import Comparison
 from inftda.evaluation.intervals import overall
 from inftda.files import check_file
 from inftda.publication.query import FLOW
 from inftda.publication.release import Release
-from inftda.publication.tables import Flows, as_table
+from inftda.publication.tables import Areas, Flows, as_table
 from inftda.reports.contents import Quality, Table, pack_contents
 from inftda.reports.markup import Html, join, table, tag, text
 from inftda.reports.page import (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.cells import MAX_CELLS, Areas, Cells, LevelSums
+from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums
 from inftda.evaluation.measures import totals_across
 from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
@@ -22,6 +22,7 @@ from inftda.inference.measured import EstimatedLeaves
 from inftda.lattice import coarsest_equal, tables_on_tree
 from inftda.noise.quantiles import half_width
 from inftda.publication.release import Release
+from inftda.publication.tables import Areas
 from inftda.publication.trust import sums_up_many, unmeasured_totals
 from inftda.reports.intervals import Ends, release_intervals
 from inftda.reports.labels import Labels
