@@ -4,9 +4,10 @@ The names of areas are published. A file that could fill them from another file 
 """
 
 import json
+import random
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from socket import create_server
 
 import geopandas as gpd
@@ -17,6 +18,7 @@ import shapely
 from inftda.areas.cells import h3_areas
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError
+from tiers import some
 
 SQUARE = shapely.box(0, 0, 1, 1)
 FRAME = gpd.GeoDataFrame({"town": ["1"]}, geometry=[SQUARE], crs=4326)
@@ -192,3 +194,19 @@ def test_deeply_nested_geojson_is_refused_or_read(tmp_path, deep):
     feature = {"type": "Feature", "properties": {"town": "1"}, "geometry": None, deep: "NEST"}
     path.write_text(json.dumps(feature).replace('"NEST"', nest))
     refuse(path)
+
+
+@pytest.mark.parametrize("ending", ["geojson", "gpkg", "shp", "fgb"])
+def test_a_damaged_file_is_read_or_refused_and_nothing_else(tmp_path, ending):
+    path = tmp_path / f"towns.{ending}"
+    FRAME.to_file(path)
+    whole = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    rng = random.Random(ending)
+    for _ in range(some(120)):
+        for file, content in whole.items():
+            damaged = bytearray(content)
+            for _ in range(rng.choice([0, 1, 5, 30])):
+                damaged[rng.randrange(len(damaged))] = rng.choice([0, 255, rng.randrange(256)])
+            file.write_bytes(damaged[: rng.choice([None, None, rng.randrange(len(damaged))])])
+        with suppress(HierarchyError):
+            read_areas(path, levels=["town"])

@@ -16,7 +16,7 @@ import re
 import shutil
 import sqlite3
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +37,10 @@ _BY_GDAL: Final = {
 }
 #: Among so many bytes there is a zero, where text drivers stop looking.
 _START: Final = 12
+#: What libraries raise for a damaged file; the last two are slips of pyogrio.
+_UNREADABLE: Final = (
+    OSError, ValueError, RuntimeError, msgspec.MsgspecError, sqlite3.Error, LookupError, NameError,
+)  # fmt: skip
 #: A coordinate system's name in GeoJSON: EPSG:3035, or urn:ogc:def:crs:EPSG::3035.
 _URN: Final = re.compile(r"urn:(?:x-)?ogc:def:crs:(\w+):[\w.]*:(\w+)", re.IGNORECASE)
 
@@ -53,6 +57,14 @@ class Features(NamedTuple):
     label: str
     table: pa.Table
     geometries: Geometries
+
+
+class _Layer(NamedTuple):
+    """What a file holds: attributes by name, geometries, and their coordinate system."""
+
+    columns: dict[str, Sequence[Any]]
+    geometries: Geometries
+    crs: str | None
 
 
 def has_features(source: Any) -> bool:
@@ -89,19 +101,43 @@ def _read_file(path: Path) -> Features:
     label, ending = repr(path.name), path.suffix.lower()
     if not path.is_file():
         raise HierarchyError(f"there is no file {str(path)!r} (the areas); check the path")
-    shapely()  # whoever lacks it should hear of that first
+    shapely()  # a user who lacks it should hear of that first
     try:
         if ending in _BY_GDAL:
-            found, crs = _read_by_gdal(path)
+            found = _read_by_gdal(path)
         else:
-            found, crs = (_read_geopackage if ending == ".gpkg" else _read_geojson)(path)
+            found = (_read_geopackage if ending == ".gpkg" else _read_geojson)(path)
     except UnicodeDecodeError:
         raise HierarchyError(f"cannot read {label}: save it with texts in UTF-8") from None
-    except (OSError, ValueError, RuntimeError, msgspec.MsgspecError, sqlite3.Error) as problem:
+    except _UNREADABLE as problem:
+        reason = " ".join(str(problem).split())[:120]
         raise HierarchyError(
-            f"cannot read {label}: it is damaged, or not what its name says ({_line(problem)})"
+            f"cannot read {label}: it is damaged, or not what its name says ({reason})"
         ) from None
-    return Features(label, found.table, in_degrees(found.geometries, crs, label))
+    table = pa.table({name: _column(values) for name, values in found.columns.items()})
+    return Features(label, table, in_degrees(found.geometries, found.crs, label))
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    """Values of one attribute; as text if they are not of one kind."""
+    try:
+        array = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    return array.cast(pa.string()) if pa.types.is_null(array.type) else array
+
+
+def _decoded(decode: Callable[..., Any], raw: Sequence[Any]) -> Geometries:
+    """Geometries from texts or bytes, None where there is none.
+
+    Raises:
+        ValueError: one cannot be read.
+    """
+    found = np.array(decode(np.array(raw, object), on_invalid="ignore"), object)
+    for number, (geometry, given) in enumerate(zip(found, raw, strict=True), start=1):
+        if geometry is None and given is not None:
+            raise ValueError(f"the geometry of feature {number} cannot be read")
+    return found
 
 
 # --- GeoJSON
@@ -124,7 +160,7 @@ class _GeoJson(_Feature):
     crs: _System | None = None
 
 
-def _read_geojson(path: Path) -> tuple[Features, str]:
+def _read_geojson(path: Path) -> _Layer:
     text = path.read_text(encoding="utf-8-sig")
     whole = msgspec.json.decode(text, type=_GeoJson)
     if whole.type == "FeatureCollection":
@@ -133,18 +169,17 @@ def _read_geojson(path: Path) -> tuple[Features, str]:
         features = [whole]
     else:
         features = [_Feature("Feature", msgspec.Raw(text.encode()))]
-    raw = [bytes(feature.geometry) for feature in features]
-    geometries = shapely().from_geojson(
-        np.array([None if each == b"null" else each.decode() for each in raw], object),
-        on_invalid="ignore",
-    )
     rows = [dict(feature.properties or {}) for feature in features]
     for row, feature in zip(rows, features, strict=True):
         if isinstance(feature.id, str):
             row.setdefault("id", feature.id)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = [[row.get(name) for row in rows] for name in names]
-    return _checked(path, names, columns, geometries, raw, b"null"), _geojson_crs(whole.crs)
+    names = dict.fromkeys(name for row in rows for name in row)
+    raw = [bytes(feature.geometry).decode() for feature in features]
+    return _Layer(
+        {name: [row.get(name) for row in rows] for name in names},
+        _decoded(shapely().from_geojson, [None if each == "null" else each for each in raw]),
+        _geojson_crs(whole.crs),
+    )
 
 
 def _geojson_crs(system: _System | None) -> str:
@@ -160,7 +195,7 @@ def _geojson_crs(system: _System | None) -> str:
 # --- GeoPackage
 
 
-def _read_geopackage(path: Path) -> tuple[Features, str | None]:
+def _read_geopackage(path: Path) -> _Layer:
     if any(Path(f"{path}{ending}").exists() for ending in ("-wal", "-journal")):
         raise ValueError("another program has it open; close that program")
     # Immutable: nothing is written, not even a lock.
@@ -180,7 +215,7 @@ def _read_geopackage(path: Path) -> tuple[Features, str | None]:
                 if names
                 else "it has no layer with geometry"
             )
-        table, column, organization, number, definition = layers[0]
+        table, column, organization, number, definition = map(str, layers[0])
         described = database.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
         if any(hidden for *_, hidden in described):
             raise ValueError("it has computed columns; save it with plain ones")
@@ -193,13 +228,12 @@ def _read_geopackage(path: Path) -> tuple[Features, str | None]:
         listed = ", ".join(map(_quoted, [*attributes, column]))
         rows = database.execute(f"SELECT {listed} FROM {_quoted(table)}").fetchall()  # noqa: S608 - quoted
     *columns, blobs = zip(*rows, strict=True) if rows else [()] * (len(attributes) + 1)
-    raw = [b"" if blob is None else _as_wkb(blob) for blob in blobs]
-    geometries = shapely().from_wkb(
-        np.array([each or None for each in raw], object), on_invalid="ignore"
-    )
-    is_known = str(organization).upper() in {"EPSG", "ESRI", "OGC"}
-    crs = f"{organization}:{number}" if is_known else _defined(definition)
-    return _checked(path, attributes, columns, geometries, raw, b""), crs
+    if organization.upper() in {"EPSG", "ESRI", "OGC"}:
+        crs: str | None = f"{organization}:{number}"
+    else:
+        crs = None if definition.lower() in {"none", "undefined"} else definition
+    geometries = _decoded(shapely().from_wkb, [blob and _as_wkb(blob) for blob in blobs])
+    return _Layer(dict(zip(attributes, columns, strict=True)), geometries, crs)
 
 
 def _only_reads_tables(action: int, name: str | None, _: Any, __: Any, view: str | None) -> int:
@@ -210,27 +244,22 @@ def _only_reads_tables(action: int, name: str | None, _: Any, __: Any, view: str
 
 
 def _quoted(name: str) -> str:
-    return '"' + str(name).replace('"', '""') + '"'
+    return '"' + name.replace('"', '""') + '"'
 
 
-def _as_wkb(blob: Any) -> bytes:
-    """A geometry without the header that GeoPackage puts before it; nothing if it is empty."""
+def _as_wkb(blob: Any) -> bytes | None:
+    """A geometry without the header that GeoPackage puts before it; None if it is empty."""
     if not isinstance(blob, bytes) or len(blob) < 8 or blob[:2] != b"GP":
         raise ValueError("a geometry is not one of GeoPackage")
     flags = blob[3]
     size_of_box = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}.get(flags >> 1 & 7, 0)
-    return b"" if flags & 16 else blob[8 + size_of_box :]
-
-
-def _defined(definition: Any) -> str | None:
-    is_known = isinstance(definition, str) and definition.lower() != "undefined"
-    return definition if is_known else None
+    return None if flags & 16 else blob[8 + size_of_box :]
 
 
 # --- Shapefile, FlatGeobuf
 
 
-def _read_by_gdal(path: Path) -> tuple[Features, str | None]:
+def _read_by_gdal(path: Path) -> _Layer:
     pyogrio = library("pyogrio", needed_for="shapefiles and FlatGeobuf")
     ending = path.suffix.lower()
     driver, first, belonging = _BY_GDAL[ending]
@@ -251,51 +280,9 @@ def _read_by_gdal(path: Path) -> tuple[Features, str | None]:
             meta, _, geometries, columns = pyogrio.raw.read(copy)
     if geometries is None:
         raise ValueError("it has no geometry; give polygons")
-    names = [str(name) for name in meta["fields"]]
-    found = shapely().from_wkb(np.array(geometries, object), on_invalid="ignore")
-    values = [column.tolist() for column in columns]
-    return _checked(path, names, values, found, list(geometries), None), meta["crs"]
-
-
-# --- All of them
-
-
-def _checked(  # noqa: PLR0913, PLR0917 - private
-    path: Path,
-    names: Sequence[str],
-    columns: Sequence[Sequence[Any]],
-    geometries: Geometries,
-    raw: Sequence[Any],
-    nothing: bytes | None,
-) -> Features:
-    """Features of these columns.
-
-    Args:
-        path: the file.
-        names: of the columns.
-        columns: one value for each feature.
-        geometries: None where there is none, or where it could not be read.
-        raw: as they are in the file.
-        nothing: what stands in the file where there is no geometry.
-
-    Raises:
-        ValueError: a geometry could not be read.
-    """
-    for number, (geometry, text) in enumerate(zip(geometries, raw, strict=True), start=1):
-        if geometry is None and text != nothing:
-            raise ValueError(f"the geometry of feature {number} cannot be read")
-    table = pa.table([_column(values) for values in columns], names=list(names))
-    return Features(repr(path.name), table, np.array(geometries, object))
-
-
-def _column(values: Sequence[Any]) -> pa.Array:
-    """Values of one attribute; as text if they are not of one kind."""
-    try:
-        array = pa.array(values, from_pandas=True)
-    except (pa.ArrowException, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
-    return array.cast(pa.string()) if pa.types.is_null(array.type) else array
-
-
-def _line(problem: Exception) -> str:
-    return " ".join(str(problem).split())[:120]
+    values = (column.tolist() for column in columns)
+    return _Layer(
+        dict(zip(map(str, meta["fields"]), values, strict=True)),
+        _decoded(shapely().from_wkb, geometries.tolist()),
+        meta["crs"],
+    )

@@ -77,10 +77,11 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
         geometries = polygons.from_wkt(texts.column(columns.outline).to_pylist())
     outlines = None
     if geometries is not None:
-        whole = polygons.whole_areas(geometries, finest, codes, label)
-        outlines = polygons.as_outlines(whole)
-        if lon is None:
-            lon, lat = polygons.inner_points(whole)
+        with np.errstate(all="ignore"):  # strange coordinates are refused, not warned of
+            whole = polygons.whole_areas(geometries, finest, codes, label)
+            outlines = polygons.as_outlines(whole)
+            if lon is None:
+                lon, lat = polygons.inner_points(whole)
     return hierarchy.with_places(Places(_names(texts, columns, hierarchy), lon, lat, outlines))
 
 
