@@ -15,7 +15,6 @@ from inftda.areas.reader import Levels
 from inftda.bars import Progress
 from inftda.errors import InftdaError
 from inftda.estimates import Estimate, open_estimate
-from inftda.evaluation.bounds import guaranteed_errors
 from inftda.evaluation.evaluate import (
     Comparison,
     check_outside,
@@ -25,6 +24,7 @@ from inftda.evaluation.evaluate import (
 )
 from inftda.evaluation.outlook import Outlook, balanced_areas
 from inftda.lattice import share_or_default
+from inftda.privacy.bounds import guaranteed_errors
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.conversion import FlowFormat, converted_flows

@@ -4,7 +4,7 @@ Each is a slip that real releases of this kind have had or could have. None of t
 package: they replace a part of it while a `with` block lasts.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -26,8 +26,9 @@ from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy import plan
 from inftda.privacy.accounting import Noise, Share, noise_at
 from inftda.privacy.plan import Plan
-from inftda.privacy.unit import Level, PrivacyUnit
+from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import bounding
+from inftda.tree import TreeLevel
 
 
 class Nothing:
@@ -58,11 +59,11 @@ def noise_scale(factor: Fraction) -> Iterator[None]:
 
 
 @contextmanager
-def sensitivity(of_level: Callable[[PrivacyUnit, Level], int]) -> Iterator[None]:
+def sensitivity(of_level: Callable[[PrivacyUnit, TreeLevel], int]) -> Iterator[None]:
     """Every level that is not the root has this squared sensitivity."""
     right = PrivacyUnit.squared_sensitivity
 
-    def wrong(self: PrivacyUnit, level: Level) -> int:
+    def wrong(self: PrivacyUnit, level: TreeLevel) -> int:
         return of_level(self, level) if level.index else right(self, level)
 
     # The plan would notice a sensitivity that is impossible, as would who reads a manifest.
@@ -70,13 +71,13 @@ def sensitivity(of_level: Callable[[PrivacyUnit, Level], int]) -> Iterator[None]
         yield
 
 
-def paper_sensitivity(unit: PrivacyUnit, level: Level) -> int:
+def paper_sensitivity(unit: PrivacyUnit, level: TreeLevel) -> int:
     """Sqrt(2m), or sqrt(m), at every level, which is right at the leaves only."""
     del level
     return unit.trips * (2 if unit.is_substitute else 1)
 
 
-def one_sided_sensitivity(unit: PrivacyUnit, level: Level) -> int:
+def one_sided_sensitivity(unit: PrivacyUnit, level: TreeLevel) -> int:
     """That a replaced person leaves one cell *and* enters another is forgotten."""
     del level
     return unit.trips**2
@@ -161,22 +162,15 @@ def contributions_unbounded() -> Iterator[None]:
 @contextmanager
 def tables_not_charged() -> Iterator[None]:
     """The tree has the whole budget, and off-tree tables are measured far more precisely."""
-    right = plan._Budget.plan
+    right = topdown.make_plan
 
-    def wrong(
-        self: plan._Budget,
-        levels: Sequence[Level],
-        split: Sequence[Fraction],
-        tables: Sequence[Table] = (),
-        table_split: Sequence[Fraction] = (),
-    ) -> Plan:
-        alone = right(self, levels, split)
-        both = right(self, levels, split, tables, table_split)
+    def wrong(*asked: Any, **budget: Any) -> Plan:
+        alone, both = right(*asked, **{**budget, "across": 0}), right(*asked, **budget)
         least = min(level.sigma2 for level in alone.levels)
         free = tuple(replace(table, sigma2=least / 8) for table in both.tables)
         return replace(both, levels=alone.levels, tables=free)
 
-    with patch.object(plan._Budget, "plan", wrong), _plan_unchecked():
+    with patch.object(topdown, "make_plan", wrong), _plan_unchecked():
         yield
 
 
@@ -185,7 +179,7 @@ def sensitivity_of_tables() -> Iterator[None]:
     """In off-tree tables a person counts as if they made one trip."""
     right = PrivacyUnit.squared_sensitivity
 
-    def wrong(self: PrivacyUnit, level: Level) -> int:
+    def wrong(self: PrivacyUnit, level: TreeLevel) -> int:
         return right(replace(self, trips=1) if isinstance(level, Table) else self, level)
 
     with patch.object(PrivacyUnit, "squared_sensitivity", wrong), _plan_unchecked():

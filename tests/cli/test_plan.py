@@ -7,9 +7,9 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from inftda.evaluation.bounds import guaranteed_errors
 from inftda.evaluation.outlook import balanced_areas
 from inftda.hierarchy import Hierarchy
+from inftda.privacy.bounds import guaranteed_errors
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree

@@ -157,7 +157,7 @@ def test_every_level_of_every_axis_is_the_sum_of_the_finest_cells(released):
 
 def test_the_error_of_every_measured_level_is_within_its_guarantee(released):
     release, cells = released
-    from inftda.evaluation.bounds import guaranteed_errors  # noqa: PLC0415 - compiled kernels
+    from inftda.privacy.bounds import guaranteed_errors  # noqa: PLC0415 - compiled kernels
 
     bounds = guaranteed_errors(release.tree, release.manifest.plan, beta=1e-9)
     axes = release.tree.axes

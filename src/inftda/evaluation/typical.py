@@ -19,7 +19,7 @@ errors are stated enlarged. How often it held on tables with known truth is in
 Only top-down releases are simulated: a baseline that noises leaves only has nothing but
 sums across, and what it loses (a stability histogram drops small flows) is lost to simulation.
 
-What is guaranteed is in `inftda.evaluation.bounds`. This module never sees the truth.
+What is guaranteed is in `inftda.privacy.bounds`. This module never sees the truth.
 """
 
 import math

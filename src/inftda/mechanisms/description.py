@@ -23,7 +23,7 @@ class Description:
         takes_sampler: whether it draws from the sampler it is given, so that the source of
             noise can be chosen; otherwise it brings its own.
         error_bound: which guaranteed error is proven for it: "shared" where what is over or
-            missing is shared out one by one (`inftda.evaluation.bounds`), "theorem 4" of the
+            missing is shared out one by one (`inftda.privacy.bounds`), "theorem 4" of the
             paper for every optimum in the largest error, None if nothing is proven.
         takes_across: whether it can measure tables off the tree beside its levels.
         replay: how released children follow from noisy counts, so that whoever has both can

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
 from inftda.bars import Progress
 from inftda.errors import InftdaError
-from inftda.evaluation.bounds import error_bounds
 from inftda.evaluation.measures import LevelMeasures, area_totals, measure
 from inftda.evaluation.typical import N_BINS, ErrorHistogram, Simulation, bin_of, quantile
 from inftda.lattice import share_or_default
@@ -31,12 +30,16 @@ from inftda.previews.findings import (
 )
 from inftda.previews.stand_in import Columns, StandIn, from_flows, from_totals
 from inftda.previews.usable import Closeness
+from inftda.privacy.bounds import error_bounds
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.trust import planned_totals
 from inftda.reading import Unplaceable
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
 from inftda.truth import Truth
+
+if TYPE_CHECKING:
+    from inftda.privacy.plan import Plan
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA: Final = 0.05
@@ -276,7 +279,8 @@ def _try(  # noqa: PLR0913, PLR0917 - private
             close.add(made_areas, made)
         for total in sums:
             total.add(released)
-    bounds = {bound.index: bound.max_error for bound in error_bounds(tree, plan, BETA)}
+    proven = error_bounds(tree, cast("Plan", plan), BETA)
+    bounds = {bound.index: bound.max_error for bound in proven}
     levels = tuple(
         _level(level, bounds[level.index], [run[level.index] for run in measured], tally, close)
         for level, tally, close in zip(shown_levels, tallies, near, strict=True)

@@ -26,8 +26,9 @@ from inftda.privacy.numbers import (
     round_up,
 )
 
-Accountant = Literal["auto", "exact", "zcdp"]
-ACCOUNTANTS: Final = cast("tuple[Accountant, ...]", get_args(Accountant))
+#: "auto" is one of the others, once it is known what is measured.
+UsedAccountant = Literal["exact", "zcdp"]
+ACCOUNTANTS: Final = ("auto", *get_args(UsedAccountant))
 Number = Fraction | float | str
 #: From epsilon to delta, rounded up.
 Curve = Callable[[float], float]
@@ -142,7 +143,7 @@ def total_rho(noise: Iterable[Noise]) -> Fraction:
     return sum((part.rho for part in noise), Fraction(0))
 
 
-def resolve(accountant: str, parts: Iterable[tuple[Fraction, int, int]]) -> Accountant:
+def resolve(accountant: str, parts: Iterable[tuple[Fraction, int, int]]) -> UsedAccountant:
     """The accountant to use for parts with these variances, up to a common factor.
 
     Raises:
@@ -254,7 +255,7 @@ def max_rho(
 
 @lru_cache(maxsize=256)  # one plan asks for the same up to four times, a preview far more often
 def _largest_rho(
-    accountant: Accountant, epsilon: float, delta: float, shares: tuple[Share, ...]
+    accountant: UsedAccountant, epsilon: float, delta: float, shares: tuple[Share, ...]
 ) -> Fraction:
     """Search between a rho that is safe and one that is not."""
     target = delta * (1 - _MARGIN[accountant])

@@ -1,23 +1,29 @@
 """The plan: how much noise every level gets, and what that costs (paper, section 4.1).
 
-This is the plan of mechanisms with Gaussian noise. A plan needs no data; making one spends
-nothing. How it is spent is in `spending`.
+A plan needs no data; making one spends nothing. A mechanism takes its noise scales from a plan and
+from nowhere else, through an `Account` that refuses to hand out a level twice and to finish before
+all of them are handed out. So what was drawn is what was accounted for.
 
 Must never be made from the trips.
 """
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
+
+import msgspec
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.lattice import Table, weights
+from inftda.lattice import Table, off_tree_tables
+from inftda.lattice import weights as table_weights
 from inftda.privacy.accounting import (
-    Accountant,
     Noise,
+    Number,
     Share,
+    UsedAccountant,
     commensurable,
     delta_of,
     epsilon_of,
@@ -32,21 +38,148 @@ from inftda.privacy.numbers import (
     checked_delta,
     checked_epsilon,
     checked_rho,
+    decode_fraction,
+    exact_number,
     rounded_up,
 )
-from inftda.privacy.planned import LevelPlan, TablePlan, checked_across, tables_off
-from inftda.privacy.records import decode
-from inftda.privacy.spending import Spending
-from inftda.privacy.split import Split, weights_of
-from inftda.privacy.unit import Level, Levels, PrivacyUnit, with_unit
+from inftda.privacy.unit import UNIT_KEYS, Unit
+from inftda.tree import Tree, TreeLevel
 
 Scope = Literal["levels", "leaves"]
-
+#: "uniform", "geometric:RATIO", weights in order of levels, or weights by name or index.
+Split = str | Sequence[Fraction | float] | Mapping[str | int, Fraction | float]
+#: What is drawn: a level by its number, a table off the tree by the depths of its axes.
+Key = int | tuple[int, ...]
 
 #: Below this noise scale of a level nothing is gained across: no table off the tree is measured.
 LEAST_SIGMA2: Final = 1
+#: Of the budget: with more for tables off the tree, little would be left for the tree itself.
+MAX_ACROSS: Final = Fraction(1, 2)
+_STEEPEST: Final = 100
 #: Variances are rounded up by less than this, so parts of the budget are that far off at most.
 _ROUNDING: Final = Fraction(1, 10**8)
+#: Far more levels and tables than any tree has; beyond, accounting would take a stranger's word
+#: for how long it runs.
+_MOST_PARTS: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPlan:
+    """One measured level of the tree, or one measured table off it.
+
+    Attributes:
+        index: number of the level in the tree; 0 is the root. For a table the level whose step it
+            belongs to.
+        name: for people.
+        cells: number of possible nodes.
+        squared_sensitivity: square of its l2 sensitivity.
+        sigma2: variance parameter of its discrete Gaussian noise, exact.
+        depths: of a table only: level of each axis's hierarchy, 0 where the axis is summed up.
+    """
+
+    index: int
+    name: str
+    cells: int
+    squared_sensitivity: int
+    sigma2: Fraction
+    depths: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, part: TreeLevel | Table, unit: Unit, sigma2: Fraction) -> "LevelPlan":
+        """A level or table with its noise."""
+        squared = unit.squared_sensitivity(part)
+        depths = part.depths if isinstance(part, Table) else ()
+        return cls(part.index, part.name, part.n_nodes, squared, sigma2, depths)
+
+    @property
+    def key(self) -> Key:
+        """What it is drawn by."""
+        return self.depths or self.index
+
+    @property
+    def rho(self) -> Fraction:
+        """What it costs in zCDP, exact."""
+        return self.squared_sensitivity / (2 * self.sigma2)
+
+    @property
+    def sigma(self) -> float:
+        """Noise scale, to the nearest float; the noise itself is drawn from `sigma2`."""
+        return math.sqrt(self.sigma2)
+
+    @property
+    def sensitivity(self) -> float:
+        """Its l2 sensitivity, to the nearest float."""
+        return math.sqrt(self.squared_sensitivity)
+
+    @property
+    def noise(self) -> str:
+        """Its noise in a few words."""
+        return f"discrete Gaussian, σ = {self.sigma:.5g}"  # noqa: RUF001 - a Greek letter
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written to a manifest; `sigma` and `sensitivity` are for people."""
+        return {
+            "index": self.index,
+            "name": self.name,
+            "cells": self.cells,
+            "sensitivity": self.sensitivity,
+            "squared_sensitivity": self.squared_sensitivity,
+            "sigma": self.sigma,
+            "sigma2": str(self.sigma2),
+            "rho": str(self.rho),
+            **({"depths": list(self.depths)} if self.depths else {}),
+        }
+
+
+class Account:
+    """A plan being spent: what has been drawn of it. Not for several threads at once."""
+
+    def __init__(self, parts: Iterable[LevelPlan]) -> None:
+        self._left: dict[Key, LevelPlan] = {part.key: part for part in parts}
+        self._planned = frozenset(self._left)
+
+    def is_planned(self, key: Key) -> bool:
+        """Whether the plan has noise for a level or table, drawn already or not."""
+        return key in self._planned
+
+    def charge(self, key: Key) -> LevelPlan:
+        """Take what was planned for a level or table, once.
+
+        Raises:
+            BudgetError: it is not in the plan, or was taken before.
+        """
+        if key not in self._planned:
+            raise BudgetError(
+                f"{_name(key)} is not in the plan, which has {_named(self._planned)}; "
+                "noise that is not accounted for is never drawn"
+            )
+        if key not in self._left:
+            raise BudgetError(f"{_name(key)} was drawn already; a second draw costs again")
+        return self._left.pop(key)
+
+    def finish(self) -> None:
+        """End the release.
+
+        Raises:
+            BudgetError: a planned level or table was not drawn.
+        """
+        if self._left:
+            raise BudgetError(
+                f"{_named(self._left)} were planned but not drawn; "
+                "the release is not the one that was accounted for"
+            )
+
+
+def _name(key: Key) -> str:
+    return f"level {key}" if isinstance(key, int) else f"table {key}"
+
+
+def _named(keys: Collection[Key]) -> str:
+    """Levels by their numbers, tables by their depths."""
+    levels = sorted(key for key in keys if isinstance(key, int))
+    tables = sorted(key for key in keys if not isinstance(key, int))
+    named = [f"levels {levels}"] if levels else []
+    return " and ".join([*named, *([f"tables {tables}"] if tables else [])])
 
 
 @dataclass(frozen=True)
@@ -57,8 +190,7 @@ class Plan:
         unit: who is protected.
         accountant: how epsilon and delta follow from the noise.
         epsilon: promised with `delta`; None if only rho is promised.
-        delta: likewise.
-        rho: cost in zCDP, exact: the sum over levels and tables.
+        delta: None likewise.
         levels: the measured ones, root first (only if it is noised); trivial ones are absent.
         scope: "levels" if every level that splits is measured, "leaves" if only the finest.
         across: part of the budget that was asked for to measure tables off the tree.
@@ -69,35 +201,14 @@ class Plan:
         Built by hand it promises nothing before `verify` has passed.
     """
 
-    unit: PrivacyUnit
-    accountant: str
+    unit: Unit
+    accountant: UsedAccountant
     epsilon: float | None
     delta: float | None
-    rho: Fraction
     levels: tuple[LevelPlan, ...]
     scope: Scope = "levels"
     across: Fraction = Fraction(0)
-    tables: tuple[TablePlan, ...] = ()
-
-    def spending(self) -> Spending[LevelPlan]:
-        """A fresh account of what has been drawn: use one for each release."""
-        return Spending(self.levels, {table.depths: table for table in self.tables})
-
-    def verify(self, tree: Levels | None = None) -> None:
-        """Recompute everything: costs, their sum, epsilon and delta; with a tree, its levels.
-
-        Raises:
-            BudgetError: the plan promises more than its noise gives.
-        """
-        if not self.levels:
-            raise BudgetError("the plan has no measured level, so it promises nothing")
-        self._verify_order()
-        self._verify_across()
-        self._verify_costs()
-        if tree is not None:
-            self._verify_levels(tree)
-            self._verify_tables(tree)
-        self._verify_promise()
+    tables: tuple[LevelPlan, ...] = ()
 
     @property
     def parts(self) -> tuple[LevelPlan, ...]:
@@ -105,102 +216,44 @@ class Plan:
         return (*self.levels, *self.tables)
 
     @property
+    def measured(self) -> tuple[Noise, ...]:
+        """The levels and tables as accounting sees them: each changes on its own."""
+        is_single = self.unit.is_single_trip
+        return tuple(
+            Noise(part.sigma2, part.squared_sensitivity, part.squared_sensitivity * is_single)
+            for part in self.parts
+        )
+
+    @property
+    def rho(self) -> Fraction:
+        """Cost in zCDP, exact: the sum over levels and tables."""
+        return total_rho(self.measured)
+
+    @property
     def is_precise(self) -> bool:
         """Whether a level has so little noise that nothing is measured across."""
         return min(level.sigma2 for level in self.levels) < LEAST_SIGMA2
 
-    def _verify_order(self) -> None:
-        indices = [level.index for level in self.levels]
-        if indices != sorted(set(indices)) or indices[0] < 0:
-            raise BudgetError(f"levels must be in order and each named once, got {indices}")
-        if self.scope == "leaves":
-            if len(indices) != 1 or indices[0] == 0:
-                raise BudgetError(f"the plan measures only the leaves, but has levels {indices}")
-        elif (indices[0] == 0) == self.unit.root_is_public:
-            state = "public" if self.unit.root_is_public else "not public"
-            raise BudgetError(f"the total is {state} for this unit, but the plan has it otherwise")
+    def account(self) -> Account:
+        """A fresh account of what has been drawn: use one for each release."""
+        return Account(self.parts)
 
-    def _verify_across(self) -> None:
-        """What can be known of the tables without the tree."""
-        checked_across(self.across)
-        if self.tables and (self.scope == "leaves" or not self.across):
+    def spending(self) -> Account:
+        """The same, by the name that the laboratory knows."""
+        return self.account()
+
+    def verify(self, tree: Tree | None = None) -> None:
+        """Recompute the guarantee; with a tree, also what is planned for its levels and tables.
+
+        Raises:
+            BudgetError: the plan promises more than its noise gives, or is not one for the tree.
+        """
+        self._check_parts()
+        if tree is not None and self._for(tree) != self:
             raise BudgetError(
-                "the plan measures tables off the tree, but states no budget for them"
+                "the plan is not the one of this tree: index, name, cells or squared sensitivity "
+                "of a level or table are others"
             )
-        depths = [table.depths for table in self.tables]
-        if len(set(depths)) != len(depths):
-            raise BudgetError(f"every table must be named once, got {depths}")
-        for table in self.tables:
-            if table.index < 1 or not any(table.depths) or min(table.depths) < 0:
-                raise BudgetError(f"table {table.name!r} of the plan is not a table off the tree")
-        cost = sum((table.rho for table in self.tables), Fraction(0))
-        if cost > self.across * self.rho * (1 + _ROUNDING):
-            raise BudgetError(
-                f"tables off the tree cost {float(cost):g}, more than the part {self.across} of "
-                f"rho {float(self.rho):g} that the plan states for them"
-            )
-
-    def _verify_costs(self) -> None:
-        for level in self.parts:
-            if level.sigma2 <= 0 or not self._allows(level):
-                raise BudgetError(
-                    f"level {level.name!r} has sigma2 {level.sigma2} and squared sensitivity "
-                    f"{level.squared_sensitivity}, which does not fit the unit: "
-                    f"{self.unit.describe()}"
-                )
-            if level.rho != level.squared_sensitivity / (2 * level.sigma2):
-                raise BudgetError(
-                    f"level {level.name!r} states rho {level.rho}, but its noise costs "
-                    f"{level.squared_sensitivity / (2 * level.sigma2)}"
-                )
-        total = sum((part.rho for part in self.parts), Fraction(0))
-        if total != self.rho:
-            raise BudgetError(f"the plan states rho {self.rho}, but its levels cost {total}")
-
-    def _allows(self, level: LevelPlan) -> bool:
-        """Whether some level of that index can have that sensitivity for this unit."""
-        sides = 2 if self.unit.is_substitute and level.index else 1
-        most = self.unit.trips**2
-        # With distinct trips the figure depends on the tree, which only `verify(tree)` has.
-        least = 1 if self.unit.distinct else most
-        return least * sides <= level.squared_sensitivity <= most * sides
-
-    def _verify_levels(self, tree: Levels) -> None:
-        expected = measured_levels(tree, self.unit, self.scope)
-        if [level.index for level in expected] != [level.index for level in self.levels]:
-            raise BudgetError(
-                "the plan does not measure the levels of this tree: it has "
-                f"{[level.index for level in self.levels]}, the tree needs "
-                f"{[level.index for level in expected]}"
-            )
-        for level, planned in zip(expected, self.levels, strict=True):
-            facts = level.name, level.n_nodes, self.unit.squared_sensitivity(level)
-            if facts != (planned.name, planned.cells, planned.squared_sensitivity):
-                raise BudgetError(
-                    f"level {planned.name!r} of the plan is not the one of the tree: "
-                    f"name, cells and squared sensitivity must be {facts}"
-                )
-
-    def _verify_tables(self, tree: Levels) -> None:
-        if not self.across:
-            return
-        expected = () if self.is_precise and not self.tables else tables_off(tree)
-        if [table.depths for table in expected] != [table.depths for table in self.tables]:
-            raise BudgetError(
-                "the plan does not measure the tables off this tree: it has "
-                f"{[table.depths for table in self.tables]}, the tree needs "
-                f"{[table.depths for table in expected]}"
-            )
-        for table, planned in zip(expected, self.tables, strict=True):
-            facts = table.index, table.name, table.n_nodes, self.unit.squared_sensitivity(table)
-            stated = planned.index, planned.name, planned.cells, planned.squared_sensitivity
-            if facts != stated:
-                raise BudgetError(
-                    f"table {planned.name!r} of the plan is not the one of the tree: "
-                    f"index, name, cells and squared sensitivity must be {facts}"
-                )
-
-    def _verify_promise(self) -> None:
         if self.epsilon is None and self.delta is None:
             return
         if self.epsilon is None or self.delta is None:
@@ -215,16 +268,58 @@ class Plan:
                 f"accountant {self.accountant!r} its noise gives {found:g}"
             )
 
-    @property
-    def measured(self) -> tuple[Noise, ...]:
-        """The levels and tables as accounting sees them: each changes on its own."""
-        return tuple(
-            Noise(
-                level.sigma2,
-                level.squared_sensitivity,
-                level.squared_sensitivity if self.unit.is_single_trip else 0,
+    def _check_parts(self) -> None:
+        """What can be known without a tree; it also bounds what accounting takes."""
+        if not self.levels or len(self.parts) > _MOST_PARTS:
+            raise BudgetError(
+                f"the plan has {len(self.parts)} levels and tables, and must have from 1 to "
+                f"{_MOST_PARTS}"
             )
-            for level in self.parts
+        if len({part.key for part in self.parts}) < len(self.parts):
+            raise BudgetError("the plan names a level or table twice")
+        indices = [level.index for level in self.levels]
+        is_total_due = self.scope == "levels" and not self.unit.root_is_public
+        is_too_many = self.scope == "leaves" and len(indices) > 1
+        if indices != sorted(indices) or (0 in indices) != is_total_due or is_too_many:
+            raise BudgetError(
+                f"the plan has the levels {indices}; they must be in order, with the total only "
+                f"where it is noised ({self.unit.describe()}), and one if only leaves are measured"
+            )
+        most = self.unit.trips**2
+        # With distinct trips the figure depends on the tree, which only `verify(tree)` has.
+        least = 1 if self.unit.distinct else most
+        for part in self.parts:
+            sides = 2 if self.unit.is_substitute and part.index else 1
+            fits = least * sides <= part.squared_sensitivity <= most * sides
+            if part.sigma2 <= 0 or not fits:
+                raise BudgetError(
+                    f"level {part.name!r} has sigma2 {part.sigma2} and squared sensitivity "
+                    f"{part.squared_sensitivity}, which does not fit the unit: "
+                    f"{self.unit.describe()}"
+                )
+            check_drawable(part.sigma2)
+        cost = sum((table.rho for table in self.tables), Fraction(0))
+        if cost > checked_across(self.across) * self.rho * (1 + _ROUNDING):
+            raise BudgetError(
+                f"tables off the tree cost {float(cost):g}, more than the part {self.across} of "
+                f"rho {float(self.rho):g} that the plan states for them"
+            )
+
+    def _for(self, tree: Tree) -> "Plan":
+        """The plan that this noise makes for a tree."""
+        levels = measured_levels(tree, self.unit, self.scope)
+        is_across = self.across and (self.tables or not self.is_precise)
+        tables = off_tree_tables(tree) if is_across else ()
+        found = [len(self.levels), len(self.tables)]
+        if found != [len(levels), len(tables)]:
+            raise BudgetError(
+                f"the plan does not measure the levels of this tree: it has {found[0]} levels and "
+                f"{found[1]} tables off the tree, the tree needs {len(levels)} and {len(tables)}"
+            )
+        return replace(
+            self,
+            levels=_with_noise(levels, self.unit, self.levels),
+            tables=_with_noise(tables, self.unit, self.tables),
         )
 
     def describe(self) -> str:
@@ -258,29 +353,43 @@ class Plan:
     def from_dict(cls, data: Any) -> "Plan":
         """Read back what `to_dict` gives, and recompute the guarantee.
 
+        Noise and promise are taken from the data. What follows from them is computed, and the
+        whole must be what is stated.
+
         Raises:
             BudgetError: the plan promises more than its noise gives, or is not readable.
             PrivacyError: a parameter is out of range.
         """
-        whole = {"across": "0", "tables": [], **with_unit(data)}
-        plan = decode(cls, whole, what="the plan", error=BudgetError)
-        if plan.accountant == "auto":
-            raise BudgetError("a plan must name the accountant it was made with, not 'auto'")
+        stated = data if isinstance(data, dict) else {}
+        unit = {key: stated.get(key) for key in UNIT_KEYS}
+        try:
+            plan = msgspec.convert({**stated, "unit": unit}, cls, dec_hook=decode_fraction)
+        except msgspec.ValidationError as problem:
+            raise BudgetError(
+                f"the plan is not readable: {problem}; it was edited or damaged"
+            ) from None
         plan.verify()
+        expected = plan.to_dict()
+        for key in {**expected, **stated}:
+            if json.dumps(stated.get(key)) != json.dumps(expected.get(key)):
+                raise BudgetError(
+                    f"the plan states {key!r} otherwise than it follows from the rest of it; it "
+                    "was edited, or written by another version of inftda"
+                )
         return plan
 
 
 def make_plan(  # noqa: PLR0913 - three ways to state a budget
-    tree: Levels,
-    unit: PrivacyUnit,
+    tree: Tree,
+    unit: Unit,
     *,
-    epsilon: Fraction | float | str | None = None,
-    delta: Fraction | float | str | None = None,
-    rho: Fraction | float | str | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
     accountant: str = "auto",
     split: Split = "uniform",
     scope: Scope = "levels",
-    across: Fraction | float | str = 0,
+    across: Number = 0,
 ) -> Plan:
     """Noise for every level of a tree that keeps a promise.
 
@@ -311,83 +420,59 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         for the unit. See docs/proofs/accounting.md.
     """
     share = checked_across(across)
-    if share and checked_scope(scope) == "leaves":
+    if scope not in get_args(Scope):
+        raise PrivacyError(f"scope must be 'levels' or 'leaves', got {scope!r}")
+    if share and scope == "leaves":
         raise PrivacyError("only the leaves are measured, and nothing across; leave out across")
-    measured = measured_levels(tree, unit, checked_scope(scope))
-    if not measured:
+    levels = measured_levels(tree, unit, scope)
+    if not levels:
         raise PrivacyError(
             "there is nothing to measure: no level of the tree has two areas and the total "
             "is public; give areas that are split at some level"
         )
-    split_ = weights_of(split, measured, tree)
-    budget = _Budget(unit, accountant, epsilon, delta, rho, scope, share)
-    tables = tables_off(tree) if share else ()
-    if not tables or budget.is_precise(measured, split_):
-        plan = budget.plan(measured, split_)
-    else:
-        mean = sum(split_, Fraction(0)) / len(split_)
-        each = [mean * weight for weight in weights(tables, len(measured), share)]
-        plan = budget.plan(measured, split_, tables, each)
+    weights = _weights(split, levels, tree)
+
+    def planned(tables: Sequence[Table] = ()) -> Plan:
+        """A plan for all levels, and some tables off the tree."""
+        mean = sum(weights, Fraction(0)) / len(weights)
+        further = [mean * weight for weight in table_weights(tables, len(levels), share)]
+        parts: list[TreeLevel | Table] = [*levels, *tables]
+        asked = [
+            Share(weight, unit.squared_sensitivity(part), unit.n_shifts(part))
+            for weight, part in zip((*weights, *further), parts, strict=True)
+        ]
+        shares = commensurable(asked, len(levels))
+        if rho is None:
+            at, target = _both(epsilon, delta)
+            total = max_rho(accountant, epsilon=at, delta=target, shares=shares)
+            noise = noise_at(total, shares)
+            promise: tuple[float | None, float | None] = at, target
+        else:
+            noise = noise_at(checked_rho(rho), shares)
+            promise = _implied(accountant, noise, epsilon, delta)
+        check_drawable(max(part.sigma2 for part in noise))
+        used = resolve(accountant, noise)
+        if accountant == "auto" and promise == (None, None):
+            used = "zcdp"  # only rho is promised, which needs no other
+        return Plan(
+            unit=unit,
+            accountant=used,
+            epsilon=promise[0],
+            delta=promise[1],
+            levels=_with_noise(levels, unit, noise[: len(levels)]),
+            scope=scope,
+            across=share,
+            tables=_with_noise(tables, unit, noise[len(levels) :]),
+        )
+
+    plan = planned()
+    if share and not plan.is_precise:
+        plan = planned(off_tree_tables(tree))
     plan.verify(tree)
     return plan
 
 
-@dataclass(frozen=True)
-class _Budget:
-    """What `make_plan` is asked for, whatever is measured."""
-
-    unit: PrivacyUnit
-    accountant: str
-    epsilon: Fraction | float | str | None
-    delta: Fraction | float | str | None
-    rho: Fraction | float | str | None
-    scope: Scope
-    across: Fraction
-
-    def is_precise(self, levels: Sequence[Level], split: Sequence[Fraction]) -> bool:
-        """Whether a level has so little noise by itself that nothing is measured across."""
-        # Some accountants take seconds, and none asks for far less noise than zCDP does.
-        rough = replace(self, accountant="zcdp").plan(levels, split)
-        is_far_above = min(level.sigma2 for level in rough.levels) > 16 * LEAST_SIGMA2
-        return not is_far_above and self.plan(levels, split).is_precise
-
-    def plan(
-        self,
-        levels: Sequence[Level],
-        split: Sequence[Fraction],
-        tables: Sequence[Table] = (),
-        table_split: Sequence[Fraction] = (),
-    ) -> Plan:
-        """Noise for some levels and tables, by their weights."""
-        asked = [
-            Share(weight, self.unit.squared_sensitivity(part), self.unit.n_shifts(part))
-            for weight, part in zip((*split, *table_split), (*levels, *tables), strict=True)
-        ]
-        shares = commensurable(asked, len(levels))
-        epsilon, delta = self.epsilon, self.delta
-        if self.rho is None:
-            epsilon, delta = _both(epsilon, delta)
-            budget = {"epsilon": epsilon, "delta": delta}
-            noise = noise_at(max_rho(self.accountant, **budget, shares=shares), shares)
-            used = resolve(self.accountant, noise)
-        else:
-            noise = noise_at(checked_rho(self.rho), shares)
-            used, epsilon, delta = _implied(self.accountant, noise, epsilon=epsilon, delta=delta)
-        check_drawable(max(part.sigma2 for part in noise))
-        return Plan(
-            unit=self.unit,
-            accountant=used,
-            epsilon=None if epsilon is None else float(epsilon),
-            delta=None if delta is None else float(delta),
-            rho=total_rho(noise),
-            levels=tuple(map(LevelPlan.of, levels, noise)),
-            scope=self.scope,
-            across=self.across,
-            tables=tuple(map(TablePlan.at, tables, noise[len(levels) :])),
-        )
-
-
-def measured_levels(tree: Levels, unit: PrivacyUnit, scope: Scope = "levels") -> list[Level]:
+def measured_levels(tree: Tree, unit: Unit, scope: Scope = "levels") -> list[TreeLevel]:
     """Levels that get noise: those that split something, and the root unless it is public."""
     root, *others = tree.levels
     below = [level for level in others if not level.is_trivial]
@@ -396,20 +481,35 @@ def measured_levels(tree: Levels, unit: PrivacyUnit, scope: Scope = "levels") ->
     return below if unit.root_is_public else [root, *below]
 
 
-def checked_scope(scope: Any) -> Scope:
-    """`scope` itself.
+def _with_noise(
+    parts: Iterable[TreeLevel | Table], unit: Unit, noise: Iterable[Noise | LevelPlan]
+) -> tuple[LevelPlan, ...]:
+    """What is planned for some levels or tables, each with its noise."""
+    pairs = zip(parts, noise, strict=True)
+    return tuple(LevelPlan.of(part, unit, drawn.sigma2) for part, drawn in pairs)
+
+
+def checked_across(across: Number) -> Fraction:
+    """A part of the budget as the number it is written as: 0.08 is eight hundredths.
 
     Raises:
-        PrivacyError: it is not a scope.
+        PrivacyError: it is not a number, or not a part that makes sense.
     """
-    if scope not in get_args(Scope):
-        raise PrivacyError(f"scope must be 'levels' or 'leaves', got {scope!r}")
-    return cast("Scope", scope)
+    share = None
+    if isinstance(across, Fraction | int | float | str) and not isinstance(across, bool):
+        try:
+            share = exact_number(across)
+        except (ValueError, ZeroDivisionError):
+            share = None
+    if share is None or not 0 <= share <= MAX_ACROSS:
+        raise PrivacyError(
+            f"across must be a part of the budget from 0 to {float(MAX_ACROSS):g}, such as 0.08, "
+            f"got {str(across)[:40]!r}"
+        )
+    return share
 
 
-def _both(
-    epsilon: Fraction | float | str | None, delta: Fraction | float | str | None
-) -> tuple[float, float]:
+def _both(epsilon: Number | None, delta: Number | None) -> tuple[float, float]:
     if epsilon is None or delta is None:
         raise PrivacyError(
             "a budget is either epsilon and delta, or rho; got "
@@ -419,23 +519,96 @@ def _both(
 
 
 def _implied(
-    accountant: str,
-    noise: Sequence[Noise],
-    *,
-    epsilon: Fraction | float | str | None,
-    delta: Fraction | float | str | None,
-) -> tuple[Accountant, float | None, float | None]:
-    """What a given rho promises: the accountant, epsilon and delta."""
-    used = resolve(accountant, noise)
+    accountant: str, noise: Sequence[Noise], epsilon: Number | None, delta: Number | None
+) -> tuple[float | None, float | None]:
+    """The epsilon and delta that noise for a given rho promises, if one of them is given."""
     if epsilon is not None and delta is not None:
         raise PrivacyError("give epsilon and delta, or rho with at most one of them, not all")
-    if epsilon is not None:
-        at = checked_epsilon(epsilon)
-        found = delta_of(used, epsilon=at, noise=noise)
-        if found >= 1:
-            raise PrivacyError(f"this rho promises nothing at epsilon {at:g}; give a larger one")
-        return used, at, found
     if delta is not None:
         target = checked_delta(delta)
-        return used, epsilon_of(used, delta=target, noise=noise), target
-    return ("zcdp" if accountant == "auto" else used), None, None
+        return epsilon_of(accountant, delta=target, noise=noise), target
+    if epsilon is None:
+        return None, None
+    at = checked_epsilon(epsilon)
+    found = delta_of(accountant, epsilon=at, noise=noise)
+    if found >= 1:
+        raise PrivacyError(f"this rho promises nothing at epsilon {at:g}; give a larger one")
+    return at, found
+
+
+def _weights(split: Split, measured: Sequence[TreeLevel], tree: Tree) -> list[Fraction]:
+    """A positive weight for each measured level; only their ratios matter.
+
+    Raises:
+        PrivacyError: the split is not understood, or does not fit the levels.
+    """
+    if isinstance(split, str):
+        ratio = _ratio(split)
+        return [ratio**position for position in range(len(measured))]
+    if isinstance(split, Mapping):
+        return _weights_by_level(split, measured, tree)
+    if not isinstance(split, Sequence):
+        raise PrivacyError(f"split must be text, a list or a mapping of weights, got {split!r}")
+    if len(split) != len(measured):
+        names = ", ".join(level.name for level in measured)
+        raise PrivacyError(
+            f"split must have one weight for each of the {len(measured)} measured levels "
+            f"({names}), got {len(split)}"
+        )
+    return [_weight(weight) for weight in split]
+
+
+def _ratio(split: str) -> Fraction:
+    if split == "uniform":
+        return Fraction(1)
+    kind, _, text = split.partition(":")
+    if kind != "geometric":
+        raise PrivacyError(
+            f"split must be 'uniform', 'geometric:RATIO' or weights by level, got {split!r}"
+        )
+    try:
+        ratio = exact_number(text)
+    except (ValueError, ZeroDivisionError):
+        raise PrivacyError(f"split must be like 'geometric:1.3', got {split!r}") from None
+    if not Fraction(1, _STEEPEST) <= ratio <= _STEEPEST:
+        raise PrivacyError(
+            f"the ratio of a geometric split must be between {1 / _STEEPEST:g} and {_STEEPEST}, "
+            f"got {text} (1.15 to 1.5 favours the leaves)"
+        )
+    return ratio
+
+
+def _weights_by_level(
+    split: Mapping[str | int, Fraction | float], measured: Sequence[TreeLevel], tree: Tree
+) -> list[Fraction]:
+    known: dict[str | int, TreeLevel] = {}
+    for level in tree.levels:
+        known |= {level.index: level, str(level.index): level, level.name: level}
+    weights: dict[int, Fraction] = {}
+    for key, weight in split.items():
+        if key not in known:
+            names = ", ".join(repr(level.name) for level in measured)
+            raise PrivacyError(f"split names the level {key!r}; the measured levels are {names}")
+        if known[key].index in weights:
+            raise PrivacyError(f"split names the level {known[key].name!r} twice")
+        weights[known[key].index] = _weight(weight)
+    for level in measured:
+        if level.index not in weights:
+            raise PrivacyError(f"split has no weight for the level {level.name!r}; give it one")
+    for index in set(weights) - {level.index for level in measured}:
+        raise PrivacyError(
+            f"split gives a weight to level {index}, which is not measured "
+            "(it splits nothing, or is the public total); leave it out"
+        )
+    return [weights[level.index] for level in measured]
+
+
+def _weight(value: object) -> Fraction:
+    if (
+        isinstance(value, Fraction | int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value > 0
+    ):
+        return Fraction(str(value))
+    raise PrivacyError(f"a weight of the split must be a number > 0, got {value!r}")

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from inftda.errors import InftdaError
 from inftda.privacy.numbers import exact_number
+from inftda.privacy.unit import UNIT_KEYS
 
 Record = TypeVar("Record")
 
@@ -134,3 +135,13 @@ def _name(kind: Any) -> str:
         NoneType: "null",
     }
     return names.get(kind, "an object")
+
+
+def with_unit(data: Any) -> dict[str, Any]:
+    """A guarantee with the facts of its unit, which stand among the others, under one key.
+
+    What is not a guarantee at all is left to whoever decodes it.
+    """
+    if not isinstance(data, Mapping):
+        return {}
+    return {**data, "unit": {key: data[key] for key in UNIT_KEYS if key in data}}

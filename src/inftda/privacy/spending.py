@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from inftda.errors import BudgetError
-from inftda.privacy.unit import Levels, PrivacyUnit
+from inftda.privacy.unit import Unit
+from inftda.tree import Tree
 
 #: What gets noise: every level that splits (and the total, unless it is public), all possible
 #: leaves, or only the leaves with a positive true count.
@@ -66,7 +67,7 @@ class ReleasePlan(Protocol):
     """What will be drawn and what is promised; every mechanism makes one of some kind."""
 
     @property
-    def unit(self) -> PrivacyUnit:
+    def unit(self) -> Unit:
         """Who is protected."""
 
     @property
@@ -97,10 +98,10 @@ class ReleasePlan(Protocol):
     def tables(self) -> Sequence[PlannedTable]:
         """The measured tables off the tree."""
 
-    def spending(self) -> "Spending[Any]":
+    def spending(self) -> Any:
         """A fresh account of what has been drawn: use one for each release."""
 
-    def verify(self, tree: Levels | None = None) -> None:
+    def verify(self, tree: Tree | None = None) -> None:
         """Recompute the guarantee; with a tree, check that its levels are the planned ones.
 
         Raises:

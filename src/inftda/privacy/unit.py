@@ -8,54 +8,23 @@ Must never look at the trips: a sensitivity that depends on the data protects no
 and the cases where a bound is not reached: `docs/proofs/sensitivity.md`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from inftda.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from inftda.lattice import Table
+    from inftda.tree import TreeLevel
 
 NEIGHBOURS: Final = ("substitute", "add-remove")
 #: What a manifest says of the unit.
 UNIT_KEYS: Final = ("neighbours", "trips", "exactly", "distinct")
 
 
-class Level(Protocol):
-    """What the privacy of a level depends on; `inftda.tree.TreeLevel` is one."""
-
-    @property
-    def index(self) -> int:
-        """Number of refinement steps taken; 0 is the root."""
-
-    @property
-    def name(self) -> str:
-        """For people."""
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of possible nodes."""
-
-    @property
-    def max_children(self) -> int:
-        """Largest number of nodes of this level under one node of the level above."""
-
-    @property
-    def is_trivial(self) -> bool:
-        """Whether no node of the level above has two children here."""
-
-    def leaf_capacities(self) -> Iterable[tuple[int, int]]:
-        """(leaves under a node, number of such nodes), nodes with most leaves first."""
-
-
-class Levels(Protocol):
-    """What has levels, root first; `inftda.tree.Tree` is one."""
-
-    @property
-    def levels(self) -> tuple[Level, ...]:
-        """Root first, trivial levels included."""
-
-
 @dataclass(frozen=True, slots=True)
-class PrivacyUnit:
+class Unit:
     """What two tables that must not be told apart may differ in.
 
     Attributes:
@@ -67,7 +36,7 @@ class PrivacyUnit:
             it changes nothing and is stored as False.
         distinct: whether no person contributes the same leaf cell twice.
 
-    >>> PrivacyUnit().root_is_public, PrivacyUnit("add-remove").root_is_public
+    >>> Unit().root_is_public, Unit("add-remove").root_is_public
     (True, False)
     """
 
@@ -110,7 +79,7 @@ class PrivacyUnit:
         """Whether a person's change is unit shifts of single cells, whatever the level."""
         return self.trips == 1
 
-    def squared_sensitivity(self, level: Level) -> int:
+    def squared_sensitivity(self, level: "TreeLevel | Table") -> int:
         """Square of the l2 sensitivity of all counts of a level, exact.
 
         Privacy:
@@ -121,7 +90,7 @@ class PrivacyUnit:
             return 0 if self.root_is_public else self._most_in(level)
         return self._most_in(level) * (2 if self.is_substitute else 1)
 
-    def n_shifts(self, level: Level) -> int:
+    def n_shifts(self, level: "TreeLevel | Table") -> int:
         """Number of cells of a level that change by one; 0 if changes are not of that kind.
 
         Privacy:
@@ -130,7 +99,7 @@ class PrivacyUnit:
         """
         return self.squared_sensitivity(level) if self.is_single_trip else 0
 
-    def _most_in(self, level: Level) -> int:
+    def _most_in(self, level: "TreeLevel | Table") -> int:
         """Largest sum of squares of one person's counts over the nodes of a level."""
         if not self.distinct:
             return self.trips**2
@@ -146,7 +115,7 @@ class PrivacyUnit:
     def describe(self) -> str:
         """The unit in plain words.
 
-        >>> PrivacyUnit("add-remove", trips=3, distinct=True).describe()
+        >>> Unit("add-remove", trips=3, distinct=True).describe()
         'a person with at most 3 different trips may be added or removed; the total is noised'
         """
         trips = "1 trip" if self.trips == 1 else f"{self.trips} trips"
@@ -167,7 +136,7 @@ class PrivacyUnit:
         }
 
     @classmethod
-    def from_dict(cls, data: Any) -> "PrivacyUnit":
+    def from_dict(cls, data: Any) -> "Unit":
         """Read back what `to_dict` gives.
 
         Raises:
@@ -178,11 +147,5 @@ class PrivacyUnit:
         return cls(**dict(data))
 
 
-def with_unit(data: Any) -> dict[str, Any]:
-    """A guarantee with the facts of its unit, which stand among the others, under one key.
-
-    What is not a guarantee at all is left to whoever decodes it.
-    """
-    if not isinstance(data, Mapping):
-        return {}
-    return {**data, "unit": {key: data[key] for key in UNIT_KEYS if key in data}}
+#: Until all rooms say Unit.
+PrivacyUnit = Unit

@@ -9,10 +9,9 @@ sees the truth.
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from inftda.errors import InftdaError, ReleaseError
-from inftda.evaluation.bounds import error_bounds
 from inftda.evaluation.typical import (
     OFTEN_LOST,
     LevelErrors,
@@ -20,6 +19,7 @@ from inftda.evaluation.typical import (
     TypicalErrors,
     typical_errors,
 )
+from inftda.privacy.bounds import error_bounds
 from inftda.publication.release import Release
 from inftda.publication.trust import not_shown, unmeasured_totals
 from inftda.reports.layout import Layout
@@ -28,6 +28,7 @@ from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
     from inftda.bars import Progress
+    from inftda.privacy.plan import Plan
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA = 0.05
@@ -152,7 +153,7 @@ def guaranteed(release: Release) -> dict[int, int]:
     if proven is None:
         return {}
     try:
-        bounds = error_bounds(release.tree, release.manifest.plan, BETA)
+        bounds = error_bounds(release.tree, cast("Plan", release.manifest.plan), BETA)
     except InftdaError:
         return {}
     is_shared = proven == "shared"

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from inftda.errors import InftdaError
-from inftda.evaluation.bounds import error_bounds
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
@@ -14,6 +13,7 @@ from inftda.previews.page import believed_after, write_preview_page
 from inftda.previews.trial import preview
 from inftda.previews.usable import Closeness
 from inftda.previews.words import numbers_of, percent, usable_words, verdict
+from inftda.privacy.bounds import error_bounds
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publish import release

@@ -1,4 +1,4 @@
-"""Plans, splits and spending."""
+"""Plans, splits and account."""
 
 import json
 import math
@@ -262,6 +262,12 @@ def tampered(path, value):
         (("accountant",), "trust me"),
         (("distinct",), None),
         (("rho",), 0.1),
+        (("levels", 0, "sigma"), 1.0),
+        (("levels", 0, "sensitivity"), 1.0),
+        (("levels", 0, "depths"), []),
+        (("levels", 0, "further"), 1),
+        (("further",), 1),
+        (("exactly",), False),
     ],
 )
 def test_a_plan_that_was_tampered_with_is_refused(path, value):
@@ -271,11 +277,8 @@ def test_a_plan_that_was_tampered_with_is_refused(path, value):
 
 def test_less_noise_with_matching_costs_is_refused_too():
     plan = plan_of()
-    levels = tuple(
-        replace(level, sigma2=level.sigma2 * Fraction(99, 100), rho=level.rho * Fraction(100, 99))
-        for level in plan.levels
-    )
-    bold = replace(plan, levels=levels, rho=sum(level.rho for level in levels))
+    levels = tuple(replace(level, sigma2=level.sigma2 * Fraction(99, 100)) for level in plan.levels)
+    bold = replace(plan, levels=levels)
     with pytest.raises(BudgetError, match="promises delta"):
         bold.verify()
     replace(bold, epsilon=1.02).verify()
@@ -288,12 +291,30 @@ def test_a_plan_is_only_good_for_its_tree():
     plan = plan_of(unit)
     # The same cost with a smaller sensitivity: only the tree can tell.
     first = plan.levels[1]
-    smaller = replace(first, squared_sensitivity=5, rho=Fraction(5) / (2 * first.sigma2))
+    smaller = replace(first, squared_sensitivity=5)
     levels = (plan.levels[0], smaller, *plan.levels[2:])
-    bold = replace(plan, levels=levels, rho=sum(level.rho for level in levels))
+    bold = replace(plan, levels=levels)
     bold.verify()
-    with pytest.raises(BudgetError, match="not the one of the tree"):
+    with pytest.raises(BudgetError, match="not the one of this tree"):
         bold.verify(TREE)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("accountant",), "pld"),
+        (("levels",), plan_of().to_dict()["levels"] * 2000),
+        (("levels", 0, "sigma2"), "1" * 10_001),
+        (("levels", 0, "sigma2"), "1e99999"),
+        (("levels", 0, "sigma2"), "1e60"),
+        (("levels", 0, "squared_sensitivity"), 10**12),
+        (("levels", 0, "sigma2"), "1/257"),
+    ],
+)
+def test_a_stranger_s_plan_cannot_ask_for_much_work(path, value):
+    """The accountant `pld` took 10 GB for a manifest of 3 KB."""
+    with pytest.raises(PrivacyError):
+        Plan.from_dict(tampered(path, value))
 
 
 @pytest.mark.parametrize("data", [None, [], {}, "plan"])
@@ -302,38 +323,38 @@ def test_what_is_no_plan_is_refused(data):
         Plan.from_dict(data)
 
 
-def test_spending_hands_out_every_scale_once():
+def test_an_account_hands_out_every_scale_once():
     plan = plan_of()
-    spending = plan.spending()
-    assert not spending.is_planned(0)
+    account = plan.account()
+    assert not account.is_planned(0)
     for level in plan.levels:
-        assert spending.is_planned(level.index)
-        assert spending.charge(level.index) == level
-        assert spending.is_planned(level.index)
-    spending.finish()
+        assert account.is_planned(level.index)
+        assert account.charge(level.index) == level
+        assert account.is_planned(level.index)
+    account.finish()
 
 
 def test_spending_twice_or_elsewhere_is_refused():
-    spending = plan_of().spending()
-    spending.charge(1)
+    account = plan_of().account()
+    account.charge(1)
     with pytest.raises(BudgetError, match="already"):
-        spending.charge(1)
+        account.charge(1)
     with pytest.raises(BudgetError, match="not in the plan"):
-        spending.charge(0)
+        account.charge(0)
 
 
 def test_a_release_cannot_end_before_all_is_drawn():
-    spending = plan_of().spending()
+    account = plan_of().account()
     for index in range(1, 6):
-        spending.charge(index)
+        account.charge(index)
     with pytest.raises(BudgetError, match=r"\[6\]"):
-        spending.finish()
+        account.finish()
 
 
-def test_every_spending_starts_anew():
+def test_every_account_starts_anew():
     plan = plan_of()
-    plan.spending().charge(1)
-    assert plan.spending().charge(1).index == 1
+    plan.account().charge(1)
+    assert plan.account().charge(1).index == 1
 
 
 def test_a_plan_describes_its_promise():

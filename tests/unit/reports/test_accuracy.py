@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from inftda.evaluation.bounds import error_bounds
 from inftda.evaluation.typical import TypicalErrors, typical_errors
 from inftda.noise.entropy import SeededSource
+from inftda.privacy.bounds import error_bounds
 from inftda.publish import release
 from inftda.reports.accuracy import (
     BETA,

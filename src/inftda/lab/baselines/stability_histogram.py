@@ -34,9 +34,9 @@ from inftda.privacy.numbers import (
     checked_epsilon,
     rounded_up,
 )
-from inftda.privacy.records import decode
+from inftda.privacy.records import decode, with_unit
 from inftda.privacy.spending import Measures, Spending
-from inftda.privacy.unit import Levels, PrivacyUnit, with_unit
+from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 
 ACCOUNTANT = "stability"
@@ -124,7 +124,7 @@ class StabilityPlan:
         promise = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})"
         return f"{promise}-differential privacy, stability histogram"
 
-    def verify(self, tree: Levels | None = None) -> None:
+    def verify(self, tree: Tree | None = None) -> None:
         """Recompute scale and threshold; with a tree, check that the leaves are measured.
 
         Raises:
@@ -176,7 +176,7 @@ class StabilityPlan:
 
 
 def make_stability_plan(  # noqa: PLR0913 - the same words as every other plan
-    tree: Levels,
+    tree: Tree,
     unit: PrivacyUnit,
     *,
     epsilon: float | None = None,

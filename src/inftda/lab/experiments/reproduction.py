@@ -19,9 +19,7 @@ from inftda.errors import InftdaError
 from inftda.mechanisms.base import Mechanism, Setting
 from inftda.mechanisms.step import Nodes
 from inftda.noise.discrete_laplace import DiscreteLaplace
-from inftda.privacy.plan import make_plan
-from inftda.privacy.planned import LevelPlan
-from inftda.privacy.spending import Spending
+from inftda.privacy.plan import Account, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 from inftda.truth import Truth
@@ -76,9 +74,7 @@ def published_run(
     return mechanism.run(counts, replace(setting, spending=spending))
 
 
-def _spending(
-    mechanism: Mechanism, tree: Tree, *, epsilon: float, delta: float
-) -> Spending[LevelPlan]:
+def _spending(mechanism: Mechanism, tree: Tree, *, epsilon: float, delta: float) -> Account:
     # epsilon = rho + 2 sqrt(rho log(1 / delta)), solved for rho.
     odds = -log(delta)
     whole = Fraction((epsilon / (sqrt(odds + epsilon) + sqrt(odds))) ** 2)

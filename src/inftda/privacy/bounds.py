@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.lattice import HARD_REACH
+from inftda.lattice import HARD_REACH, off_tree_tables
 from inftda.privacy.exact import (
     ABSOLUTE_SLACK,
     gaussian_quantile,
@@ -27,10 +27,8 @@ from inftda.privacy.exact import (
     log_theta_excess,
     rounding_of_sum,
 )
-from inftda.privacy.plan import measured_levels
-from inftda.privacy.planned import tables_off
-from inftda.privacy.spending import ReleasePlan
-from inftda.privacy.unit import Level, Levels
+from inftda.privacy.plan import Plan, measured_levels
+from inftda.tree import Tree, TreeLevel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,12 +67,12 @@ class ErrorBound:
         return max(self.over, self.under)
 
 
-def guaranteed_errors(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> dict[int, int]:
+def guaranteed_errors(tree: Tree, plan: Plan, beta: float = 0.05) -> dict[int, int]:
     """Largest absolute error of any cell, by number of the level; see `error_bounds`."""
     return {bound.index: bound.max_error for bound in error_bounds(tree, plan, beta)}
 
 
-def error_bounds(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> tuple[ErrorBound, ...]:
+def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound, ...]:
     """Largest errors at every level of a top-down release, root first.
 
     Args:
@@ -94,9 +92,7 @@ def error_bounds(tree: Levels, plan: ReleasePlan, beta: float = 0.05) -> tuple[E
     """
     if not isinstance(beta, int | float) or not _MIN_BETA <= beta < 1:
         raise PrivacyError(f"beta must be at least {_MIN_BETA:g} and below 1, got {beta!r}")
-    planned = {
-        level.index: float(level.sigma2) for level in plan.levels if level.sigma2 is not None
-    }
+    planned = {level.index: float(level.sigma2) for level in plan.levels}
     if [level.index for level in measured_levels(tree, plan.unit)] != sorted(planned):
         raise BudgetError("the plan does not measure the levels of this tree; plan anew")
     each = beta / len(planned)
@@ -138,11 +134,11 @@ class _Prices:
     moved: Mapping[int, tuple[int, int]]
 
     @classmethod
-    def of(cls, tree: Levels, plan: ReleasePlan) -> "_Prices":
-        sigma2 = {level.index: level.sigma2 for level in plan.levels if level.sigma2}
+    def of(cls, tree: Tree, plan: Plan) -> "_Prices":
+        sigma2 = {level.index: level.sigma2 for level in plan.levels}
         sigma = {index: math.sqrt(variance) for index, variance in sigma2.items()}
-        tables = tables_off(tree) if plan.tables else ()
-        planned = {table.depths: table.sigma2 for table in plan.tables if table.sigma2}
+        tables = off_tree_tables(tree) if plan.tables else ()
+        planned = {table.depths: table.sigma2 for table in plan.tables}
         hard = {
             table.index
             for table in tables
@@ -175,7 +171,7 @@ class _Noise:
     tail: "_Tail"
 
     @classmethod
-    def of(cls, level: Level, sigma2: float) -> "_Noise":
+    def of(cls, level: TreeLevel, sigma2: float) -> "_Noise":
         return cls(sigma2, level.n_nodes, level.max_children, _Tail(sigma2, 1))
 
     @property

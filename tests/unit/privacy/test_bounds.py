@@ -10,10 +10,10 @@ import pytest
 
 from fake_noise import setting_of
 from inftda.errors import BudgetError, PrivacyError
-from inftda.evaluation.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
 from inftda.evaluation.cells import LevelSums
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms.topdown import TopDown
+from inftda.privacy.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
@@ -317,7 +317,7 @@ def across_tree(n_modes=3):
 
 
 def without_tables(plan):
-    return replace(plan, across=Fraction(0), tables=(), rho=sum(level.rho for level in plan.levels))
+    return replace(plan, across=Fraction(0), tables=())
 
 
 def test_prices_add_what_theorem_4_says_and_short_axes_more():
