@@ -167,4 +167,4 @@ def decode_fraction(kind: type, value: object) -> Fraction:
             return exact_number(value)
         except (ValueError, ZeroDivisionError):
             pass
-    raise ValueError(f"a fraction such as 1/3 is expected, got {str(value)[:40]!r}")
+    raise ValueError(f"it must be a fraction such as 1/3, as text, got {str(value)[:40]!r}")

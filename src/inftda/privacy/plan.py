@@ -248,7 +248,7 @@ class Plan:
         Raises:
             BudgetError: the plan promises more than its noise gives, or is not one for the tree.
         """
-        self._check_parts()
+        self.check_parts()
         if tree is not None and self._for(tree) != self:
             raise BudgetError(
                 "the plan is not the one of this tree: index, name, cells or squared sensitivity "
@@ -268,13 +268,16 @@ class Plan:
                 f"accountant {self.accountant!r} its noise gives {found:g}"
             )
 
-    def _check_parts(self) -> None:
-        """What can be known without a tree; it also bounds what accounting takes."""
-        if not self.levels or len(self.parts) > _MOST_PARTS:
-            raise BudgetError(
-                f"the plan has {len(self.parts)} levels and tables, and must have from 1 to "
-                f"{_MOST_PARTS}"
-            )
+    def check_parts(self) -> None:
+        """What can be known without a tree; it also bounds what accounting takes.
+
+        Raises:
+            BudgetError: levels, tables or their costs do not fit the unit or one another.
+        """
+        if not self.levels:
+            raise BudgetError("the plan has no measured level, so it promises nothing")
+        if len(self.parts) > _MOST_PARTS:
+            raise BudgetError(f"the plan has more than {_MOST_PARTS} levels and tables")
         if len({part.key for part in self.parts}) < len(self.parts):
             raise BudgetError("the plan names a level or table twice")
         indices = [level.index for level in self.levels]
@@ -368,14 +371,16 @@ class Plan:
             raise BudgetError(
                 f"the plan is not readable: {problem}; it was edited or damaged"
             ) from None
-        plan.verify()
+        plan.check_parts()
         expected = plan.to_dict()
         for key in {**expected, **stated}:
-            if json.dumps(stated.get(key)) != json.dumps(expected.get(key)):
+            said, right = json.dumps(stated.get(key)), json.dumps(expected.get(key))
+            if said != right:
                 raise BudgetError(
-                    f"the plan states {key!r} otherwise than it follows from the rest of it; it "
-                    "was edited, or written by another version of inftda"
+                    f"the plan states {key!r} as {said[:60]}, where {right[:60]} follows from the "
+                    "rest of it; it was edited, or written by another version of inftda"
                 )
+        plan.verify()
         return plan
 
 
