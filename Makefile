@@ -69,7 +69,7 @@ types: $(VENV)/.dev   ## mypy, strict
 # In one piece, as a page holds it: its parts share one scope.
 lint-js: $(VENV)/.dev ## oxlint: the JavaScript of the pages (needs npx)
 	@mkdir -p build
-	@$(BIN)/python -c 'from inftda.reports.markup import script; print(script())' > build/page.js
+	@$(BIN)/python -c 'from inftda.pages.html import explorer_script; print(explorer_script())' > build/page.js
 	@if npx --yes $(OXLINT) --version > /dev/null 2>&1; \
 	then npx --yes $(OXLINT) --config .ci/oxlint.json build/page.js; \
 	else echo "THE PAGES' JAVASCRIPT IS NOT LINTED: $(OXLINT) cannot be had by npx" >&2; fi

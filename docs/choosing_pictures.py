@@ -103,7 +103,7 @@ def draw_methods(data: Path) -> None:
         labels = [one.label for one in compared.results]
         kept = [one.levels[-1].common_part for one in compared.results]
         seen = [
-            one.attack.seen_at_leaf / one.attack.trips if one.attack else 0.0
+            one.attack.n_reidentified / one.attack.trips if one.attack else 0.0
             for one in compared.results
         ]
         for axes, values, colour, digits in (

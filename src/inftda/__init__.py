@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inftda.areas.cells import h3_areas as h3_areas
     from inftda.areas.reader import read_areas as read_areas
     from inftda.comparisons.comparing import compare as compare
-    from inftda.dossiers.api import dossier as dossier
+    from inftda.dossiers.dossier import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
     from inftda.estimates import Estimate as Estimate
     from inftda.estimates import estimate as estimate
@@ -61,7 +61,7 @@ _HOMES = {
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
-    "dossier": "inftda.dossiers.api",
+    "dossier": "inftda.dossiers.dossier",
     "estimate": "inftda.estimates",
     "evaluate": "inftda.words",
     "export": "inftda.exports.export",

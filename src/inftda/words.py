@@ -7,6 +7,7 @@ or as its folder. `inftda.release` has a home of its own.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -230,9 +231,13 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     if out is not None:
         page = None
         if html:
-            from inftda.reports.confidential import page_of  # noqa: PLC0415 - only for a page
+            from inftda.pages.report import (  # noqa: PLC0415 - only for a page
+                measures_by_level,
+                write_confidential_page,
+            )
 
-            page = page_of(found, counts, comparison)
+            measures = measures_by_level(comparison)
+            page = partial(write_confidential_page, found, counts, measures)
         files = write_comparison(comparison, out, release=folder, page=page)
         comparison = replace(comparison, files=files)
     return comparison
@@ -267,11 +272,12 @@ def report(  # noqa: PLR0913 - the release, the page, and what helps to read it
         InftdaError: a file cannot be read or does not fit the release, or `out` must not be
             written.
     """
-    from inftda.reports.page import Files, write_page  # noqa: PLC0415 - only for a page
+    from inftda.pages.report import ReferenceFiles, write_report  # noqa: PLC0415 - only for a page
 
-    files = Files(*(None if file is None else Path(file) for file in (names, centroids, geojson)))
+    given = (None if file is None else Path(file) for file in (names, centroids, geojson))
+    files = ReferenceFiles(*given)
     made = _opened_estimate(estimate)
-    return write_page(opened(release), out, files=files, estimate=made, **options)
+    return write_report(opened(release), out, files=files, estimate=made, **options)
 
 
 def opened(release: Release | str | Path) -> Release:

@@ -47,6 +47,7 @@ LAYERS = (
     "estimates",
     "evaluation",
     "reports",
+    "pages",
     "exports",
     "dossiers",
     "previews",

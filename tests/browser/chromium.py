@@ -74,7 +74,7 @@ class Browser:
         self.driver, self.downloads, self.keys = driver, downloads, Keys
         self._by, self._chains = By, ActionChains
 
-    def open(self, path, address="", *, width=1280, height=900, dark=False):
+    def open(self, path, address="", *, width=1280, height=900, dark=False, is_static=False):
         self.set_size(width, height)
         wishes = [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
@@ -88,7 +88,8 @@ class Browser:
         self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", away)
         self.driver.get_log("browser")
         self.driver.get(path.as_uri() + address)
-        self.wait(lambda: self.run("return document.documentElement.dataset.ready"))
+        if not is_static:  # a page with a script says when it is ready
+            self.wait(lambda: self.run("return document.documentElement.dataset.ready"))
 
     def set_size(self, width, height):
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}

@@ -1,18 +1,16 @@
 """Pages for the browser to open."""
 
-import json
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from chromium import open_browser
+from page_files import labelled
 
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
+from inftda.pages.report import ReferenceFiles, write_confidential_page, write_report
 from inftda.publish import release
-from inftda.reports.confidential import write_confidential_page
-from inftda.reports.page import Files, write_page
+from inftda.truth import Truth
 
 HOSTILE = "</script><script>window.hacked=1</script>"
 HOSTILE_NAME = '<img src=x onerror="window.hacked=2">'
@@ -35,38 +33,13 @@ def made():
     return country, released
 
 
-def labelled(areas: Hierarchy, folder: Path) -> Files:
-    """Names, places and outlines for the finest areas, one of each kind missing."""
-    codes = areas.codes(areas.depth).to_pylist()
-    at = {code: (8 + i % 10 / 5, 44 + i // 10 / 5) for i, code in enumerate(codes)}
-    rows = [f"{code},Tòwn {code},{lon},{lat}" for code, (lon, lat) in at.items()]
-    rows[-1] = f"{codes[-1]},,,"
-    (folder / "c.csv").write_text("\n".join(["municipality,name,lon,lat", *rows]), "utf-8")
-    (folder / "n.csv").write_text(
-        "level,code,name\nregion,1,Northland\nregion,2,Südland\n", "utf-8"
-    )
-    features = [
-        {
-            "type": "Feature",
-            "properties": {"code": code},
-            "geometry": {
-                "type": "Polygon",
-                "coordinates": [
-                    [[x - 0.1, y - 0.1], [x + 0.1, y - 0.1], [x, y + 0.1], [x - 0.1, y - 0.1]]
-                ],
-            },
-        }
-        for code, (x, y) in at.items()
-    ]
-    (folder / "g.json").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    return Files(folder / "n.csv", folder / "c.csv", folder / "g.json")
-
-
 @pytest.fixture(scope="session")
 def page(made, tmp_path_factory):
     country, released = made
     folder = tmp_path_factory.mktemp("page")
-    return write_page(released, folder / "page.html", files=labelled(country.areas, folder), runs=3)
+    return write_report(
+        released, folder / "page.html", files=labelled(country.areas, folder), runs=3
+    )
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +50,7 @@ def plain_page(tmp_path_factory):
     released = release(
         table, axes={"disease": disease}, epsilon=1, delta=1e-6, source=SeededSource(1)
     )
-    return write_page(released, tmp_path_factory.mktemp("plain") / "page.html", runs=2)
+    return write_report(released, tmp_path_factory.mktemp("plain") / "page.html", runs=2)
 
 
 @pytest.fixture(scope="session")
@@ -116,8 +89,10 @@ def write_hostile_page(folder, **options):
         'level,code,name\n<i>top,c,"' + HOSTILE_NAME.replace('"', '""') + '"\n'
     )
     released = release(flows, areas, epsilon=5, delta=1e-6, source=SeededSource(1))
-    files = Files(folder / "n.csv")
-    return write_page(released, folder / "page.html", title=HOSTILE, files=files, runs=1, **options)
+    files = ReferenceFiles(folder / "n.csv")
+    return write_report(
+        released, folder / "page.html", title=HOSTILE, files=files, runs=1, **options
+    )
 
 
 @pytest.fixture(scope="session")
@@ -125,4 +100,6 @@ def confidential_page(made, tmp_path_factory):
     country, released = made
     measures = [{"name": "all > all", "max_abs_error": 3, "false_discovery_rate": 0.5}]
     out = tmp_path_factory.mktemp("confidential") / "page.html"
-    return write_confidential_page(released, country.flows(), measures, out)
+    areas = [country.origin, country.destination]
+    truth = Truth.from_leaves(released.tree, areas, country.count)
+    return write_confidential_page(released, truth, measures, out)

@@ -26,7 +26,7 @@ def test_a_filled_template_gives_a_dossier(cli, released, tmp_path):
     )  # fmt: skip
     assert done.code == 0, done.err
     assert done.out.splitlines()[0] == f"Written:    {tmp_path / 'dossier' / 'registry.yaml'}"
-    assert len(list((tmp_path / "dossier").iterdir())) == 4
+    assert len(list((tmp_path / "dossier").iterdir())) == 3
 
 
 def test_wrong_use_is_one_clear_error(cli, released, tmp_path):
@@ -34,7 +34,13 @@ def test_wrong_use_is_one_clear_error(cli, released, tmp_path):
     wrong = {
         (released,): "give a RELEASE, --about FILE and --out FOLDER",
         (released, "--template"): "leave out RELEASE",
-        (released, "--about", tmp_path / "about.toml", "--out", tmp_path / "d"): "does not say",
+        (
+            released,
+            "--about",
+            tmp_path / "about.toml",
+            "--out",
+            tmp_path / "d",
+        ): "missing required field `data_curators`",
     }
     for arguments, message in wrong.items():
         done = cli("dossier", *arguments)

@@ -216,7 +216,7 @@ def test_measures_for_spreadsheets_have_no_formulas(cli, hostile):
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 def test_pages_disarm_what_python_disarms():
     """The browser's tests click the button; this compares both for all cases."""
-    script = files("inftda.reports").joinpath("assets", "1-tools.js").read_text("utf-8")
+    script = files("inftda.pages").joinpath("assets", "1-tools.js").read_text("utf-8")
     given = [*FORMULAS, *UNSEEN[:1], *UNSEEN[2:], *PLAIN, *CONTROLS]  # csv reads no NUL
     code = (
         f"{script}\nconst given = {json.dumps(given)};\n"

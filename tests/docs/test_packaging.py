@@ -71,7 +71,8 @@ def test_the_archives_hold_what_they_should(built):
         (metadata,) = (name for name in names if name.endswith("METADATA"))
         told = packed.read(metadata).decode()
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"inftda"}
-    assert {"inftda/py.typed", "inftda/reports/assets/page.html"} <= {*names}
+    assert {"inftda/py.typed", "inftda/pages/templates/report.html"} <= {*names}
+    assert "inftda/pages/assets/style.css" in names
     for line in (f"Version: {inftda.__version__}", "License-Expression: Apache-2.0", "# inftda"):
         assert line in told
     with tarfile.open(archive) as packed:

@@ -50,17 +50,17 @@ def test_a_function_has_the_options_of_its_command(word, command, only_there):
 def test_a_word_can_be_called_whatever_was_loaded_before():
     named = ["plan", "release", "query", "verify", "evaluate", "report"]
     code = (
-        "import inftda.evaluation.comparison, inftda.reports.page, inftda\n"
+        "import inftda.evaluation.evaluate, inftda.pages.report, inftda\n"
         "import inspect\n"
         f"for name in {named}:\n"
         "    word = getattr(inftda, name)\n"
         "    print(name, callable(word), inspect.signature(word))\n"
-        "print(inftda.reports.page.__name__)"
+        "print(inftda.pages.report.__name__)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     *said, last = done.stdout.splitlines()
     assert [line.partition("(")[0] for line in said] == [f"{word} True " for word in named]
-    assert last == "inftda.reports.page"
+    assert last == "inftda.pages.report"
 
 
 def test_the_names_are_offered_for_completion():

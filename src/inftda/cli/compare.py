@@ -113,7 +113,7 @@ def summary(compared: "MethodComparison") -> str:
                 f"{finest.false_discovery_rate:.1%}",
                 f"{finest.false_negative_rate:.1%}",
                 "-" if found is None else f"{found.exact_with_totals:,}",
-                "-" if found is None else f"{found.seen_at_leaf:,}",
+                "-" if found is None else f"{found.n_reidentified:,}",
             )
         )
     said = [f"{one.label}: {finding(one)}." for one in compared.results]

@@ -38,7 +38,7 @@ def command(  # noqa: PLR0913 - one option for each thing an office may decide
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a registry entry, a summary for reviewers, and metadata for a catalogue."""
+    """Write a registry entry and a summary for reviewers."""
     if template:
         _write_template(folder, about, out, force=force)
         return
@@ -46,7 +46,7 @@ def command(  # noqa: PLR0913 - one option for each thing an office may decide
         raise InftdaError(
             "give a RELEASE, --about FILE and --out FOLDER; --template writes a FILE to fill in"
         )
-    from inftda.dossiers.api import FILES, dossier  # noqa: PLC0415 - help must be instant
+    from inftda.dossiers.dossier import FILES, dossier  # noqa: PLC0415 - help must be instant
 
     with Meter("%", shown=not quiet) as progress:
         dossier(
@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - one option for each thing an office may decide
 def _write_template(
     folder: Path | None, about: Path | None, out: Path | None, *, force: bool
 ) -> None:
-    from inftda.dossiers.office import template  # noqa: PLC0415 - help must be instant
+    from inftda.dossiers.registry import template  # noqa: PLC0415 - help must be instant
 
     if folder is not None or about is not None:
         raise InftdaError("--template does not read a release; leave out RELEASE and --about")

@@ -35,9 +35,9 @@ class Attack:
             the numbers of all levels.
         exact_with_totals: the same with out- and in-totals of the finest areas, at least.
         exact_ones: of these, cells of a single trip: one person is known.
-        seen_at_leaf: trips of which two editions, with and without, show where from and where
+        n_reidentified: trips of which two editions, with and without, show where from and where
             to exactly.
-        seen_somewhere: trips of which they show something below the grand total.
+        n_seen_anywhere: trips of which they show something below the grand total.
     """
 
     trips: int
@@ -48,8 +48,13 @@ class Attack:
     exact_by_levels: int
     exact_with_totals: int
     exact_ones: int
-    seen_at_leaf: int
-    seen_somewhere: int
+    n_reidentified: int
+    n_seen_anywhere: int
+
+    @property
+    def share_reidentified(self) -> float:
+        """Part of the trips of which two editions show where from and where to exactly."""
+        return self.n_reidentified / max(self.trips, 1)
 
 
 def attack(published: Published) -> Attack:
@@ -71,8 +76,8 @@ def attack(published: Published) -> Attack:
         exact_by_levels=by_levels,
         exact_with_totals=int(np.count_nonzero(exact)),
         exact_ones=int(np.count_nonzero(exact & (leaves.true == 1))),
-        seen_at_leaf=published.seen_at_leaf,
-        seen_somewhere=published.seen_somewhere,
+        n_reidentified=published.seen_at_leaf,
+        n_seen_anywhere=published.seen_somewhere,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from inftda.comparisons.attack import Attack
 from inftda.comparisons.comparing import MethodComparison, Result
-from inftda.previews.words import percent
+from inftda.pages.html import percent
 
 DISCLOSE = (
     "Whoever chooses a method or an epsilon by this has looked at the truth to choose, and has to "
@@ -26,14 +26,11 @@ def exact_words(found: Attack) -> str:
 
 def seen_words(found: Attack) -> str:
     """What two editions show."""
+    share = percent(found.share_reidentified)
     return (
-        f"{found.seen_at_leaf:,} of {found.trips:,} persons ({percent(_part(found))}) are seen "
+        f"{found.n_reidentified:,} of {found.trips:,} persons ({share}) are seen "
         "exactly by comparing an edition with and one without them"
     )
-
-
-def _part(found: Attack) -> float:
-    return found.seen_at_leaf / max(found.trips, 1)
 
 
 def honest_words(comparison: MethodComparison) -> str:

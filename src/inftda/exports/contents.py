@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates import Estimate
+from inftda.evaluation.stated import BETA, guaranteed, stated_errors
 from inftda.evaluation.typical import LevelErrors, TypicalErrors
 from inftda.publication.release import Release
-from inftda.reports.accuracy import BETA, guaranteed, stated_errors
 from inftda.tables import as_arrow, as_numpy, find_texts
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel
 

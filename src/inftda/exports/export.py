@@ -13,6 +13,7 @@ from inftda import __version__
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates import Estimate, open_estimate
+from inftda.evaluation.stated import describe_size
 from inftda.exports.contents import ExportData, Resource, chosen_levels, errors_of
 from inftda.exports.gis import write_geojson, write_geopackage
 from inftda.exports.matrices import write_omx
@@ -27,7 +28,6 @@ from inftda.files import (
 )
 from inftda.publication.release import Release, open_release
 from inftda.publication.trust import NOT_PRIVATE, not_shown
-from inftda.reports.page import summary
 from inftda.tree import DESTINATION, ORIGIN
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _describe(
         what = "Origin-destination flows" if source.tree.is_od else "Counts"
         promise = (
             f"Released with differential privacy: {plan.describe()}; protected: "
-            f"{plan.unit.describe()}. {summary(source)}."
+            f"{plan.unit.describe()}. {describe_size(source)}."
         )
         caveats += [f"What was counted: {counted}."] if counted else []
         caveats.append(_ZEROS)

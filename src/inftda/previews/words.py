@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF001 - dashes as people write them
 
+from inftda.pages.html import percent
 from inftda.previews.findings import LevelPreview, SettingPreview
 from inftda.previews.usable import ENOUGH, RARELY
 
@@ -19,19 +20,6 @@ def numbers_of(name: str) -> str:
     if len(ends) == 2 and ends[0] == ends[1]:
         return f"{ends[0]} pairs"
     return f"{name} flows"
-
-
-def capital(words: str) -> str:
-    """As a sentence begins."""
-    return words[:1].upper() + words[1:]
-
-
-def percent(share: float, digits: int = 0) -> str:
-    """A share in per cent; what is not nothing is not called so."""
-    text = f"{100 * share:.{digits}f} %"
-    if share > 0 and float(text[:-2]) == 0:
-        return f"under {10**-digits:g} %"
-    return text
 
 
 def usable_from(level: LevelPreview) -> str:

@@ -130,7 +130,7 @@ def test_methods_are_measured_alike(country):
     assert by_key.levels[-1].max_abs_error <= 3
     assert weak.levels[-1].common_part < strong.levels[-1].common_part
     assert weak.attack is None
-    assert suppressed.attack.seen_at_leaf == suppressed.levels[-1].total_released
+    assert suppressed.attack.n_reidentified == suppressed.levels[-1].total_released
     assert compared.to_dict()["confidential"] is True
     assert compared.level_table().column("notice")[0].as_py().startswith("CONFIDENTIAL")
 

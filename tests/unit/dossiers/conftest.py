@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
-from office_answers import OFFICE
+from answers import REQUIRED
 
-from inftda.dossiers.api import dossier
+from inftda.dossiers.dossier import dossier
 from inftda.lab.generators.country import make_country
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
@@ -40,7 +40,7 @@ def made(published, tmp_path):
     def call(about=None, **options):
         defaults = {"runs": 1, "seconds": 0, "selftest": False, "out": tmp_path / "dossier"}
         source = options.pop("source", published.folder)
-        folder = dossier(source, about=about or OFFICE, **{**defaults, **options})
+        folder = dossier(source, about=about or REQUIRED, **{**defaults, **options})
         return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
 
     return call

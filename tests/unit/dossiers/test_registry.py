@@ -3,21 +3,18 @@
 import csv
 import os
 import re
+import tomllib
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 import yaml
-from office_answers import CATALOGUE, MORE, OFFICE
+from answers import ALL, REQUIRED
 
-from inftda.dossiers.fields import FIELDS, tier_of
-from inftda.dossiers.registry import check_entry
+from inftda.dossiers.registry import fields, read_answers, template
 from inftda.errors import InftdaError
 
 ROOT = Path(__file__).parents[3]
-_KINDS = {
-    "text": "string", "texts": "list of string", "whole": "integer", "number": "number",
-    "number or text": "number|string", "any": "",
-}  # fmt: skip
 
 
 def registry_list():
@@ -34,23 +31,22 @@ def registry_list():
 @pytest.mark.data
 def test_our_fields_are_those_of_the_registry_in_their_order():
     ours = [
-        {
-            "field": field.path,
-            "type": _KINDS[field.kind],
-            "required": "yes" if field.required else "no",
-            "tier": "" if field.tier is None else str(field.tier),
-            "format": "date" if field.is_date else "",
-            "allowed": "; ".join(map(str, field.allowed)),
-        }
-        for field in FIELDS
+        (".".join(field.path), "yes" if field.is_required else "no", str(field.tier or ""))
+        for field in fields()
     ]
-    assert ours == registry_list()
+    listed = registry_list()
+    assert ours == [(row["field"], row["required"], row["tier"]) for row in listed]
+    for field, row in zip(fields(), listed, strict=True):
+        allowed = [one for one in row["allowed"].split("; ") if one]
+        kinds = getattr(field.type, "types", (field.type,))
+        ours = [str(value) for kind in kinds for value in getattr(kind, "values", ())]
+        assert sorted(ours) == sorted(allowed), row["field"]
 
 
 @pytest.mark.data
 def test_an_entry_holds_what_the_list_asks_for_and_nothing_else(made):
     """By the list itself, not by our reading of it."""
-    entry = yaml.safe_load(made(OFFICE | MORE | CATALOGUE)["registry.yaml"])
+    entry = yaml.safe_load(made(ALL)["registry.yaml"])
     listed = {row["field"]: row for row in registry_list()}
     found = dict(flat(entry))
     assert {*found} <= {*listed}
@@ -82,7 +78,6 @@ def flat(entry, at=""):
 
 def test_what_follows_from_the_release_is_filled_in(made, published):
     entry = yaml.safe_load(made()["registry.yaml"])
-    check_entry(entry)
     plan = published.release.manifest.plan
     assert (entry["url_slug"], entry["status"], entry["tier"]) == (
         "commuting-in-lakeland-2024", "Draft", 1,
@@ -102,7 +97,7 @@ def test_what_follows_from_the_release_is_filled_in(made, published):
 
 def test_with_all_answers_the_entry_reaches_the_third_tier(made, published):
     options = {"ledger": published.ledger, "dataset": "commuting"}
-    entry = yaml.safe_load(made(OFFICE | MORE, **options)["registry.yaml"])
+    entry = yaml.safe_load(made(ALL, **options)["registry.yaml"])
     assert entry["tier"] == 3
     known = entry["deployment"]
     assert known["deployment_model"]["release_type"] == "Many releases"
@@ -114,37 +109,58 @@ def test_with_all_answers_the_entry_reaches_the_third_tier(made, published):
 
 def test_an_office_may_say_what_we_would_have_guessed(made):
     own = {"url_slug": "ours", "status": "Pending", "tier": 1, "data_product_type": "Dataset"}
-    entry = yaml.safe_load(made(OFFICE | MORE | own)["registry.yaml"])
+    entry = yaml.safe_load(made(ALL | own)["registry.yaml"])
     assert [entry[key] for key in ("url_slug", "status", "tier")] == ["ours", "Pending", 1]
     assert entry["deployment"]["basic"]["data_product_type"] == "Dataset"
+
+
+def test_the_template_asks_for_everything_and_answers_nothing(made):
+    keys = tomllib.loads(template())
+    assert {*keys} == {*ALL}
+    assert read_answers(keys) == {}
+    with pytest.raises(InftdaError, match="missing required field `name`"):
+        made(keys)
+
+
+@pytest.mark.parametrize("day", [date(2026, 1, 31), "2026-01-31"])
+def test_a_filled_template_is_read_back(tmp_path, day):
+    text = template()
+    for key, value in (ALL | {"publication_date": day}).items():
+        empty = "[]" if isinstance(value, list) else '""'
+        filled = value.isoformat() if isinstance(value, date) else repr(value)
+        text = text.replace(f"\n{key} = {empty}", f"\n{key} = {filled}")
+    path = tmp_path / "about.toml"
+    path.write_text(text, encoding="utf-8")
+    assert read_answers(path) == ALL
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"colour": "red"}, "knows no field 'colour'"),
-        ({"tier": 4}, "tier of the registry's entry must not be '4'"),
+        ({"publication_date": "31.1.2026"}, "must be a day such as 2026-01-31"),
+        ({"publication_date": datetime(2026, 1, 31, 8, tzinfo=UTC)}, "must be a day"),
+        ({"data_curator": "x"}, "did you mean 'data_curators'"),
+        ({"data_curators": "x"}, r"Expected `array`, got `str` - at `.*data_curators`"),
+        ({"data_curators": [""]}, "data_curators"),
+        ({"name": 3}, r"Expected `str`, got `int` - at `.*basic.name`"),
+        ({"status": "Done"}, "Invalid enum value 'Done' - at `.*status`"),
+        ({"tier": 7}, "Invalid enum value 7 - at `.*tier`"),
         ({"tier": True}, "tier"),
-        ({"status": "Done"}, "status"),
-        ({"url_slug": None}, "url_slug"),
+        ({"url_slug": "A b"}, "url_slug"),
+        ({"preprocessing_and_hyperparameter_tuning": "Maybe"}, "hyperparameter_tuning"),
+        ({"name": ""}, "missing required field `name`"),
+        ({"mechanisms": "ours"}, "unknown key 'mechanisms'"),
     ],
 )
-def test_an_entry_that_the_registry_would_refuse_is_refused(made, change, message):
-    entry = yaml.safe_load(made()["registry.yaml"])
+def test_a_wrong_answer_is_refused_with_what_is_wrong(made, change, message, tmp_path):
     with pytest.raises(InftdaError, match=message):
-        check_entry(entry | change)
+        made(REQUIRED | change)
+    assert not (tmp_path / "dossier").exists()
 
 
-def test_an_entry_without_a_required_field_is_refused(made):
-    entry = yaml.safe_load(made()["registry.yaml"])
-    del entry["deployment"]["basic"]["description"]
-    with pytest.raises(InftdaError, match=r"needs deployment\.basic\.description"):
-        check_entry(entry)
-
-
-def test_tiers_are_reached_one_after_the_other():
-    of = {tier: {field.path for field in FIELDS if field.tier == tier} for tier in (1, 2, 3)}
-    assert tier_of(of[1]) == 1
-    assert tier_of(of[1] | of[3]) == 1
-    assert tier_of(of[1] | of[2]) == 2
-    assert tier_of(of[1] | of[2] | of[3]) == 3
+def test_a_file_that_is_no_toml_is_refused(tmp_path):
+    (tmp_path / "about.toml").write_text("name = ")
+    with pytest.raises(InftdaError, match="is not TOML"):
+        read_answers(tmp_path / "about.toml")
+    with pytest.raises(InftdaError, match="cannot read"):
+        read_answers(tmp_path / "nothing.toml")

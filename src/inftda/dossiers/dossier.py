@@ -1,0 +1,216 @@
+"""From a release and what the office knows of it to a folder for its reviewers.
+
+Everything follows from the release, from the ledger if there is one, from the answers of the
+office, and from checks that are run when the dossier is made; nothing here sees the truth.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from inftda.dossiers.registry import (
+    POST_PROCESSING,
+    Basic,
+    as_yaml,
+    entry_of,
+    invariants,
+    read_answers,
+    sentence,
+)
+from inftda.errors import InftdaError, ReleaseError
+from inftda.evaluation.stated import (
+    BETA,
+    describe_size,
+    guess_bound,
+    level_rows,
+    stated_errors,
+)
+from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
+from inftda.files import check_folder, check_unpublished, is_plain, whole_folder
+from inftda.ledger.budget import Dataset
+from inftda.ledger.ledger import CANNOT_KNOW, Ledger
+from inftda.pages import html
+from inftda.privacy.numbers import rounded_up
+from inftda.publication.manifest import software_versions
+from inftda.publication.release import Release, open_release
+from inftda.publication.trust import NOT_PRIVATE, careful_words, not_shown
+from inftda.publication.verify import verify
+from inftda.selftest import self_test
+
+if TYPE_CHECKING:
+    from inftda.bars import Progress
+
+REGISTRY, MARKDOWN, HTML = "registry.yaml", "summary.md", "summary.html"
+FILES: Final = (REGISTRY, MARKDOWN, HTML)
+_LONGEST_HISTORY: Final = 12
+
+
+def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
+    release: str | Path,
+    *,
+    about: str | Path | Mapping[str, Any],
+    out: str | Path,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    selftest: bool = True,
+    runs: int = 20,
+    seconds: float = 20.0,
+    force: bool = False,
+    progress: "Progress | None" = None,
+) -> Path:
+    """Write the dossier of a release.
+
+    Args:
+        release: folder of a release.
+        about: what only the office knows: a TOML file, or its keys and values.
+        out: folder to write, not in a release.
+        ledger: the ledger that the release was charged to, for what was spent over time.
+        dataset: its data set there.
+        selftest: whether to check this build as well, which takes seconds.
+        runs: simulations for typical errors, at most.
+        seconds: time for them.
+        force: replace a dossier that is there.
+        progress: called with what is done, and how much of the work or time of 100.
+
+    Returns:
+        The folder: `registry.yaml`, `summary.md` and `summary.html`.
+
+    Raises:
+        InftdaError: something is not stated or not allowed, the ledger has no such data set, or
+            `out` must not be written.
+
+    Privacy:
+        Post-processing of the release: no cost.
+    """
+    folder = Path(out)
+    check_unpublished(folder)
+    check_folder(folder, force=force, check=_check_dossier)
+    answers = read_answers(about)
+    opened = open_release(release)
+    if not opened.manifest.description.is_top_down:
+        raise ReleaseError(f"there is no dossier for releases by {opened.manifest.mechanism}")
+    account = _account(ledger, dataset)
+    if account is not None:
+        _check_unit(opened, account)
+    entry = entry_of(opened, answers, account)
+    depths = [level.depths for level in opened.tree.levels]
+    errors = stated_errors(opened, runs=runs, seconds=seconds, depths=depths, progress=progress)
+    title = entry.deployment.basic.name
+    facts = {
+        "title": title,
+        **_release_facts(opened, entry.deployment.basic, answers),
+        **_error_facts(opened, errors),
+        **_check_facts(release, opened, selftest=selftest),
+        "account": None if account is None else _spending(account),
+    }
+    texts = {
+        REGISTRY: as_yaml(entry),
+        MARKDOWN: html.render_markdown("summary.md", facts),
+        HTML: html.render("summary.html", facts, title=title, style="summary.css"),
+    }
+    with whole_folder(folder, force=force, check=_check_dossier) as partial:
+        for name, text in texts.items():
+            (partial / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def _check_dossier(folder: Path, name: Path) -> None:
+    """Complain unless a folder has the files of a dossier and nothing else."""
+    for path in sorted(folder.iterdir()):
+        if path.name not in FILES or not is_plain(path):
+            raise ReleaseError(
+                f"{str(name)!r} is not replaced: {path.name!r} in it is not part of a dossier; "
+                "choose another folder"
+            )
+
+
+def _account(ledger: str | Path | None, dataset: str | None) -> Dataset | None:
+    if (ledger is None) != (dataset is None):
+        raise InftdaError("a ledger and its data set go together; give --ledger and --dataset")
+    return None if ledger is None or dataset is None else Ledger(ledger).dataset(dataset)
+
+
+def _check_unit(release: Release, account: Dataset) -> None:
+    """A ledger of another unit of privacy says nothing about this release."""
+    if account.unit.describe() != release.manifest.plan.unit.describe():
+        raise InftdaError(
+            f"the data set {account.name!r} of the ledger protects another unit of privacy than "
+            "this release; name the one that it was charged to"
+        )
+
+
+def _release_facts(release: Release, basic: Basic, answers: Mapping[str, Any]) -> dict[str, Any]:
+    manifest, plan = release.manifest, release.manifest.plan
+    tuned = answers.get("preprocessing_and_hyperparameter_tuning", "The office does not say.")
+    justification = answers.get("justification")
+    return {
+        "not_private": None if manifest.private else NOT_PRIVATE,
+        "description": sentence(basic.description),
+        "size": describe_size(release),
+        "publication_date": basic.publication_date,
+        "curators": ", ".join(basic.data_curators),
+        "intended_use": sentence(basic.intended_use),
+        "unit": plan.unit.describe(),
+        "guarantee": plan.describe(),
+        "mechanism": manifest.mechanism,
+        "guess": guess_bound(plan.epsilon, plan.delta, plan.rho),
+        "warnings": careful_words(plan, total=release.total),
+        "justification": None if justification is None else sentence(justification),
+        "tuned": sentence(tuned),
+        "invariants": "; ".join(invariants(release)),
+        "post_processing": POST_PROCESSING,
+        "is_od": release.tree.is_od,
+        "has_totals": release.has_totals,
+        "counted": not_shown(release),
+        "flows_sha256": manifest.flows_sha256,
+    }
+
+
+def _error_facts(release: Release, errors: TypicalErrors | None) -> dict[str, Any]:
+    rows = level_rows(release, errors)
+    finest = rows[-1].typical if rows else None
+    return {
+        "rows": rows,
+        "runs": errors.runs if errors else None,
+        "confidence": 1 - BETA,
+        "often_lost": finest.often_lost if finest else 0,
+        "one_in": f"{1 / OFTEN_LOST:.0f}",
+    }
+
+
+def _check_facts(folder: str | Path, release: Release, *, selftest: bool) -> dict[str, Any]:
+    """What is checked while the dossier is made."""
+    try:
+        verified, problem = len([*verify(folder)]), ""
+    except ReleaseError as found:
+        verified, problem = 0, str(found)
+    checks = [*self_test()] if selftest else []
+    made, here = dict(release.manifest.software), software_versions()
+    return {
+        "n_verified": verified,
+        "problem": problem,
+        "n_self_tests": len(checks),
+        "failed": [check.name for check in checks if not check.ok],
+        "software": ", ".join(f"{name} {version}" for name, version in made.items()),
+        "other_software": [name for name in made if made[name] != here.get(name)],
+    }
+
+
+def _spending(account: Dataset) -> dict[str, Any]:
+    """What has been spent on these people, charge by charge."""
+    rows = []
+    for n, charge in enumerate(account.entries, start=1):
+        epsilon = account.epsilon_spent(n)
+        what = f"{charge.mechanism}: {charge.note}" if charge.note else charge.mechanism
+        sum_so_far = "" if epsilon is None else rounded_up(epsilon)
+        rows.append((charge.charged[:10], what, f"rho = {rounded_up(charge.rho)}", sum_so_far))
+    delta = account.budget.delta
+    return {
+        "name": account.name,
+        "spent": account.spent_words(),
+        "n_charges": len(rows),
+        "rows": rows[-_LONGEST_HISTORY:],
+        "at_delta": "" if delta is None else f" at delta {float(delta):.6g}",
+        "budget": account.budget.describe(),
+        "cannot_know": CANNOT_KNOW,
+    }

@@ -1,0 +1,151 @@
+"""What a release states about itself: its size, its errors, and what an observer can guess.
+
+Everything follows from the manifest, the noise and simulations of the release: nothing here sees
+the truth.
+"""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, cast
+
+from inftda.errors import InftdaError, ReleaseError
+from inftda.evaluation.typical import LevelErrors, TypicalError, TypicalErrors, typical_errors
+from inftda.privacy.bounds import error_bounds
+from inftda.publication.release import Release
+from inftda.tree import TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.bars import Progress
+    from inftda.privacy.plan import Plan
+
+#: Probability that some guaranteed error, at any level, does not hold.
+BETA: Final = 0.05
+
+
+@dataclass(frozen=True)
+class LevelRow:
+    """What is known of the errors of one level; None where a figure is not known."""
+
+    level: TreeLevel
+    typical: LevelErrors | None
+    guaranteed: int | None
+    is_noise: bool = False
+
+
+def level_rows(
+    release: Release, errors: TypicalErrors | None, noise: Collection[TreeLevel] = ()
+) -> list[LevelRow]:
+    """The levels that were measured, coarse to fine, with what is known of their errors.
+
+    Args:
+        release: the release.
+        errors: its typical errors, if they could be simulated.
+        noise: levels of which most published numbers are noise.
+    """
+    bounds = guaranteed(release)
+    shown = {level.index for level in release.tree.splitting_levels}
+    if not release.manifest.plan.unit.root_is_public:
+        shown.add(0)
+    return [
+        LevelRow(
+            level,
+            errors.at(level.depths) if errors else None,
+            bounds.get(level.index),
+            level in noise,
+        )
+        for level in release.tree.levels
+        if level.index in shown
+    ]
+
+
+def guaranteed(release: Release) -> dict[int, int]:
+    """Largest error of any number, by level; empty for mechanisms without such a bound."""
+    proven = release.manifest.description.error_bound
+    if proven is None:
+        return {}
+    try:
+        bounds = error_bounds(release.tree, cast("Plan", release.manifest.plan), BETA)
+    except InftdaError:
+        return {}
+    is_shared = proven == "shared"
+    return {bound.index: bound.max_error if is_shared else bound.theorem4 for bound in bounds}
+
+
+def stated_errors(
+    release: Release,
+    *,
+    runs: int,
+    seconds: float,
+    depths: Sequence[tuple[int, ...]] | None = None,
+    progress: "Progress | None" = None,
+) -> TypicalErrors | None:
+    """Typical errors, none larger than what is guaranteed; see `typical_errors`.
+
+    Returns:
+        None for releases that cannot be used as the truth of a simulation.
+    """
+    try:
+        errors = typical_errors(
+            release, runs=runs, seconds=seconds, depths=depths, progress=progress
+        )
+    except ReleaseError:
+        return None
+    return within_guarantee(release, errors)
+
+
+def within_guarantee(release: Release, errors: TypicalErrors) -> TypicalErrors:
+    """Typical errors, none larger than what is guaranteed at its level.
+
+    A simulation of a few numbers may by chance exceed the guaranteed bound.
+    """
+    bounds = guaranteed(release)
+    most = {level.depths: bounds.get(level.index) for level in release.tree.levels}
+    levels = (_capped(level, most.get(level.depths)) for level in errors.levels)
+    return replace(errors, levels=tuple(levels))
+
+
+def _capped(level: LevelErrors, most: int | None) -> LevelErrors:
+    if most is None:
+        return level
+
+    def cap(entry: TypicalError) -> TypicalError:
+        return replace(entry, median=min(entry.median, most), p95=min(entry.p95, most))
+
+    return replace(
+        level,
+        overall=cap(level.overall),
+        classes=tuple(map(cap, level.classes)),
+        often_lost=min(level.often_lost, most),
+        rarely_lost=min(level.rarely_lost or most, most),
+    )
+
+
+def guess_bound(epsilon: float | None, delta: float | None, rho: Fraction | None) -> float:
+    """Probability of guessing which of two neighbouring tables it was, rounded up; 1/2 is chance.
+
+    From (epsilon, delta): (e^epsilon + delta) / (1 + e^epsilon). From rho (zCDP): divergence is
+    at most rho, so total variation is at most sqrt(rho / 2) (Pinsker) and at most
+    sqrt(1 - e^-rho) (Bretagnolle and Huber). The least of these holds.
+    """
+    variation = 1.0
+    if epsilon is not None and delta is not None:
+        variation = min(variation, math.tanh(epsilon / 2) + delta)
+    if rho is not None:
+        cost = float(rho)
+        variation = min(variation, math.sqrt(cost / 2), math.sqrt(-math.expm1(-cost)))
+    return min(1.0, math.ceil((1 + variation) / 2 * 1000 + 1e-9) / 1000)
+
+
+def describe_size(release: Release) -> str:
+    """One line: how many flows between how many areas, and the total."""
+    hierarchies = [axis.hierarchy for axis in release.tree.axes]
+    finest = [(f"{it.n_areas(it.depth):,}", it.level_name(it.depth)) for it in hierarchies]
+    n_flows, total = f"{release.manifest.n_flows:,}", f"{release.total:,}"
+    if release.tree.is_od:
+        # Both ends are often the same areas, which are then named once.
+        ends = " and ".join(dict.fromkeys(f"{n} areas ({name})" for n, name in finest))
+        return f"{n_flows} flows between {ends}, {total} trips in total"
+    sizes = " \N{MULTIPLICATION SIGN} ".join(f"{n} {name}" for n, name in finest)
+    return f"{n_flows} cells of {sizes}, {total} counted in total"

@@ -1,0 +1,1 @@
+"""Pages that open from disk and load nothing: templates, scripts and what is put into them."""

@@ -1,0 +1,108 @@
+/* Elements, numbers, unpacking. Codes and names go in as text, never as markup. */
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === 'class') node.setAttribute('class', value);
+    else if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else if (name === 'value') node.value = value;
+    else node.setAttribute(name, value === true ? '' : value);
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+const h = (tag, attributes = {}, ...children) =>
+  fill(document.createElement(tag), attributes, children);
+
+const s = (tag, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
+
+const wholeFormat = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+const whole = (value) => wholeFormat.format(value);
+
+/* Short enough for a cell of a matrix: 9,999 then 12.3k then 4.5M. */
+function short(value) {
+  const size = Math.abs(value);
+  if (size < 1e4) return whole(value);
+  for (const [unit, letter] of [[1e3, 'k'], [1e6, 'M'], [1e9, 'G']]) {
+    const scaled = value / unit;
+    if (Math.abs(scaled) < 999.5 || letter === 'G') {
+      return (Math.abs(scaled) < 99.95 ? scaled.toFixed(1) : scaled.toFixed(0)) + letter;
+    }
+  }
+  return whole(value);
+}
+
+function percent(share) {
+  const value = share * 100;
+  if (value >= 999.5) return 'over 999 %';
+  if (value >= 9.95) return value.toFixed(0) + ' %';
+  return value < 0.1 ? 'under 0.1 %' : value.toFixed(1) + ' %';
+}
+
+/* Letters without accents and case, so that a search for "forli" finds "Forlì". */
+const folded = (text) => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+
+function bytesOf(base64) {
+  const binary = atob(base64.trim());
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i += 1) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+/* The packed data: length of the header, header as JSON, then planes of bytes of its arrays. */
+async function unpack(base64) {
+  if (typeof DecompressionStream === 'undefined') {
+    throw new Error('This browser is too old to unpack the numbers; any browser of 2023 or later can.');
+  }
+  const packed = new Blob([bytesOf(base64)]).stream();
+  const plain = packed.pipeThrough(new DecompressionStream('gzip'));
+  const buffer = await new Response(plain).arrayBuffer();
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const bytes = new Uint8Array(buffer, 4 + length);
+  const numbers = (name) => {
+    const [start, n, width, least] = header.arrays[name];
+    const out = new Float64Array(n).fill(least);
+    for (let plane = 0; plane < width; plane += 1) {
+      const [first, scale] = [start + plane * n, 256 ** plane];
+      for (let i = 0; i < n; i += 1) out[i] += scale * bytes[first + i];
+    }
+    return out;
+  };
+  return { header, numbers };
+}
+
+/* Numbers of cells in ascending order, stored as the gaps between them. */
+function running(gaps) {
+  for (let i = 1; i < gaps.length; i += 1) gaps[i] += gaps[i - 1];
+  return gaps;
+}
+
+function download(name, parts) {
+  const url = URL.createObjectURL(new Blob(parts, { type: 'text/csv;charset=utf-8' }));
+  const link = h('a', { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+/* A spreadsheet would run these as formulas, wherever it sees a cell begin; ' makes them text. */
+const unseen = '[\\s\\x00-\\x1f\\x7f-\\x9f\\xad\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]*';
+const begins = `(^|[;,|\\t\\r\\n"])(${unseen})`;
+const formula = new RegExp(`${begins}(?=[=+\\-@\\uff1d\\uff0b\\uff0d\\uff20])`, 'g');
+const plainNumber = /^[+-]?[0-9]+([.,][0-9]+)*$/;
+const disarmed = (text) => (plainNumber.test(text) ? text : text.replace(formula, "$1$2'"));
+const spreadsheet = { keepsFormulas: false };
+
+const csvCell = (value) => {
+  const plain = String(value ?? '');
+  const text = typeof value === 'string' && !spreadsheet.keepsFormulas ? disarmed(plain) : plain;
+  return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+};
+
+const csvRow = (cells) => cells.map(csvCell).join(',') + '\n';

@@ -1,0 +1,332 @@
+/* The released table: axes with their areas, flows in typed arrays, sums on the fly. */
+
+class Axis {
+  constructor(entry, shared) {
+    this.name = entry.name;
+    this.title = entry.title;
+    const levels = entry.levels ?? shared;
+    this.levels = [{ name: 'all', codes: ['all'], names: [entry.whole], starts: null }, ...levels];
+    this.depth = levels.length;
+    /* spans[level][i] .. spans[level][i + 1] are the finest areas inside area i of the level. */
+    this.spans = new Array(this.depth + 1);
+    const n = this.size(this.depth);
+    this.spans[this.depth] = Int32Array.from({ length: n + 1 }, (_, i) => i);
+    for (let level = this.depth - 1; level >= 0; level -= 1) {
+      const below = this.spans[level + 1];
+      const starts = this.starts(level);
+      this.spans[level] = starts.map((start) => below[start]);
+    }
+    /* above[level][leaf] is the area of the level that holds the finest area. */
+    this.above = this.spans.map((span) => {
+      const above = new Int32Array(n);
+      for (let i = 0; i + 1 < span.length; i += 1) above.fill(i, span[i], span[i + 1]);
+      return above;
+    });
+  }
+
+  size(level) { return this.levels[level].codes.length; }
+
+  /* Where the children of each area start on the next level. */
+  starts(level) {
+    const cached = this.levels[level].starts;
+    if (cached) return cached;
+    const children = this.levels[level + 1].children;
+    const starts = new Int32Array(children.length + 1);
+    for (let i = 0; i < children.length; i += 1) starts[i + 1] = starts[i] + children[i];
+    this.levels[level].starts = starts;
+    return starts;
+  }
+
+  code(level, index) { return this.levels[level].codes[index]; }
+
+  label(level, index) {
+    const { names, codes } = this.levels[level];
+    return (names && names[index]) || codes[index];
+  }
+
+  parent(level, index) { return this.above[level - 1][this.spans[level][index]]; }
+
+  /* The area and those it lies in, coarse to fine. */
+  path(level, index) {
+    const leaf = this.spans[level][index];
+    return Array.from({ length: level + 1 }, (_, at) => ({ level: at, index: this.above[at][leaf] }));
+  }
+
+  /* Areas of `level` inside a focus: [first, one after the last]. */
+  inside(focus, level) {
+    const first = this.above[level][this.spans[focus.level][focus.index]];
+    const last = this.above[level][this.spans[focus.level][focus.index + 1] - 1];
+    return [first, last + 1];
+  }
+
+  /* The next level at which a focus has more than one area; the finest if there is none. */
+  nextLevel(focus) {
+    for (let level = focus.level + 1; level <= this.depth; level += 1) {
+      const [first, last] = this.inside(focus, level);
+      if (last - first > 1) return level;
+    }
+    return this.depth;
+  }
+
+  search(text, limit) {
+    const wanted = folded(text.trim());
+    if (!wanted) return [];
+    this.folded ??= this.levels.map(({ names, codes }) =>
+      codes.map((code, i) => folded(names && names[i] ? names[i] + '\n' + code : code)));
+    const exact = [];
+    const starting = [];
+    const containing = [];
+    for (let level = 1; level <= this.depth; level += 1) {
+      const texts = this.folded[level];
+      for (let index = 0; index < texts.length; index += 1) {
+        const place = texts[index].indexOf(wanted);
+        if (place < 0) continue;
+        const isStart = place === 0 || texts[index][place - 1] === '\n';
+        const end = texts[index][place + wanted.length];
+        const isWhole = isStart && (end === undefined || end === '\n');
+        (isWhole ? exact : isStart ? starting : containing).push({ level, index });
+      }
+    }
+    return [...exact, ...starting, ...containing].slice(0, limit);
+  }
+}
+
+class Model {
+  constructor(header, numbers) {
+    this.header = header;
+    this.numbers = numbers;
+    const entries = [...header.axes];
+    this.isFlat = entries.length === 1;
+    /* A table with one axis is one with a single column. */
+    if (this.isFlat) entries.push({ name: '', title: '', whole: '', levels: [] });
+    this.axes = entries.map((entry) => new Axis(entry, header.axes[0].levels));
+    this.noise = new Set(header.noise);
+    this.across = new Set(header.across);
+    this.unmeasured = new Set(header.unmeasured);
+    this.isConfidential = header.confidential;
+    this.intervals = new Map();
+    this.sets = { published: this.readFlows('flows') };
+    if ('estimated.cells' in header.arrays) this.sets.estimated = this.readFlows('estimated');
+    this.use('published');
+    this.places = header.places?.some(Boolean) ? header.places.map((place) => place && {
+      lon: Float32Array.from(place[0], (at) => at ?? NaN), lat: Float32Array.from(place[1], (at) => at ?? NaN),
+    }) : null;
+    this.shapes = header.shapes ? new Shapes(header.shapes, numbers('shapes')) : null;
+  }
+
+  /* Levels on each axis as the header names them. */
+  key(levels) { return levels.slice(0, this.header.axes.length).join(); }
+
+  /* One table of flows: finest areas on each axis; those of row i are rowStart[i] .. rowStart[i + 1]. */
+  readFlows(name) {
+    const cells = running(this.numbers(`${name}.cells`));
+    const sizes = this.axes.map((axis) => axis.size(axis.depth));
+    const leaves = sizes.map(() => new Int32Array(cells.length));
+    const rowStart = new Int32Array(sizes[0] + 1);
+    for (let i = 0; i < cells.length; i += 1) {
+      let rest = cells[i];
+      for (let axis = sizes.length - 1; axis >= 0; axis -= 1) {
+        leaves[axis][i] = rest % sizes[axis];
+        rest = Math.floor(rest / sizes[axis]);
+      }
+      rowStart[leaves[0][i] + 1] += 1;
+    }
+    running(rowStart);
+    const truth = this.isConfidential ? this.numbers(`${name}.truth`) : null;
+    return { rowStart, leaves, value: this.numbers(`${name}.value`), truth };
+  }
+
+  /* Look at what was published, or at what was estimated. */
+  use(name) {
+    this.using = name;
+    Object.assign(this, this.sets[name]);
+    this.keptKey = null;
+  }
+
+  get isEstimated() { return this.using === 'estimated'; }
+
+  /* Number of a cell: the last axis runs fastest. */
+  numberOf(levels, areas) {
+    return levels.reduce((number, level, i) => number * this.axes[i].size(level) + areas[i], 0);
+  }
+
+  /* What the true number of a cell lies between, where that is known of this cell; else null. */
+  interval(name, levels, areas) {
+    const table = `${name}-${this.key(levels)}`;
+    if (!(`${table}.cells` in this.header.arrays)) return null;
+    if (!this.intervals.has(table)) {
+      const cells = running(this.numbers(`${table}.cells`));
+      this.intervals.set(table, {
+        place: new Map(Array.from(cells, (cell, i) => [cell, i])),
+        low: this.numbers(`${table}.low`), width: this.numbers(`${table}.width`),
+      });
+    }
+    const { place, low, width } = this.intervals.get(table);
+    const at = place.get(this.numberOf(levels, areas));
+    return at === undefined ? null : { low: low[at], high: low[at] + width[at] };
+  }
+
+  /* What was published in a cell, whichever table is looked at. */
+  publishedAt(levels, areas) {
+    const key = this.key(levels);
+    if (this.sumsKey !== key) {
+      const { leaves, value } = this.sets.published;
+      const above = levels.map((level, i) => this.axes[i].above[level]);
+      this.sumsNow = new Map();
+      this.sumsKey = key;
+      for (let i = 0; i < value.length; i += 1) {
+        const number = this.numberOf(levels, above.map((areaOf, axis) => areaOf[leaves[axis][i]]));
+        this.sumsNow.set(number, (this.sumsNow.get(number) ?? 0) + value[i]);
+      }
+    }
+    return this.sumsNow.get(this.numberOf(levels, areas)) ?? 0;
+  }
+
+  /* Which flows a filter on further axes keeps: null if all, else 1 for each that is kept. */
+  kept(filters) {
+    const used = filters.map((focus, i) => ({ focus, i })).filter(({ focus }) => focus.level > 0);
+    if (!used.length) return null;
+    const key = JSON.stringify(filters);
+    if (this.keptKey === key) return this.keptNow;
+    const kept = new Uint8Array(this.value.length).fill(1);
+    for (const { focus, i } of used) {
+      const [first, last] = this.axes[i + 2].inside(focus, this.axes[i + 2].depth);
+      const leaf = this.leaves[i + 2];
+      for (let at = 0; at < kept.length; at += 1) if (leaf[at] < first || leaf[at] >= last) kept[at] = 0;
+    }
+    this.keptKey = key;
+    this.keptNow = kept;
+    return kept;
+  }
+
+  /* Totals of all areas of one level of an axis, and the true ones on the confidential page. */
+  totals(number, level) {
+    const axis = this.axes[number];
+    const above = axis.above[level];
+    const leaves = this.leaves[number];
+    const sum = (values) => {
+      const out = new Float64Array(axis.size(level));
+      for (let i = 0; i < leaves.length; i += 1) out[above[leaves[i]]] += values[i];
+      return out;
+    };
+    return { value: sum(this.value), truth: this.truth && sum(this.truth) };
+  }
+
+  /* All flows of a view: row area, column area, value (and truth), in order of rows. */
+  flows(view) {
+    const [rowAxis, columnAxis] = this.axes;
+    const [firstRow, lastRow] = rowAxis.inside(view.row, view.rowLevel);
+    const [firstColumn, lastColumn] = columnAxis.inside(view.column, view.columnLevel);
+    const [low, high] = columnAxis.inside(view.column, columnAxis.depth);
+    const above = columnAxis.above[view.columnLevel];
+    const span = rowAxis.spans[view.rowLevel];
+    const room = this.rowStart[span[lastRow]] - this.rowStart[span[firstRow]];
+    const out = {
+      row: new Int32Array(room), column: new Int32Array(room), value: new Float64Array(room),
+      truth: this.truth ? new Float64Array(room) : null, n: 0,
+    };
+    const kept = this.kept(view.further);
+    const width = lastColumn - firstColumn;
+    const sum = new Float64Array(width);
+    const trueSum = new Float64Array(width);
+    const isSeen = new Uint8Array(width);
+    const seen = new Int32Array(width);
+    for (let row = firstRow; row < lastRow; row += 1) {
+      let n = 0;
+      for (let i = this.rowStart[span[row]]; i < this.rowStart[span[row + 1]]; i += 1) {
+        const leaf = this.leaves[1][i];
+        if (leaf < low || leaf >= high || (kept && !kept[i])) continue;
+        const at = above[leaf] - firstColumn;
+        if (!isSeen[at]) { isSeen[at] = 1; seen[n++] = at; }
+        sum[at] += this.value[i];
+        if (this.truth) trueSum[at] += this.truth[i];
+      }
+      for (let k = 0; k < n; k += 1) {
+        const at = seen[k];
+        out.row[out.n] = row;
+        out.column[out.n] = at + firstColumn;
+        out.value[out.n] = sum[at];
+        if (this.truth) out.truth[out.n] = trueSum[at];
+        out.n += 1;
+        sum[at] = 0; trueSum[at] = 0; isSeen[at] = 0;
+      }
+    }
+    return out;
+  }
+
+  /* How far off a number is: 95 % are no further; null if unknown. Areas are one for each axis.
+     Where the true number is known to lie between two ends, these are `low` and `high`. */
+  error(levels, value, areas) {
+    const totals = this.header.totals[this.key(levels)];
+    if (totals) {
+      const [half, measured] = totals;
+      const middle = measured[areas[levels.findIndex((level) => level > 0)]];
+      return this.between(value, Math.max(0, middle - half), Math.max(0, middle + half));
+    }
+    const own = this.isEstimated ? this.interval('estimated-intervals', levels, areas) : null;
+    const known = own ?? this.interval('intervals', levels, areas);
+    if (known) return this.between(value, known.low, known.high);
+    if (!this.isEstimated) return this.typical(levels, value);
+    /* What is near the published number is the true one, not what is near its estimate. */
+    const published = this.publishedAt(levels, areas);
+    const error = published ? this.typical(levels, published) : null;
+    return error && this.between(value, Math.max(0, published - error.p95), published + error.p95);
+  }
+
+  between(value, low, high) {
+    return { p95: Math.max(Math.abs(value - low), Math.abs(high - value)), low, high };
+  }
+
+  /* The error that is typical for a number of this size; null if unknown. */
+  typical(levels, value) {
+    const classes = this.header.errors?.[this.key(levels)];
+    if (!classes?.length) return null;
+    const size = Math.abs(value);
+    let found = classes[0];
+    for (const entry of classes) if (size >= entry[0]) found = entry;
+    return { median: found[1], p95: found[2], isFalse: found[3] };
+  }
+
+  /* Part of the numbers of this size that are noise, as simulated; null if unknown. */
+  noiseShare(levels, value) {
+    if (this.isMeasured(levels) || this.isEstimated) return null;
+    return this.typical(levels, value)?.isFalse ?? null;
+  }
+
+  /* 1 (trust it) to 5 (do not): the 95 % error relative to the number. */
+  grade(levels, value, areas) {
+    if (this.isUnmeasured(levels)) return GRADES.length;
+    const error = this.error(levels, value, areas);
+    if (!error) return null;
+    /* An interval is as wide as it is, wherever the number lies in it. */
+    const width = error.low === undefined ? error.p95 : (error.high - error.low) / 2;
+    return gradeOf(value === 0 ? Infinity : width / Math.abs(value));
+  }
+
+  /* Are numbers at these levels known to lie between two ends, cell by cell? */
+  hasIntervals(levels) {
+    return this.isMeasured(levels) || this.isEstimated || `intervals-${this.key(levels)}.cells` in this.header.arrays;
+  }
+
+  /* Totals of areas that were measured separately. */
+  isMeasured(levels) { return this.key(levels) in this.header.totals; }
+
+  /* Is a number at these levels a sum across those at which noise was added? */
+  isAcross(levels) { return this.across.has(this.key(levels)); }
+
+  /* A long sum of this kind that was not measured, so that nothing tells how far off it is. */
+  isUnmeasured(levels) { return this.unmeasured.has(this.key(levels)); }
+
+  /* A level of which most published numbers are noise. */
+  isNoise(levels) { return this.noise.has(this.key(levels)); }
+}
+
+const GRADES = [
+  { upTo: 0.1, label: 'within ±10 %' },
+  { upTo: 0.25, label: '±10 to 25 %' },
+  { upTo: 0.5, label: '±25 to 50 %' },
+  { upTo: 1, label: '±50 to 100 %' },
+  { upTo: Infinity, label: 'beyond ±100 %: may be zero' },
+];
+
+const gradeOf = (relative) => 1 + GRADES.findIndex(({ upTo }) => relative <= upTo);

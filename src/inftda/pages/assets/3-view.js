@@ -1,0 +1,77 @@
+/* What is looked at: an area on each axis, the level it is shown by, and how. In the address. */
+
+class View {
+  constructor(model, { row, column, rowLevel, columnLevel, mode, further }) {
+    const [rows, columns] = model.axes;
+    this.model = model;
+    this.row = row ?? { level: 0, index: 0 };
+    this.column = column ?? { level: 0, index: 0 };
+    this.rowLevel = rowLevel ?? rows.nextLevel(this.row);
+    this.columnLevel = columnLevel ?? columns.nextLevel(this.column);
+    this.mode = mode ?? 'matrix';
+    this.further = further ?? model.axes.slice(2).map(() => ({ level: 0, index: 0 }));
+  }
+
+  /* The same view but for some changes; a new focus brings its own level to show. */
+  with(changes) {
+    const kept = { row: this.row, column: this.column, mode: this.mode, further: this.further };
+    if (!('row' in changes)) kept.rowLevel = this.rowLevel;
+    if (!('column' in changes)) kept.columnLevel = this.columnLevel;
+    return new View(this.model, { ...kept, ...changes });
+  }
+
+  get levels() { return [this.rowLevel, this.columnLevel, ...this.further.map(({ level }) => level)]; }
+
+  /* Areas of a pair on every axis: its own, and those that further axes are filtered by. */
+  areas(row, column) { return [row, column, ...this.further.map(({ index }) => index)]; }
+
+  get isWhole() { return this.row.level === 0 && this.column.level === 0; }
+
+  /* One level up: the end that is deeper in, or both. */
+  out() {
+    const deepest = Math.max(this.row.level, this.column.level);
+    const size = (axis, { level, index }) => axis.spans[level][index + 1] - axis.spans[level][index];
+    const parent = (axis, { level, index }) => ({ level: level - 1, index: axis.parent(level, index) });
+    /* An only child is its parent by another name: such steps are taken at once. */
+    const up = (axis, focus) => {
+      let at = parent(axis, focus);
+      while (at.level > 0 && size(axis, at) === size(axis, focus)) at = parent(axis, at);
+      while (at.level > 0 && size(axis, parent(axis, at)) === size(axis, at)) at = parent(axis, at);
+      return at;
+    };
+    const changes = {};
+    if (this.row.level === deepest) changes.row = up(this.model.axes[0], this.row);
+    if (this.column.level === deepest) changes.column = up(this.model.axes[1], this.column);
+    return this.with(changes);
+  }
+
+  get address() {
+    const end = (focus, level) => [focus.level, focus.index, level].join('.');
+    const filters = this.further.some(({ level }) => level) ? this.further : [];
+    return '#/' + [end(this.row, this.rowLevel), end(this.column, this.columnLevel), this.mode,
+      ...filters.map(({ level, index }) => [level, index].join('.'))].join('/');
+  }
+
+  get fileName() {
+    const place = this.address.slice(2).replace(/\/\w+$/, '').replaceAll('/', '-');
+    return `${this.model.isEstimated ? 'estimates' : 'flows'}-${place}`;
+  }
+
+  static at(model, address, modes) {
+    const match = /^#\/(\d+)\.(\d+)\.(\d+)\/(\d+)\.(\d+)\.(\d+)\/(\w+)((?:\/\d+\.\d+)*)$/.exec(address);
+    if (!match) return null;
+    const [a, b, c, d, e, f] = match.slice(1, 7).map(Number);
+    const fits = (axis, level, index, shown) =>
+      level <= axis.depth && index < axis.size(level) && shown >= level && shown <= axis.depth;
+    if (!fits(model.axes[0], a, b, c) || !fits(model.axes[1], d, e, f)) return null;
+    if (!modes.includes(match[7])) return null;
+    const filters = match[8].split('/').slice(1).map((text) => text.split('.').map(Number));
+    const isFilter = ([level, index], i) => level <= model.axes[i + 2].depth && index < model.axes[i + 2].size(level);
+    if (filters.length && (filters.length !== model.axes.length - 2 || !filters.every(isFilter))) return null;
+    return new View(model, {
+      further: filters.length ? filters.map(([level, index]) => ({ level, index })) : undefined,
+      row: { level: a, index: b }, column: { level: d, index: e }, rowLevel: c, columnLevel: f,
+      mode: match[7],
+    });
+  }
+}

@@ -1,0 +1,200 @@
+/* Numbers in a list, with what each is worth: the largest flows of a view, or totals of an axis. */
+
+const PAGE_ROWS = 50;
+
+/* How far off a number is, in a cell of a table. */
+function worthChip(model, levels, value, areas) {
+  if (model.isUnmeasured(levels)) {
+    return h('span', { class: 'chip r5', title: 'A sum across the levels at which noise was added; nothing tells how far off it is' }, 'not measured');
+  }
+  const error = model.error(levels, value, areas);
+  if (!error) return h('span', { class: 'muted' }, 'unknown');
+  const grade = model.grade(levels, value, areas);
+  const text = error.low === undefined ? '±' + whole(error.p95) : `${whole(error.low)}–${whole(error.high)}`;
+  const chip = h('span', { class: 'chip r' + grade, title: GRADES[grade - 1].label }, text);
+  if (error.low !== undefined || !model.isAcross(levels)) return chip;
+  return [chip, h('span', { class: 'muted', title: 'A sum across the levels at which noise was added' }, ' rough')];
+}
+
+/* Said of numbers that should not be used, wherever they are shown. */
+function warningOf(model, levels) {
+  const why = model.isNoise(levels) && !model.isEstimated ? `most of its ${model.header.words.cells} are noise.`
+    : model.isUnmeasured(levels) ? 'its numbers are sums across the levels at which noise was added, and were not measured.' : '';
+  return why ? h('p', { class: 'warning', role: 'note' }, h('strong', {}, 'Do not use this level:'), ' ' + why) : null;
+}
+
+const headCell = (text, kind = null) => h('th', { scope: 'col', class: kind }, text);
+const unseenHead = (text, kind = null) => headCell(h('span', { class: 'unseen' }, text), kind);
+
+/* A list of numbers: levels on each axis, the axes that are named, and for each row its areas, its
+   value and, on the confidential page, the true one. */
+class List {
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.model = explorer.model;
+    this.table = h('div', {});
+    this.node = h('div', {}, this.table);
+    this.limit = PAGE_ROWS;
+  }
+
+  /* The flows of a view, as the explorer orders them. */
+  rows(view, flows) {
+    const { words } = this.model.header;
+    return {
+      levels: view.levels, named: [0, 1], titles: [words.row, words.column], file: view.fileName,
+      rows: this.explorer.order(flows).map((i) => ({
+        areas: view.areas(flows.row[i], flows.column[i]), value: flows.value[i], truth: flows.truth?.[i],
+      })),
+    };
+  }
+
+  show(view, flows) {
+    if (this.view !== view) this.limit = PAGE_ROWS;
+    this.view = view;
+    this.listed = this.rows(view, flows);
+    this.draw();
+  }
+
+  draw() {
+    const { model, listed } = this;
+    const { levels, rows, titles } = listed;
+    const left = rows.length - this.limit;
+    const shown = rows.slice(0, this.limit);
+    const largest = shown.reduce((most, { value }) => Math.max(most, Math.abs(value)), 1);
+    const isSecret = model.isConfidential;
+    const head = [headCell('#', 'rank'), titles.map((title) => headCell(title, 'text')),
+      headCell(isSecret ? 'Released' : model.header.words.unit),
+      isSecret ? [headCell('True'), headCell('Error')]
+        : [headCell(model.hasIntervals(levels) ? 'True number (95\u00a0%)' : 'Error (95\u00a0%)'),
+          model.isEstimated ? null : headCell('Noise', 'noise')],
+      unseenHead('Bar', 'wide')];
+    this.table.replaceChildren(...[
+      this.note(),
+      h('div', { class: 'scroll' }, h('table', { class: 'flows' }, h('thead', {}, h('tr', {}, head)),
+        h('tbody', {}, shown.map((row, rank) => this.row(row, rank, largest))))),
+      left > 0 ? h('button', { class: 'action more', type: 'button', onclick: () => { this.limit += 2 * PAGE_ROWS; this.draw(); } },
+        `Show ${whole(Math.min(left, 2 * PAGE_ROWS))} more of ${whole(left)}`) : null,
+    ].flat().filter(Boolean));
+  }
+
+  row({ areas, value, truth }, rank, largest) {
+    const { model } = this;
+    const { levels, named } = this.listed;
+    return h('tr', {},
+      h('td', { class: 'rank muted' }, whole(rank + 1)),
+      named.map((number) => h('td', { class: 'text' }, this.name(number, levels[number], areas[number]))),
+      h('td', {}, whole(value)),
+      model.isConfidential ? this.truth(value, truth)
+        : [h('td', {}, worthChip(model, levels, value, areas)), model.isEstimated ? null : this.noise(levels, value)],
+      h('td', { class: 'wide' }, s('svg', { 'aria-hidden': 'true' },
+        s('rect', { width: (100 * Math.abs(value) / largest).toFixed(2) + '%', height: '100%', rx: 2 }))));
+  }
+
+  /* An area that one can zoom into. */
+  name(number, level, index) {
+    const axis = this.model.axes[number];
+    const [label, code] = [axis.label(level, index), axis.code(level, index)];
+    return h('button', {
+      class: 'link', type: 'button', title: label === code ? null : code,
+      onclick: () => this.explorer.go({ [number === 0 ? 'row' : 'column']: { level, index } }),
+    }, label);
+  }
+
+  /* How many of the numbers of this size are noise; nothing where that is not known. */
+  noise(levels, value) {
+    const share = this.model.noiseShare(levels, value);
+    if (share === null) return h('td', { class: 'noise muted' }, '');
+    return h('td', { class: 'noise' + (share >= 0.5 ? ' wrong' : ' muted') }, share < 0.01 ? '–' : percent(share));
+  }
+
+  truth(value, truth) {
+    const kind = (value === 0) !== (truth === 0) ? 'wrong' : null;
+    const error = value - truth;
+    return [h('td', { class: kind }, whole(truth)), h('td', { class: kind }, (error > 0 ? '+' : '') + whole(error))];
+  }
+
+  /* How many there are, and how many of them are noise, before any is read. */
+  note() {
+    const { model } = this;
+    const { levels, rows } = this.listed;
+    const { cells } = model.header.words;
+    let text = `${whole(rows.length)} ${cells} in view.`;
+    const noise = rows.reduce((sum, { value }) => sum + (model.noiseShare(levels, value) ?? NaN), 0);
+    if (!rows.length) text = 'There is nothing to show here: no flow was published.';
+    else if (model.isEstimated) text += ' Estimates by a model: they are no list of flows that exist.';
+    else if (!model.isConfidential && noise >= 0.01 * rows.length) {
+      text += ` About ${percent(noise / rows.length)} of them are noise: their true number is zero, or close to it. The column Noise says how many of those of its size are.`;
+    }
+    return h('p', { class: 'note' }, text);
+  }
+
+  /* Everything that is listed, not only the rows on the screen. */
+  csv(view, flows) {
+    const { model } = this;
+    const { levels, named, rows, file } = this.rows(view, flows);
+    const columns = named.map((number) => ({ number, axis: model.axes[number], level: levels[number] }));
+    const hasEnds = model.hasIntervals(levels);
+    const isNamed = ({ axis, level }) => Boolean(axis.levels[level].names);
+    const head = [
+      ...columns.flatMap((one) => [`${one.axis.name}_level`, one.axis.name, ...(isNamed(one) ? [`${one.axis.name}_name`] : [])]),
+      model.isEstimated ? 'estimate' : 'flow',
+      ...(model.isConfidential ? ['true', 'notice'] : hasEnds ? ['low', 'high'] : ['error_95'])];
+    const lines = rows.map(({ areas, value, truth }) => {
+      const error = model.isConfidential ? null : model.error(levels, value, areas);
+      return [
+        ...columns.flatMap((one) => [one.axis.levels[one.level].name, one.axis.code(one.level, areas[one.number]),
+          ...(isNamed(one) ? [one.axis.label(one.level, areas[one.number])] : [])]),
+        value,
+        ...(model.isConfidential ? [truth, 'CONFIDENTIAL'] : hasEnds ? [error?.low, error?.high] : [error?.p95])];
+    });
+    download(`${model.isConfidential ? 'CONFIDENTIAL-' : ''}${file}.csv`, [head, ...lines].map(csvRow));
+  }
+}
+
+/* Totals of all areas of one axis, whatever is looked at; of a table with one axis, all there is. */
+class Totals extends List {
+  constructor(explorer) {
+    super(explorer);
+    const axes = this.model.axes.slice(0, this.model.header.axes.length);
+    const again = () => { this.limit = PAGE_ROWS; this.show(this.view); };
+    this.select = h('select', { class: 'field', id: 'totals-of', onchange: again },
+      axes.map((axis, number) => h('optgroup', { label: axis.title },
+        axis.levels.slice(1).map((level, i) => h('option', { value: `${number}.${i + 1}` },
+          `${axis.title}: ${level.name} (${whole(level.codes.length)})`)))));
+    this.input = h('input', { class: 'field', type: 'search', id: 'search', placeholder: 'Code or name', oninput: again });
+    this.node.prepend(h('div', { class: 'bar' }, h('label', {}, h('span', {}, 'Totals of'), this.select),
+      h('label', {}, h('span', {}, 'Find'), this.input)));
+  }
+
+  rows() {
+    const [number, level] = this.select.value.split('.').map(Number);
+    const { model } = this;
+    const axis = model.axes[number];
+    const at = (index) => model.axes.map((_, i) => (i === number ? index : 0));
+    const { value, truth } = model.totals(number, level);
+    const wanted = folded(this.input.value.trim());
+    const order = Array.from(value.keys())
+      .filter((i) => folded(`${axis.label(level, i)}\n${axis.code(level, i)}`).includes(wanted))
+      .sort((a, b) => value[b] - value[a] || a - b);
+    return {
+      levels: at(level), named: [number], titles: [axis.levels[level].name],
+      file: `totals-${axis.name.replace(/\W/g, '')}-${level}`,
+      rows: order.map((i) => ({ areas: at(i), value: value[i], truth: truth?.[i] })),
+    };
+  }
+
+  /* An area in a list of totals is not zoomed into: the list is the same for every view. */
+  name(number, level, index) { return this.model.axes[number].label(level, index); }
+
+  /* Where these totals come from, and so what they are worth. */
+  note() {
+    const { model } = this;
+    const { levels } = this.listed;
+    if (model.isConfidential) return null;
+    const what = model.isFlat ? '' : 'Totals of the whole table, whatever is chosen above. ';
+    const how = model.isMeasured(levels) ? 'They were measured separately, so that their intervals are as good as stated.'
+      : model.isAcross(levels) ? 'These are sums across the levels at which noise was added: their errors are rough.'
+        : 'Noise was added to these totals themselves.';
+    return [warningOf(model, levels), h('p', { class: 'note' }, what + how)];
+  }
+}

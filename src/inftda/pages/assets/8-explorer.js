@@ -1,0 +1,245 @@
+/* The explorer: panels, tabs, what is said of a number, download; then: start. */
+
+class Explorer {
+  constructor(model, root) {
+    this.model = model;
+    this.root = root;
+    this.modes = { matrix: new Matrix(this), list: new List(this), totals: new Totals(this) };
+    /* With one axis there is nothing to lay out: its totals are all there is. */
+    if (model.isFlat) this.modes = { totals: this.modes.totals };
+    this.titles = { matrix: 'Matrix', list: 'Largest', totals: 'Totals', map: 'Map' };
+    if (model.places && !model.isFlat) this.modes.map = new Chart(this);
+    this.shading = model.isConfidential ? 'error' : 'reliability';
+    if (!model.isConfidential && !model.header.errors) this.shading = 'size';
+    this.filter = 'all';
+    this.isBetween = false;
+    this.build();
+    window.addEventListener('hashchange', () => this.follow());
+    const start = View.at(model, location.hash, Object.keys(this.modes));
+    this.show(start ?? new View(model, { mode: Object.keys(this.modes)[0] }));
+  }
+
+  build() {
+    const { isFlat } = this.model;
+    this.ends = isFlat ? [] : this.model.axes.map((_, number) => (number < 2 ? new End(this, number) : new Filter(this, number)));
+    this.tabs = Object.keys(this.modes).map((mode) => h('button', {
+      type: 'button', role: 'tab', id: 'tab-' + mode, 'aria-controls': 'seen', 'data-mode': mode,
+      onclick: () => this.go({ mode }), onkeydown: (event) => this.tabKey(event),
+    }, this.titles[mode]));
+    this.up = h('button', { class: 'action', type: 'button', id: 'zoom-out', onclick: () => this.goOut() }, '↑ Zoom out');
+    this.save = h('button', { class: 'action', type: 'button', id: 'download', onclick: () => this.csv() }, 'Download CSV');
+    this.says = h('p', { class: 'says', role: 'status', 'aria-live': 'polite' });
+    this.warns = h('div', { id: 'warns' });
+    this.seen = h('div', { id: 'seen', role: 'tabpanel' });
+    this.legend = h('ul', { class: 'legend', 'aria-label': 'What the shades mean' });
+    const choices = this.choices();
+    const bar = h('div', { class: 'bar' }, isFlat ? null
+      : [h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How to show it' }, this.tabs), this.up, choices],
+    h('span', { class: 'push' }), this.save);
+    const keys = h('p', { class: 'note more' }, 'Keys: Tab to the matrix, arrows to move, Enter to zoom in, Escape to zoom out. The address of this page remembers what you look at.');
+    this.root.replaceChildren(...(isFlat ? [bar, this.seen]
+      : [h('div', { class: 'ends' }, this.ends.map(({ node }) => node)), bar, this.warns, this.says, this.seen, this.legend, keys]));
+    this.root.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape' && !this.view.isWhole) { this.goOut({ focus: true }); event.preventDefault(); }
+    });
+  }
+
+  /* What shades mean, and on the confidential page which pairs are shown. */
+  choices() {
+    const option = ([value, text]) => h('option', { value }, text);
+    const shades = [];
+    if (this.model.isConfidential) shades.push(['error', 'true error']);
+    if (this.model.header.errors) shades.push(['reliability', 'reliability']);
+    shades.push(['size', 'size']);
+    const out = [];
+    if (this.model.sets.estimated) {
+      const table = h('select', { class: 'field', id: 'table', onchange: () => {
+        this.model.use(table.value);
+        this.show(this.view);
+      } }, [['published', 'published'], ['estimated', 'estimated']].map(option));
+      out.push(h('label', {}, h('span', {}, 'Numbers'), table));
+    }
+    const shade = h('select', { class: 'field', id: 'shade', onchange: () => {
+      this.shading = shade.value;
+      this.show(this.view);
+    } }, shades.map(option));
+    out.push(h('label', {}, h('span', {}, 'Shade by'), shade));
+    /* Flows within an area are the largest ones, and often not what is looked for. */
+    this.between = h('label', {}, h('input', { type: 'checkbox', id: 'between', onchange: (event) => {
+      this.isBetween = event.target.checked;
+      this.show(this.view);
+    } }), h('span', {}, 'Only between areas'));
+    if (this.model.header.shared) out.push(this.between);
+    if (this.model.isConfidential) {
+      const filter = h('select', { class: 'field', id: 'filter', onchange: () => {
+        this.filter = filter.value;
+        this.show(this.view);
+      } }, [['all', 'largest flows'], ['error', 'largest errors'],
+        ['positive', 'false positives'], ['negative', 'false negatives']].map(option));
+      out.push(h('label', {}, h('span', {}, 'List'), filter));
+    }
+    return out;
+  }
+
+  tabKey(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = this.tabs.indexOf(event.currentTarget);
+    const next = this.tabs[(at + step + this.tabs.length) % this.tabs.length];
+    this.go({ mode: next.dataset.mode });
+    next.focus();
+    event.preventDefault();
+  }
+
+  /* Change what is looked at; the address changes with it, so the browser's Back works. */
+  go(changes, { focus = false } = {}) {
+    const next = this.view.with(changes);
+    if (next.address === this.view.address) return;
+    this.show(next);
+    location.hash = next.address;
+    if (focus) this.modes[next.mode].focus?.();
+  }
+
+  goOut(options) {
+    if (this.view.isWhole) return;
+    const up = this.view.out();
+    this.go({ row: up.row, column: up.column }, options);
+  }
+
+  follow() {
+    const next = View.at(this.model, location.hash, Object.keys(this.modes));
+    const isStart = location.hash === '' || location.hash === '#';
+    if (next && next.address !== this.view.address) this.show(next);
+    else if (isStart) this.show(new View(this.model, { mode: this.view.mode }));
+  }
+
+  show(view) {
+    this.view = view;
+    this.flows = this.model.flows(view);
+    this.ends.forEach((end) => end.show(view));
+    this.tabs.forEach((tab) => {
+      const isOn = tab.dataset.mode === view.mode;
+      tab.setAttribute('aria-selected', String(isOn));
+      tab.setAttribute('tabindex', isOn ? '0' : '-1');
+    });
+    this.up.disabled = view.isWhole;
+    const canBeWithin = ['list', 'map'].includes(view.mode) && view.rowLevel === view.columnLevel;
+    this.between.classList.toggle('hidden', !canBeWithin);
+    this.leavesOutWithin = canBeWithin && this.isBetween && this.model.header.shared;
+    this.seen.setAttribute('aria-labelledby', 'tab-' + view.mode);
+    const mode = this.modes[view.mode];
+    const warning = view.mode === 'totals' ? null : warningOf(this.model, view.levels);
+    this.warns.replaceChildren(...(warning ? [warning] : []));
+    this.seen.replaceChildren(mode.node);
+    mode.show(view, this.flows);
+    this.sayWhole();
+    this.explain();
+  }
+
+  /* Numbers of flows from the largest down (or as the confidential page filters them). */
+  order(flows) {
+    const { filter } = this;
+    const kept = [];
+    for (let i = 0; i < flows.n; i += 1) {
+      const value = flows.value[i];
+      if (this.leavesOutWithin && flows.row[i] === flows.column[i]) continue;
+      if (!flows.truth ? value !== 0
+        : filter === 'positive' ? value > 0 && flows.truth[i] === 0
+          : filter === 'negative' ? value === 0 && flows.truth[i] > 0
+            : value !== 0 || flows.truth[i] !== 0) kept.push(i);
+    }
+    const key = !flows.truth || filter === 'all' || filter === 'positive' ? (i) => Math.abs(flows.value[i])
+      : filter === 'negative' ? (i) => flows.truth[i] : (i) => Math.abs(flows.value[i] - flows.truth[i]);
+    const keys = new Float64Array(flows.n);
+    for (const i of kept) keys[i] = key(i);
+    return kept.sort((a, b) => keys[b] - keys[a] || a - b);
+  }
+
+  shade(view, value, truth, largest, areas) {
+    if (this.shading === 'size') return 5 - Math.min(4, Math.floor(4.999 * Math.sqrt(Math.abs(value) / largest)));
+    if (this.shading === 'error') return gradeOf(Math.abs(value - truth) / Math.max(truth, 1));
+    return this.model.grade(view.levels, value, areas);
+  }
+
+  explain() {
+    const { shading } = this;
+    this.root.classList.toggle('by-size', shading === 'size');
+    const texts = shading === 'size'
+      ? ['largest', '', '', '', 'smallest'] : GRADES.map(({ label }) => label);
+    const title = { reliability: 'Error (95 % of such numbers):', error: 'True error:', size: 'Size:' }[shading];
+    this.legend.replaceChildren(h('li', {}, title), ...texts.map((text, i) =>
+      h('li', {}, h('span', { class: 'swatch r' + (i + 1) }), text)));
+  }
+
+  sayWhole() {
+    let value = 0;
+    let truth = 0;
+    for (let i = 0; i < this.flows.n; i += 1) {
+      value += this.flows.value[i];
+      if (this.flows.truth) truth += this.flows.truth[i];
+    }
+    this.say(this.view.row, this.view.column, { value, truth });
+  }
+
+  /* One number in words: what, how much, how far off it typically is. */
+  say(row, column, { value, truth }) {
+    const { model } = this;
+    const label = (number, { level, index }) =>
+      index < 0 ? 'other areas' : model.axes[number].label(level, index);
+    const { words } = model.header;
+    const filters = this.view.further.map((focus, i) => ({ focus, axis: model.axes[i + 2] }))
+      .filter(({ focus }) => focus.level > 0)
+      .map(({ focus, axis }) => [', ', h('strong', {}, axis.label(focus.level, focus.index))]);
+    const parts = [`${words.from} `, h('strong', {}, label(0, row)), ` ${words.to} `, h('strong', {}, label(1, column)), ...filters.flat(), ': '];
+    if (model.isConfidential) {
+      parts.push(h('strong', {}, whole(value)), ' released, ', h('strong', {}, whole(truth)), ` true (${value >= truth ? '+' : ''}${whole(value - truth)}).`);
+    } else {
+      parts.push(h('strong', {}, whole(value)), `${words.units}. `, this.worth(row, column, value));
+    }
+    this.says.replaceChildren(...parts);
+  }
+
+  worth(row, column, value) {
+    if (row.index < 0 || column.index < 0) return 'A sum of several areas.';
+    const { further } = this.view;
+    const levels = [row.level, column.level, ...further.map(({ level }) => level)];
+    if (this.model.isUnmeasured(levels)) return 'Do not use it: a sum across the levels at which noise was added, which was not measured.';
+    if (value === 0) return 'Nothing was published here; the true number may be small and not zero.';
+    const error = this.model.error(levels, value, this.view.areas(row.index, column.index));
+    if (!error) return '';
+    if (error.p95 === 0 && levels.every((level) => level === 0)) return 'The overall total is exact.';
+    if (error.low !== undefined) {
+      const ends = `between ${whole(error.low)} and ${whole(error.high)}`;
+      if (this.model.isMeasured(levels)) return `Measured separately: the true number lies ${ends} (95 %).`;
+      return `${this.model.isEstimated ? 'Estimated. ' : ''}The true number lies ${ends}: such intervals hold for 95 % of numbers of this size.`;
+    }
+    const chance = error.isFalse >= 0.01 ? ` About ${percent(error.isFalse)} of numbers of this size are noise.` : '';
+    const size = `±${whole(error.p95)} (${percent(error.p95 / Math.abs(value))})`;
+    if (this.model.isAcross(levels)) {
+      return `Rough guess of its error: ${size}; this is a sum across the levels at which noise was added.`;
+    }
+    return `95 % of numbers like this are within ${size}.${chance}`;
+  }
+
+  csv() {
+    const list = this.modes[this.view.mode === 'totals' ? 'totals' : 'list'];
+    list.csv(this.view, this.flows);
+  }
+}
+
+async function start() {
+  const root = document.getElementById('explorer');
+  const began = performance.now();
+  try {
+    const { header, numbers } = await unpack(document.getElementById('packed').textContent);
+    spreadsheet.keepsFormulas = header.formulas;
+    new Explorer(new Model(header, numbers), root);
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+    document.documentElement.dataset.unpacked = String(Math.round(performance.now() - began));
+  } catch (problem) {
+    root.replaceChildren(h('p', { class: 'note' }, 'The numbers cannot be shown: ' + problem.message));
+    throw problem;
+  }
+}
+
+start();

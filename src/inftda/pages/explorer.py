@@ -1,0 +1,432 @@
+"""What the explorer of a page holds: areas, flows, intervals, typical errors, locations.
+
+A table is embedded whole and summed up in the browser: two axes are laid out, further ones filter
+what is seen. If that would make the page too heavy, finest levels are left out until it fits, and
+the page says so.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums, released_leaves
+from inftda.evaluation.measures import totals_across
+from inftda.evaluation.typical import TypicalErrors
+from inftda.hierarchy import Hierarchy
+from inftda.inference.measured import EstimatedLeaves
+from inftda.lattice import coarsest_equal, tables_on_tree
+from inftda.noise.quantiles import half_width
+from inftda.pages.packing import Pack
+from inftda.publication.release import Release
+from inftda.publication.tables import Areas
+from inftda.publication.trust import sums_up_many, unmeasured_totals
+from inftda.reports.labels import Labels
+from inftda.reports.shapes import Shapes
+from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, TreeLevel
+
+#: Characters of packed data in a page, at most; with all else it stays below 15 MB.
+MAX_LETTERS = 13_000_000
+#: Cells that have intervals in a page, over all levels: some bytes each.
+MAX_INTERVALS: Final = 1_500_000
+#: Cells that can be numbered, here and by a browser.
+_MAX_NUMBER: Final = min(MAX_CELLS, 1 << 53)
+#: Axes that are laid out, as rows and columns.
+LAID_OUT: Final = 2
+
+Depths = tuple[int, ...]
+#: Longitudes and latitudes.
+Places = list[list[float | None]]
+Numbers = NDArray[np.int64]
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The order of axes in a page: two that are laid out, then those to filter by.
+
+    An origin and a destination are laid out wherever they stand in the tree; otherwise the first
+    two axes are.
+
+    Attributes:
+        tree: axes of the table.
+        order: numbers of these axes, those that are laid out first.
+    """
+
+    tree: Tree
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tree: Tree) -> "Layout":
+        """Origin and destination first, if there are both."""
+        names = [axis.name for axis in tree.axes]
+        first = [names.index(ORIGIN), names.index(DESTINATION)] if _is_trips(names) else []
+        rest = (number for number in range(len(names)) if number not in first)
+        return cls(tree, (*first, *rest))
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes in the order of the page."""
+        return tuple(self.arranged(self.tree.axes))
+
+    @property
+    def has_trips(self) -> bool:
+        """Whether the table is about trips: from somewhere to somewhere."""
+        return _is_trips([axis.name for axis in self.tree.axes])
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether rows and columns are the same areas."""
+        first = self.axes[:LAID_OUT]
+        return len(first) == LAID_OUT and first[0].hierarchy == first[1].hierarchy
+
+    def arranged(self, items: Sequence[Item]) -> list[Item]:
+        """One thing for each axis of the tree, in the order of the page."""
+        return [items[number] for number in self.order]
+
+    def key(self, depths: Sequence[int]) -> str:
+        """How the page names a level of each axis of the tree."""
+        return ",".join(map(str, self.arranged(depths)))
+
+    def index_of(self, axis: int) -> int:
+        """Index of an axis of the tree among those of the page."""
+        return self.order.index(axis)
+
+    def number(self, depths: Sequence[int], areas: Sequence[NDArray[Any]]) -> Numbers:
+        """Number of each cell in the page, where the last axis runs fastest."""
+        sizes = [axis.hierarchy.n_areas(depths[i]) for i, axis in enumerate(self.tree.axes)]
+        number = np.zeros(len(areas[0]), np.int64)
+        for size, area in zip(self.arranged(sizes), self.arranged(areas), strict=True):
+            number = number * size + area
+        return number
+
+
+def _is_trips(names: Sequence[str]) -> bool:
+    return ORIGIN in names and DESTINATION in names
+
+
+@dataclass(frozen=True)
+class CellIntervals:
+    """What the true numbers of the cells of one level lie between.
+
+    Attributes:
+        areas: area numbers of the cells on each axis of the tree.
+        low: lower ends.
+        high: upper ends.
+    """
+
+    areas: Sequence[NDArray[Any]]
+    low: Numbers
+    high: Numbers
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to explore: its leaves, and beside it the true ones on confidential pages only.
+
+    Attributes:
+        tree: axes of the table.
+        areas: numbers of finest areas on each axis.
+        value: the released flows.
+        truth: areas and counts of the true leaves; None on public pages.
+        keeps_formulas: whether downloads leave what a spreadsheet would run as it is.
+        estimated: estimates beside what was published; None if there are none.
+    """
+
+    tree: Tree
+    areas: Areas
+    value: Numbers
+    truth: tuple[Areas, Numbers] | None = None
+    keeps_formulas: bool = False
+    estimated: EstimatedLeaves | None = None
+
+    def cells(self, depths: Sequence[int]) -> tuple[Sequence[Numbers], dict[str, Numbers]]:
+        """Areas of all cells of a level that are not empty; released and true sums."""
+        sums = LevelSums(self.tree, depths)
+        released = sums.of(self.areas, self.value)
+        if self.truth is None:
+            return sums.areas(released.number), {"value": released.value}
+        true = sums.of(*self.truth)
+        number = np.union1d(released.number, true.number)
+        columns = {"value": _at(released, number), "truth": _at(true, number)}
+        return sums.areas(number), columns
+
+
+def _at(cells: Cells, number: Numbers) -> Numbers:
+    """Values of cells by number, 0 for those that are not there; `number` holds all of them."""
+    value = np.zeros(len(number), np.int64)
+    value[np.searchsorted(number, cells.number)] = cells.value
+    return value
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What is known of the errors of published numbers.
+
+    Attributes:
+        typical: errors by level and size; None if they cannot be simulated.
+        measured: totals that were measured across the tree: level on each axis to how far a
+            measured total is off at most (95 %), and the totals of all areas.
+        noise: levels on each axis of which most published numbers are noise.
+        is_unmeasured: whether nothing tells how good long sums across the tree are.
+        intervals: what true numbers lie between, cell by cell, for levels on each axis.
+    """
+
+    typical: TypicalErrors | None = None
+    measured: Mapping[Depths, tuple[int, list[int]]] = field(default_factory=dict)
+    noise: tuple[Depths, ...] = ()
+    is_unmeasured: bool = False
+    intervals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, release: Release, typical: TypicalErrors | None, noisy: Collection[TreeLevel] = ()
+    ) -> "Quality":
+        """What a release tells beside the simulation, and which of its levels are noise."""
+        measured = {}
+        if release.has_totals:
+            for number, axis, depth in totals_across(release.tree):
+                depths = tuple(depth if i == number else 0 for i in range(len(release.tree.axes)))
+                values, sigma = release.measured_totals(axis, depth)
+                measured[depths] = half_width(sigma), values.tolist()
+        return cls(
+            typical,
+            measured,
+            noise=tuple(level.depths for level in noisy),
+            is_unmeasured=bool(unmeasured_totals(release.tree, release.manifest.plan)),
+            intervals=_release_intervals(release),
+        )
+
+
+def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
+    """Intervals of all levels that a release tells them for; none if it has no measurements."""
+    if not release.has_measurements:
+        return {}
+    known, leaves = release.intervals(), released_leaves(release)
+    found: dict[Depths, CellIntervals] = {}
+    room = MAX_INTERVALS
+    for depths in product(*(range(axis.hierarchy.depth + 1) for axis in release.tree.axes)):
+        if _n_cells(release.tree, depths) > _MAX_NUMBER:
+            continue
+        sums = LevelSums(release.tree, depths)
+        cells = sums.of(*leaves)
+        if len(cells.number) > room:
+            continue
+        areas = tuple(area.astype(np.int32) for area in sums.areas(cells.number))
+        ends = known.of(depths, areas)
+        if ends is not None:
+            found[depths] = CellIntervals(areas, *ends)
+            room -= len(cells.number)
+    return found
+
+
+def _n_cells(tree: Tree, depths: Depths) -> int:
+    return TreeLevel(0, None, tree.axes, depths).n_nodes
+
+
+@dataclass(frozen=True)
+class ExplorerData:
+    """Packed data of a page.
+
+    Attributes:
+        packed: as it is in the page.
+        depths: the finest level on each axis that the page holds.
+    """
+
+    packed: str
+    depths: Depths
+
+
+def pack_explorer(
+    table: Table, labels: Labels, shapes: Shapes | None, quality: Quality
+) -> ExplorerData:
+    """Pack what the explorer needs, at the finest level that fits."""
+    layout = Layout.of(table.tree)
+    depths = tuple(axis.hierarchy.depth for axis in table.tree.axes)
+    while True:
+        coarser = _coarser(layout, depths)
+        if coarser is None or _n_cells(table.tree, depths) <= _MAX_NUMBER:
+            packed = _packed(layout, table, labels, shapes, quality, depths)
+            if coarser is None or len(packed) <= MAX_LETTERS:
+                return ExplorerData(packed, depths)
+        depths = coarser
+
+
+def _coarser(layout: Layout, depths: Depths) -> Depths | None:
+    """One level less where there are most; at last, further axes are summed up. None at the end."""
+    deepest = max(depths)
+    if deepest > 1:
+        return tuple(depth - 1 if depth == deepest else depth for depth in depths)
+    for number in reversed(layout.order[LAID_OUT:]):
+        if depths[number]:
+            return tuple(0 if i == number else depth for i, depth in enumerate(depths))
+    return None
+
+
+def _packed(  # noqa: PLR0913, PLR0917 - private
+    layout: Layout,
+    table: Table,
+    labels: Labels,
+    shapes: Shapes | None,
+    quality: Quality,
+    depths: Depths,
+) -> str:
+    pack = Pack(_header(table, layout, labels, quality, depths))
+    areas, columns = table.cells(depths)
+    pack.add_cells("flows", layout.number(depths, areas), **columns)
+    for at, ends in quality.intervals.items():
+        if _is_within(at, depths):
+            _add_intervals(pack, "intervals", layout, at, ends)
+    if table.estimated is not None:
+        _add_estimated(pack, layout, table.estimated, depths)
+    if labels.places:
+        pack.header["places"] = _places(layout, labels, depths)
+    if shapes is not None and shapes.level <= depths[shapes.axis]:
+        pack.header["shapes"] = {
+            "axis": layout.index_of(shapes.axis),
+            "level": shapes.level,
+            "areas": shapes.areas,
+            "scale": shapes.scale,
+        }
+        pack.add("shapes", shapes.numbers())
+    return pack.text()
+
+
+def _add_estimated(pack: Pack, layout: Layout, estimated: EstimatedLeaves, depths: Depths) -> None:
+    """Estimates down to the finest level of the page, with intervals if that is their own."""
+    sums = LevelSums(layout.tree, depths)
+    cells = sums.of(estimated.areas, estimated.value)
+    number = layout.number(depths, sums.areas(cells.number))
+    pack.add_cells("estimated", number, value=cells.value)
+    if depths == tuple(axis.hierarchy.depth for axis in layout.tree.axes):
+        ends = CellIntervals(estimated.areas, estimated.low, estimated.high)
+        _add_intervals(pack, "estimated-intervals", layout, depths, ends)
+
+
+def _add_intervals(pack: Pack, name: str, layout: Layout, at: Depths, ends: CellIntervals) -> None:
+    low = np.maximum(ends.low, 0)
+    width = np.maximum(ends.high, low) - low
+    number = layout.number(at, ends.areas)
+    pack.add_cells(f"{name}-{layout.key(at)}", number, low=low, width=width)
+
+
+def _header(
+    table: Table, layout: Layout, labels: Labels, quality: Quality, depths: Depths
+) -> dict[str, Any]:
+    errors, is_shared = quality.typical, layout.is_shared
+    across = list(dict.fromkeys(_across(table.tree, depths)))
+    unknown = [at for at in across if quality.is_unmeasured and sums_up_many(table.tree, at)]
+    return {
+        "confidential": table.truth is not None,
+        "formulas": table.keeps_formulas,
+        "shared": is_shared,
+        "words": _words(layout),
+        "axes": [
+            # Both ends of a trip usually have the same areas; they are in the page once.
+            {
+                **_titles(layout, axis),
+                "levels": None
+                if is_shared and index == 1
+                else _levels(axis.hierarchy, number, labels, depths[number]),
+            }
+            for index, (number, axis) in enumerate(zip(layout.order, layout.axes, strict=True))
+        ],
+        "errors": None if errors is None else _errors(errors, layout, unknown, depths),
+        "totals": {
+            layout.key(at): [half, values]
+            for at, (half, values) in quality.measured.items()
+            if _is_within(at, depths)
+        },
+        "across": [layout.key(at) for at in across],
+        "unmeasured": [layout.key(at) for at in unknown],
+        "noise": [layout.key(at) for at in quality.noise if _is_within(at, depths)],
+    }
+
+
+def _words(layout: Layout) -> dict[str, str]:
+    """How the explorer speaks of this kind of table."""
+    if layout.has_trips:
+        return {
+            "row": "From", "column": "To", "from": "From", "to": "to",
+            "unit": "Trips", "units": " trips", "cells": "pairs",
+        }  # fmt: skip
+    first, second, *_ = [*(axis.name for axis in layout.axes), ""]
+    return {
+        "row": first, "column": second, "from": f"{first}:", "to": f"· {second}:",
+        "unit": "Count", "units": "", "cells": "cells",
+    }  # fmt: skip
+
+
+def _titles(layout: Layout, axis: Axis) -> dict[str, str]:
+    ends = {
+        ORIGIN: ("From (origin)", "All origins"),
+        DESTINATION: ("To (destination)", "All destinations"),
+    }
+    is_end = layout.has_trips and axis.name in ends
+    title, whole = ends[axis.name] if is_end else (axis.name, "All")
+    return {"name": axis.name, "title": title, "whole": whole}
+
+
+def _levels(hierarchy: Hierarchy, number: int, labels: Labels, depth: int) -> list[dict[str, Any]]:
+    """Levels of an axis down to the finest that the page holds."""
+    return [
+        {
+            "name": hierarchy.level_name(level),
+            "codes": hierarchy.codes(level).to_pylist(),
+            "names": labels.names.get((number, level)),
+            "children": np.diff(hierarchy.child_offsets(level - 1)).tolist(),
+        }
+        for level in range(1, depth + 1)
+    ]
+
+
+def _errors(
+    errors: TypicalErrors, layout: Layout, unknown: Collection[Depths], depths: Depths
+) -> dict[str, list[list[float]]]:
+    """Level to its size classes: smallest number, median, 95 % point, share of false ones.
+
+    Long sums across the tree that were not measured are left out: there simulated errors hold
+    for as few as three in five of the largest numbers.
+    """
+    return {
+        layout.key(level.depths): [
+            [entry.low, entry.median, entry.p95, round(entry.false, 3)] for entry in level.classes
+        ]
+        for level in errors.levels
+        if _is_within(level.depths, depths) and level.depths not in unknown
+    }
+
+
+def _across(tree: Tree, depths: Depths) -> Iterator[Depths]:
+    """Levels on each axis whose numbers are sums across the tree."""
+    on_tree = tables_on_tree(tree)
+    equal = [coarsest_equal(axis) for axis in tree.axes]
+    for at in product(*(range(depth + 1) for depth in depths)):
+        if tuple(equal[axis][depth] for axis, depth in enumerate(at)) not in on_tree:
+            yield at
+
+
+def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:
+    return all(at <= finest for at, finest in zip(depths, most, strict=True))
+
+
+def _places(layout: Layout, labels: Labels, depths: Depths) -> list[Places | None]:
+    """Locations of the finest areas the page holds: the mean over the areas in them."""
+    found: list[Places | None] = []
+    for number in layout.order[:LAID_OUT]:
+        if number not in labels.places:
+            found.append(None)
+            continue
+        lon, lat = labels.places[number]
+        hierarchy = layout.tree.axes[number].hierarchy
+        above = hierarchy.ancestor(hierarchy.depth, depths[number])
+        known = ~np.isnan(lon)
+        n = hierarchy.n_areas(depths[number])
+        weight = np.bincount(above[known], minlength=n)
+        with np.errstate(invalid="ignore"):
+            means = [np.bincount(above[known], at[known], n) / weight for at in (lon, lat)]
+        found.append([[None if np.isnan(x) else round(x, 5) for x in at.tolist()] for at in means])
+    return found

@@ -1,0 +1,161 @@
+"""Pages from templates: text stays text, one script runs, nothing is loaded from anywhere.
+
+Codes and names of areas, and titles, come from files. They reach a page in two ways only: the
+templates escape them, or they are inside the packed data, which the script puts into the document
+as text. A content security policy lets a browser run this script and load nothing else.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from inftda import __version__
+from inftda.files import whole_file
+
+#: What every confidential page says at its top and at its end.
+NOTICE: Final = (
+    "CONFIDENTIAL: this page shows true counts. It is not private. Do not publish or share it."
+)
+_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+def render(  # noqa: PLR0913 - what every page has
+    template: str,
+    facts: Mapping[str, object],
+    *,
+    title: str,
+    style: str = "style.css",
+    script: str = "",
+    is_confidential: bool = False,
+) -> str:
+    """A page in one file that loads nothing from anywhere.
+
+    Args:
+        template: file name of the template of its body.
+        facts: what the template shows.
+        title: heading of the page.
+        style: file names of its style sheets, with a blank between them.
+        script: the code it runs, if any.
+        is_confidential: whether the page is marked as confidential wherever it can be.
+    """
+    sheet = "".join(map(asset, style.split()))
+    # Code and style are ours; all else is text.
+    own = {"style": Markup(sheet), "script": Markup(script)}  # noqa: S704
+    marks = {"title": title, "is_confidential": is_confidential, "notice": NOTICE}
+    known = {"policy": policy(sheet, script), "version": __version__}
+    return environment().get_template(template).render({**facts, **own, **marks, **known})
+
+
+def render_markdown(template: str, facts: Mapping[str, object]) -> str:
+    """The same facts as Markdown, in which nothing of a text is taken for markup."""
+    made = (
+        environment(_as_markdown).get_template(template).render({**facts, "version": __version__})
+    )
+    return re.sub(r"\n{3,}", "\n\n", made).strip() + "\n"
+
+
+def write_page(out: Path, page: str, *, is_confidential: bool = False) -> Path:
+    """Write a page as a whole or not at all; a confidential one is for its owner only."""
+    with whole_file(out, mode=0o600 if is_confidential else None) as partial:
+        partial.write_text(page, encoding="utf-8")
+    return out
+
+
+@cache
+def environment(finalize: Callable[[object], object] | None = None) -> Environment:
+    """Where templates are made: everything that is put into them is escaped, nothing is missing."""
+    made = Environment(
+        loader=PackageLoader("inftda.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": "{:,}".format,
+        "percent": percent,
+        "scientific": scientific,
+        "unbroken": unbroken,
+        "sentence_case": sentence_case,
+    }
+    return made
+
+
+def _as_markdown(value: object) -> Markup:
+    if isinstance(value, Markup):
+        return value
+    return Markup(_MARKDOWN.sub(r"\\\1", " ".join(str(value).split())))  # noqa: S704 - escaped here
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share in per cent; a share above zero is never called 0.
+
+    >>> percent(0.5), percent(0.001), percent(0.1234, 1)
+    ('50 %', 'under 1 %', '12.3 %')
+    """
+    text = f"{100 * share:.{digits}f} %"
+    if share > 0 and float(text[:-2]) == 0:
+        return f"under {10**-digits:g} %"
+    return text
+
+
+def scientific(value: float) -> Markup:
+    r"""A small number as people write it: 10 to the power of -8.
+
+    >>> scientific(1e-8) == "10<sup>\N{MINUS SIGN}8</sup>"
+    True
+    """
+    if value >= 0.001 or value <= 0:
+        return Markup("{}").format(f"{value:g}")
+    mantissa, _, exponent = f"{value:.2e}".partition("e")
+    digits = mantissa.rstrip("0").rstrip(".")
+    factor = "" if digits == "1" else f"{digits} \N{MULTIPLICATION SIGN} "
+    return Markup("{}10<sup>\N{MINUS SIGN}{}</sup>").format(factor, -int(exponent))
+
+
+def unbroken(text: str) -> str:
+    """A number and its % stay on one line."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def sentence_case(text: str) -> str:
+    """With a capital letter at the beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def asset(name: str) -> str:
+    """A style sheet or a part of the script."""
+    return files("inftda.pages").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def explorer_script() -> str:
+    """The script of pages to explore: its parts in order, in one scope."""
+    folder = files("inftda.pages").joinpath("assets")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".js"))
+    return "(() => {\n'use strict';\n" + "\n".join(asset(name) for name in names) + "})();\n"
+
+
+def policy(style: str, code: str) -> str:
+    """A content security policy: this style, this script, nothing else from anywhere."""
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'{_digest(code)}'",
+        "style-src": f"'{_digest(style)}'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _digest(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

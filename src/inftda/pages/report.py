@@ -1,0 +1,370 @@
+"""The page of a release, public or confidential: one file that opens from disk, offline.
+
+The public page shows the release, its manifest and what follows from them; it never sees the
+truth. The confidential page shows the truth beside the release, and says so everywhere.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from inftda.errors import ReleaseError
+from inftda.evaluation.cells import estimated_leaves, released_leaves
+from inftda.evaluation.evaluate import Comparison
+from inftda.evaluation.intervals import overall
+from inftda.evaluation.stated import (
+    BETA,
+    LevelRow,
+    describe_size,
+    guess_bound,
+    level_rows,
+    stated_errors,
+)
+from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
+from inftda.files import check_file
+from inftda.pages import html
+from inftda.pages.charts import LogScale
+from inftda.pages.explorer import (
+    LAID_OUT,
+    ExplorerData,
+    Layout,
+    Quality,
+    Table,
+    pack_explorer,
+)
+from inftda.privacy.spending import PlannedLevel
+from inftda.publication.release import Release
+from inftda.publication.trust import NOT_PRIVATE, mostly_noise, not_shown, unmeasured_totals
+from inftda.reports.labels import Labels
+from inftda.reports.shapes import Shapes, known_shapes, read_shapes
+from inftda.truth import Truth
+
+if TYPE_CHECKING:
+    from inftda.bars import Progress
+    from inftda.estimates import Estimate
+    from inftda.tree import Tree
+
+#: Up to this many combinations of levels have typical errors; of more only those of the tree.
+MAX_LEVELS: Final = 150
+#: From here on an observer who knows everything else is nearly sure: the page says so.
+WEAK_GUESS: Final = 0.95
+#: The sizes up to which numbers often vanish and from which they rarely do are stated as one
+#: if they differ by no more than this factor, or by no more than this number.
+WIDE_GAP, SMALL_GAP = 1.25, 5
+#: The measures people ask for first, and what to call them; the rest is one click away.
+_MAIN: Final = {
+    "name": "Level",
+    "n_true": "True cells",
+    "n_released": "Released cells",
+    "max_abs_error": "Largest error",
+    "mean_abs_error_nonzero": "Mean error of non-zero cells",
+    "false_discovery_rate": "False positives",
+    "false_negative_rate": "False negatives",
+    "common_part": "Common part",
+    "in_interval": "Numbers in their interval",
+}
+_RATES: Final = {"false_discovery_rate", "false_negative_rate", "in_interval"}
+
+
+@dataclass(frozen=True)
+class ReferenceFiles:
+    """What helps people to read a page; all of it public, all optional.
+
+    Attributes:
+        names: names of areas (columns level, code, name).
+        centroids: locations of areas (a column named after a level, lon, lat, perhaps name).
+        geojson: outlines of areas, in degrees.
+    """
+
+    names: Path | None = None
+    centroids: Path | None = None
+    geojson: Path | None = None
+
+    def read(self, release: Release) -> tuple[Labels, Shapes | None]:
+        """Names and locations, and outlines; what the release has itself fills the gaps.
+
+        Raises:
+            InftdaError: a file cannot be read or does not fit the release.
+        """
+        labels = Labels()
+        if self.names is not None:
+            labels.add_names(release.tree, self.names)
+        if self.centroids is not None:
+            labels.add_centroids(release.tree, self.centroids)
+        shapes = None
+        if self.geojson is not None:
+            shapes = read_shapes(release.tree, self.geojson, labels)
+        labels.add_known(release.tree)
+        return labels, shapes or known_shapes(release.tree, labels)
+
+
+def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
+    release: Release,
+    out: str | Path,
+    *,
+    title: str | None = None,
+    files: ReferenceFiles | None = None,
+    runs: int = 20,
+    seconds: float = 20.0,
+    force: bool = False,
+    keep_formulas: bool = False,
+    estimate: "Estimate | None" = None,
+    progress: "Progress | None" = None,
+) -> Path:
+    """Write the public page of a release.
+
+    Args:
+        release: the release.
+        out: the HTML file to write, not in a release.
+        title: heading of the page.
+        files: names, locations and outlines of areas.
+        runs: simulations for typical errors, at most.
+        seconds: time for them.
+        force: replace a file that is there.
+        keep_formulas: leave what a spreadsheet would run as it is in tables people download.
+        estimate: estimates made from this release, to switch to.
+        progress: called with what is done, and how much of the work or time of 100.
+
+    Returns:
+        The file.
+
+    Raises:
+        InftdaError: a file cannot be read or does not fit the release, or `out` must not be
+            written.
+        OSError: it cannot be written.
+
+    Privacy:
+        Post-processing of the release: no cost.
+    """
+    files = files or ReferenceFiles()
+    check_file(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
+    if not release.manifest.description.is_top_down:
+        raise ReleaseError(f"there is no page for releases by {release.manifest.mechanism}")
+    labels, shapes = files.read(release)
+    if estimate is not None:
+        estimate.check_release(release)
+    errors = stated_errors(
+        release, runs=runs, seconds=seconds, depths=_depths(release.tree), progress=progress
+    )
+    if progress is not None:
+        progress("packing", 100, 100)
+    noise = mostly_noise(release)
+    table = Table(
+        release.tree,
+        *released_leaves(release),
+        keeps_formulas=keep_formulas,
+        estimated=None if estimate is None else estimated_leaves(estimate),
+    )
+    data = pack_explorer(table, labels, shapes, Quality.of(release, errors, noise))
+    # Without errors the explorer shades by size.
+    shade = "the less a number is to be trusted" if errors else "the smaller a number"
+    facts = {
+        "is_private": release.manifest.private,
+        "not_private": NOT_PRIVATE,
+        "size": describe_size(release),
+        "counted": not_shown(release),
+        "is_od": release.tree.is_od,
+        "promise": _promise(release),
+        **_accuracy(release, errors, level_rows(release, errors, noise)),
+        **_technical(release),
+        **_explorer(release, data, shade, has_estimate=estimate is not None),
+    }
+    heading, script = title or _default_title(release), html.explorer_script()
+    page = html.render("report.html", facts, title=heading, script=script)
+    return html.write_page(Path(out), page)
+
+
+def write_confidential_page(
+    release: Release, counts: Truth, measures: Sequence[Mapping[str, Any]], out: str | Path
+) -> Path:
+    """Write the page that compares a release with the truth.
+
+    Args:
+        release: the release.
+        counts: the true counts.
+        measures: one mapping for each level, figure names to figures; None is not shown.
+        out: the HTML file to write, readable by its owner only; an older one is replaced.
+
+    Returns:
+        The file.
+
+    Raises:
+        InftdaError: the file cannot or must not be written.
+    """
+    check_file(Path(out), force=True)
+    labels, shapes = ReferenceFiles().read(release)
+    table = Table(release.tree, *released_leaves(release), truth=counts.leaves)
+    data = pack_explorer(table, labels, shapes, Quality())
+    every = dict.fromkeys(
+        key
+        for level in measures
+        for key, value in level.items()
+        if isinstance(value, str | int | float)
+    )
+    facts = {
+        "size": describe_size(release),
+        "main": _measures_table({key: _MAIN[key] for key in _MAIN if key in every}, measures),
+        "every": _measures_table({key: key for key in every}, measures),
+        **_explorer(release, data, "the further a number is from the truth"),
+    }
+    page = html.render(
+        "confidential.html",
+        facts,
+        title="Release against truth",
+        script=html.explorer_script(),
+        is_confidential=True,
+    )
+    return html.write_page(Path(out), page, is_confidential=True)
+
+
+def measures_by_level(comparison: Comparison) -> list[dict[str, Any]]:
+    """The figures of a comparison, level by level, with the coverage of intervals if known."""
+    measures: list[dict[str, Any]] = comparison.level_table().drop_columns(["notice"]).to_pylist()
+    for level in measures:
+        known = [one for one in comparison.intervals if one.name == level["name"]]
+        if known:
+            level["in_interval"] = overall(known).in_interval
+    return measures
+
+
+def _promise(release: Release) -> dict[str, object]:
+    plan = release.manifest.plan
+    guess = guess_bound(plan.epsilon, plan.delta, plan.rho)
+    one, many = ("trip", "trips") if release.tree.is_od else ("entry", "entries")
+    odds = math.exp(plan.epsilon or 0)
+    return {
+        "trips": one if plan.unit.trips == 1 else many,
+        "guess": guess,
+        "is_weak": guess >= WEAK_GUESS,
+        "epsilon": None if plan.epsilon is None else f"{plan.epsilon:g}",
+        "delta": plan.delta,
+        "rho": None if plan.rho is None else f"{float(plan.rho):.4g}",
+        "odds": f"{odds:.3g}" if odds < 1000 else f"{odds:,.0f}",
+        "noise": _noise_range([level.sigma2 for level in plan.levels if level.sigma2 is not None]),
+        "unit": plan.unit.describe(),
+        "total_is_public": plan.unit.root_is_public,
+    }
+
+
+def _noise_range(variances: Sequence[Any]) -> str:
+    low, high = math.sqrt(min(variances)), math.sqrt(max(variances))
+    if math.isclose(low, high, rel_tol=1e-3):
+        return f"{low:.3g}"
+    return f"{low:.3g}\N{EN DASH}{high:.3g}"
+
+
+def _accuracy(
+    release: Release, errors: TypicalErrors | None, rows: Sequence[LevelRow]
+) -> dict[str, object]:
+    known = [row.guaranteed or 0 for row in rows]
+    known += [row.typical.overall.p95 for row in rows if row.typical]
+    finest = rows[-1].typical if rows else None
+    often, rarely = (finest.often_lost, finest.rarely_lost) if finest else (0, None)
+    is_wide = rarely is not None and rarely > max(WIDE_GAP * often, often + SMALL_GAP)
+    has_trips = Layout.of(release.tree).has_trips
+    return {
+        "cell": "pair" if release.tree.is_od else "cell",
+        "rows": rows,
+        "errors": errors,
+        "scale": LogScale([1, 10, *known]),
+        "confidence": 1 - BETA,
+        "lost": {
+            "often": often,
+            "rarely": rarely,
+            "is_wide": is_wide,
+            "one_in": f"{1 / OFTEN_LOST:.0f}",
+        },
+        "unmeasured": unmeasured_totals(release.tree, release.manifest.plan),
+        "has_totals": release.has_totals,
+        "n_axes": len(release.tree.axes),
+        "example": "all trips from one area" if has_trips else "totals of one axis",
+    }
+
+
+def _technical(release: Release) -> dict[str, object]:
+    manifest, plan = release.manifest, release.manifest.plan
+    options = ", ".join(f"{key} {value}" for key, value in manifest.options.items())
+    facts = {
+        "Guarantee": plan.describe(),
+        "Unit of privacy": plan.unit.describe(),
+        "Counted": not_shown(release) or "all rows of the table",
+        "Mechanism": f"{manifest.mechanism} ({options})" if options else manifest.mechanism,
+        "Order of refinement": ", ".join(manifest.order),
+        "Areas": "; ".join(_describe_areas(release)),
+        "Software": ", ".join(f"{name} {version}" for name, version in manifest.software.items()),
+    }
+    noise = [("Noise of each level", list(map(_planned, plan.levels)))]
+    if plan.tables:
+        noise.append(("Noise of tables across the tree", list(map(_planned, plan.tables))))
+    return {"facts": list(facts.items()), "noise": noise}
+
+
+def _describe_areas(release: Release) -> list[str]:
+    lines = []
+    for axis, entry in zip(release.tree.axes, release.manifest.axes, strict=True):
+        sizes = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} ".join(
+            f"{axis.hierarchy.n_areas(level):,} {name}"
+            for level, name in enumerate(axis.hierarchy.level_names, start=1)
+        )
+        file = PurePath(entry.file).name
+        lines.append(f"{axis.name}: {sizes} ({file}, SHA-256 {entry.fingerprint[:16]}…)")
+    return lines
+
+
+def _planned(level: PlannedLevel) -> dict[str, object]:
+    return {
+        "name": level.name,
+        "cells": level.cells,
+        "noise": level.noise,
+        "sensitivity": "\N{EN DASH}" if level.sensitivity is None else f"{level.sensitivity:.4g}",
+        "rho": "\N{EN DASH}" if level.rho is None else f"{float(level.rho):.4g}",
+    }
+
+
+def _explorer(
+    release: Release, data: ExplorerData, shade: str, *, has_estimate: bool = False
+) -> dict[str, object]:
+    """What the page says of its explorer, and what is in it."""
+    axes = release.tree.axes
+    held: dict[str, None] = {}
+    if data.depths != tuple(axis.hierarchy.depth for axis in axes):
+        for axis, depth in zip(axes, data.depths, strict=True):
+            held[axis.hierarchy.level_name(depth)] = None
+    facts = {
+        "n_axes": len(axes),
+        "further": [axis.name for axis in Layout.of(release.tree).axes[LAID_OUT:]],
+        "finest": list(held),
+        "shade": shade,
+        "has_estimate": has_estimate,
+    }
+    return {"explorer": facts, "packed": data.packed}
+
+
+def _measures_table(
+    columns: Mapping[str, str], measures: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[list[str]]]:
+    rows = [[_figure(key, level.get(key)) for key in columns] for level in measures]
+    return list(columns.values()), rows
+
+
+def _figure(key: str, value: object) -> str:
+    if value is None:
+        return "\N{EN DASH}"
+    if isinstance(value, float):
+        return html.percent(value, 1) if key in _RATES else f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _depths(tree: "Tree") -> list[tuple[int, ...]] | None:
+    """Levels of each axis that can be looked at; None for those that are simulated anyway."""
+    every = list(product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes)))
+    return every if len(every) <= MAX_LEVELS else None
+
+
+def _default_title(release: Release) -> str:
+    if release.tree.is_od:
+        return "Origin\N{EN DASH}destination flows"
+    return " by ".join(axis.name for axis in release.tree.axes)

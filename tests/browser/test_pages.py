@@ -1,0 +1,571 @@
+"""The pages in a real browser, opened from disk: journeys by mouse, keyboard and phone."""
+
+# ruff: noqa: RUF001 - dashes as people write them
+
+import base64
+import csv
+import io
+import json
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from chromium import skip_without_browser
+from page_files import labelled
+
+import inftda
+from inftda.comparisons.comparing import compare
+from inftda.comparisons.page import write_methods_page
+from inftda.hierarchy import Hierarchy
+from inftda.lab.generators.country import make_country
+from inftda.noise.entropy import SeededSource
+from inftda.pages.report import ReferenceFiles, write_report
+from inftda.previews.page import write_preview_page
+from inftda.publication.spreadsheet import disarmed
+from inftda.publish import release
+
+skip_without_browser()
+
+HOSTILE = "</script><script>window.hacked=1</script>"
+
+
+def crumbs(browser, end=0):
+    return browser.texts(f".end:nth-of-type({end + 1}) .crumbs li")
+
+
+def cell(row, column):
+    return f'.matrix [data-at="{row},{column}"]'
+
+
+def number(text):
+    return int(text.replace(",", ""))
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def choose(browser, selector, value):
+    browser.run(
+        """const select = document.querySelector(arguments[0]); select.value = arguments[1];
+             select.dispatchEvent(new Event('change'));""",
+        selector,
+        value,
+    )
+
+
+def go(browser, address):
+    browser.run(
+        """location.hash = arguments[0];
+           window.dispatchEvent(new HashChangeEvent('hashchange'));""",
+        address,
+    )
+
+
+@pytest.fixture(scope="module")
+def preview_page(made, tmp_path_factory):
+    country, _ = made
+    tried = inftda.preview(
+        country.areas, like=country.flows(), epsilon=[0.5, 1, 5], delta=1e-6, runs=1,
+        source=SeededSource(1),
+    )  # fmt: skip
+    return write_preview_page(tried, tmp_path_factory.mktemp("preview") / "preview.html")
+
+
+@pytest.fixture(scope="module")
+def comparison_page(made, tmp_path_factory):
+    country, _ = made
+    compared = compare(country.flows(), country.areas, delta=1e-6, seed=1, source=SeededSource(1))
+    return write_methods_page(compared, tmp_path_factory.mktemp("methods") / "methods.html")
+
+
+@pytest.fixture(scope="module")
+def summary_page(made, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dossier")
+    country, _ = made
+    release(country.flows(), country.areas, epsilon=1, delta=1e-8, out=folder / "release")
+    about = {
+        "name": "Commuting in Lakeland, 2024",
+        "data_curators": ["Statistical Office of Lakeland"],
+        "intended_use": "Planning of public transport and schools.",
+        "data_product_region": "Lakeland",
+        "description": "How many people commute from each municipality to each other one.",
+        "publication_date": "2026-01-31",
+        "justification": "Totals of municipalities are right within 5 %; the committee decided.",
+        "registry_authors": ["A clerk"],
+    }
+    options = {"runs": 1, "seconds": 0, "selftest": False}
+    inftda.dossier(folder / "release", about=about, out=folder / "dossier", **options)
+    return folder / "dossier" / "summary.html"
+
+
+EXPLORED = {
+    "page": "#/0.0.2/0.0.2/map",
+    "confidential_page": "#/0.0.3/0.0.3/list",
+    "plain_page": "",
+}
+STATIC = ("preview_page", "comparison_page", "summary_page")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", [*EXPLORED, *STATIC])
+def test_every_page_opens_from_disk_fits_the_screen_and_asks_for_nothing(
+    browser, request, name, width, dark
+):
+    path, is_static = request.getfixturevalue(name), name in STATIC
+    browser.open(path, EXPLORED.get(name, ""), width=width, dark=dark, is_static=is_static)
+    assert browser.complaints == []
+    wide, room = browser.run(
+        "const e = document.documentElement; return [e.scrollWidth, e.clientWidth]"
+    )
+    assert wide == room <= width  # a scroll bar takes some
+    loaded = browser.run("return performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [address for address in loaded if not address.startswith(("data:", "blob:"))] == []
+    small = browser.run(
+        """return [...document.querySelectorAll('.tabs button, .action, .field')]
+             .filter((e) => e.offsetParent && e.getBoundingClientRect().height < 36).length"""
+    )
+    assert small == 0
+    # The style is obeyed: a policy that did not fit would leave the page bare.
+    assert browser.run("return getComputedStyle(document.body).fontFamily").startswith("system-ui")
+
+
+def test_zooming_in_and_out_by_mouse_address_and_back_button(browser, page, made):
+    _, released = made
+    browser.open(page)
+    assert browser.texts(".matrix tbody th") == ["Northland", "Südland", "3", "4"]
+    expected = {
+        (row["origin"], row["destination"]): row["flow"]
+        for row in released.flows("region", "region").to_pylist()
+    }
+    browser.run("document.querySelector(arguments[0]).focus()", cell(0, 0))
+    browser.wait(lambda: f"{expected['1', '1']:,}" in browser.one(".says").text)
+    browser.click(cell(0, 0))
+    assert crumbs(browser, 0) == ["All origins", "Northland"]
+    assert crumbs(browser, 1) == ["All destinations", "Northland"]
+    provinces = released.flows("province", "province", origin="region:1", destination="region:1")
+    total = browser.one(".matrix tfoot td:last-child").get_attribute("title")
+    assert number(total) == sum(provinces.column("flow").to_pylist())
+    browser.driver.back()
+    browser.wait(lambda: crumbs(browser, 0) == ["All origins"])
+    browser.driver.forward()
+    browser.wait(lambda: crumbs(browser, 0) == ["All origins", "Northland"])
+    for end in (1, 2):
+        browser.click(f".end:nth-of-type({end}) .crumbs button")
+    assert (crumbs(browser, 0), crumbs(browser, 1)) == (["All origins"], ["All destinations"])
+    for _ in range(3):
+        browser.click(cell(0, -1))  # a heading zooms into one end only
+    assert (len(crumbs(browser, 0)), len(crumbs(browser, 1))) == (4, 1)
+    assert len(browser.all(".matrix tbody tr")) == 1
+    for left in (3, 2, 1):
+        browser.click("#zoom-out")
+        assert len(crumbs(browser, 0)) == left
+    assert not browser.one("#zoom-out").is_enabled()
+    browser.open(page, "#/1.1.2/0.0.1/list")
+    assert crumbs(browser, 0) == ["All origins", "Südland"]
+    assert browser.one('[role="tab"][aria-selected="true"]').text == "Largest"
+    for nowhere in ("#/9.9.9/0.0.1/list", "#/1.1.2/0.0.1/none", "#explore", "#/x"):
+        browser.open(page, nowhere)
+        assert crumbs(browser, 0) == ["All origins"]
+    assert browser.complaints == []
+
+
+def test_everything_can_be_done_with_the_keyboard(browser, page, made):
+    keys = browser.keys
+    browser.open(page)
+    browser.one("#download").send_keys(keys.TAB)
+    assert browser.run("return document.activeElement.dataset.at") == "0,0"
+    browser.type(keys.ARROW_DOWN, keys.ARROW_RIGHT)
+    assert browser.run("return document.activeElement.dataset.at") == "1,1"
+    browser.type(keys.ENTER)
+    assert crumbs(browser, 0) == ["All origins", "Südland"]
+    assert browser.run("return document.activeElement.closest('.matrix') !== null")
+    browser.type(keys.ARROW_UP, keys.ENTER)
+    assert len(crumbs(browser, 0)) == 2 < len(crumbs(browser, 1))
+    browser.type(keys.ESCAPE, keys.ESCAPE)
+    assert (crumbs(browser, 0), crumbs(browser, 1)) == (["All origins"], ["All destinations"])
+    browser.one("#tab-matrix").send_keys(keys.ARROW_RIGHT)
+    assert browser.run("return document.activeElement.id") == "tab-list"
+    # An area is found by name without accents, and by code.
+    finder = browser.one(".end:nth-of-type(1) input")
+    finder.send_keys("sudl")
+    assert browser.texts(".end:nth-of-type(1) .found li") == ["Südlandregion · 2"]
+    finder.send_keys(keys.ENTER)
+    assert crumbs(browser, 0) == ["All origins", "Südland"]
+    code = made[0].areas.codes(3)[40].as_py()
+    finder = browser.one(".end:nth-of-type(2) input")
+    finder.send_keys(code)
+    assert browser.texts(".end:nth-of-type(2) .found li")[0].startswith(f"Tòwn {code}")
+    finder.send_keys(keys.ARROW_DOWN, keys.ARROW_UP, keys.ENTER)
+    assert crumbs(browser, 1)[-1] == f"Tòwn {code}"
+    finder.send_keys("nowhere at all")
+    assert "No area" in browser.one(".end:nth-of-type(2) .found").text
+    finder.send_keys(keys.ESCAPE)
+    assert not browser.one(".end:nth-of-type(2) .found").is_displayed()
+    assert browser.complaints == []
+
+
+def test_the_largest_flows_are_listed_shaded_and_downloaded(browser, page, made):
+    _, released = made
+    browser.open(page, "#/0.0.3/0.0.3/list")
+    flows = sorted(released.flows().column("flow").to_pylist(), reverse=True)
+    shown = browser.texts(".flows tbody td:nth-child(4)")
+    assert [number(text) for text in shown] == flows[:50]
+    assert all(text.startswith("±") for text in browser.texts(".flows .chip"))
+    for _ in range(3):
+        browser.click(".action.more")
+    assert len(browser.all(".flows tbody tr")) == 350
+    chips = browser.run(
+        "return [...document.querySelectorAll('.flows .chip')].map((e) => e.className.slice(-1))"
+    )
+    assert chips[0] == "1"
+    assert chips[-1] > "2"
+    browser.click("#between")
+    ends = [browser.texts(f".flows tbody td:nth-child({column})") for column in (2, 3)]
+    assert all(a != b for a, b in zip(*ends, strict=True))
+    # A hatch is for numbers not to be trusted, not for small ones.
+    hatched = """return [...document.querySelectorAll('.legend .r5')]
+        .map((one) => getComputedStyle(one).backgroundImage !== 'none')"""
+    assert browser.run(hatched) == [True]
+    choose(browser, "#shade", "size")
+    assert browser.run(hatched) == [False]
+    browser.open(page, "#/1.0.2/0.0.1/matrix")
+    name, text = browser.downloaded()
+    assert name.startswith("flows-1.0.2-0.0.1")
+    rows = rows_of(text)
+    assert {(r["origin"], r["destination"]): int(r["flow"]) for r in rows} == {
+        (row["origin"], row["destination"]): row["flow"]
+        for row in released.flows("province", "region", origin="region:1").to_pylist()
+    }
+    assert {row["destination_name"] for row in rows} >= {"Northland"}
+    assert all(int(row["error_95"]) >= 0 for row in rows)
+
+
+#: Clicks on a map, here and there, until an area is hit.
+CLICKS = """
+const canvas = document.querySelector('.map canvas');
+const box = canvas.getBoundingClientRect();
+for (let k = 0; k < 400 && document.querySelector('#map-all.hidden'); k += 1) {
+  const at = { clientX: box.left + (k * 37) % box.width, clientY: box.top + (k * 53) % box.height };
+  canvas.dispatchEvent(new PointerEvent('pointerdown', at));
+  canvas.dispatchEvent(new PointerEvent('pointerup', at));
+}
+"""
+
+
+def drawn(browser):
+    """What the map says of itself, and how many different colours it has."""
+    colours = browser.run(
+        """const canvas = document.querySelector('.map canvas');
+             const { width, height } = canvas;
+             const copy = new OffscreenCanvas(width, height);
+             const pen = copy.getContext('2d', { willReadFrequently: true });
+             pen.drawImage(canvas, 0, 0);
+             const { data } = pen.getImageData(0, 0, width, height);
+             return new Set(new Uint32Array(data.buffer)).size"""
+    )
+    return browser.one(".map canvas").get_attribute("aria-label"), colours
+
+
+@pytest.mark.parametrize("has_outlines", [True, False])
+def test_the_map_shows_areas_flows_and_where_the_trips_of_one_area_go(
+    browser, page, made, tmp_path, has_outlines
+):
+    country, released = made
+    if not has_outlines:  # areas are dots
+        files = labelled(country.areas, tmp_path)
+        files = ReferenceFiles(files.names, files.centroids)
+        page = write_report(released, tmp_path / "page.html", files=files, runs=1)
+    browser.open(page, "#/0.0.1/0.0.1/map")
+    words, colours = drawn(browser)
+    assert int(re.search(r"the (\d+) largest flows", words).group(1)) >= 9
+    assert "Northland" in words
+    assert colours > 20
+    assert len(browser.all("#seen .swatch")) == 4  # regions are few, and have a class each
+    choose(browser, "#map-shade", "none")
+    assert browser.all("#seen .swatch") == []
+    choose(browser, "#map-shade", "out")
+    browser.one(".bar .finder input").send_keys("Northland", browser.keys.ENTER)
+    (total,) = released.flows("region", "all", origin="region:1").column("flow").to_pylist()
+    assert f"From Northland to All destinations: {total:,} trips" in browser.one(".says").text
+    assert "Trips from Northland" in browser.one("#seen").text
+    choose(browser, "#map-shade", "in")
+    assert "Trips to Northland" in browser.one("#seen").text
+    browser.click("#map-all")
+    assert not browser.one("#map-all").is_displayed()
+    go(browser, "#/0.0.3/0.0.3/map")
+    assert drawn(browser)[1] > 20
+    browser.run(CLICKS)
+    assert browser.one("#map-all").is_displayed()
+    browser.click("#closer")
+    browser.click(".map canvas")
+    assert browser.complaints == []
+
+
+def test_labels_on_a_map_do_not_overlap_and_areas_may_be_many(browser, tmp_path):
+    """8,000 areas with outlines: one drawing takes a fraction of a second of the processor."""
+    n = 8_000
+    codes = [f"{i:04}" for i in range(n)]
+    areas = Hierarchy.read({"region": [code[0] for code in codes], "town": codes})
+    flows = pa.table(
+        {
+            "origin": codes,
+            "destination": codes[1:] + codes[:1],
+            "count": [900 + i for i in range(n)],
+        }
+    )
+    made = release(flows, areas, epsilon=10, delta=1e-6, across=0, source=SeededSource(1))
+    corners = [(math.cos(k * math.pi / 8) / 25, math.sin(k * math.pi / 8) / 25) for k in range(17)]
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"code": code},
+            "geometry": {
+                "type": "Polygon",
+                "coordinates": [[[i % 100 / 10 + x, i // 100 / 10 + y] for x, y in corners]],
+            },
+        }
+        for i, code in enumerate(codes)
+    ]
+    outlines = tmp_path / "g.json"
+    outlines.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    out = write_report(made, tmp_path / "page.html", files=ReferenceFiles(geojson=outlines), runs=1)
+    browser.open(out, "#/0.0.2/0.0.2/map")
+    before = browser.busy_seconds
+    for _ in range(4):
+        browser.click("#closer")
+    assert (browser.busy_seconds - before) / 4 < 1
+    assert 3 < drawn(browser)[0].count(",") < 60
+    assert browser.complaints == []
+
+
+#: Contrast of each element's text with the colour behind it, as WCAG defines it.
+CONTRAST = """
+const linear = (v) => v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+const light = (colour) => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map(linear);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = (element) => {
+  for (let e = element; e; e = e.parentElement) {
+    const style = getComputedStyle(e);
+    const hatched = /rgb\\([^)]*\\)/.exec(style.backgroundImage);
+    if (hatched) return hatched[0];
+    if (!/rgba\\(.*, 0\\)/.test(style.backgroundColor)) return style.backgroundColor;
+  }
+  return 'rgb(255, 255, 255)';
+};
+return [...document.querySelectorAll(arguments[0])].map((e) => {
+  const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
+  return [(a + 0.05) / (b + 0.05), e.className, e.textContent.slice(0, 30)];
+});
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_stands_out_from_what_is_behind_it_and_figures_stay_on_one_line(browser, page, dark):
+    browser.open(page, "#/0.0.2/0.0.2/matrix", dark=dark)
+    browser.run(
+        """for (const grade of [1, 2, 3, 4, 5]) { const e = document.createElement('td');
+             e.className = 'r' + grade; e.textContent = 'x';
+             document.querySelector('.matrix tbody tr').append(e); }"""
+    )
+    checked = (
+        "main p, main th, main td:not(.none), main dd, main dt, .link, .legend li, .tabs button"
+    )
+    assert [entry for entry in browser.run(CONTRAST, checked) if entry[0] < 4.5] == []
+    browser.open(page, width=400)
+    browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    heights = browser.run(
+        """return [...document.querySelectorAll('.data tbody td')]
+             .filter((cell) => cell.closest('details') || !cell.classList.contains('text'))
+             .map((cell) => cell.getBoundingClientRect().height)"""
+    )
+    assert len(heights) > 100
+    assert max(heights) < 1.2 * min(heights)
+
+
+def test_hostile_codes_names_and_scripts_are_only_text(
+    browser, page, hostile_page, hostile_page_with_formulas, tmp_path
+):
+    browser.open(hostile_page)
+    for address in ("#/0.0.2/0.0.2/matrix", "#/0.0.2/0.0.2/list", "#/1.0.2/1.0.2/matrix"):
+        go(browser, address)
+    browser.one(".end input").send_keys("script")
+    assert HOSTILE in browser.texts(".end:nth-of-type(1) .found li")[0]
+    assert browser.texts("h1") == [HOSTILE]
+    assert browser.run("return window.hacked === undefined")
+    assert browser.run("return document.querySelectorAll('main img, main i, main b').length") == 0
+    # A download holds no formula unless it is wanted.
+    codes = {HOSTILE, '",=1', "x"}
+    for path, expected in {
+        hostile_page: {disarmed(code) for code in codes},
+        hostile_page_with_formulas: codes,
+    }.items():
+        browser.open(path, "#/0.0.2/0.0.2/list")
+        found = {row["origin"] for row in rows_of(browser.downloaded()[1])}
+        assert found & {"\",'=1", '",=1'} <= found <= expected
+    assert browser.complaints == []
+    # A script that somebody puts into a page is not run.
+    forged = tmp_path / "forged.html"
+    text = page.read_text(encoding="utf-8")
+    forged.write_text(text.replace("</h1>", "</h1><script>window.hacked=1</script>"), "utf-8")
+    browser.open(forged)
+    assert browser.run("return window.hacked === undefined")
+    assert any("Content Security Policy" in entry["message"] for entry in browser.complaints)
+
+
+def test_a_table_with_one_axis_is_a_list_of_totals(browser, plain_page):
+    browser.open(plain_page)
+    assert len(browser.texts("#totals-of option")) == 2
+    choose(browser, "#totals-of", "0.2")
+    shown = len(browser.all(".flows tbody tr"))
+    browser.one("#search").send_keys("A1")
+    assert 0 < len(browser.all(".flows tbody tr")) < shown
+    name, text = browser.downloaded()
+    assert name == "totals-disease-2.csv"
+    assert {row["disease"] for row in rows_of(text)} == {"A1"}
+
+
+def test_further_axes_filter_and_what_was_not_measured_is_marked(browser, by_mode, tmp_path):
+    released = by_mode[0.08]
+    browser.open(write_report(released, tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list")
+    choose(browser, "#filter-2", "1.1")
+    regions = {"origin": "region", "destination": "region", "mode": "all"}
+    ferry = released.flows(levels=regions, where={"mode": "ferry"}).column("flow").to_pylist()
+    shown = [number(text) for text in browser.texts(".flows tbody td:nth-child(4)")]
+    assert shown == sorted(ferry, reverse=True)
+    assert "ferry" in browser.one(".says").text
+    assert browser.run("return location.hash").endswith("/1.1")
+    # Totals that were measured have intervals; sums across the levels are rough.
+    browser.open(tmp_path / "page.html", "#/0.0.1/0.0.1/totals/1.1")
+    choose(browser, "#totals-of", "2.1")
+    known = released.total_intervals("mode", "mode").to_pylist()
+    assert set(browser.texts(".flows .chip")) == {
+        f"{row['low']:,}–{row['high']:,}" for row in known
+    }
+    go(browser, "#/0.0.2/0.0.1/list")
+    assert "rough" in browser.one(".flows").text
+    # Long sums that were not measured have no error and a warning.
+    out = write_report(by_mode[0], tmp_path / "unmeasured.html", runs=1)
+    browser.open(out, "#/0.0.2/0.0.0/list")
+    assert set(browser.texts(".flows .chip")) == {"not measured"}
+    assert "Do not use this level" in browser.one("#warns").text
+    assert "Do not use totals of origin (province)" in browser.one("#accuracy").text
+    go(browser, "#/0.0.1/0.0.1/list")
+    assert browser.one("#warns").text == ""
+    assert browser.complaints == []
+
+
+def test_noise_is_stated_where_flows_are_listed(browser, tmp_path):
+    """40,000 trips between 300 towns: most published pairs are noise, and no list hides it."""
+    country = make_country((4, 300), 40_000)
+    made = release(country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(1))
+    browser.open(write_report(made, tmp_path / "page.html", runs=1), "#/0.0.2/0.0.2/list")
+    assert "most of its pairs are noise" in browser.one("#warns").text
+    assert re.search(r"About \d+ % of them are noise", browser.one("#seen").text)
+    assert len(browser.texts(".flows td.noise")) == 50
+    assert "mostly noise" in browser.one("#accuracy").text
+
+
+def test_one_can_switch_between_published_and_estimated(browser, tmp_path):
+    country = make_country((3, 24), 40_000)
+    budget = {"epsilon": 1, "delta": 1e-6, "source": SeededSource(1)}
+    released = release(country.flows(), country.areas, **budget, measurements=True)
+    made = inftda.estimate(released)
+    out = write_report(released, tmp_path / "page.html", runs=1, estimate=made)
+    browser.open(out, "#/0.0.2/0.0.2/list")
+    assert "Take the estimated ones" in browser.one("#explore").text
+    for table, flows, name in (
+        ("published", released.flows(intervals=True), "flow"),
+        ("estimated", made.flows(), "estimate"),
+    ):
+        choose(browser, "#table", table)
+        largest = max(flows.to_pylist(), key=lambda row, name=name: row[name])
+        assert browser.texts(".flows tbody td:nth-child(4)")[0] == f"{largest[name]:,}"
+        assert browser.texts(".flows .chip")[0] == f"{largest['low']:,}–{largest['high']:,}"
+        assert set(rows_of(browser.downloaded()[1])[0]) >= {name, "low", "high"}
+    assert "no list of flows that exist" in browser.one("#seen").text
+    # Coarser estimates have the intervals of what was published there.
+    go(browser, "#/0.0.1/0.0.1/list")
+    known = released.flows("region", "region", intervals=True).to_pylist()
+    assert set(browser.texts(".flows .chip")) == {
+        f"{row['low']:,}–{row['high']:,}" for row in known
+    }
+    assert browser.complaints == []
+
+
+def test_the_confidential_page_cannot_be_mistaken(browser, confidential_page, made):
+    browser.open(confidential_page, "#/0.0.3/0.0.3/list")
+    assert browser.driver.title.startswith("CONFIDENTIAL")
+    browser.run("window.scrollTo(0, document.body.scrollHeight / 2)")
+    banner = browser.one(".banner")
+    assert banner.is_displayed()
+    assert browser.run("return arguments[0].getBoundingClientRect().top", banner) == 0
+    country, released = made
+    true = {
+        (row["origin"], row["destination"]): row["count"] for row in country.flows().to_pylist()
+    }
+    name, text = browser.downloaded()
+    assert name.startswith("CONFIDENTIAL")
+    rows = rows_of(text)
+    assert {row["notice"] for row in rows} == {"CONFIDENTIAL"}
+    assert all(true.get((r["origin"], r["destination"]), 0) == int(r["true"]) for r in rows)
+    assert sum(int(row["flow"]) for row in rows) == released.total
+    for choice, column in (("positive", 5), ("negative", 4)):
+        choose(browser, "#filter", choice)
+        values = browser.texts(f".flows tbody td:nth-child({column})")
+        assert values
+        assert {number(text) for text in values} == {0}
+
+
+def test_curves_of_a_preview_lie_in_their_charts_and_a_summary_is_two_pages(
+    browser, preview_page, summary_page
+):
+    browser.open(preview_page, is_static=True)
+    outside = browser.run(
+        """return [...document.querySelectorAll('.chart circle')].filter((dot) => {
+             const a = dot.getBoundingClientRect(), b = dot.closest('svg').getBoundingClientRect();
+             return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1
+               || a.bottom > b.bottom + 1; }).length"""
+    )
+    assert outside == 0
+    assert browser.run("return document.querySelectorAll('.chart circle').length") > 50
+    browser.open(summary_page, is_static=True)
+    printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+    pages = re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"]))
+    assert 1 <= len(pages) <= 2
+
+
+@pytest.mark.slow
+def test_a_national_table_opens_in_under_three_seconds_of_work(browser, tmp_path):
+    """About 450,000 flows between 8,092 areas: the size of a country by municipality."""
+    country = make_country((20, 110, 8092), 8_000_000)
+    n = len(country.count)
+    assert n > 400_000
+    small = make_country((20, 110, 8092), 1000)
+    made = release(small.flows(), small.areas, epsilon=10, delta=1e-8, source=SeededSource(1))
+    codes = country.areas.codes(3)
+    table = pa.table(
+        {
+            "origin": pa.DictionaryArray.from_arrays(pa.array(country.origin), codes),
+            "destination": pa.DictionaryArray.from_arrays(pa.array(country.destination), codes),
+            "flow": country.count,
+        }
+    )
+    manifest = replace(made.manifest, n_flows=n, total=int(country.count.sum()))
+    path = write_report(replace(made, manifest=manifest, table=table), tmp_path / "p.html", runs=1)
+    assert path.stat().st_size < 15e6
+    browser.open(path)
+    assert browser.busy_seconds < 3
+    addresses = ("#/0.0.3/0.0.3/list", "#/0.0.3/0.0.2/matrix", "#/0.0.2/0.0.2/matrix")
+    times = [browser.busy_seconds]
+    for address in addresses:
+        go(browser, address)
+        times.append(browser.busy_seconds)
+    assert np.median(np.diff(times)) < 1.5
+    assert browser.complaints == []

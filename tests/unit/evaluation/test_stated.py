@@ -1,0 +1,99 @@
+"""What a release states about itself: errors within their guarantee, and what can be guessed."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from inftda.evaluation.stated import (
+    BETA,
+    describe_size,
+    guaranteed,
+    guess_bound,
+    level_rows,
+    within_guarantee,
+)
+from inftda.evaluation.typical import TypicalErrors, typical_errors
+from inftda.lab.generators.country import make_country
+from inftda.noise.entropy import SeededSource
+from inftda.privacy.bounds import error_bounds
+from inftda.publish import release
+
+
+@pytest.fixture(scope="module")
+def od():
+    country = make_country((3, 8, 30), 20_000)
+    return release(country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(1))
+
+
+@pytest.fixture(scope="module")
+def errors(od):
+    return typical_errors(od, runs=3)
+
+
+def test_every_measured_level_has_both_errors(od, errors):
+    rows = level_rows(od, errors)
+    assert [row.level.index for row in rows] == [level.index for level in od.manifest.plan.levels]
+    bounds = {bound.index: bound for bound in error_bounds(od.tree, od.manifest.plan, BETA)}
+    assert guaranteed(od) == {index: bound.max_error for index, bound in bounds.items()}
+    for row in rows:
+        assert 0 < row.typical.overall.p95 < row.guaranteed
+
+
+def test_the_size_of_a_release_is_one_line(od):
+    assert describe_size(od).endswith(
+        "flows between 30 areas (municipality), 20,000 trips in total"
+    )
+
+
+def test_nothing_typical_is_beyond_what_is_guaranteed(od, errors):
+    *others, finest = errors.levels
+    most = guaranteed(od)[od.tree.levels[-1].index]
+    overall = replace(finest.overall, median=10**6, p95=10**6)
+    worse = replace(finest, overall=overall, classes=(overall,), often_lost=10**6, rarely_lost=None)
+    stated = within_guarantee(od, TypicalErrors(errors.runs, (*others, worse)))
+    for entry in (stated.levels[-1].overall, *stated.levels[-1].classes):
+        assert entry.median == entry.p95 == most
+    assert stated.levels[-1].often_lost == stated.levels[-1].rarely_lost == most
+    assert stated.levels[:-1] == within_guarantee(od, errors).levels[:-1]
+
+
+def test_levels_without_a_guarantee_are_left_as_they_are(od, errors):
+    across = [level for level in errors.levels if level.is_rough]
+    assert across
+    assert [level for level in within_guarantee(od, errors).levels if level.is_rough] == across
+
+
+def test_errors_simulated_from_few_numbers_stay_below_the_guaranteed_ones():
+    table = {"kind": ["a", "b", "c"], "count": [30, 20, 3]}
+    made = release(
+        table, axes={"kind": {"kind": ["a", "b", "c"]}}, epsilon=1, delta=1e-6,
+        neighbours="add-remove", source=SeededSource(5),
+    )  # fmt: skip
+    simulated = [typical_errors(made, runs=3, source=SeededSource(seed)) for seed in range(20)]
+
+    def beyond(errors):
+        rows = level_rows(made, errors)
+        return [row for row in rows if row.typical.overall.p95 > row.guaranteed]
+
+    assert any(map(beyond, simulated)), "or this test shows nothing"
+    assert not any(beyond(within_guarantee(made, errors)) for errors in simulated)
+
+
+def test_a_guess_follows_the_textbook_and_the_stronger_promise_counts():
+    assert guess_bound(1.0, 0.0, None) == 0.732  # e / (1 + e) = 0.7310..., rounded up
+    assert guess_bound(None, None, Fraction(2, 100)) == pytest.approx(0.55, abs=1.1e-3)  # Pinsker
+    assert guess_bound(10.0, 1e-8, Fraction(1, 50)) == guess_bound(None, None, Fraction(1, 50))
+    assert guess_bound(0.01, 1e-8, Fraction(10)) == guess_bound(0.01, 1e-8, None)
+    assert guess_bound(None, None, None) == 1.0
+
+
+@pytest.mark.parametrize("sigma", [0.8, 2.0, 10.0])
+def test_the_bound_is_never_below_what_an_observer_can_do(sigma):
+    # One discrete Gaussian count that differs by one: the best guess is right so often.
+    weights = [math.exp(-(k**2) / (2 * sigma**2)) for k in range(-200, 201)]
+    total = sum(weights)
+    apart = sum(abs(a - b) for a, b in zip([0.0, *weights], [*weights, 0.0], strict=True)) / 2
+    best = (1 + apart / total) / 2
+    assert guess_bound(None, None, Fraction(1 / (2 * sigma**2))) >= best
