@@ -352,8 +352,8 @@ def _fitted(
         LevelModel(
             level.layer.level.name,
             level.layer.sigma,
-            level.known.posterior.spread,
-            level.known.posterior.zeros,
+            level.posterior.spread,
+            level.posterior.zeros,
             level.shares.same,
         )
         for level in fit.levels

@@ -58,38 +58,22 @@ class Evidence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LayerPosterior:
-    """What is known of the children of a layer before they have to add up.
+class LayerEstimate:
+    """All that is known of one level.
 
     Attributes:
-        layer: the layer.
-        posterior: its table.
-        evidence: by child.
+        layer: what was measured.
+        shares: how nodes are expected to be divided.
+        posterior: what to think of a count, by its mean and its noisy value.
+        evidence: the same for each child.
+        estimate: float64[children], adding up to the level above; empty until they do.
     """
 
     layer: Layer
+    shares: Shares
     posterior: Posterior
     evidence: Evidence
-
-
-@dataclass(frozen=True)
-class Estimated:
-    """Estimates of one level.
-
-    Attributes:
-        known: what is known of its counts.
-        shares: the fitted factors.
-        estimate: float64[children], adding up to the level above.
-    """
-
-    known: LayerPosterior
-    shares: Shares
     estimate: Floats
-
-    @property
-    def layer(self) -> Layer:
-        """The layer."""
-        return self.known.layer
 
     @cached_property
     def by_noise(self) -> NoiseIntervals:
@@ -131,7 +115,7 @@ class Targets:
 
     @classmethod
     def of(
-        cls, layer: Layer, chains: Sequence[Sequence[Sums]], elsewhere: Sequence[Floats]
+        cls, layer: Layer, chains: Sequence[Sequence[Sums]] = (), elsewhere: Sequence[Floats] = ()
     ) -> "Targets":
         """Tables of a layer in chains, and what of their sums is in no family.
 
@@ -253,7 +237,7 @@ class Prices(NamedTuple):
     sums: Floats
 
 
-def balance(known: LayerPosterior, count: Floats, map_: Map, targets: Targets) -> Floats:
+def balance(known: LayerEstimate, count: Floats, map_: Map, targets: Targets) -> Floats:
     """float64[children]: estimates of a layer that sum to the nodes above.
 
     Args:
@@ -288,7 +272,7 @@ def balance(known: LayerPosterior, count: Floats, map_: Map, targets: Targets) -
     return estimate
 
 
-def unbalanced(known: LayerPosterior, map_: Map) -> tuple[Floats, Floats]:
+def unbalanced(known: LayerEstimate, map_: Map) -> tuple[Floats, Floats]:
     """float64[families] each: sum of the children's means and variances if they need not add up."""
     layer = known.layer
     mean, variance = np.empty(len(layer.first)), np.empty(len(layer.first))

@@ -69,16 +69,7 @@ class Measured(Protocol):
 
 
 class Families(NamedTuple):
-    """The counts of a level, for kernels.
-
-    Attributes:
-        offsets: int64[families + 1], slices of the children.
-        first: int64[families], area of the first child on the refined axis; others follow.
-        noisy: whole numbers[children], what was measured; 0 for an only child.
-        child_family: int32[children], family of the layer below that divides it, -1 if none does;
-            empty if there is no layer below.
-        sigma: noise scale.
-    """
+    """What kernels take of a layer; see `Layer`."""
 
     offsets: NDArray[np.int64]
     first: NDArray[np.int64]
@@ -111,33 +102,32 @@ class Layer:
         level: of the tree.
         areas: int32[families] for each axis, the areas of the node that is divided.
         parent: int64[families], the child of the layer above that is divided.
-        families: its counts.
+        offsets: int64[families + 1], slices of the children.
+        first: int64[families], area of the first child on the refined axis; others follow.
+        noisy: whole numbers[children], what was measured; 0 for an only child.
+        child_family: int32[children], family of the layer below that divides it, -1 if none does;
+            empty if there is no layer below.
+        sigma: noise scale.
+        totals: totals of the areas that it refines, if they were measured across the tree.
+        chains: all that was measured off the tree with it: tables that lie inside each other,
+            coarse to fine.
     """
 
     level: TreeLevel
     areas: Areas
     parent: NDArray[np.int64]
-    families: Families
+    offsets: NDArray[np.int64]
+    first: NDArray[np.int64]
+    noisy: Whole
+    child_family: NDArray[np.int32]
+    sigma: float
+    totals: "Totals | None" = None
+    chains: "Sequence[Sequence[Sums]]" = ()
 
     @property
-    def offsets(self) -> NDArray[np.int64]:
-        """int64[families + 1], slices of the children."""
-        return self.families.offsets
-
-    @property
-    def first(self) -> NDArray[np.int64]:
-        """int64[families], area of the first child on the refined axis."""
-        return self.families.first
-
-    @property
-    def noisy(self) -> Whole:
-        """Whole numbers[children], what was measured; 0 for an only child."""
-        return self.families.noisy
-
-    @property
-    def sigma(self) -> float:
-        """Noise scale."""
-        return self.families.sigma
+    def families(self) -> Families:
+        """What kernels take of it."""
+        return Families(self.offsets, self.first, self.noisy, self.child_family, self.sigma)
 
     @property
     def n_areas(self) -> int:
@@ -170,30 +160,41 @@ class Layer:
         return np.where(family >= 0, child, -1)
 
 
-def layers_of(tree: Tree, tables: Sequence[Table]) -> list[Layer]:
+def layers_of(tree: Tree, measured: Measured) -> list[Layer]:
     """All measured levels, coarse to fine.
 
-    Args:
-        tree: the public tree.
-        tables: what was measured at each of `tree.splitting_levels`.
-
     Raises:
-        ReleaseError: not all children of a node are there, or a node that is divided is not.
+        ReleaseError: not all children of a node are there, or a node that is divided is not, or
+            sums over children are missing.
     """
     layers: list[Layer] = []
-    for level, table in reversed(list(zip(tree.splitting_levels, tables, strict=True))):
+    for level in reversed(tree.splitting_levels):
         finer = layers[-1] if layers else None
-        layer = _layer(level, table, finer)
+        layer = _layer(level, measured.level(level.index), finer)
         if finer is not None:
             parent = layer.find(finer.areas)
             if (parent < 0).any():
                 raise damaged(finer.level)
-            layer.families.child_family[parent] = np.arange(len(parent))
+            layer.child_family[parent] = np.arange(len(parent))
             layers[-1] = replace(finer, parent=parent)
         layers.append(layer)
     if layers and len(layers[-1].first) > 1:
         raise damaged(layers[-1].level)
-    return layers[::-1]
+    by_axis = [totals_by_depth(tree, measured, axis) for axis in range(len(tree.axes))]
+    return [_with_sums(tree, measured, layer, by_axis[layer.level.axis]) for layer in layers[::-1]]
+
+
+def _with_sums(
+    tree: Tree, measured: Measured, layer: Layer, by_depth: "dict[int, Totals]"
+) -> Layer:
+    """A layer with all that was measured off the tree with it."""
+    totals = by_depth.get(layer.level.depths[layer.level.axis])
+    tables = [table for table in off_tree_tables(tree) if table.index == layer.level.index]
+    found = [
+        [made for table in chain if (made := _sums(tree, measured, layer, table, totals))]
+        for chain in chains(tables)
+    ]
+    return replace(layer, totals=totals, chains=[chain for chain in found if chain])
 
 
 def find_rows(rows: Areas, wanted: Areas) -> NDArray[np.int64]:
@@ -242,14 +243,16 @@ def _layer(level: TreeLevel, table: Table, finer: Layer | None) -> Layer:
         is_only = n_children[nodes[axis]] == 1
         only = tuple(numbers[is_only] for numbers in nodes)
         areas, noisy = _with_only(axis, areas, np.diff(start, append=len(noisy)), noisy, only)
-    families = Families(
+    return Layer(
+        level=level,
+        areas=areas,
+        parent=np.zeros(len(areas[axis]), np.int64),
         offsets=np.concatenate([[0], np.cumsum(n_children[areas[axis]])]),
         first=level.child_offsets[areas[axis]].astype(np.int64),
         noisy=_narrow(noisy),
         child_family=np.full(0 if finer is None else len(noisy), -1, np.int32),
         sigma=math.sqrt(table.sigma2),
     )
-    return Layer(level, areas, np.zeros(len(areas[axis]), np.int64), families)
 
 
 def _with_only(
@@ -395,25 +398,6 @@ def totals_by_depth(tree: Tree, measured: Measured, axis: int) -> dict[int, Tota
             totals = own if totals is None else own.weighed(totals)
         if totals is not None:
             found[depth] = totals
-    return found
-
-
-def sums_of(
-    tree: Tree, measured: Measured, layers: Sequence[Layer], totals: Sequence[Totals | None]
-) -> list[list[list[Sums]]]:
-    """For each layer the tables off the tree that were measured with it, in chains.
-
-    Raises:
-        ReleaseError: the measurements are damaged.
-    """
-    found = []
-    for layer, own in zip(layers, totals, strict=True):
-        tables = [table for table in off_tree_tables(tree) if table.index == layer.level.index]
-        in_chains = [
-            [made for table in chain if (made := _sums(tree, measured, layer, table, own))]
-            for chain in chains(tables)
-        ]
-        found.append([chain for chain in in_chains if chain])
     return found
 
 

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from inftda.growing import Growing
 from inftda.inference.balance import (
-    Estimated,
     Evidence,
-    LayerPosterior,
+    LayerEstimate,
     Targets,
     balance,
     unbalanced,
@@ -35,10 +34,7 @@ from inftda.inference.measured import (
     Map,
     Measured,
     Sums,
-    Totals,
     layers_of,
-    sums_of,
-    totals_by_depth,
 )
 from inftda.inference.noise_intervals import Ends, whole_ends
 from inftda.inference.prior import (
@@ -50,7 +46,7 @@ from inftda.inference.prior import (
     posterior_of,
 )
 from inftda.inference.rounding import Rounded, round_down_the_tree
-from inftda.inference.shares import Pairs, Shares, fit_shares, log_means_kernel, pairs_of
+from inftda.inference.shares import Shares, fit_shares, log_means_kernel, pairs_of
 from inftda.kernels import kernel
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
@@ -71,7 +67,7 @@ class Fit:
 
     tree: Tree
     total: int
-    levels: Sequence[Estimated]
+    levels: Sequence[LayerEstimate]
     threads: int
 
     @classmethod
@@ -97,20 +93,10 @@ class Fit:
         Raises:
             ReleaseError: the measurements are damaged.
         """
-        layers = layers_of(tree, [measured.level(at.index) for at in tree.splitting_levels])
-        by_axis = [totals_by_depth(tree, measured, axis) for axis in range(len(tree.axes))]
-        totals = [by_axis[at.level.axis].get(at.level.depths[at.level.axis]) for at in layers]
-        sums = sums_of(tree, measured, layers, totals)
+        layers = layers_of(tree, measured)
         del measured  # as large as all that follows, if nobody else has it
         threads = threads or available_cores()
-        levels = estimate_layers(
-            layers,
-            float(total),
-            totals=totals,
-            sums=sums,
-            points=dict(points or {}),
-            map_=Crew(threads).map,
-        )
+        levels = estimate_layers(layers, float(total), dict(points or {}), Crew(threads).map)
         return cls(tree, total, levels, threads)
 
     def leaves(self, seed: int) -> EstimatedLeaves:
@@ -138,7 +124,7 @@ class Fit:
             low[is_here], high[is_here] = child_ends(self.levels, number, rounded.child[is_here])
             if number == len(self.levels) - 1:
                 is_unseen = rounded.layer < 0
-                posterior, sigma = level.known.posterior, level.layer.sigma
+                posterior, sigma = level.posterior, level.layer.sigma
                 low[is_unseen], high[is_unseen] = unseen_ends(
                     posterior, sigma, rounded.mean[is_unseen]
                 )
@@ -163,68 +149,54 @@ class Fit:
         return low, high
 
 
-def estimate_layers(  # noqa: PLR0913 - all that is known
-    layers: Sequence[Layer],
-    total: float,
-    *,
-    totals: Sequence[Totals | None],
-    sums: Sequence[Sequence[Sequence[Sums]]],
-    points: dict[str, Floats],
-    map_: Map,
-) -> list[Estimated]:
+def estimate_layers(
+    layers: Sequence[Layer], total: float, points: dict[str, Floats], map_: Map
+) -> list[LayerEstimate]:
     """Estimates of every measured level that add up, coarse to fine.
 
     Args:
         layers: the measured levels.
         total: of everything.
-        totals: for each layer, totals of the areas it refines, if they were measured.
-        sums: for each layer, all that was measured off the tree with it, in chains.
         points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
         map_: maps a function over items on threads.
     """
-    knowns, shares = _down(layers, total, totals, points, map_)
-    _up(knowns, map_)
-    found: list[Estimated] = []
+    found = _down(layers, total, points, map_)
+    _up(found, map_)
     count, apart = np.array([total]), _UndividedCounts(layers)
-    for known, factors, measured in zip(knowns, shares, sums, strict=True):
+    for number, known in enumerate(found):
         layer = known.layer
-        apart.divide(layer, factors)
-        elsewhere = [apart.within(table, layer) for chain in measured for table in chain]
-        targets = Targets.of(layer, measured, elsewhere)
+        apart.divide(layer, known.shares)
+        elsewhere = [apart.within(table, layer) for chain in layer.chains for table in chain]
+        targets = Targets.of(layer, layer.chains, elsewhere)
         count = balance(known, count[layer.parent], map_, targets)
-        found.append(Estimated(known, factors, count))
+        found[number] = replace(known, estimate=count)
         apart.add(layer, count)
     return found
 
 
 def _down(
-    layers: Sequence[Layer],
-    total: float,
-    totals: Sequence[Totals | None],
-    points: dict[str, Floats],
-    map_: Map,
-) -> tuple[list[LayerPosterior], list[Shares]]:
+    layers: Sequence[Layer], total: float, points: dict[str, Floats], map_: Map
+) -> list[LayerEstimate]:
     """Posteriors and shares of every level, given estimates of the level above."""
-    knowns, found = [], []
+    found = []
     above, apart = np.array([total]), _UndividedCounts(layers)
-    for layer, measured in zip(layers, totals, strict=True):
+    for layer in layers:
         count = above[layer.parent]
-        pairs = pairs_of(layer, points, map_)
-        shares = fit_shares(layer, pairs, count, measured, apart.by_axis[layer.level.axis], map_)
-        known = _expected(layer, pairs, shares, count, map_)
-        knowns.append(known)
-        found.append(shares)
+        known = _expected(layer, count, apart.by_axis[layer.level.axis], points, map_)
+        found.append(known)
         if layer is not layers[-1]:  # whose estimates nothing divides
-            above = balance(known, count, map_, Targets.of(layer, (), ()))
-            apart.divide(layer, shares)
+            above = balance(known, count, map_, Targets.of(layer))
+            apart.divide(layer, known.shares)
             apart.add(layer, above)
-    return knowns, found
+    return found
 
 
 def _expected(
-    layer: Layer, pairs: Pairs, shares: Shares, count: Floats, map_: Map
-) -> LayerPosterior:
+    layer: Layer, count: Floats, elsewhere: Floats, points: dict[str, Floats], map_: Map
+) -> LayerEstimate:
     """Means of all children by their shares, and the posterior that fits them."""
+    pairs = pairs_of(layer, points, map_)
+    shares = fit_shares(layer, pairs, count, elsewhere, map_)
     log_mean = np.empty(len(layer.noisy), np.float32)
 
     def work(part: tuple[int, int]) -> None:
@@ -233,13 +205,13 @@ def _expected(
     list(map_(work, layer.parts()))
     posterior = posterior_of(layer, log_mean, map_)
     evidence = Evidence(log_mean, posterior.moments, _NOTHING, _NOTHING)
-    return LayerPosterior(layer, posterior, evidence)
+    return LayerEstimate(layer, shares, posterior, evidence, _NOTHING)
 
 
-def _up(knowns: list[LayerPosterior], map_: Map) -> None:
+def _up(levels: list[LayerEstimate], map_: Map) -> None:
     """What children say of the nodes they divide, with the nodes' own noisy counts."""
-    for number in range(len(knowns) - 1, 0, -1):
-        finer, known = knowns[number], knowns[number - 1]
+    for number in range(len(levels) - 1, 0, -1):
+        finer, known = levels[number], levels[number - 1]
         mean, variance = unbalanced(finer, map_)
         layer, parent = known.layer, finer.layer.parent
         is_measured = np.ones(len(layer.noisy), bool)
@@ -248,7 +220,7 @@ def _up(knowns: list[LayerPosterior], map_: Map) -> None:
         theirs = 1 / np.maximum(variance, 1e-9)
         mean = (own * layer.noisy[parent] + theirs * mean) / (own + theirs)
         evidence = known.evidence._replace(mean=mean, variance=1 / (own + theirs))
-        knowns[number - 1] = replace(known, evidence=evidence)
+        levels[number - 1] = replace(known, evidence=evidence)
 
 
 class _UndividedCounts:
@@ -279,13 +251,13 @@ class _UndividedCounts:
         """Add the children of a layer that nothing divides; those of the last one are of no use."""
         if layer.level is self._last:
             return
-        child = np.flatnonzero(layer.families.child_family < 0)
+        child = np.flatnonzero(layer.child_family < 0)
         for axis, numbers in enumerate(layer.child_areas(child)):
             sums = self.by_axis[axis]
             sums += np.bincount(numbers, estimate[child], minlength=len(sums))
 
 
-def child_ends(levels: Sequence[Estimated], number: int, child: NDArray[np.int64]) -> Ends:
+def child_ends(levels: Sequence[LayerEstimate], number: int, child: NDArray[np.int64]) -> Ends:
     """Intervals of some children of a layer, by the model; of clear ones by their noise.
 
     By their means and their noisy counts alone. What makes estimates better still (their own
@@ -300,10 +272,10 @@ def child_ends(levels: Sequence[Estimated], number: int, child: NDArray[np.int64
     if not len(child):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     level = levels[number]
-    layer, known = level.layer, level.known
+    layer = level.layer
     family = np.searchsorted(layer.offsets, child, side="right") - 1
     low, high = np.empty(len(child)), np.empty(len(child))
-    ends_kernel(child, layer.families, known.evidence.log_mean, known.posterior.ends, (low, high))
+    ends_kernel(child, layer.families, level.evidence.log_mean, level.posterior.ends, (low, high))
     found = whole_ends(low, high)
     noisy = layer.noisy[child]
     if (is_clear := noisy > CLEAR * layer.sigma).any():

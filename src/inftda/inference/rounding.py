@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.balance import Estimated
+from inftda.inference.balance import LayerEstimate
 from inftda.inference.measured import Areas, Families, Floats, Map, distinct_rows
 from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import Tree, TreeLevel
@@ -60,7 +60,7 @@ class Rounded(NamedTuple):
 
 def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and what becomes of it
     tree: Tree,
-    levels: Sequence[Estimated],
+    levels: Sequence[LayerEstimate],
     total: int,
     random: np.random.Generator,
     finish: Callable[[Rounded], Finished],
@@ -104,7 +104,7 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
 
 
 def _round_part(  # noqa: PLR0913, PLR0917 - bound to a level, called for its parts
-    level: Estimated,
+    level: LayerEstimate,
     number: int,
     goals: NDArray[np.int64],
     draws: Floats,
@@ -114,7 +114,7 @@ def _round_part(  # noqa: PLR0913, PLR0917 - bound to a level, called for its pa
     """All numbers of some families of a layer, and the positive ones that nothing divides."""
     layer, estimate = level.layer, level.estimate
     low, high = layer.offsets[part[0]], layer.offsets[part[1]]
-    numbers, child_family = np.empty(high - low, np.int64), layer.families.child_family
+    numbers, child_family = np.empty(high - low, np.int64), layer.child_family
     round_families_kernel(part, layer.families, goals, estimate, draws, lost, numbers)
     is_here = numbers > 0
     if child_family.size:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.measured import Families, Floats, Layer, Map, Totals
+from inftda.inference.measured import Families, Floats, Layer, Map
 from inftda.inference.prior import CLEAR
 from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
@@ -108,16 +108,13 @@ def pairs_of(layer: Layer, points: dict[str, Floats], map_: Map) -> Pairs:
     return Pairs(same, bins)
 
 
-def fit_shares(  # noqa: PLR0913, PLR0917 - what is known of a layer from all sides
-    layer: Layer, pairs: Pairs, count: Floats, totals: Totals | None, elsewhere: Floats, map_: Map
-) -> Shares:
+def fit_shares(layer: Layer, pairs: Pairs, count: Floats, elsewhere: Floats, map_: Map) -> Shares:
     """Factors that explain the noisy counts of a layer.
 
     Args:
         layer: the layer.
         pairs: same areas and distances.
         count: float64[families], estimated counts of the nodes that are divided.
-        totals: totals of the areas, if they were measured.
         elsewhere: float64[areas above], counts of nodes that were not divided, by refined area.
         map_: maps a function over items on threads.
     """
@@ -128,7 +125,7 @@ def fit_shares(  # noqa: PLR0913, PLR0917 - what is known of a layer from all si
         shares = log.shares()
         found = _Evidence.of(layer, pairs, count, shares, overdispersion, map_)
         score, information = found.score, found.information
-        if totals is not None:
+        if (totals := layer.totals) is not None:
             expected = found.expected + elsewhere[above] * shares.within(layer.level)
             variance = totals.variance + expected + _MISFIT * expected**2
             score = score + (totals.value - found.clear - expected) * expected / variance

@@ -9,7 +9,7 @@ import pytest
 import inftda
 from inftda.errors import ReleaseError
 from inftda.inference.balance import NestedTable, _solve
-from inftda.inference.measured import Sums, Totals, layers_of, sums_of, totals_by_depth
+from inftda.inference.measured import Sums, Totals, layers_of, totals_by_depth
 from inftda.inference.model import Fit, estimate_layers
 from inftda.threads import Crew
 
@@ -47,22 +47,18 @@ def released(flows):
 
 
 @pytest.fixture(scope="module")
-def parts(released):
-    """The layers of a release, and all that was measured off the tree with them."""
-    tree, measured = released.tree, released.measurements()
-    layers = layers_of(tree, [measured.level(level.index) for level in tree.splitting_levels])
-    by_axis = [totals_by_depth(tree, measured, axis) for axis in range(3)]
-    totals = [by_axis[at.level.axis].get(at.level.depths[at.level.axis]) for at in layers]
-    return layers, totals, sums_of(tree, measured, layers, totals)
+def layers(released):
+    """The layers of a release, with all that was measured off the tree with them."""
+    return layers_of(released.tree, released.measurements())
 
 
-def test_every_child_is_in_the_cell_of_its_areas(parts):
+def test_every_child_is_in_the_cell_of_its_areas(layers):
     n_tables = 0
-    for layer, _, chains in zip(*parts, strict=True):
+    for layer in layers:
         sizes = np.diff(layer.offsets)
         family = np.repeat(np.arange(len(sizes)), sizes)
         ordinal = np.arange(len(layer.noisy)) - layer.offsets[family]
-        for table in (table for chain in chains for table in chain):
+        for table in (table for chain in layer.chains for table in chain):
             n_tables += 1
             cell = table.start[family] + ordinal
             is_known = np.isfinite(table.variance[cell])
@@ -74,9 +70,8 @@ def test_every_child_is_in_the_cell_of_its_areas(parts):
     assert n_tables > 8
 
 
-def test_missing_cells_are_damage(released, parts):
-    (layers, *_), measured = parts, released.measurements()
-    layer = layers[-1]
+def test_missing_cells_are_damage(released, layers):
+    measured, layer = released.measurements(), layers[-1]
     table = next(
         table
         for table in measured.tables
@@ -133,19 +128,19 @@ def test_prices_of_a_chain_are_those_of_least_squares(seed):
 
 
 def test_sums_off_the_tree_make_estimates_better_where_the_model_knows_nothing(
-    released, parts, flows
+    released, layers, flows
 ):
     """Origins by groups of destinations, and by mode: shares have one factor for each area."""
-    layers, totals, sums = parts
     errors = []
-    for used in (sums, [[chain[:1] for chain in chains[:1]] for chains in sums]):
-        levels = estimate_layers(
-            layers, float(released.total), totals=totals, sums=used, points={}, map_=Crew(1).map
-        )
+    totals_only = [
+        replace(layer, chains=[chain[:1] for chain in layer.chains[:1]]) for layer in layers
+    ]
+    for used in (layers, totals_only):
+        levels = estimate_layers(used, float(released.total), {}, Crew(1).map)
         leaves = Fit(released.tree, released.total, levels, 1).leaves(0)
         found = np.zeros(flows.shape)
         found[leaves.areas] = leaves.value
         off = np.add.reduceat(found - flows, np.arange(0, 51, 10), axis=1)
         errors.append(np.abs(off).sum())
-    with_pairs, totals_only = errors
-    assert with_pairs < 0.9 * totals_only
+    with_pairs, without = errors
+    assert with_pairs < 0.9 * without
