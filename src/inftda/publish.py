@@ -29,8 +29,9 @@ from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.noise.sampler import NoiseSource, Sampler
 from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.areas import axis_entries
 from inftda.publication.counting import Counting
-from inftda.publication.folder import axis_entries, check_release, write_public_files
+from inftda.publication.folder import check_release, write_public_files
 from inftda.publication.inventory import MEASUREMENTS_FILE
 from inftda.publication.manifest import Manifest
 from inftda.publication.measurements import (

@@ -1,23 +1,20 @@
-"""The folder of a release."""
+"""What lies in the folder of a release, as its manifest states it, and what does not."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from inftda.errors import ReleaseError
-from inftda.files import FLOWS_FILE, MANIFEST_FILE
-from inftda.hierarchy import Hierarchy
+from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain
+from inftda.publication.areas import areas_names, places_name, write_areas
 from inftda.publication.inventory import (
+    IN_PARTS,
     MEASUREMENTS_FILE,
-    areas_names,
+    SIGNATURE_FILE,
     digest,
-    places_name,
-    strangers,
+    is_real_folder,
+    part_name,
 )
-from inftda.publication.manifest import AxisEntry, Manifest
-from inftda.publication.places_file import save_places
+from inftda.publication.manifest import Manifest
 from inftda.tree import Tree
 
 
@@ -47,32 +44,6 @@ def check_release(folder: Path, name: Path) -> None:
         )
 
 
-def areas_files(tree: Tree) -> dict[str, str]:
-    """File for the areas of each axis: one for all that share a hierarchy."""
-    files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
-    return dict(zip((axis.name for axis in tree.axes), files, strict=True))
-
-
-def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
-    """What a manifest states about the axes of a tree."""
-    files = areas_files(tree)
-    return tuple(
-        AxisEntry(
-            axis.name, axis.hierarchy.level_names, files[axis.name], axis.hierarchy.fingerprint
-        )
-        for axis in tree.axes
-    )
-
-
-def areas_text(hierarchy: Hierarchy) -> bytes:
-    """The file of a hierarchy: it follows from the hierarchy, to the bit."""
-    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only whole releases need it
-
-    sink = pa.BufferOutputStream()
-    pa_csv.write_csv(hierarchy.to_table(), sink)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return] # untyped library
-
-
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     """Everything of a release but its numbers, which are there."""
     axes = write_areas(folder, tree, manifest.axes)
@@ -86,26 +57,35 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
 
 
-def write_areas(folder: Path, tree: Tree, entries: Iterable[AxisEntry]) -> tuple[AxisEntry, ...]:
-    """Write the areas of all axes, and what else is said of them; their entries for the manifest.
+def own_files(manifest: Manifest) -> frozenset[str]:
+    """Names of all files that a release may have; some may be folders of parts.
 
-    Args:
-        folder: to write to.
-        tree: with the axes.
-        entries: of the axes, in their order.
+    A manifest that names any other file for its areas does not make it one of these.
     """
-    files = areas_files(tree)
-    for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
-        (folder / file).write_bytes(areas_text(hierarchy))
-    for axis in tree.axes:
-        places = folder / places_name(files[axis.name])
-        # Of axes with the same areas the first that knows more of them says it.
-        if not axis.hierarchy.places.is_empty and not places.exists():
-            save_places(places, axis.hierarchy)
-    return tuple(_with_places(axis, folder) for axis in entries)
+    areas = areas_names([axis.fingerprint for axis in manifest.axes])
+    further = {MEASUREMENTS_FILE} if manifest.measurements != "none" else set()
+    further |= {
+        places_name(file)
+        for file, axis in zip(areas, manifest.axes, strict=True)
+        if axis.places_sha256
+    }
+    return frozenset({MANIFEST_FILE, SIGNATURE_FILE, FLOWS_FILE, *areas, *further})
 
 
-def _with_places(axis: AxisEntry, folder: Path) -> AxisEntry:
-    """The entry of an axis, with the digest of what else is said of its areas, if anything is."""
-    places = folder / places_name(axis.file)
-    return replace(axis, places_sha256=digest(places) if places.exists() else "")
+def strangers(folder: Path, manifest: Manifest) -> list[str]:
+    """What is in a folder, by paths relative to it, and is not a plain file of its release."""
+    own = own_files(manifest)
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.name in own.intersection(IN_PARTS) and is_real_folder(path):
+            found += _not_parts(path)
+        elif path.name not in own or not is_plain(path):
+            found.append(path)
+    return [path.relative_to(folder).as_posix() for path in found]
+
+
+def _not_parts(folder: Path) -> list[Path]:
+    """What is in a folder of parts and is not one; it must have one at least."""
+    inside = sorted(folder.iterdir())
+    parts = {part_name(number) for number in range(len(inside))}
+    return [path for path in inside if path.name not in parts or not is_plain(path)]

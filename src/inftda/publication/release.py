@@ -17,21 +17,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from inftda.errors import HierarchyError, InftdaError, ReleaseError
+from inftda.errors import HierarchyError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
-from inftda.hierarchy import Hierarchy
 from inftda.notebook import card
+from inftda.publication.areas import read_tree
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
-from inftda.publication.folder import areas_files, check_release, write_public_files
+from inftda.publication.folder import check_release, write_public_files
 from inftda.publication.inventory import (
     GET_AGAIN,
     MEASUREMENTS_FILE,
     SIGNATURE_FILE,
     check_plain,
     digest,
-    places_name,
 )
-from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.manifest import Manifest
 from inftda.publication.measurements import (
     Measurements,
     PlannedMeasurement,
@@ -40,7 +39,6 @@ from inftda.publication.measurements import (
     save_measurements,
     totals_at,
 )
-from inftda.publication.places_file import read_places
 from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows, with_names
 from inftda.publication.tables import from_table, write_flows
 from inftda.publication.trust import NOT_PRIVATE_LINE
@@ -336,53 +334,3 @@ def open_release(path: str | Path) -> Release:
     tree = read_tree(folder, manifest.axes, manifest.order)
     measured = None if manifest.measurements == "none" else folder / MEASUREMENTS_FILE
     return Release(manifest, tree, folder / FLOWS_FILE, measured)
-
-
-def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:
-    """The tree of a release, or of what was made from one, with the areas of its folder.
-
-    Args:
-        folder: which has the files of areas.
-        entries: the axes, as the manifest states them.
-        order: of refinement.
-
-    Raises:
-        ReleaseError: a file is missing or damaged, or its areas are not those of the manifest.
-    """
-    axes = []
-    for number, axis in enumerate(entries, start=1):
-        if axis.file not in {"areas.csv", f"areas-{number}.csv"}:
-            raise ReleaseError(
-                f"the manifest names the file {axis.file!r} for the areas of axis {axis.name!r}, "
-                "which no release has; it was edited"
-            )
-    check_plain(folder, {axis.file for axis in entries})
-    check_plain(folder, {places_name(axis.file) for axis in entries})
-    read = {name: _read_areas(folder / name) for name in {axis.file for axis in entries}}
-    for file in {axis.file for axis in entries if axis.places_sha256}:
-        read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
-    for axis in entries:
-        hierarchy = read[axis.file]
-        if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
-            raise ReleaseError(
-                f"{axis.file} is not the hierarchy the manifest of {str(folder)!r} states for "
-                f"axis {axis.name!r}; {GET_AGAIN}"
-            )
-        axes.append(Axis(axis.name, hierarchy))
-    tree = Tree.build(axes, order)
-    files = areas_files(tree)
-    if [axis.file for axis in entries] != [files[axis.name] for axis in tree.axes]:
-        raise ReleaseError(
-            f"the manifest names other files for the areas than {', '.join(files.values())}; it "
-            "was edited"
-        )
-    return tree
-
-
-def _read_areas(file: Path) -> Hierarchy:
-    try:
-        return Hierarchy.read(file)
-    except InftdaError as error:
-        raise ReleaseError(
-            f"{file.name} does not hold the areas of a release ({error}); {GET_AGAIN}"
-        ) from error

@@ -16,18 +16,16 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.mechanisms.catalogue import options_of
 from inftda.noise.sampler import NoiseSource
-from inftda.publication.folder import areas_files, areas_text
+from inftda.publication.areas import areas_files, areas_text, places_name, save_places
+from inftda.publication.folder import strangers
 from inftda.publication.inventory import (
     DAMAGED,
     GET_AGAIN,
     MEASUREMENTS_FILE,
     check_digest,
-    places_name,
-    strangers,
 )
 from inftda.publication.manifest import SOFTWARE, check_same
 from inftda.publication.measurements import read_measurements, save_measurements
-from inftda.publication.places_file import save_places
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import check_signature
 from inftda.publication.tables import (

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 import inftda
+from inftda.areas.locations import short_way
 from inftda.errors import ReleaseError
 from inftda.noise.entropy import SeededSource
-from inftda.publication.shapes import short_way
 
 geopandas = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")

@@ -1,10 +1,14 @@
-"""Names, locations and outlines of areas, as they are published in `places.parquet`.
+"""The public areas of a release: `areas.csv`, and `places.parquet` if more is known of them.
 
-One row for each area of every level, coarse to fine, in the order of the hierarchy. Locations and
-outlines are those of finest areas. What is not known is an empty text or not-a-number, so that
-every cell has a value. Whoever gets such a file need not trust it: nothing else fits into it.
+`areas.csv` lists the finest areas with all that they lie in. `places.parquet` has names, locations
+and outlines: one row for each area of every level, coarse to fine, in the order of the hierarchy.
+Locations and outlines are those of finest areas. What is not known is an empty text or
+not-a-number, so that every cell has a value. Whoever gets such files need not trust them: they
+follow from the areas to the bit, and nothing else fits into them.
 """
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +19,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.areas.wkb import check_outlines
-from inftda.errors import HierarchyError, ReleaseError
+from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_NAME, Places
-from inftda.publication.inventory import DAMAGED, GET_AGAIN
+from inftda.publication.inventory import DAMAGED, GET_AGAIN, check_plain, digest
+from inftda.publication.manifest import AxisEntry
 from inftda.publication.tables import row_groups
 from inftda.tables import as_arrow, repeated
+from inftda.tree import Axis, Tree
 
 SCHEMA: Final = pa.schema(
     [
@@ -162,3 +168,124 @@ def _is_same(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
     if found.type == pa.float64():
         return np.array_equal(np.array(found), np.array(expected), equal_nan=True)
     return bool(found.equals(expected))
+
+
+def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
+    """File with the areas of each axis: one for all if they have the same areas.
+
+    >>> areas_names(["a", "a"]), areas_names(["a", "b"])
+    (('areas.csv', 'areas.csv'), ('areas-1.csv', 'areas-2.csv'))
+    """
+    if len(set(fingerprints)) == 1:
+        return ("areas.csv",) * len(fingerprints)
+    return tuple(f"areas-{number}.csv" for number in range(1, len(fingerprints) + 1))
+
+
+def places_name(areas_file: str) -> str:
+    """File with names, locations and outlines of the areas that a file lists, if there is one.
+
+    >>> places_name("areas.csv"), places_name("areas-2.csv")
+    ('places.parquet', 'places-2.parquet')
+    """
+    return areas_file.removesuffix(".csv").replace("areas", "places", 1) + ".parquet"
+
+
+def areas_files(tree: Tree) -> dict[str, str]:
+    """File for the areas of each axis: one for all that share a hierarchy."""
+    files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
+    return dict(zip((axis.name for axis in tree.axes), files, strict=True))
+
+
+def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
+    """What a manifest states about the axes of a tree."""
+    files = areas_files(tree)
+    return tuple(
+        AxisEntry(
+            axis.name, axis.hierarchy.level_names, files[axis.name], axis.hierarchy.fingerprint
+        )
+        for axis in tree.axes
+    )
+
+
+def areas_text(hierarchy: Hierarchy) -> bytes:
+    """The file of a hierarchy: it follows from the hierarchy, to the bit."""
+    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only whole releases need it
+
+    sink = pa.BufferOutputStream()
+    pa_csv.write_csv(hierarchy.to_table(), sink)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return] # untyped library
+
+
+def write_areas(folder: Path, tree: Tree, entries: Iterable[AxisEntry]) -> tuple[AxisEntry, ...]:
+    """Write the areas of all axes, and what else is said of them; their entries for the manifest.
+
+    Args:
+        folder: to write to.
+        tree: with the axes.
+        entries: of the axes, in their order.
+    """
+    files = areas_files(tree)
+    for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
+        (folder / file).write_bytes(areas_text(hierarchy))
+    for axis in tree.axes:
+        places = folder / places_name(files[axis.name])
+        # Of axes with the same areas the first that knows more of them says it.
+        if not axis.hierarchy.places.is_empty and not places.exists():
+            save_places(places, axis.hierarchy)
+    return tuple(_with_places(axis, folder) for axis in entries)
+
+
+def _with_places(axis: AxisEntry, folder: Path) -> AxisEntry:
+    """The entry of an axis, with the digest of what else is said of its areas, if anything is."""
+    places = folder / places_name(axis.file)
+    return replace(axis, places_sha256=digest(places) if places.exists() else "")
+
+
+def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:
+    """The tree of a release, or of what was made from one, with the areas of its folder.
+
+    Args:
+        folder: which has the files of areas.
+        entries: the axes, as the manifest states them.
+        order: of refinement.
+
+    Raises:
+        ReleaseError: a file is missing or damaged, or its areas are not those of the manifest.
+    """
+    axes = []
+    for number, axis in enumerate(entries, start=1):
+        if axis.file not in {"areas.csv", f"areas-{number}.csv"}:
+            raise ReleaseError(
+                f"the manifest names the file {axis.file!r} for the areas of axis {axis.name!r}, "
+                "which no release has; it was edited"
+            )
+    check_plain(folder, {axis.file for axis in entries})
+    check_plain(folder, {places_name(axis.file) for axis in entries})
+    read = {name: _read_areas(folder / name) for name in {axis.file for axis in entries}}
+    for file in {axis.file for axis in entries if axis.places_sha256}:
+        read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
+    for axis in entries:
+        hierarchy = read[axis.file]
+        if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
+            raise ReleaseError(
+                f"{axis.file} is not the hierarchy the manifest of {str(folder)!r} states for "
+                f"axis {axis.name!r}; {GET_AGAIN}"
+            )
+        axes.append(Axis(axis.name, hierarchy))
+    tree = Tree.build(axes, order)
+    files = areas_files(tree)
+    if [axis.file for axis in entries] != [files[axis.name] for axis in tree.axes]:
+        raise ReleaseError(
+            f"the manifest names other files for the areas than {', '.join(files.values())}; it "
+            "was edited"
+        )
+    return tree
+
+
+def _read_areas(file: Path) -> Hierarchy:
+    try:
+        return Hierarchy.read(file)
+    except InftdaError as error:
+        raise ReleaseError(
+            f"{file.name} does not hold the areas of a release ({error}); {GET_AGAIN}"
+        ) from error
