@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import TableSpec, read_leaves
+from inftda.reading import Columns, read_leaves
+from inftda.tree import Axis
 
 ROWS, AREAS, REPEATS = 20_000_000, 8_000, 3
 BLOCK = 2_000_000
@@ -72,20 +73,19 @@ def group_plainly(path, columns):
 def measure(folder, *, n_rows, n_areas, is_bounded):
     codes = pa.array([f"{i:09d}" for i in range(n_areas)])
     areas = Hierarchy.read({"area": codes})
-    axes = [("origin", areas), ("destination", areas)]
+    axes = [Axis("origin", areas), Axis("destination", areas)]
     path = Path(folder) / "trips.parquet"
     write_trips(path, codes, n_rows, has_persons=is_bounded)
     unit = PrivacyUnit("add-remove", trips=KEPT)
-    options = {"person": "person", "unit": unit} if is_bounded else {}
+    meaning = Columns(person="person" if is_bounded else None)
     columns = "origin, destination" + (", person" if is_bounded else "")
-    n_pairs = len(
-        read_leaves(path, TableSpec(axes=axes, **options)).counts
-    )  # also warms the file cache
+    # The first reading also warms the file cache.
+    n_pairs = len(read_leaves(path, meaning, axes, unit=unit).counts)
     peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     seconds = best_of_each(
         {
             "plain": lambda: group_plainly(path, columns),
-            "read": lambda: read_leaves(path, TableSpec(axes=axes, **options)),
+            "read": lambda: read_leaves(path, meaning, axes, unit=unit),
         }
     )
     return {

@@ -21,7 +21,8 @@ from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import SqlQuery, TableSpec
+from inftda.reading import Columns, SqlQuery
+from inftda.tree import Axis
 from leaf_counts import leaf_counts
 
 #: Among them what careless casts make of other cells.
@@ -34,7 +35,7 @@ AREAS = Hierarchy.read({
 NAMES = ("origin", "destination", "count", "person")
 #: How a message says that a row, or what it made of its column, is to blame.
 SAYS = (
-    r"1 row of|line \d+ of|\d+ lines of|column '(origin|destination|count|person)' of"
+    r"1 row of|line \d+ of|a line of|column '(origin|destination|count|person)' of"
     r"|need the same types|is not UTF-8|cannot read '[ab].parquet'"
 )
 
@@ -43,14 +44,12 @@ class UnmadeError(Exception):
     """The library refuses to make such a table."""
 
 
-def spec_of(*, is_bounded):
-    return TableSpec(
-        axes=(("origin", AREAS), ("destination", AREAS)),
-        count="count",
-        person="person" if is_bounded else None,
-        unit=PrivacyUnit("add-remove", 2),
-        unplaceable="drop",
-    )
+AXES = (Axis("origin", AREAS), Axis("destination", AREAS))
+UNIT = PrivacyUnit("add-remove", 2)
+
+
+def columns_of(*, is_bounded):
+    return Columns(count="count", person="person" if is_bounded else None, unplaceable="drop")
 
 
 # --- tables and rows

@@ -17,6 +17,8 @@ CONNECT = duckdb.connect
 #: What every call has its own of; a database that is to spill is not shared.
 OWN = "temp_directory"
 UNSHARED = {"memory_limit"}
+#: Statements that cannot be taken back, nor hold for one connection only.
+CLOSING = ("SET allowed_paths", "SET enable_external_access", "SET lock_configuration")
 
 
 class Connection:
@@ -34,6 +36,12 @@ class Connection:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def execute(self, sql: str, *arguments: Any) -> Any:
+        """All but what closes a database to other files: it is closed once and for all."""
+        if not sql.startswith(CLOSING):
+            self._cursor.execute(sql, *arguments)
+        return self
 
     def create_function(self, name: str, *arguments: Any, **options: Any) -> None:
         self._cursor.create_function(name, *arguments, **options)

@@ -43,8 +43,8 @@ from inftda.publication.measurements import (
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import read_private_key
 from inftda.publication.signature import sign as sign_manifest
-from inftda.reading import TableSpec, Unplaceable
-from inftda.reading.spec import axes_of, outside_axes, placing
+from inftda.reading import Columns, Unplaceable
+from inftda.reading.columns import end_of
 from inftda.tree import DESTINATION, ORIGIN, build_tree
 
 if TYPE_CHECKING:
@@ -167,6 +167,15 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     key = None if sign is None else read_private_key(sign)
     if out is not None:
         check_folder(Path(out), check=check_release, force=force)
+    columns = Columns(
+        origin=end_of(ORIGIN, origin, origin_point),
+        destination=end_of(DESTINATION, destination, destination_point),
+        hour=hour_of,
+        weekday=weekday_of,
+        count=count,
+        person=person,
+        unplaceable=unplaceable,
+    )
     public = build_tree(
         areas,
         origin_areas=origin_areas,
@@ -174,12 +183,12 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         axes=with_clocks(axes, hour_of=hour_of, weekday_of=weekday_of),
         order=order,
         first=tree,
-        outside=outside_axes(unplaceable),
+        outside=columns.outside,
         levels=levels,
     )
     public.check_numbers()
-    policy, only = placing(unplaceable, public)
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    columns.check(public.axes, unit)
     chosen = mechanism_named(mechanism)
     budget = {"epsilon": epsilon, "delta": delta, "rho": rho, "accountant": accountant}
     plan = chosen.plan(public, unit, **budget, split=split, **_across(chosen, across))
@@ -192,26 +201,12 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     charge = Charge.to(
         ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
     )
-    spec = TableSpec(
-        axes=axes_of(
-            public,
-            origin=origin,
-            destination=destination,
-            points={ORIGIN: origin_point, DESTINATION: destination_point},
-            clocks={"hour": hour_of, "weekday": weekday_of},
-        ),
-        count=count,
-        person=person,
-        unit=unit,
-        unplaceable=policy,
-        only=only,
-    )
-    counting = Counting(bounded=person is not None, unplaceable=policy)
+    counting = Counting(bounded=person is not None, unplaceable=columns.policy)
     start = _engine(engine, threads)
     start.check(chosen, noise=noise)
     make_sampler = _sampler_maker(noise)
     with following(progress) as report, start.started() as running:
-        truth = running.read(flows, spec, public, source=random, say=say)
+        truth = running.read(flows, columns, public, unit=unit, source=random, say=say)
         with _folder(out, force=force) as folder:
             keeper = (
                 MeasurementsWriter(folder / MEASUREMENTS_FILE, public) if measurements else None

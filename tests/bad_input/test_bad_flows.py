@@ -55,7 +55,7 @@ FILES = {
     "Parquet called .csv": ("x.csv", parquet(), "'x.csv' is a Parquet file; call it .parquet"),
     "an empty Parquet file": ("x.parquet", b"", "as Parquet"),
     "Parquet's first bytes": ("x.parquet", b"PAR1" + bytes(100), "as Parquet"),
-    "decimal codes": ("x.parquet", parquet(origin=[1.0]), "read it as text"),
+    "decimal codes": ("x.parquet", parquet(origin=[1.5]), "a number that is not whole"),
     "lists as codes": ("x.parquet", parquet(origin=[["1"]]), "area codes are text or whole"),
     "objects as codes": ("x.parquet", parquet(origin=[{"a": "1"}]), "area codes are text"),
     "a missing code": ("x.parquet", parquet(origin=pa.array([None], "string")), "missing origin"),
@@ -126,7 +126,7 @@ def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, c
     ("rows", "person", "says"),
     [
         ("origin,destination\n1,2\n", "who", "no column 'who'"),
-        ("origin,destination,who\n1,2,\n", "who", "1 row of 'x.csv' names no person"),
+        ("origin,destination,who\n1,2,\n", "who", "1 row of 'x.csv' has no person"),
         ("origin,destination,who\n1,2,a\n1,2,a\n", "who", "exactly 1 trip"),
         ("origin,destination\n1,2\n", "origin", "given twice"),
     ],

@@ -155,7 +155,7 @@ def test_a_workbook_is_read_like_the_same_table_as_csv(tmp_path):
     [
         ({**FLOWS, "count": [1, 2.5, 3]}, "1 row of 'flows.xlsx' has a fractional count"),
         ({**FLOWS, "count": [1, None, 3]}, "no count"),
-        ({**FLOWS, "origin": ["001", datetime(2020, 1, 1), "002"]}, "neither text nor a whole"),  # noqa: DTZ001 - as Excel
+        ({**FLOWS, "origin": ["001", datetime(2020, 1, 1), "002"]}, "cells are of several kinds"),  # noqa: DTZ001 - as Excel
         ({**FLOWS, "origin": [1, 2, 3]}, "lost? their leading zeros|lose their leading zeros"),
         ({"a": ["001"], "b": ["002"]}, "no column 'origin' or 'destination'"),
         ({"origin": ["001"], None: ["002"]}, "a column without a name"),

@@ -8,19 +8,20 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from inftda.engines.spark import packing, parts
-from inftda.engines.spark.parts import PartError, Parts
+from inftda.engines.spark import packing, reading
+from inftda.engines.spark.reading import PartError, Parts
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import TableSpec, bounding, read_leaves
-from inftda.reading.reader import open_source
-from inftda.reading.roles import choose_roles
+from inftda.reading import Columns, bounding, read_leaves
 from inftda.reading.rows import Rows
+from inftda.reading.sources import open_source
 from inftda.reading.workspace import Workspace
+from inftda.tree import Axis
+from leaf_counts import leaf_counts
 
 TOWNS = Hierarchy.read({"town": ["1", "2", "3"]}).with_outside()
-AXES = (("origin", TOWNS), ("destination", TOWNS))
+AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))
 
 
 def people(n_rows=2000, n_people=150):
@@ -34,60 +35,50 @@ def people(n_rows=2000, n_people=150):
     return pa.table(columns)
 
 
-def cut_up(table, spec, source, *, size):
-    """Leaves of a table that is read in parts of some size, by the steps of the cluster."""
+def parts_of(table, columns, unit, source):
+    """What executors are sent, and the columns that they get."""
     with Workspace() as workspace:
-        opened = open_source(table.slice(0, 0), workspace)
-        roles = choose_roles(opened, spec)
-        work = Parts(
-            Rows.of(opened, roles, spec, workspace), spec.unit, bounding.draw_secret(source)
-        )
-    raw = table.select([use.name for use in roles.uses]).rename_columns(
-        [use.alias for use in roles.uses]
-    )
-    made = pa.Table.from_batches(
-        (work.gather if spec.person else work.count)(raw.to_batches(max_chunksize=size))
-    )
-    if spec.person:
+        opened = open_source(table.slice(0, 0), [], workspace)
+        rows = Rows.of(opened, columns, AXES, workspace)
+    raw = table.select(list(rows.positions))
+    work = Parts(rows, unit, bounding.draw_secret(source))
+    return work, raw.rename_columns([f"c{i}" for i in range(raw.num_columns)])
+
+
+def cut_up(table, columns, unit, source, *, size):
+    """Leaves of a table that is read in parts of some size, by the steps of the cluster."""
+    work, raw = parts_of(table, columns, unit, source)
+    step = work.gather if columns.person else work.count
+    made = pa.Table.from_batches(step(raw.to_batches(max_chunksize=size)))
+    if columns.person:
         made = made.sort_by([("person", "ascending")])
         made = pa.Table.from_batches(work.bound(made.to_batches(max_chunksize=size)))
-    merged = pa.Table.from_batches(work.merge(made.to_batches(max_chunksize=size))).to_pydict()
-    cells = list(zip(merged["area_0"], merged["area_1"], strict=True))
-    assert len(cells) == len({*cells})
-    return {cell: n for cell, n in zip(cells, merged["n"], strict=True) if n}
+    found = Counter()
+    for origin, destination, n in zip(*made.to_pydict().values(), strict=True):
+        found[origin, destination] += n
+    return +found
 
 
 @pytest.mark.parametrize("size", [7, 100, 10_000])
 @pytest.mark.parametrize("person", [None, "person"])
 @pytest.mark.parametrize("distinct", [False, True])
 def test_leaves_do_not_depend_on_how_a_table_is_cut(monkeypatch, size, person, distinct):
-    for module in (packing, parts):
+    for module in (packing, reading):
         monkeypatch.setattr(module, "CELL_ROWS", 3 * size)
     table = people() if person else people().set_column(3, "count", pa.array([1] * 2000))
     unit = PrivacyUnit("add-remove", 2, distinct=distinct and person is not None)
-    spec = TableSpec(axes=AXES, person=person, unit=unit, unplaceable="outside")
-    leaves = read_leaves(table, spec, random_source=SeededSource(3))
-    whole = Counter()
-    cells = zip(*(axis.tolist() for axis in leaves.areas), strict=True)
-    for cell, n in zip(cells, leaves.counts.tolist(), strict=True):
-        whole[cell] += n
-    assert cut_up(table, spec, SeededSource(3), size=size) == whole
+    columns = Columns(person=person, unplaceable="outside")
+    leaves = read_leaves(table, columns, AXES, unit=unit, random_source=SeededSource(3))
+    assert cut_up(table, columns, unit, SeededSource(3), size=size) == leaf_counts(leaves)
 
 
 def test_what_duckdb_says_of_a_cell_stays_on_the_executor(monkeypatch):
     def quoting(*_):
         raise ValueError("person 12345")
 
-    spec = TableSpec(axes=AXES)
+    work, raw = parts_of(people(5), Columns(unplaceable="outside"), None, SeededSource(1))
     monkeypatch.setattr(Workspace, "fetch", quoting)
     with pytest.raises(PartError) as caught:
-        cut_up_count(people(5), spec)
+        list(work.count(raw.to_batches()))
     assert "12345" not in str(caught.value)
     assert caught.value.__suppress_context__
-
-
-def cut_up_count(table, spec):
-    with Workspace() as workspace:
-        opened = open_source(table.slice(0, 0), workspace)
-        rows = Rows.of(opened, choose_roles(opened, spec), spec, workspace)
-    return list(Parts(rows, None, "").count(table.to_batches()))

@@ -24,13 +24,14 @@ from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import TableSpec, read_leaves
-from inftda.reading.spec import Clock, Point
+from inftda.reading import Columns, read_leaves
+from inftda.tree import Axis
 from leaf_counts import leaf_counts
 
 TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "03"]})
-AXES = (("origin", TOWNS), ("destination", TOWNS))
+AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))
 NOISED = PrivacyUnit("add-remove")
+ONE = PrivacyUnit()
 
 
 def flows(**columns):
@@ -38,17 +39,16 @@ def flows(**columns):
     return pa.table({"origin": ["1", "2"], "destination": ["2", "03"], **columns})
 
 
-def read_both(spark, table, *, say=None, seed=1, **options):
+def read_both(spark, table, *, say=None, seed=1, axes=AXES, unit=ONE, **columns):
     """Leaves as a dictionary, or the message, by either engine.
 
     On Spark a table in memory is read as a frame: else both would be read by the same code.
     """
-    options = {"axes": AXES, "unit": PrivacyUnit()} | options
     frame = spark.createDataFrame(table) if isinstance(table, pa.Table) else table
-    other = {"random_source": SeededSource(seed), "say": say}
+    options = {"unit": unit, "random_source": SeededSource(seed), "say": say}
     return [
-        _outcome(lambda: read_leaves(table, TableSpec(**options), **other)),
-        _outcome(lambda: _collect(spark, frame, TableSpec(**options), other)),
+        _outcome(lambda: read_leaves(table, Columns(**columns), axes, **options)),
+        _outcome(lambda: _collect(spark, frame, Columns(**columns), axes, options)),
     ]
 
 
@@ -59,9 +59,9 @@ def _outcome(read):
         return type(problem).__name__, str(problem)
 
 
-def _collect(spark, source, spec, options):
+def _collect(spark, source, columns, axes, options):
     with settings(spark):
-        leaves = collect(read_on_spark(spark, source, spec, **options), len(spec.axes))
+        leaves = collect(read_on_spark(spark, source, columns, axes, **options), len(axes))
     assert {axis.dtype for axis in leaves.areas} == {np.dtype(np.int32)}
     assert leaves.counts.dtype == np.int64
     return leaves
@@ -88,20 +88,19 @@ def test_counts_and_what_is_wrong_with_them_are_read_alike(spark, kind):
     table = pa.table({"area": [str(i) for i in range(n)], "count": cells})
     alone = [read_leaves_of(table.slice(i, 1), areas) for i in range(n)]
     good = pa.array([isinstance(outcome, dict) for outcome in alone])
-    local, cluster = read_both(spark, table.filter(good), axes=(("area", areas),), unit=NOISED)
+    local, cluster = read_both(spark, table.filter(good), axes=[Axis("area", areas)], unit=NOISED)
     assert (
         local
         == cluster
         == {cell: n for one in alone if isinstance(one, dict) for cell, n in one.items()}
     )
-    local, cluster = read_both(spark, table, axes=(("area", areas),), unit=NOISED)
+    local, cluster = read_both(spark, table, axes=[Axis("area", areas)], unit=NOISED)
     assert isinstance(local, tuple)
     assert cluster == local
 
 
 def read_leaves_of(table, areas):
-    spec = TableSpec(axes=(("area", areas),), unit=NOISED)
-    return _outcome(lambda: read_leaves(table, spec))
+    return _outcome(lambda: read_leaves(table, Columns(), [Axis("area", areas)], unit=NOISED))
 
 
 def test_rows_without_counts_are_trips_and_whole_numbers_are_codes_as_written(spark):
@@ -117,7 +116,7 @@ BAD = {
     "a negative count": flows(count=[1, -2]),
     "text as count": flows(count=["1", "1e3"]),
     "dates as counts": flows(count=[dt.date(2026, 1, 1)] * 2),
-    "decimals as codes": flows(origin=[1.0, 2.0]),
+    "decimals as codes": flows(origin=[1.5, 2.0]),
     "lists as codes": flows(origin=[["1"], ["2"]]),
     "no such column": pa.table({"Origin": ["1"], "destination": ["2"]}),
     "no rows": flows().slice(0, 0),
@@ -213,7 +212,7 @@ OUTSIDE = TOWNS.with_outside()
 )
 @pytest.mark.parametrize("count", ["count", None])
 def test_equal_seeds_give_equal_leaves(spark, unplaceable, unit, count):
-    axes = (("origin", OUTSIDE), ("destination", OUTSIDE))
+    axes = (Axis("origin", OUTSIDE), Axis("destination", OUTSIDE))
     options = {"axes": axes, "unit": unit, "unplaceable": unplaceable, "person": "person"}
     local, cluster = read_both(spark, people(), count=count, **options)
     assert local == cluster
@@ -245,13 +244,12 @@ def test_equal_seeds_give_equal_leaves_from_every_kind_of_source(spark, tmp_path
         source = spark_source = pd.DataFrame(table.to_pydict()).astype({"origin": object})
     else:
         source = spark_source = table.to_pydict()
-    spec = TableSpec(
-        axes=AXES, person="person", unit=PrivacyUnit("add-remove", 2), unplaceable="drop"
-    )
-    options = {"random_source": SeededSource(5), "say": None}
-    local = _outcome(lambda: read_leaves(source, spec, **options))
+    columns = Columns(person="person", unplaceable="drop")
+    unit = PrivacyUnit("add-remove", 2)
+    options = {"unit": unit, "random_source": SeededSource(5), "say": None}
+    local = _outcome(lambda: read_leaves(source, columns, AXES, **options))
     assert len(local) > 5
-    assert _outcome(lambda: _collect(spark, spark_source, spec, options)) == local
+    assert _outcome(lambda: _collect(spark, spark_source, columns, AXES, options)) == local
 
 
 def test_an_empty_table_is_read_where_the_total_is_not_public(spark):
@@ -291,18 +289,18 @@ def test_points_and_times_are_placed_alike(spark, tmp_path, kind, areas):
     source = {"frame": table, "csv": tmp_path / "trips.csv", "parquet": tmp_path / "trips.parquet"}
     pa_csv.write_csv(table, source["csv"])
     pq.write_table(table, source["parquet"])
-    axes = (
-        (Point("x", "y"), areas),
-        (Clock("at", "hour"), clock_hierarchy("hour")),
-        (Clock("at", "weekday"), clock_hierarchy("weekday")),
-    )
+    axes = [
+        Axis("origin", areas),
+        *(Axis(part, clock_hierarchy(part)) for part in ("hour", "weekday")),
+    ]
+    names = {"origin": ("x", "y"), "hour": "at", "weekday": "at"}
     for options in ({}, {"person": "who"}):
         unit = PrivacyUnit("add-remove", 2)
         local, cluster = read_both(
-            spark, source[kind], axes=axes, unit=unit, unplaceable="drop", **options
+            spark, source[kind], axes=axes, unit=unit, unplaceable="drop", **names, **options
         )
         assert local == cluster
         assert sum(local.values()) > 100
-    local, cluster = read_both(spark, source[kind], axes=axes)
+    local, cluster = read_both(spark, source[kind], axes=axes, **names)
     assert local == cluster
     assert "no area at the point (x, y)" in local[1]

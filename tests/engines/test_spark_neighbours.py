@@ -13,14 +13,16 @@ from spark_leaves import collect
 from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import settings as spark_settings
 from neighbour_tables import (
+    AXES,
     RANDOM,
+    UNIT,
     UnmadeError,
     check_neighbours,
+    columns_of,
     further_rows,
     make,
     neighbours,
     outcome,
-    spec_of,
     tables,
 )
 
@@ -36,9 +38,13 @@ def make_source(spark, kind, rows, folder):
 
 
 def read(spark, source, *, is_bounded):
-    spec = spec_of(is_bounded=is_bounded)
+    columns = columns_of(is_bounded=is_bounded)
     with spark_settings(spark):
-        return outcome(lambda: collect(read_leaves(spark, source, spec, random_source=RANDOM)))
+        return outcome(
+            lambda: collect(
+                read_leaves(spark, source, columns, AXES, unit=UNIT, random_source=RANDOM)
+            )
+        )
 
 
 @pytest.mark.slow

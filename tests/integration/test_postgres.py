@@ -16,20 +16,21 @@ import pytest
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import SqlQuery, TableSpec, read_leaves
+from inftda.reading import Columns, SqlQuery, read_leaves
+from inftda.tree import Axis
 from patience import PATIENCE
 
 pg = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra `sql` is not installed")
 
 TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
-AXES = (("origin", TOWNS), ("destination", TOWNS))
+AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))
 #: With everything in it that an address may trip over.
 PASSWORD = "hüsh/Xw7@q?9#k %zz"
 N_ROWS = 30_000
 
 
-def read(source, **options):
-    return read_leaves(source, TableSpec(axes=AXES, **options))
+def read(source, unit=None, **options):
+    return read_leaves(source, Columns(**options), AXES, unit=unit)
 
 
 def binaries():
@@ -128,7 +129,7 @@ def test_sums_made_by_the_database_are_read(database):
     assert leaves.counts.sum() == sum(i % 5 for i in range(N_ROWS))
 
 
-@pytest.mark.parametrize("kind", ["numeric", "float8", "date", "boolean"])
+@pytest.mark.parametrize("kind", ["numeric", "date", "boolean"])
 def test_codes_that_are_neither_text_nor_whole_numbers_are_refused_by_type(database, kind):
     query = f"SELECT NULL::{kind} AS origin, destination FROM trips"
     with pytest.raises(IngestError, match=r"column 'origin' .* text or whole numbers"):
@@ -168,11 +169,11 @@ def test_columns_with_one_name_are_two_columns(database):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("SELECT * FROM nowhere", 'relation "nowhere" does not exist'),
+        ("SELECT * FROM nowhere", "a table that does not exist"),
         ("SELEC", "syntax error"),
         ("DELETE FROM trips", "read-only"),
-        ("SELECT 1; SELECT 2", "multiple commands"),
-        ("SELECT 'secret'::text, 1/0", "failed while running (SQLSTATE 22012)"),
+        ("SELECT 1; SELECT 2", "more than one statement"),
+        ("SELECT 'secret'::text, 1/0", "(SQLSTATE 22012)"),
         ("SELECT origin, destination, ('secret' || n)::int AS count FROM trips", "failed while"),
     ],
 )
@@ -191,44 +192,35 @@ def leaks(text):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (lambda address: address.replace("me:", "nobody:"), "password authentication failed"),
-        (lambda address: address.replace("/postgres", "/nowhere"), "does not exist"),
-        (lambda address: address.replace("127.0.0.1", "127.0.0.1:1,127.0.0.1"), None),
-        (lambda address: address + "?bogus=1", "bogus"),
-        (lambda address: address + "?port=none", "none"),
-        (lambda address: address.replace(quote(PASSWORD, safe=""), PASSWORD), "percent-encoded"),
-        (lambda address: address.replace("%2F", "/"), "percent-encoded"),
-        (lambda address: address.replace("%40", "@"), "percent-encoded"),
-        (lambda address: address.replace("%25", "%"), "percent-encoded"),
+        lambda address: address.replace("me:", "nobody:"),
+        lambda address: address.replace("/postgres", "/nowhere"),
+        lambda address: address.replace("127.0.0.1", "127.0.0.1:1,127.0.0.1"),
+        lambda address: address + "?bogus=1",
+        lambda address: address + "?port=none",
+        lambda address: address.replace(quote(PASSWORD, safe=""), PASSWORD),
+        lambda address: address.replace("%2F", "/"),
+        lambda address: address.replace("%40", "@"),
+        lambda address: address.replace("%25", "%"),
+        lambda address: f"{address.partition('@')[0]}@127.0.0.1:{free_port()}/postgres",
     ],
 )
 def test_a_password_never_turns_up_in_errors_tracebacks_logs_or_output(
-    database, change, message, capfd, caplog
+    database, change, capfd, caplog
 ):
     caplog.set_level(logging.DEBUG)
     query = SqlQuery("SELECT * FROM nowhere", change(database))
-    with pytest.raises(IngestError) as error:
+    with pytest.raises(
+        IngestError, match=r"cannot open the database; check|does not exist"
+    ) as error:
         read(query)
-    if message is not None:
-        assert message in str(error.value)
     printed = "".join(traceback.format_exception(error.value))
     output = capfd.readouterr()
     for text in (str(error.value), repr(error.value), printed, repr(query), caplog.text, *output):
         assert not leaks(text)
     assert error.value.__context__ is None
     assert error.value.__cause__ is None
-
-
-def test_a_server_that_does_not_answer_is_one_clear_error(server):
-    address = f"postgresql://me:hush7@127.0.0.1:{free_port()}/postgres"
-    assert str(server) not in address
-    with pytest.raises(
-        IngestError, match=r"cannot open postgresql://127\.0\.0\.1.*refused"
-    ) as error:
-        read(SqlQuery("SELECT 1", address))
-    assert "hush7" not in str(error.value)
 
 
 def test_no_connection_is_left_open(database):

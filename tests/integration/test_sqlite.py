@@ -7,15 +7,16 @@ import pytest
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import SqlQuery, TableSpec, read_leaves
+from inftda.reading import Columns, SqlQuery, read_leaves
+from inftda.tree import Axis
 
 TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
-AXES = (("origin", TOWNS), ("destination", TOWNS))
+AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))
 N_ROWS = 20_000  # more than one batch
 
 
-def read(source, **options):
-    return read_leaves(source, TableSpec(axes=AXES, **options))
+def read(source, unit=None, **options):
+    return read_leaves(source, Columns(**options), AXES, unit=unit)
 
 
 @pytest.fixture
@@ -88,25 +89,31 @@ def test_a_file_that_is_missing_is_named_and_not_made(tmp_path):
 def test_a_file_that_is_no_database_is_one_clear_error(tmp_path):
     path = tmp_path / "a.db"
     path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(IngestError, match=r"sqlite:///.*a\.db"):
+    with pytest.raises(IngestError, match=r"cannot open .*a\.db"):
         read(SqlQuery("SELECT 1", f"sqlite:///{path}"))
 
 
 def test_cells_of_any_kind_are_read_one_by_one(database):
     query = "SELECT CASE rowid % 2 WHEN 0 THEN '001' ELSE 2 END AS origin, destination FROM trips"
     towns = Hierarchy.read({"town": ["001", "002", "2"]})
-    leaves = read_leaves(
-        SqlQuery(query, database), TableSpec(axes=(("origin", towns), ("destination", towns)))
-    )
+    axes = (Axis("origin", towns), Axis("destination", towns))
+    leaves = read_leaves(SqlQuery(query, database), Columns(), axes)
     assert leaves.counts.sum() == N_ROWS
     assert {*leaves.areas[0].tolist()} == {0, 2}
 
 
-@pytest.mark.parametrize("cell", ["2.5", "x'00'", "CAST(x'ff' AS TEXT)", "1e300"])
-def test_a_cell_that_is_no_code_is_the_flaw_of_its_row(database, cell):
+@pytest.mark.parametrize("cell", ["2.5", "x'303031'", "1e300", "9007199254740992.0"])
+def test_a_cell_that_is_no_code_is_the_fault_of_its_row(database, cell):
     query = f"SELECT CASE rowid WHEN 19000 THEN {cell} ELSE '001' END AS origin, destination "
-    with pytest.raises(IngestError, match="1 row of the SQL query has a cell that is neither"):
+    with pytest.raises(IngestError, match="1 row of the SQL query cannot be placed: unknown"):
         read(SqlQuery(query + "FROM trips", database))
+
+
+def test_text_that_is_not_utf8_is_one_clear_error(database):
+    query = "SELECT CASE rowid WHEN 19000 THEN CAST(x'ff' AS TEXT) ELSE '001' END AS origin, "
+    with pytest.raises(IngestError, match="a cell is not UTF-8 text") as error:
+        read(SqlQuery(query + "destination FROM trips", database))
+    assert error.value.__context__ is None
 
 
 def test_a_cell_that_is_no_count_is_the_flaw_of_its_row_and_not_quoted(database):

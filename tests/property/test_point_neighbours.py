@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from inftda.areas.clock import clock_hierarchy
 from inftda.areas.reader import read_areas
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import TableSpec, read_leaves
-from inftda.reading.spec import Clock, Point
+from inftda.reading import Columns, read_leaves
+from inftda.tree import Axis
 from neighbour_tables import KINDS, RANDOM, UnmadeError, cells, check_neighbours, make, outcome
 
 #: Squares with borders where whole and half degrees lie.
@@ -27,8 +27,11 @@ TIERED = [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) 
 CALM = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much]}
 
 #: Columns `origin` and `destination` of the tables hold longitudes and latitudes here.
-POINTS = ((Point("origin", "destination"), SQUARES),)
-CLOCKS = tuple((Clock("origin", part), clock_hierarchy(part)) for part in ("hour", "weekday"))
+POINTS = {"origin": ("origin", "destination")}, [Axis("origin", SQUARES)]
+CLOCKS = (
+    {"hour": "origin", "weekday": "origin"},
+    [Axis(part, clock_hierarchy(part)) for part in ("hour", "weekday")],
+)
 
 _numbers = st.sampled_from([0.0, 0.1, 0.7, 1.4, 2.1, 2.8, 1.3999999999999999, 0.30000000000000004])
 _degrees = {
@@ -64,17 +67,16 @@ def tables(draw, kinds):
 further = st.tuples(strange, strange, st.just(1), st.just(2000))
 
 
-def read(kind, rows, axes, *, is_bounded):
-    spec = TableSpec(
-        axes=axes,
-        count="count",
-        person="person" if is_bounded else None,
-        unit=PrivacyUnit("add-remove", 2),
-        unplaceable="drop",
-    )
+def read(kind, rows, given, *, is_bounded):
+    names, axes = given
+    person = "person" if is_bounded else None
+    columns = Columns(count="count", person=person, unplaceable="drop", **names)
+    unit = PrivacyUnit("add-remove", 2)
     with tempfile.TemporaryDirectory() as folder:
         source = make(kind, rows, Path(folder))
-        return outcome(lambda: read_leaves(source, spec, random_source=RANDOM, threads=1))
+        return outcome(
+            lambda: read_leaves(source, columns, axes, unit=unit, random_source=RANDOM, threads=1)
+        )
 
 
 def check(kind, rows, row, axes, is_bounded):

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import CsvFile, TableSpec, read_leaves
+from inftda.reading import Columns, CsvFile, read_leaves
+from inftda.tree import Axis
 from leaf_counts import leaf_counts
 from tiers import some
 
 #: Codes that a reader might be tempted to mend; the last two differ in their normal form only.
 CODES = ["1", "01", "1.0", "a,b", 'q"q', " x ", "NULL", "true", "1e3", "ß;|", "\u00e9", "e\u0301"]
 AREAS = Hierarchy.read({"area": CODES})
-AXES = (("origin", AREAS), ("destination", AREAS))
+AXES = (Axis("origin", AREAS), Axis("destination", AREAS))
 
 codes = st.sampled_from(CODES)
 rows = st.lists(st.tuples(codes, codes, st.integers(0, 2**40)), min_size=1, max_size=40).filter(
@@ -44,9 +45,9 @@ def expected(rows):
     return {pair: n for pair, n in total.items() if n}
 
 
-def counted(source, *, random_source=None, **options):
-    spec = TableSpec(axes=AXES, **options)
-    found = leaf_counts(read_leaves(source, spec, random_source=random_source))
+def counted(source, *, random_source=None, unit=None, **options):
+    columns = Columns(**options)
+    found = leaf_counts(read_leaves(source, columns, AXES, unit=unit, random_source=random_source))
     code = AREAS.codes(1).to_pylist()
     return {(code[origin], code[destination]): n for (origin, destination), n in found.items()}
 

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from inftda.reading import read_leaves
 from neighbour_tables import (
+    AXES,
     KINDS,
     RANDOM,
+    UNIT,
     check_neighbours,
+    columns_of,
     further_rows,
     make,
     neighbours,
     outcome,
-    spec_of,
     tables,
 )
 
@@ -30,8 +32,10 @@ CALM = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much]
 
 
 def read(source, *, is_bounded):
-    spec = spec_of(is_bounded=is_bounded)
-    return outcome(lambda: read_leaves(source, spec, random_source=RANDOM, threads=1))
+    columns = columns_of(is_bounded=is_bounded)
+    return outcome(
+        lambda: read_leaves(source, columns, AXES, unit=UNIT, random_source=RANDOM, threads=1)
+    )
 
 
 def numbered(convert):

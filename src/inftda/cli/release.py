@@ -100,7 +100,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
         str | None,
         typer.Option(
             metavar="URL",
-            help="Spark cluster [default: as Spark is configured, else this machine].",
+            help="Spark cluster [default: all cores of this machine].",
             rich_help_panel=_RUN,
         ),
     ] = None,

@@ -30,8 +30,8 @@ from inftda.lattice import share_or_default
 from inftda.mechanisms.catalogue import OWN, mechanism_named, mechanism_names
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import TableSpec, Unplaceable, read_leaves
-from inftda.reading.spec import UNPROMISED, axes_of
+from inftda.reading import Columns, Unplaceable, read_leaves
+from inftda.reading.columns import UNPROMISED
 from inftda.tree import DESTINATION, ORIGIN, build_tree
 from inftda.truth import Truth
 
@@ -218,13 +218,9 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
             budget |= {"split": split, **_across(one, across)}
             # Planned before the table is read, so that a wrong setting is reported at once.
             todo.append((one, mechanism_named(one).plan(public, unit, **budget), strength))
-    spec = TableSpec(
-        axes=axes_of(public, origin=origin, destination=destination),
-        count=count,
-        unplaceable=unplaceable,
-        unit=UNPROMISED if unplaceable == "drop" else None,
-    )
-    counts = Truth.of(public, read_leaves(truth, spec))
+    columns = Columns(origin=origin, destination=destination, count=count, unplaceable=unplaceable)
+    free = UNPROMISED if unplaceable == "drop" else None
+    counts = Truth.of(public, read_leaves(truth, columns, public.axes, unit=free))
     check_size(counts)
     random, bits = np.random.default_rng(seed), source or SecureSource()
     results = []

@@ -18,8 +18,9 @@ from inftda.mechanisms.base import Keeper, Mechanism, Written
 from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import Divided, Drawn, LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
+from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.tables import join_flows, write_flows
-from inftda.reading import TableSpec, read_leaves
+from inftda.reading import Columns, read_leaves
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
 from inftda.truth import Truth
@@ -58,12 +59,13 @@ class LocalEngine:
         """The engine, ready to work."""
         yield self
 
-    def read(
+    def read(  # noqa: PLR0913 - the table, what it means, and what it is read for
         self,
         table: Any,
-        spec: TableSpec,
+        columns: Columns,
         tree: Tree,
         *,
+        unit: PrivacyUnit,
         source: RandomSource,
         say: Callable[[str], object] | None = None,
     ) -> Truth:
@@ -74,7 +76,15 @@ class LocalEngine:
         """
         return Truth.of(
             tree,
-            read_leaves(table, spec, random_source=source, say=say, threads=self.threads),
+            read_leaves(
+                table,
+                columns,
+                tree.axes,
+                unit=unit,
+                random_source=source,
+                say=say,
+                threads=self.threads,
+            ),
             threads=self.threads,
         )
 

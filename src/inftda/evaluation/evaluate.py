@@ -37,8 +37,8 @@ from inftda.notebook import card
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import Release
 from inftda.publication.spreadsheet import disarmed_table
-from inftda.reading import TableSpec, Unplaceable, read_leaves
-from inftda.reading.spec import UNPROMISED, axes_of, may_be_empty, placing
+from inftda.reading import Columns, Unplaceable, read_leaves
+from inftda.reading.columns import UNPROMISED, end_of, may_be_empty
 from inftda.tree import DESTINATION, ORIGIN
 from inftda.truth import Truth
 
@@ -162,22 +162,20 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         IngestError: the table cannot be read by the areas of the release, or cannot be its
             truth because its total is not the release's.
     """
-    axes = axes_of(
-        release.tree,
-        origin=origin,
-        destination=destination,
-        points={ORIGIN: origin_point, DESTINATION: destination_point},
-        clocks={"hour": hour_of, "weekday": weekday_of},
+    columns = Columns(
+        origin=end_of(ORIGIN, origin, origin_point),
+        destination=end_of(DESTINATION, destination, destination_point),
+        hour=hour_of,
+        weekday=weekday_of,
+        count=count,
+        unplaceable=_as_released(release) if unplaceable is None else unplaceable,
     )
-    given = _as_released(release) if unplaceable is None else unplaceable
-    policy, only = placing(given, release.tree)
     promised = release.manifest.unit
     # Reading drops rows, and accepts an empty table, only for units under which a release may
     # do so. Nothing else about the unit matters here.
-    is_free = policy == "drop" or may_be_empty(promised)
+    is_free = columns.policy == "drop" or may_be_empty(promised)
     unit = UNPROMISED if is_free else None
-    spec = TableSpec(axes=axes, count=count, unplaceable=policy, only=only, unit=unit)
-    leaves = read_leaves(flows, spec, say=say)
+    leaves = read_leaves(flows, columns, release.tree.axes, unit=unit, say=say)
     truth = Truth.of(release.tree, leaves)
     if promised.root_is_public and release.manifest.description.is_top_down:
         _check_total(truth, release, promised)

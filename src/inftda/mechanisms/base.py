@@ -18,7 +18,7 @@ from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
 from inftda.privacy.spending import Key, ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import TableSpec
+from inftda.reading import Columns
 from inftda.tree import Tree
 
 
@@ -67,12 +67,13 @@ class Keeper(Protocol):
 class Engine(Protocol[AnyTruth, AnyNodes]):
     """Where a release is carried out: it reads the table, divides level by level, writes."""
 
-    def read(
+    def read(  # noqa: PLR0913 - the table, what it means, and what it is read for
         self,
         table: Any,
-        spec: TableSpec,
+        columns: Columns,
         tree: Tree,
         *,
+        unit: PrivacyUnit,
         source: RandomSource,
         say: Callable[[str], object] | None,
     ) -> AnyTruth:
@@ -80,8 +81,9 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
 
         Args:
             table: the table, of any kind that the engine reads.
-            spec: what its columns mean.
+            columns: what its columns mean.
             tree: the public tree.
+            unit: who is protected.
             source: random bits, to choose which trips of a person are kept.
             say: called with what a row was taken for, one trip or a count.
         """

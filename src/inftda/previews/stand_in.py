@@ -22,9 +22,9 @@ from inftda.previews.gravity import gravity_flows
 from inftda.previews.public_totals import read_area_numbers
 from inftda.previews.spreading import home_share, keep_at_home, spread_axis, zipf
 from inftda.previews.surroundings import Flows, apportion, match_trips
-from inftda.reading import TableSpec, Unplaceable, read_leaves
-from inftda.reading.spec import UNPROMISED, axes_of
-from inftda.tree import DESTINATION, ORIGIN, Tree
+from inftda.reading import Columns, read_leaves
+from inftda.reading.columns import UNPROMISED
+from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 from inftda.truth import Truth
 
 #: Columns of a table of totals, besides the finest areas; the last may be missing.
@@ -42,16 +42,6 @@ class StandIn:
 
     counts: Truth
     words: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """What the columns of a public table of flows mean, as for a release."""
-
-    origin: str = ORIGIN
-    destination: str = DESTINATION
-    count: str | None = "auto"
-    unplaceable: Unplaceable = "error"
 
 
 def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
@@ -79,18 +69,12 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
     """
     columns = columns or Columns()
     depths = [_depth_of(axis.name, axis.hierarchy, level) for axis in tree.axes]
-    axes = axes_of(tree, origin=columns.origin, destination=columns.destination)
-    spec = TableSpec(
-        axes=tuple(
-            (column, coarsened(hierarchy, depth))
-            for (column, hierarchy), depth in zip(axes, depths, strict=True)
-        ),
-        count=columns.count,
-        unplaceable=columns.unplaceable,
-        unit=UNPROMISED,
-    )
+    axes = [
+        Axis(axis.name, coarsened(axis.hierarchy, depth))
+        for axis, depth in zip(tree.axes, depths, strict=True)
+    ]
     try:
-        leaves = read_leaves(flows, spec)
+        leaves = read_leaves(flows, columns, axes, unit=UNPROMISED)
     except IngestError as problem:
         hint = "" if level else "; if it is coarser than the areas, say at which level it is"
         raise InftdaError(f"the public table: {problem}{hint}") from None

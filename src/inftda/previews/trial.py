@@ -28,13 +28,13 @@ from inftda.previews.findings import (
     SettingPreview,
     TotalPreview,
 )
-from inftda.previews.stand_in import Columns, StandIn, from_flows, from_totals
+from inftda.previews.stand_in import StandIn, from_flows, from_totals
 from inftda.previews.usable import Closeness
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.trust import planned_totals
-from inftda.reading import Unplaceable
+from inftda.reading import Columns, Unplaceable
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
 from inftda.truth import Truth
 

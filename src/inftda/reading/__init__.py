@@ -11,9 +11,9 @@ Nothing here writes anywhere but to a private temporary directory that is remove
 no message contains a count, a person's id, or a password.
 """
 
-from inftda.reading.csv_file import CsvFile
-from inftda.reading.reader import read_leaves
-from inftda.reading.spec import TableSpec, Unplaceable
-from inftda.reading.sql_query import SqlQuery
+from inftda.reading.columns import Columns, Unplaceable
+from inftda.reading.rows import read_leaves
+from inftda.reading.sources import CsvFile
+from inftda.reading.sql_source import SqlQuery
 
-__all__ = ["CsvFile", "SqlQuery", "TableSpec", "Unplaceable", "read_leaves"]
+__all__ = ["Columns", "CsvFile", "SqlQuery", "Unplaceable", "read_leaves"]

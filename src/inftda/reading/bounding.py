@@ -30,9 +30,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from inftda.reading.columns import MAX_INT64
 from inftda.reading.flaws import Flaw
-from inftda.reading.rows import merged
+from inftda.reading.meaning import MAX_INT64
+from inftda.truth import MAX_TOTAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +72,18 @@ def gathered(placed: str, areas: Sequence[str], unit: PrivacyUnit) -> str:
         f"SELECT person, {leaf}, CAST({trips} AS BIGINT) AS n FROM ({placed}) "
         f"GROUP BY person, {leaf}"
     )
+
+
+def merged(rows: str, areas: Sequence[str]) -> str:
+    """SQL for the counts per leaf, capped just above the largest total.
+
+    Args:
+        rows: SQL for rows with the columns of `areas`, and `n` trips.
+        areas: names of the area columns.
+    """
+    leaf = ", ".join(areas)
+    total = f"CAST(least(sum(n), {MAX_TOTAL + 1}) AS BIGINT)"
+    return f"SELECT {leaf}, {total} AS n FROM ({rows}) GROUP BY {leaf}"
 
 
 def fetch_bounded(

@@ -1,233 +1,194 @@
-"""What a column means: area codes as text, counts as whole numbers, persons as groups.
+"""What the columns of the confidential table mean, and how its rows are treated."""
 
-Codes are text or whole numbers, and a column that is declared as anything else is refused
-before a cell of it is read: casting a date or a decimal to text would make the text of one
-cell depend on the type of all others. Every expression here is SQL, and what it makes of a
-cell depends on that cell alone.
-"""
-
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, get_args
 
-from inftda.areas.clock import WEEKDAYS, ClockPart
-from inftda.errors import IngestError
-from inftda.reading.flaws import Flaw
-from inftda.reading.workspace import quote
+from inftda.errors import IngestError, PrivacyError
+from inftda.privacy.unit import PrivacyUnit
+from inftda.tree import DESTINATION, ORIGIN, Axis
 
-MAX_INT64: Final = 2**63 - 1
-_SMALL: Final = frozenset({
-    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER",
-})  # fmt: skip
-_LARGE: Final = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
-_STAMPS: Final = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
-#: Time stamps as text: 2026-05-17, T08:30, and what may follow.
-_DATE, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[T ][0-9]{2}:[0-9]{2}"
-_REST: Final = r"(:[0-9]{2}([.,][0-9]*)?)?\s*(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)?"
-_FLOATS: Final = frozenset({"FLOAT", "DOUBLE"})
-#: A column of nothing but missing values has this type, with its quotes.
-_NOTHING: Final = '"NULL"'
-#: What PostgreSQL's exact decimals are called here: they arrive as text.
-NUMERIC: Final = "NUMERIC"
+Unplaceable = Literal["error", "outside", "drop"]
+#: What an axis is read from: a column of codes, two of degrees, or one of time stamps.
+Kind = Literal["code", "point", "hour", "weekday"]
+
+#: Take the column `count` if there is one, otherwise every row is one trip.
+AUTO: Final = "auto"
+#: The unit where nothing is promised to anybody: rows may be left out, and a table may be empty.
+UNPROMISED: Final = PrivacyUnit("add-remove", 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of the input.
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """What to read from a table of trips or flows.
+
+    Every other axis is a column of codes with the name of the axis.
 
     Attributes:
-        name: as it is written.
-        sql: what it is called in SQL.
-        type: its DuckDB type, or `NUMERIC`.
-    """
-
-    name: str
-    sql: str
-    type: str
-
-    @property
-    def is_text(self) -> bool:
-        """Whether it is declared as text."""
-        return self.type == "VARCHAR" or self.type.startswith("ENUM")
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is declared as whole numbers."""
-        return self.type in _SMALL or self.type in _LARGE
-
-    @property
-    def kind(self) -> str:
-        """What columns of several files must have in common to be read as one."""
-        if self.is_text:
-            return "text"
-        return "whole numbers" if self.is_whole else self.type
-
-
-def area_text(column: Column, label: str) -> str:
-    """SQL for an area code as text.
-
-    Whole numbers are written out, so codes with leading zeros must come as text.
+        origin: the column where trips start, or the two columns of longitude and latitude.
+            Codes are compared as text; whole numbers are written out, so codes with leading
+            zeros must be text.
+        destination: the same of where they end.
+        hour: the column of time stamps that the axis "hour" is read from.
+        weekday: the same for the axis "weekday".
+        count: the column with the number of trips in a row; None if every row is one
+            trip; "auto" takes the column `count` if there is one, and refuses a table with
+            another column that looks like counts.
+        person: the column that identifies persons; with it, contributions are bounded to what
+            the privacy unit says. Without it, the unit is the custodian's promise.
+        unplaceable: what to do with rows whose code is missing or not in the hierarchy:
+            "error", "outside" (they go to the area `outside` of that axis), or "drop"; or axis
+            name to "outside" or "error", axes that are not named being "error".
 
     Raises:
-        IngestError: the column cannot hold codes.
+        IngestError: a point is not two columns, or there is no such way to treat rows.
+
+    >>> Columns(origin=("lon", "lat")).kind_of("origin")
+    'point'
     """
-    _check_codes(column, label, what="area codes")
-    if column.type == "VARCHAR":
-        return column.sql  # no cast: DuckDB keeps the dictionary of a Parquet column
-    return f"CAST({column.sql} AS VARCHAR)"
+
+    origin: str | Sequence[str] = ORIGIN
+    destination: str | Sequence[str] = DESTINATION
+    hour: str | None = None
+    weekday: str | None = None
+    count: str | None = AUTO
+    person: str | None = None
+    unplaceable: Unplaceable | Mapping[str, str] = "error"
+
+    def __post_init__(self) -> None:
+        for end in (ORIGIN, DESTINATION):
+            given = getattr(self, end)
+            if not isinstance(given, str) and len(given) != 2:
+                raise IngestError(
+                    f"the {end} point must be two columns, longitude and latitude, got {given!r}"
+                )
+        if isinstance(self.unplaceable, Mapping):
+            for way in self.unplaceable.values():
+                if way not in {"error", "outside"}:
+                    raise IngestError(
+                        "for one axis --unplaceable (unplaceable= in Python) is error or outside, "
+                        f"got {way!r}; rows are dropped whatever axis they cannot be placed by"
+                    )
+        elif self.unplaceable not in get_args(Unplaceable):
+            raise IngestError(
+                f"--unplaceable (unplaceable= in Python) must be one of "
+                f"{', '.join(get_args(Unplaceable))}, or AXIS=outside, got {self.unplaceable!r}"
+            )
+
+    def of_axis(self, axis: str) -> tuple[str, ...]:
+        """Names of the columns that an axis is read from."""
+        given = {
+            ORIGIN: self.origin,
+            DESTINATION: self.destination,
+            "hour": self.hour,
+            "weekday": self.weekday,
+        }.get(axis)
+        if given is None:
+            return (axis,)
+        return (given,) if isinstance(given, str) else tuple(given)
+
+    def kind_of(self, axis: str) -> Kind:
+        """What the columns of an axis hold."""
+        if axis == "hour" and self.hour is not None:
+            return "hour"
+        if axis == "weekday" and self.weekday is not None:
+            return "weekday"
+        return "point" if len(self.of_axis(axis)) > 1 else "code"
+
+    @property
+    def policy(self) -> Unplaceable:
+        """What happens to rows that cannot be placed by some axis."""
+        if not isinstance(self.unplaceable, Mapping):
+            return self.unplaceable
+        return "outside" if "outside" in self.unplaceable.values() else "error"
+
+    @property
+    def outside(self) -> bool | frozenset[str]:
+        """The axes that have an area for rows that cannot be placed: all, none, or these."""
+        if not isinstance(self.unplaceable, Mapping):
+            return self.unplaceable == "outside"
+        return frozenset(axis for axis, way in self.unplaceable.items() if way == "outside")
+
+    def has_outside(self, axis: str) -> bool:
+        """Whether rows that cannot be placed by this axis go to its area `outside`."""
+        return self.outside if isinstance(self.outside, bool) else axis in self.outside
+
+    def check(self, axes: Sequence[Axis], unit: PrivacyUnit | None) -> None:
+        """Refuse what cannot be read, or must not be under this unit; no row is looked at.
+
+        Raises:
+            IngestError: there is no axis, or an axis is named that does not exist.
+            PrivacyError: the options would break the privacy promise.
+
+        Privacy:
+            Under `substitute` the number of trips is public, and dropping rows would change it,
+            so "drop" is refused. Distinct trips may coincide "outside", so without a person
+            column that says which to keep, a unit of several distinct trips is refused there,
+            and for the same reason with points and time stamps.
+        """
+        names = [axis.name for axis in axes]
+        if not names:
+            raise IngestError("there is no axis to count by; give at least one hierarchy")
+        if isinstance(self.unplaceable, Mapping):
+            for name in self.unplaceable:
+                if name not in names:
+                    raise IngestError(
+                        f"--unplaceable (unplaceable= in Python) names the axis {name!r}, but the "
+                        f"axes are {', '.join(names)}"
+                    )
+        if self.person is not None and unit is None:
+            raise PrivacyError(
+                "a person column bounds contributions, but there is no privacy unit that says to "
+                "how many trips; give the unit, or leave out the person column"
+            )
+        if self.policy == "drop" and (unit is None or unit.is_substitute):
+            raise PrivacyError(
+                "rows that cannot be placed must not be dropped under neighbours 'substitute', "
+                "because that changes the number of trips, which is public; use --unplaceable "
+                "outside or --neighbours add-remove (unplaceable='outside', "
+                "neighbours='add-remove' in Python)"
+            )
+        if unit is None or not unit.distinct or unit.trips == 1 or self.person is not None:
+            return
+        if self.policy == "outside":
+            raise PrivacyError(
+                "trips to different unknown places become the same trip to 'outside', but the "
+                "privacy unit says that nobody makes the same trip twice; leave out distinct, list "
+                "the places in the areas table, or give the person column, so that no one's trip "
+                "is kept twice"
+            )
+        if any(self.kind_of(name) != "code" for name in names):
+            raise PrivacyError(
+                "different points and times become the same trip between areas and hours, but the "
+                "privacy unit says that nobody makes the same trip twice; leave out distinct, or "
+                "give the person column, so that no one's trip is kept twice"
+            )
 
 
-def degrees_value(column: Column, label: str) -> str:
-    """SQL for a coordinate; NULL if it is missing or not a number.
+def end_of(end: str, column: str, point: Sequence[str] | None) -> str | Sequence[str]:
+    """The columns of one end of a trip, which is given by its code or as a point.
 
     Raises:
-        IngestError: the column cannot hold coordinates.
+        IngestError: it is given both ways.
     """
-    if column.type in _FLOATS or column.is_whole:
-        return f"CAST({column.sql} AS DOUBLE)"
-    if column.is_text or column.type == _NOTHING or column.type in {NUMERIC, "UUID"}:
-        return f"TRY_CAST({column.sql} AS DOUBLE)"
-    if column.type.startswith("DECIMAL"):
-        # As text: the number of decimals of a column must not decide how a cell is rounded.
-        return f"TRY_CAST(CAST({column.sql} AS VARCHAR) AS DOUBLE)"
-    raise IngestError(
-        f"column {column.name!r} of {label} holds {column.type} values; coordinates are numbers, "
-        "in degrees"
-    )
-
-
-def clock_code(column: Column, part: ClockPart, label: str) -> str:
-    """SQL for the hour or weekday of a time stamp, as `inftda.areas.clock` has it.
-
-    It is what the clock shows where the stamp was written: a time zone after it changes nothing.
-
-    Raises:
-        IngestError: the column cannot hold time stamps, or not as they were written.
-    """
-    is_date = column.type == "DATE"
-    if column.is_text or column.type == _NOTHING:
-        pattern = _DATE + ("" if part == "weekday" else _TIME)
-        rest = f"({_TIME}{_REST})?" if part == "weekday" else _REST
-        found = rf"regexp_extract({column.sql}, '^\s*({pattern}){rest}\s*$', 1)"
-        stamp = f"TRY_CAST({found} AS TIMESTAMP)"
-    elif column.type in _STAMPS or (is_date and part == "weekday"):
-        # Days and seconds go further than time stamps do: such a cell is a flaw of its own row.
-        stamp = f"TRY_CAST({column.sql} AS TIMESTAMP)"
-    else:
-        hint = ", which depend on where they are read" if "ZONE" in column.type else ""
+    if point is None:
+        return column
+    if column != end:
         raise IngestError(
-            f"column {column.name!r} of {label} holds {column.type} values{hint}; for --{part}-of "
-            "give time stamps without time zone, as the clock showed them there, or text such as "
-            "2026-05-17 08:30:00"
+            f"the {end} is given twice, as column {column!r} and as a point; leave out one of them"
         )
-    if part == "hour":
-        return f"lpad(CAST(hour({stamp}) AS VARCHAR), 2, '0')"
-    days = ", ".join(quote(day) for day in WEEKDAYS)
-    return f"list_extract([{days}], isodow({stamp}))"
-
-
-def person_group(column: Column, label: str) -> str:
-    """SQL for a person; NULL if it is missing.
-
-    Raises:
-        IngestError: the column cannot identify persons.
-    """
-    _check_codes(column, label, what="persons")
-    return f"nullif({column.sql}, '')" if column.is_text else column.sql
-
-
-def _check_codes(column: Column, label: str, *, what: str) -> None:
-    if column.is_text or column.is_whole or column.type in {_NOTHING, "UUID"}:
-        return
-    hint = (
-        " (a column with blanks often turns into decimals: read it as text)"
-        if column.type in _FLOATS
-        else ""
-    )
-    raise IngestError(
-        f"column {column.name!r} of {label} holds {column.type} values; {what} are text or whole "
-        f"numbers{hint}"
-    )
-
-
-def count_value(column: Column, label: str) -> tuple[str, str]:
-    """SQL for a count (0 where there is a flaw), and for its `Flaw` (0 where there is none).
-
-    Raises:
-        IngestError: the column cannot hold counts.
-    """
-    name = column.sql
-    value = f"TRY_CAST({name} AS BIGINT)"
-    if column.type in _SMALL:
-        value = f"CAST({name} AS BIGINT)"
-        flaw = _first_of((f"{name} IS NULL", Flaw.MISSING), (f"{name} < 0", Flaw.NEGATIVE))
-    elif column.type in _LARGE:
-        flaw = _first_of(
-            (f"{name} IS NULL", Flaw.MISSING),
-            (f"{name} < 0", Flaw.NEGATIVE),
-            (f"{name} > {MAX_INT64}", Flaw.TOO_LARGE),
-        )
-    elif column.type.startswith("DECIMAL"):
-        flaw = _first_of(
-            (f"{name} IS NULL", Flaw.MISSING),
-            (f"{name} < 0", Flaw.NEGATIVE),
-            (f"{name} <> floor({name})", Flaw.FRACTIONAL),
-            (f"{name} > {MAX_INT64}", Flaw.TOO_LARGE),
-        )
-    elif column.type in _FLOATS:
-        flaw = _first_of(
-            (f"{name} IS NULL", Flaw.MISSING),
-            (f"NOT isfinite({name})", Flaw.NOT_FINITE),
-            (f"{name} < 0", Flaw.NEGATIVE),
-            (f"{name} <> floor({name})", Flaw.FRACTIONAL),
-            (f"{name} >= {float(2**63)}::DOUBLE", Flaw.TOO_LARGE),
-        )
-    elif column.is_text or column.type in {NUMERIC, _NOTHING}:
-        return _count_from_text(f"CAST({name} AS VARCHAR)", is_exact=column.type == NUMERIC)
-    else:
+    if isinstance(point, str):
         raise IngestError(
-            f"column {column.name!r} of {label} holds {column.type} values; counts are whole "
-            "numbers (choose another count column)"
+            f"the {end} point must be two columns, longitude and latitude, got {point!r}"
         )
-    return f"CASE WHEN {flaw} = 0 THEN {value} ELSE 0 END", flaw
+    return tuple(point)
 
 
-def _count_from_text(text: str, *, is_exact: bool) -> tuple[str, str]:
-    """SQL for a count written as text.
+def may_be_empty(unit: PrivacyUnit | None) -> bool:
+    """Whether a table without trips is released like any other.
 
-    DuckDB's cast alone is too lenient: it rounds 12.5, and reads 0x1F and 1_000.
-
-    Args:
-        text: SQL for the text.
-        is_exact: whether it is a database's exact decimal, in which a point is a decimal point.
-            Elsewhere 12.000 may be twelve or twelve thousand, so no point is allowed.
+    Privacy:
+        Unless the total is public, an empty table has neighbours that are not empty, and an
+        error would distinguish them.
     """
-    value = f"TRY_CAST({text} AS BIGINT)"
-    whole = r"\+?[0-9]+" + (r"(\.0*)?" if is_exact else "")
-    # Almost all counts are plain digits: writing the number again costs less than a pattern.
-    is_plain = f"CAST({value} AS VARCHAR) = {text} AND {value} >= 0"
-    flaw = _first_of(
-        (f"{text} IS NULL", Flaw.MISSING),
-        (is_plain, None),
-        (f"trim({text}) = ''", Flaw.MISSING),
-        (_matches(text, r"[+-]?(nan|inf|infinity)"), Flaw.NOT_FINITE),
-        (_matches(text, r"-([0-9]+\.?[0-9]*|\.[0-9]+)"), Flaw.NEGATIVE),
-        (_matches(text, whole) + f" AND {value} IS NULL", Flaw.TOO_LARGE),
-        (_matches(text, whole), None),
-        (
-            _matches(text, r"\+?([0-9]+(\.[0-9]*)+|\.[0-9]+)"),
-            Flaw.FRACTIONAL if is_exact else Flaw.SEPARATOR,
-        ),
-        ("true", Flaw.TEXT),
-    )
-    return f"CASE WHEN {flaw} = 0 THEN {value} ELSE 0 END", flaw
-
-
-def _matches(text: str, pattern: str) -> str:
-    return rf"regexp_full_match({text}, '\s*{pattern}\s*', 'i')"
-
-
-def _first_of(*cases: tuple[str, Flaw | None]) -> str:
-    whens = " ".join(f"WHEN {condition} THEN {flaw or 0:d}" for condition, flaw in cases)
-    return f"(CASE {whens} ELSE 0 END)"
+    return unit is not None and not unit.root_is_public

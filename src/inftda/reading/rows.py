@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the SQL here is made of names that this package gives, never of input
-"""The rows of the input in SQL: chosen columns, area numbers, trips, and what is wrong.
+"""The rows of a table in SQL: chosen columns, area numbers, trips, and what is wrong.
 
 The same SQL counts the rows of a table on one machine and those of a part of it on a Spark
 executor.
@@ -7,18 +7,19 @@ executor.
 How rows are counted was chosen by measuring. Trips repeat, so they are grouped by the codes
 as they are written and only the groups are looked up in the hierarchy: that costs about what
 a plain GROUP BY costs. Flows hardly repeat, and grouping them takes four times as long as
-looking them up, so they are left as they are: whoever sorts leaves adds up equal ones anyway.
+looking them up, so they are left as they are: the truth adds up equal leaves anyway.
 Only where that would take much memory their numbers are grouped. A stream can be read once only,
 so it is grouped as it is written into a temporary table, from which a message can still quote
 unknown codes.
 
-Nothing here leaves DuckDB except the codes of unknown areas.
+Nothing here leaves DuckDB except leaf counts and the codes of unknown areas.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,49 +27,170 @@ import pyarrow.compute as pc
 
 from inftda.areas.placing import placer_of
 from inftda.errors import IngestError
+from inftda.hierarchy import OUTSIDE
+from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.places import Places
-from inftda.reading.columns import (
-    Column,
-    area_text,
-    clock_code,
-    count_value,
-    degrees_value,
-    person_group,
-)
-from inftda.reading.flaws import Flaw
-from inftda.reading.sources import RAW_FLAW, Input, Relation, Use
-from inftda.reading.spec import Clock, Point, columns_of
-from inftda.tables import as_arrow
-from inftda.truth import MAX_TOTAL
+from inftda.reading import bounding, meaning
+from inftda.reading.columns import AUTO, Columns, may_be_empty
+from inftda.reading.flaws import Flaw, first_flaw, flawed
+from inftda.reading.meaning import Column
+from inftda.reading.sources import find_files, open_source
+from inftda.reading.sql_source import SqlQuery, open_query
+from inftda.reading.workspace import Workspace
+from inftda.tables import as_arrow, as_numpy
+from inftda.threads import Crew, available_cores
+from inftda.truth import MAX_TOTAL, Leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from inftda.areas.placing import Placer
     from inftda.hierarchy import Hierarchy
-    from inftda.reading.roles import Roles
-    from inftda.reading.spec import TableSpec
-    from inftda.reading.workspace import Workspace
+    from inftda.privacy.unit import PrivacyUnit
+    from inftda.reading.columns import Kind
+    from inftda.reading.sources import Source
+    from inftda.tree import Axis
 
+COUNT: Final = "count"
+#: The letters of other names that counts go by: such a column is not passed over in silence.
+LIKE_COUNTS: Final = frozenset({
+    "cnt", "count", "counts", "flow", "flows", "n", "ntrips", "number", "obsvalue", "people",
+    "total", "tripcount", "trips", "value", "weight",
+})  # fmt: skip
+#: What columns hold, and how to say which they are.
+_ENDS: Final = "--origin, --destination (origin=, destination= in Python)"
+_ROLES: Final[Mapping[Kind, tuple[str, str]]] = {
+    "code": ("area codes", f"say which columns they are: {_ENDS}."),
+    "point": (
+        "points",
+        (
+            "say which columns they are: --origin-point, --destination-point (origin_point=, "
+            "destination_point= in Python)."
+        ),
+    ),
+    "hour": ("time stamps", "say which column it is: --hour-of (hour_of= in Python)."),
+    "weekday": ("time stamps", "say which column it is: --weekday-of (weekday_of= in Python)."),
+}
 #: How many unknown codes a message shows, and how much of each.
 SHOWN_CODES: Final = 5
 SHOWN_CHARACTERS: Final = 40
-_MOST_CODES: Final = SHOWN_CODES + 2
 #: More rows than this, half a gigabyte of leaves, are grouped.
 MANY: Final = 1 << 25
 
 
+def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
+    source: Any,
+    columns: Columns,
+    axes: Sequence[Axis],
+    *,
+    unit: PrivacyUnit | None = None,
+    random_source: RandomSource | None = None,
+    say: Callable[[str], object] | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    spill_directory: str | Path | None = None,
+) -> Leaves:
+    """Read trips or flows and count them per leaf.
+
+    Args:
+        source: path of a CSV (also .gz) or Parquet file, a folder or glob of them, a
+            `CsvFile`, an `SqlQuery`, a pandas, polars or pyarrow table, a mapping of columns,
+            or any Arrow stream.
+        columns: what its columns mean.
+        axes: names and hierarchies of the axes to count by.
+        unit: who is protected; needed for a person column and for dropping rows.
+        random_source: where the choice of a person's trips comes from; secure by default.
+        say: called with what a row was taken for, one trip or a count.
+        memory_limit: what DuckDB may hold in memory before it spills to disk, as "4GB".
+        threads: how many threads DuckDB uses; all cores by default.
+        spill_directory: where to spill; a private directory is made in it and removed again.
+
+    Raises:
+        IngestError: the source cannot be read as counts; the message says why.
+        MissingExtraError: the source needs an optional library.
+        PrivacyError: the columns would break the promise to the unit.
+
+    Example:
+        >>> from inftda.hierarchy import Hierarchy
+        >>> from inftda.tree import Axis
+        >>> towns = Hierarchy.read({"town": ["001", "002"]})
+        >>> trips = {"origin": ["001", "001", "002"], "destination": ["002", "002", "002"]}
+        >>> axes = [Axis("origin", towns), Axis("destination", towns)]
+        >>> leaves = read_leaves(trips, Columns(), axes)
+        >>> sorted(zip(*(axis.tolist() for axis in leaves.areas), leaves.counts.tolist()))
+        [(0, 1, 2), (1, 1, 1)]
+    """
+    columns.check(axes, unit)
+    files = find_files(source)
+    with Workspace(
+        files, memory_limit=memory_limit, threads=threads, spill_directory=spill_directory
+    ) as workspace:
+        if isinstance(source, SqlQuery):
+            table = open_query(source, workspace)
+        else:
+            table = open_source(source, files, workspace)
+        rows = Rows.of(table, columns, axes, workspace)
+        rows.register_lookups(workspace)
+        if say is not None:
+            say(rows.words)
+        fetch = partial(rows.count, workspace)
+        if columns.person is not None and unit is not None:
+            fetch = partial(
+                bounding.fetch_bounded,
+                rows.placed(),
+                rows.numbers,
+                workspace=workspace,
+                unit=unit,
+                secret=bounding.draw_secret(random_source or SecureSource()),
+            )
+        result = table.attempt(fetch)
+        *areas, counts = Crew(threads or available_cores()).map(_joined, result.columns)
+        del result
+        rows.check(
+            _flaws(areas[0], counts),
+            unit,
+            lambda: _codes(table.attempt(partial(workspace.fetch, rows.lost()))),
+        )
+    rows.check_not_empty(
+        unit, has_rows=len(counts) > 0, has_trips=len(counts) > 0 and bool(counts.max() > 0)
+    )
+    return Leaves.of(areas, counts)
+
+
+def _joined(column: pa.ChunkedArray) -> NDArray[Any]:
+    """The numbers of a column in one array."""
+    if column.num_chunks < 2:
+        return as_numpy(column.combine_chunks())
+    # Not by Arrow, which would get the room from its own store of memory and keep it.
+    return np.concatenate([as_numpy(chunk) for chunk in column.chunks])
+
+
+def _codes(lost: pa.Table) -> Iterable[tuple[int, str | None]]:
+    return zip(*(column.to_pylist() for column in lost.columns), strict=True)
+
+
+def _flaws(first: NDArray[np.int32], counts: NDArray[np.int64]) -> dict[int, int]:
+    """How many rows have each flaw: minus the flaw is their first area."""
+    is_flawed = first < 0
+    if not is_flawed.any():
+        return {}
+    tally = np.zeros(len(Flaw) + 1, np.int64)
+    np.add.at(tally, -first[is_flawed], counts[is_flawed])
+    return {int(flaw): int(tally[flaw]) for flaw in np.flatnonzero(tally)}
+
+
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """One axis in SQL.
+class AxisCode:
+    """The code of one axis in SQL, and how it becomes the number of an area.
 
     Attributes:
-        name: its column, as it is written, or columns.
+        name: the columns of the axis, as they are written.
         hierarchy: where its codes come from, without names and outlines.
-        text: SQL for the code in a row of the input.
-        code: name of the column with the code.
-        number: name of the column with the number of the area.
-        lookup: name of the table that turns the one into the other.
+        value: SQL for the code in a row of the input.
+        lookup: name of the table that turns codes into numbers.
         fallback: number of the area for codes that are not in the hierarchy, or None.
         missing: what is wrong with a row without a code.
         placer: finds the areas of points; None if there are codes. A point's code is the number
@@ -77,72 +199,101 @@ class Axis:
 
     name: str
     hierarchy: Hierarchy
-    text: str
-    code: str
-    number: str
+    value: meaning.Value
     lookup: str
     fallback: int | None
     missing: str
     placer: Placer | None = None
 
+    def table(self) -> pa.Table:
+        """`code` and `number` of every finest area."""
+        codes = self.hierarchy.codes(self.hierarchy.depth)
+        numbers = as_arrow(np.arange(len(codes), dtype=np.int32))
+        return pa.Table.from_arrays(
+            [codes if self.placer is None else numbers, numbers], names=["code", "number"]
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of the input in SQL: codes, `n` trips, their `flaw`, and `r` input rows.
+    """The rows of the input in SQL: `code_0`, `code_1`, ..., `n` trips, `flaw`, `r` input rows.
 
     Attributes:
+        label: what the table is called.
         axes: the axes.
+        positions: the columns in use.
         sql: SQL for the rows.
-        has_person: whether they have a column `person`.
-        is_trips: whether every row of the input is one trip.
+        count_name: the count column; None if every row of the input is one trip.
+        has_person: whether there is a column `person`.
         is_dropping: whether rows that cannot be placed are left out.
         is_grouped: whether each combination of codes occurs only once, or once for every flaw.
     """
 
-    axes: tuple[Axis, ...]
+    label: str
+    axes: tuple[AxisCode, ...]
+    positions: tuple[int, ...]
     sql: str
+    count_name: str | None
     has_person: bool
-    is_trips: bool
     is_dropping: bool
     is_grouped: bool = False
 
     @classmethod
-    def of(cls, table: Input, roles: Roles, spec: TableSpec, workspace: Workspace) -> Rows:
-        """Choose the columns; no row is read.
+    def of(
+        cls, table: Source, columns: Columns, axes: Sequence[Axis], workspace: Workspace
+    ) -> Rows:
+        """Choose the columns; no row is read unless the table is a stream.
 
         Raises:
-            IngestError: a column cannot hold what it should.
+            IngestError: a column is missing, occurs twice, is given two roles, or cannot hold
+                what it should; or nothing was said of counts and a column that is not used looks
+                like them.
         """
-        relation = table.select(roles.uses)
-        types = _types(table, relation, workspace)
-        axes = _make_axes(roles.areas, types, spec, table.label)
-        _register_placers(axes, workspace)
-        selected = [f"{axis.text} AS {axis.code}" for axis in axes]
-        n, flaw = "1", "0"
-        if roles.count is not None:
-            n, flaw = count_value(_column(roles.count, types), table.label)
-        if roles.person is not None:
-            group = person_group(_column(roles.person, types), table.label)
-            selected.append(f"{group} AS person")
-            flaw = f"CASE WHEN {group} IS NULL THEN {Flaw.NOBODY:d} ELSE {flaw} END"
-        if RAW_FLAW in types:
-            flaw = f"CASE WHEN {RAW_FLAW} > 0 THEN {RAW_FLAW} ELSE {flaw} END"
+        _check_header(table, columns, axes)
+        count = _count_column(table, columns, axes)
+        _check_roles(table, columns, axes, count)
+        uses = _uses(table, columns, axes, count)
+        sql = table.select([position for position, _ in uses])
+        types = [kind for _, kind in table.attempt(lambda: workspace.describe(f"FROM ({sql})"))]
+        found = [
+            Column(name, f"c{i}", kind)
+            for i, ((_, name), kind) in enumerate(zip(uses, types, strict=True))
+        ]
+        codes = _axis_codes(iter(found), columns, axes, table.label)
+        for axis in {axis.lookup: axis for axis in codes if axis.placer is not None}.values():
+            _register_placer(axis, workspace)
+        selected = [f"{axis.value.sql} AS code_{i}" for i, axis in enumerate(codes)]
+        flaws = [axis.value.flaw for axis in codes]
+        n = "1"
+        if columns.person is not None:
+            person = meaning.person(found[-1], table.label)
+            nobody = f"CASE WHEN {person.sql} IS NULL THEN {Flaw.NOBODY:d} ELSE 0 END"
+            flaws += [person.flaw, nobody]
+            selected.append(f"{person.sql} AS person")
+        if count is not None:
+            number = meaning.count(found[-1 - (columns.person is not None)], table.label)
+            n = number.sql
+            flaws.append(number.flaw)
+        flaw = _first_flaw([one for one in flaws if one != "0"])
         selected += [f"{n} AS n", f"{flaw} AS flaw", "1 AS r"]
         rows = cls(
-            axes,
-            f"SELECT {', '.join(selected)} FROM ({relation.sql})",
-            has_person=roles.person is not None,
-            is_trips=roles.count is None,
-            is_dropping=spec.is_dropping,
+            table.label,
+            codes,
+            tuple(position for position, _ in uses),
+            f"SELECT {', '.join(selected)} FROM ({sql})",
+            count_name=count,
+            has_person=columns.person is not None,
+            is_dropping=columns.policy == "drop",
         )
         return rows._grouped(table, workspace, is_flawless=flaw == "0")
 
-    def _grouped(self, table: Input, workspace: Workspace, *, is_flawless: bool) -> Rows:
+    def _grouped(self, table: Source, workspace: Workspace, *, is_flawless: bool) -> Rows:
         """The rows grouped by codes as they are written, if that is faster or they are a stream."""
-        if table.is_repeatable and not (self.is_trips and not self.has_person):
+        is_trips = self.count_name is None
+        if table.is_repeatable and not (is_trips and not self.has_person):
             return self
-        keys = [axis.code for axis in self.axes] + (["person"] if self.has_person else [])
-        n = "count(*)" if self.is_trips else "sum(n)"
+        keys = [f"code_{i}" for i in range(len(self.axes))] + ["person"] * self.has_person
+        n = "count(*)" if is_trips else "sum(n)"
         # If no row can have a flaw, it need not be a key.
         flaw = "0 AS flaw" if is_flawless else "flaw"
         sql = f"SELECT {', '.join(keys)}, {flaw}, {n} AS n, count(*) AS r FROM ({self.sql}) "
@@ -154,15 +305,22 @@ class Rows:
         return replace(self, sql=sql, is_grouped=not self.has_person)
 
     @property
+    def words(self) -> str:
+        """What a row of the table was taken for."""
+        name = self.count_name
+        return "one row is one trip" if name is None else f"trips by column {name!r}"
+
+    @property
     def numbers(self) -> list[str]:
         """Names of the columns with area numbers."""
-        return [axis.number for axis in self.axes]
+        return [f"area_{i}" for i in range(len(self.axes))]
 
-    def register_lookups(self, workspace: Workspace) -> None:
+    def register_lookups(self, workspace: Workspace, *, with_placers: bool = False) -> None:
         """Make the codes of all areas known to a workspace, and what finds those of points."""
         for axis in {axis.lookup: axis for axis in self.axes}.values():
-            workspace.register(axis.lookup, area_lookup(axis))
-        _register_placers(self.axes, workspace)
+            workspace.register(axis.lookup, axis.table())
+            if with_placers and axis.placer is not None:
+                _register_placer(axis, workspace)
 
     def placed(self) -> str:
         """SQL for rows with area numbers, `person` if there is one, and `n`.
@@ -170,21 +328,20 @@ class Rows:
         A row with a flaw has minus the flaw as first area, 0 as the others, NULL as person
         and its number of input rows as `n`.
         """
-        numbers = [
-            axis.number if axis.fallback is None else f"coalesce({axis.number}, {axis.fallback:d})"
-            for axis in self.axes
+        at = [
+            name if axis.fallback is None else f"coalesce({name}, {axis.fallback:d})"
+            for name, axis in zip(self.numbers, self.axes, strict=True)
         ]
-        lost = " OR ".join(f"{number} IS NULL" for number in numbers)
+        lost = " OR ".join(f"{number} IS NULL" for number in at)
         flaw = f"CASE WHEN flaw > 0 THEN flaw WHEN {lost} THEN {Flaw.UNPLACEABLE:d} ELSE 0 END"
-        named = [f"{number} AS at_{i}" for i, number in enumerate(numbers)]
-        person = ["person"] if self.has_person else []
-        inner = f"SELECT {', '.join([*named, *person])}, n, r, {flaw} AS status "
-        inner += f"FROM ({self._looked_up()})"
-        columns = ["CASE WHEN status = 0 THEN person END AS person"] if self.has_person else []
+        named = [f"{number} AS at_{i}" for i, number in enumerate(at)]
+        named += ["person"] * self.has_person
+        inner = f"SELECT {', '.join(named)}, n, r, {flaw} AS status FROM ({self._looked_up()})"
+        columns = ["CASE WHEN status = 0 THEN person END AS person"] * self.has_person
         columns += [
             f"CAST(CASE WHEN status = 0 THEN at_{i} ELSE {'-status' if i == 0 else '0'} END "
-            f"AS INTEGER) AS {axis.number}"
-            for i, axis in enumerate(self.axes)
+            f"AS INTEGER) AS {name}"
+            for i, name in enumerate(self.numbers)
         ]
         columns += ["CASE WHEN status = 0 THEN n ELSE r END AS n"]
         kept = f" WHERE status <> {Flaw.UNPLACEABLE:d}" if self.is_dropping else ""
@@ -203,7 +360,46 @@ class Rows:
         if len(found) <= MANY:
             return found
         del found
-        return workspace.fetch(merged(self.placed(), self.numbers))
+        return workspace.fetch(bounding.merged(self.placed(), self.numbers))
+
+    def check(
+        self,
+        flaws: Mapping[int, int],
+        unit: PrivacyUnit | None,
+        lost: Callable[[], Iterable[tuple[int, str | None]]],
+    ) -> None:
+        """Report the first kind of flaw.
+
+        Args:
+            flaws: how many rows have each flaw.
+            unit: who is protected.
+            lost: gives what the SQL of `lost` finds.
+
+        Raises:
+            IngestError: there are flawed rows.
+        """
+        flaw = first_flaw(flaws)
+        if flaw is None:
+            return
+        codes = ""
+        if flaw is Flaw.UNPLACEABLE:
+            codes = self._describe_lost(lost())
+        raise flawed(
+            flaw, flaws[flaw], label=self.label, count=self.count_name, unit=unit, lost=codes
+        )
+
+    def check_not_empty(self, unit: PrivacyUnit | None, *, has_rows: bool, has_trips: bool) -> None:
+        """Refuse a table without trips where an error gives nothing away.
+
+        Raises:
+            IngestError: there is nothing to count.
+        """
+        if has_trips or may_be_empty(unit):
+            return
+        if has_rows:
+            raise IngestError(f"all counts of {self.label} are 0; there is nothing to count")
+        rest = "no row that can be placed" if self.is_dropping else "no rows"
+        raise IngestError(f"{self.label} has {rest}; there is nothing to count")
 
     def lost(self) -> str:
         """SQL for unknown codes: number of the axis and code, the first few of each axis.
@@ -211,21 +407,16 @@ class Rows:
         On an axis that has an area for them nothing is wrong.
         """
         parts = [
-            f"(SELECT {i} AS axis, CAST(code AS VARCHAR) AS code "
-            f"FROM (SELECT DISTINCT {axis.code} AS code "
-            f"FROM ({self._looked_up()}) WHERE {axis.number} IS NULL) "
-            f"ORDER BY code NULLS FIRST LIMIT {_MOST_CODES})"
+            f"(SELECT {i} AS axis, CAST(code AS VARCHAR) AS code FROM (SELECT DISTINCT code_{i} "
+            f"AS code FROM ({self._looked_up()}) WHERE area_{i} IS NULL) "
+            f"ORDER BY code NULLS FIRST LIMIT {SHOWN_CODES + 2})"
             for i, axis in enumerate(self.axes)
             if axis.fallback is None
         ]
         return " UNION ALL ".join(parts)
 
-    def describe_lost(self, found: Iterable[tuple[int, str | None]]) -> str:
-        """Which codes are unknown, the first few of each axis in order, and which are missing.
-
-        Args:
-            found: what `lost` gives, of any number of parts of the table.
-        """
+    def _describe_lost(self, found: Iterable[tuple[int, str | None]]) -> str:
+        """Which codes are unknown, the first few of each axis in order, and which are missing."""
         said: list[str] = []
         lost = {*found}
         for i, axis in enumerate(self.axes):
@@ -234,7 +425,8 @@ class Rows:
             if unknown:
                 shown = ", ".join(repr(code[:SHOWN_CHARACTERS]) for code in unknown[:SHOWN_CODES])
                 more = ", ..." if len(unknown) > SHOWN_CODES else ""
-                said.append(f"unknown {axis.name} {shown}{more}{_hint(axis, unknown)}")
+                hint = _hint(axis.hierarchy, unknown[:SHOWN_CODES])
+                said.append(f"unknown {axis.name} {shown}{more}{hint}")
             if len(unknown) < len(codes):
                 said.append(axis.missing)
         return "; ".join(said)
@@ -242,93 +434,135 @@ class Rows:
     def _looked_up(self) -> str:
         """SQL for the rows with the number of each area, NULL if it is unknown."""
         joins = " ".join(
-            f"LEFT JOIN {axis.lookup} AS at_{axis.code} ON at_{axis.code}.code = {axis.code}"
-            for axis in self.axes
+            f"LEFT JOIN {axis.lookup} AS look_{i} ON look_{i}.code = code_{i}"
+            for i, axis in enumerate(self.axes)
         )
-        numbers = ", ".join(f"at_{axis.code}.number AS {axis.number}" for axis in self.axes)
+        numbers = ", ".join(f"look_{i}.number AS area_{i}" for i in range(len(self.axes)))
         return f"SELECT part.*, {numbers} FROM ({self.sql}) AS part {joins}"
 
 
-def merged(rows: str, areas: Sequence[str]) -> str:
-    """SQL for the counts per leaf, capped just above the largest total.
+# --- which column is which
 
-    Args:
-        rows: SQL for rows with the columns of `areas`, and `n` trips.
-        areas: names of the area columns.
+
+def _names(columns: Columns, axes: Sequence[Axis]) -> list[str]:
+    """The columns of the axes, each once."""
+    return list(dict.fromkeys(name for axis in axes for name in columns.of_axis(axis.name)))
+
+
+def _uses(
+    table: Source, columns: Columns, axes: Sequence[Axis], count: str | None
+) -> list[tuple[int, str]]:
+    """Position and name of the columns in use: those of the axes, the count, the person."""
+    roles = [
+        (name, *_ROLES[columns.kind_of(axis.name)])
+        for axis in axes
+        for name in columns.of_axis(axis.name)
+    ]
+    roles += [
+        (name, f"{role}s", f"say which column it is: --{role} ({role}= in Python).")
+        for name, role in ((count, "count"), (columns.person, "person"))
+        if name is not None
+    ]
+    return [(table.position(name, role=role, option=option), name) for name, role, option in roles]
+
+
+def _check_header(table: Source, columns: Columns, axes: Sequence[Axis]) -> None:
+    """Refuse a CSV file or a sheet with none of the columns that are asked for.
+
+    Its first line may be somebody's row, so nothing of that line is shown but what is spelt
+    nearly like a name that is asked for.
     """
-    leaf = ", ".join(areas)
-    total = f"CAST(least(sum(n), {MAX_TOTAL + 1}) AS BIGINT)"
-    return f"SELECT {leaf}, {total} AS n FROM ({rows}) GROUP BY {leaf}"
-
-
-def area_lookup(axis: Axis) -> pa.Table:
-    """`code` and `number` of every finest area."""
-    codes = axis.hierarchy.codes(axis.hierarchy.depth)
-    numbers = as_arrow(np.arange(len(codes), dtype=np.int32))
-    return pa.Table.from_arrays(
-        [codes if axis.placer is None else numbers, numbers], names=["code", "number"]
+    given = [name for name in (columns.count, columns.person) if name not in {None, AUTO}]
+    asked = [*_names(columns, axes), *filter(None, given)]
+    if not table.has_header or not {*asked, COUNT}.isdisjoint(table.names):
+        return
+    near = [found for name in asked if (found := table.nearest(name, cutoff=0.8)) is not None]
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else f"if its first line is a header, say which columns they are: {_ENDS}; if it is not, "
+        "add one"
     )
+    raise IngestError(f"{table.label} has no column {' or '.join(map(repr, asked))}; {hint}")
 
 
-def _register_placers(axes: Sequence[Axis], workspace: Workspace) -> None:
-    """Make a function of SQL known that finds the areas of points."""
-    for axis in axes:
-        if axis.placer is not None:
-            workspace.register_function(_placing(axis.lookup), axis.placer.place)
+def _count_column(table: Source, columns: Columns, axes: Sequence[Axis]) -> str | None:
+    """The column with the number of trips in a row, or None if every row is one trip."""
+    if columns.count != AUTO:
+        return columns.count
+    unused = [name for name in table.names if name not in (*_names(columns, axes), columns.person)]
+    if COUNT in unused:
+        return COUNT
+    for name in unused:
+        if "".join(filter(str.isalpha, name.casefold())) in LIKE_COUNTS:
+            raise IngestError(
+                f"column {name!r} of {table.label} may hold counts; say which column counts trips "
+                "(--count NAME, or count= in Python), or that every row is one trip (--count none, "
+                "or count=None)"
+            )
+    return None
 
 
-def _placing(lookup: str) -> str:
-    """What such a function is called."""
-    return f"place_{lookup}"
+def _check_roles(table: Source, columns: Columns, axes: Sequence[Axis], count: str | None) -> None:
+    """Refuse a column with two roles; hour and weekday may come from one column of times."""
+    times = {columns.hour, columns.weekday}
+    roles: list[tuple[str | None, str]] = [
+        (name, "axis")
+        for axis in axes
+        for name in columns.of_axis(axis.name)
+        if columns.kind_of(axis.name) in {"code", "point"}
+    ]
+    roles += [*((name, "time") for name in times), (count, "count"), (columns.person, "person")]
+    taken: dict[str, str] = {}
+    for name, role in roles:
+        if name is not None and name in taken:
+            raise IngestError(
+                f"column {name!r} of {table.label} is given twice, for {taken[name]} and {role}; "
+                "name another column for one of them"
+            )
+        if name is not None:
+            taken[name] = role
 
 
-def _types(table: Input, relation: Relation, workspace: Workspace) -> Mapping[str, str]:
-    """DuckDB types of a relation by column."""
-    sql = f"FROM ({relation.sql})"
-    names = table.attempt(lambda: workspace.names(sql))
-    types = table.attempt(lambda: workspace.types(sql))
-    return dict(zip(names, types, strict=True)) | relation.types
+# --- axes
 
 
-def _column(use: Use, types: Mapping[str, str]) -> Column:
-    return Column(use.name, use.alias, types[use.alias])
-
-
-def _make_axes(
-    uses: Sequence[Sequence[Use]], types: Mapping[str, str], spec: TableSpec, label: str
-) -> tuple[Axis, ...]:
+def _axis_codes(
+    found: Iterable[Column], columns: Columns, axes: Sequence[Axis], label: str
+) -> tuple[AxisCode, ...]:
+    """How the codes of each axis are read from its columns."""
     lookups: dict[tuple[int, bool], str] = {}
     placers: dict[str, Placer] = {}
     made = []
-    for i, (of_axis, (axis, hierarchy)) in enumerate(zip(uses, spec.axes, strict=True)):
+    here = iter(found)
+    for i, axis in enumerate(axes):
+        kind = columns.kind_of(axis.name)
+        own = [next(here) for _ in columns.of_axis(axis.name)]
+        name = ", ".join(column.name for column in own)
+        hierarchy = axis.hierarchy
         # Origin and destination often share one.
-        lookup = lookups.setdefault((id(hierarchy), isinstance(axis, Point)), f"lookup_{i}")
-        is_outside = spec.has_outside(i)
-        columns = [_column(use, types) for use in of_axis]
-        name = ", ".join(columns_of(axis))
+        lookup = lookups.setdefault((id(hierarchy), kind == "point"), f"lookup_{i}")
         missing = f"missing {name}"
-        if isinstance(axis, Point):
+        if kind == "point":
             if lookup not in placers:
                 placers[lookup] = placer_of(hierarchy)
-            degrees = ", ".join(degrees_value(column, label) for column in columns)
-            text = f"nullif({_placing(lookup)}({degrees}), -1)"
+            degrees = ", ".join(meaning.degrees(column, label) for column in own)
+            value = meaning.Value(f"nullif(place_{lookup}({degrees}), -1)")
             missing = (
                 f"no area at the point ({name}), in degrees, longitude first: are they swapped?"
             )
-        elif isinstance(axis, Clock):
-            text = clock_code(columns[0], axis.part, label)
-            missing = f"no time stamp such as 2026-05-17 08:30:00 in {name}"
+        elif kind == "code":
+            value = meaning.code(own[0], label)
         else:
-            text = area_text(columns[0], label)
+            value = meaning.Value(meaning.clock(own[0], kind, label))
+            missing = f"no time stamp such as 2026-05-17 08:30:00 in {name}"
         made.append(
-            Axis(
+            AxisCode(
                 name=name,
                 hierarchy=replace(hierarchy, places=Places.none()),
-                text=text,
-                code=f"code_{i}",
-                number=f"area_{i}",
+                value=value,
                 lookup=lookup,
-                fallback=_find_outside(name, hierarchy, spec.outside) if is_outside else None,
+                fallback=_outside(name, hierarchy) if columns.has_outside(axis.name) else None,
                 missing=missing,
                 placer=placers.get(lookup),
             )
@@ -336,46 +570,51 @@ def _make_axes(
     return tuple(made)
 
 
-def _find_outside(name: str, hierarchy: Hierarchy, outside: str) -> int:
+def _register_placer(axis: AxisCode, workspace: Workspace) -> None:
+    """Make a function of SQL known that finds the areas of points."""
+    if axis.placer is not None:
+        workspace.register_function(f"place_{axis.lookup}", axis.placer.place)
+
+
+def _outside(name: str, hierarchy: Hierarchy) -> int:
     """Number of the area for rows that cannot be placed.
 
     Raises:
         IngestError: there is none.
     """
-    number = int(pc.index(hierarchy.codes(hierarchy.depth), outside).as_py())
+    number = int(pc.index(hierarchy.codes(hierarchy.depth), OUTSIDE).as_py())
     if number < 0:
         raise IngestError(
-            f"the hierarchy of axis {name!r} has no area {outside!r} for rows that cannot be "
+            f"the hierarchy of axis {name!r} has no area {OUTSIDE!r} for rows that cannot be "
             "placed; add it with Hierarchy.with_outside()"
         )
     return number
 
 
-def _hint(axis: Axis, unknown: Sequence[str]) -> str:
+def _first_flaw(flaws: Sequence[str]) -> str:
+    """SQL for the first of several flaws that a row has."""
+    if len(flaws) < 2:
+        return "".join(flaws) or "0"
+    whens = " ".join(f"WHEN {flaw} > 0 THEN {flaw}" for flaw in flaws)
+    return f"CASE {whens} ELSE 0 END"
+
+
+def _hint(hierarchy: Hierarchy, unknown: Sequence[str]) -> str:
     """What may be wrong with the areas, or with the codes: what often is."""
-    hierarchy = axis.hierarchy
-    shown = pa.array(unknown[:SHOWN_CODES], pa.string())
+    finest = hierarchy.codes(hierarchy.depth)
     for level in range(hierarchy.depth - 1, 0, -1):
-        is_coarser = pc.is_in(shown, value_set=hierarchy.codes(level))
-        if pc.any(is_coarser).as_py():
-            code = shown.filter(is_coarser)[0].as_py()
+        coarser = {*unknown} & {*hierarchy.codes(level).to_pylist()}
+        if coarser:
             return (
-                f" ({code!r} is of level {hierarchy.level_name(level)!r}, and the finest level of "
-                f"the areas is {hierarchy.level_name(hierarchy.depth)!r}: is that one a column of "
-                "names? Say which columns are levels: --levels, or levels= in Python)"
+                f" ({min(coarser)!r} is of level {hierarchy.level_name(level)!r}, and the finest "
+                f"level of the areas is {hierarchy.level_name(hierarchy.depth)!r}: is that one a "
+                "column of names? Say which columns are levels: --levels, or levels= in Python)"
             )
-    return _zeros_hint(axis, unknown)
-
-
-def _zeros_hint(axis: Axis, unknown: Sequence[str]) -> str:
-    """Whether unknown codes differ from known ones by leading zeros only, lost on either side."""
-    codes = axis.hierarchy.codes(axis.hierarchy.depth)
-    for code in unknown[:SHOWN_CODES]:
-        if code.startswith("0") and pc.index(codes, code.lstrip("0")).as_py() >= 0:
-            known = code.lstrip("0")
+    by_number = {code.lstrip("0"): code for code in finest.to_pylist()}
+    for code in unknown:
+        known = by_number.get(code.lstrip("0"))
+        if known is not None and len(known) < len(code):
             return f" (did the areas lose their leading zeros? {code!r} is {known!r} there)"
-        is_longer = pc.and_(pc.ends_with(codes, code), pc.greater(pc.utf8_length(codes), len(code)))
-        for known in codes.filter(is_longer).to_pylist():
-            if known == code.zfill(len(known)):
-                return f" (did the codes lose their leading zeros? {code!r} would be {known!r})"
+        if known is not None:
+            return f" (did the codes lose their leading zeros? {code!r} would be {known!r})"
     return ""

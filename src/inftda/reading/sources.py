@@ -1,91 +1,129 @@
-"""Where rows come from: files, tables in memory, SQL; each becomes one relation in DuckDB.
+"""Where rows come from: files, tables in memory, Arrow streams; each becomes SQL for DuckDB.
 
-Columns are found by their exact names, case-sensitively, and addressed
-by position: DuckDB itself would take `Origin` for `origin` and rename the second of two
-columns with one name. Only the columns in use are ever read.
+Columns are found by their exact names, case-sensitively, and addressed by position: DuckDB
+itself would take `Origin` for `origin` and rename the second of two columns with one name. Only
+the columns in use are ever read, and a column that Arrow or DuckDB cannot read is refused.
+
+Nothing is guessed from rows. Every cell of a CSV file stays the text that is written, so "001001"
+keeps its zeros; only the separator is inferred, from the header. Files that are read as one table
+must have the same columns: otherwise what a cell means would depend on the file that comes first.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import codecs
+import glob
+import gzip
+import io
+import os
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
+import pyarrow as pa
 
+from inftda import excel
 from inftda.errors import IngestError
-from inftda.reading import csv_file
+from inftda.reading.workspace import pattern, quote
+from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from inftda.reading.workspace import Workspace
 
 T = TypeVar("T")
 
-#: A path, folder or glob, a `CsvFile`, an `SqlQuery`, a mapping of columns, or anything with
-#: the Arrow stream interface.
-Source = Any
-
-#: What a column is for: the codes of areas or persons, counts, degrees of a point, time stamps.
-Purpose = Literal["codes", "counts", "degrees", "times"]
-
-#: Column of a relation with the `Flaw` of each row that was found on the way, 0 if none.
-RAW_FLAW: Final = "raw_flaw"
 #: Name of what is registered in the workspace.
 ARROW_INPUT: Final = "arrow_input"
+#: Of files that hold tables.
+ENDINGS: Final = CSV_ENDINGS + PARQUET_ENDINGS + excel.ENDINGS
+#: What we call an encoding -> what Python and DuckDB call it. DuckDB has no others built in.
+ENCODINGS: Final = {
+    "utf-8": ("utf-8-sig", "utf-8"),
+    "utf-16": ("utf-16", "utf-16"),
+    "latin-1": ("latin-1", "latin-1"),
+}
+#: Bytes of a line, quoted line ends included; it is as much as DuckDB reads at once anyway.
+MAX_LINE: Final = 32_000_000
+_MAX_HEADER: Final = 1 << 20
+#: How Parquet begins; the byte after the four letters never occurs in a CSV header.
+_PARQUET: Final = re.compile(r"PAR1[\x00-\x08\x0e-\x1f]")
+#: Types by another name that DuckDB reads as what they mean; the last is text of PostgreSQL.
+_KNOWN_EXTENSIONS: Final = frozenset({"arrow.uuid", "arrow.opaque"})
+_TABLE: Final = "the table"
+_DAMAGED: Final = "it is damaged or cut off, or not readable; check the file and its permissions"
 #: Columns that a message lists.
 _SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """A column of the input that is in use.
+class CsvFile:
+    """A CSV file whose delimiter or encoding must be given.
 
     Attributes:
-        position: in the table.
-        name: as it is written.
-        alias: what it is called in the relation.
-        purpose: what it holds.
+        path: file, folder or glob; `.gz` is unpacked on the way.
+        delimiter: one character; without it the one of , ; tab | that splits the header most.
+        encoding: utf-8 (with or without a byte order mark), utf-16 or latin-1.
+
+    >>> CsvFile("trips.csv", delimiter=";", encoding="ISO-8859-1").encoding
+    'latin-1'
     """
 
-    position: int
-    name: str
-    alias: str
-    purpose: Purpose
+    path: str | Path
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the file."""
+        object.__setattr__(self, "encoding", _encoding_named(self.encoding))
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise IngestError(f"delimiter must be one character, got {self.delimiter!r}")
+
+
+def _encoding_named(name: str) -> str:
+    """The key of `ENCODINGS` for any of the names an encoding goes by."""
+    with suppress(LookupError, TypeError, ValueError):
+        meant = codecs.lookup(name)
+        for known in ENCODINGS:
+            if codecs.lookup(known).name == meant.name:
+                return known
+    raise IngestError(
+        f"encoding must be one of {', '.join(ENCODINGS)}, got {name!r}; convert the file to UTF-8 "
+        "(for example with iconv)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
-    """Rows of the input in SQL.
-
-    Attributes:
-        sql: a query for the columns in use by their aliases, and perhaps `RAW_FLAW`.
-        types: DuckDB types that the relation does not show itself, by alias.
-    """
-
-    sql: str
-    types: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
+class Source:
     """One table that can be read; only its header is known so far.
 
     Attributes:
         label: what to call it in messages.
-        kind: what it is made of.
         names: its columns as they are written.
-        select: makes a relation of some of its columns.
+        select: from positions of columns to SQL for these columns, called c0, c1, ...
+        explain: from DuckDB's message to what is wrong, without a cell of the table in it.
         is_repeatable: whether it can be read more than once; a stream cannot.
-        encoding: of a CSV file.
+        has_header: whether the names are a line of the file, which may be somebody's row.
     """
 
     label: str
-    kind: Literal["csv", "parquet", "table", "sql", "xlsx"]
     names: tuple[str, ...]
-    select: Callable[[Sequence[Use]], Relation]
+    select: Callable[[Sequence[int]], str]
+    explain: Callable[[str], str] = field(repr=False)
     is_repeatable: bool = True
-    encoding: str = "utf-8"
+    has_header: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            raise IngestError(
+                f"{self.label} has no columns; give a table with a row per trip or flow"
+            )
 
     def position(self, name: str, *, role: str, option: str) -> int:
         """Where the column with this name is.
@@ -105,9 +143,11 @@ class Input:
             return found[0]
         near = self.nearest(name, cutoff=0.5)
         hint = f"did you mean {near!r}? If so, {option}" if near else option
+        listed = ", ".join(map(repr, self.names[:_SHOWN]))
+        more = f", ... ({len(self.names)} in all)" if len(self.names) > _SHOWN else ""
         raise IngestError(
             f"{self.label} has no column {name!r} for the {role}; {hint} "
-            f"Its columns are {_listed(self.names)}"
+            f"Its columns are {listed}{more}"
         )
 
     def nearest(self, name: str, *, cutoff: float) -> str | None:
@@ -118,31 +158,11 @@ class Input:
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Do something that reads the table; see `attempt`."""
-        return attempt(action, self.explain)
-
-    def explain(self, failure: Exception) -> str:
-        """What went wrong while reading, without a cell of the table in it."""
-        if isinstance(failure, duckdb.OutOfMemoryException):
-            return (
-                f"memory or disk space ran out while reading {self.label}; set TMPDIR to a folder "
-                "on a disk with more space, or use a machine with more memory"
-            )
-        if self.kind == "csv":
-            return csv_file.explain(str(failure), self.label, self.encoding)
-        if self.kind == "parquet" and "UTF8" in str(failure):
-            return not_utf8(self.label)
-        if self.kind == "parquet":
-            return (
-                f"cannot read {self.label} as Parquet: it is damaged or cut off, is not "
-                "readable, or its files differ in their columns; write it again"
-            )
-        if self.kind == "sql":
-            return f"{self.label} failed while its rows were read; try it in the database"
-        return f"cannot read {self.label}; pass it as a pyarrow table, or write it to Parquet"
+        return attempt(action, self.label, self.explain)
 
 
-def attempt(action: Callable[[], T], explain: Callable[[Exception], str]) -> T:
-    """Do something that reads the table.
+def attempt(action: Callable[[], T], label: str, explain: Callable[[str], str]) -> T:
+    """Do something that reads a table.
 
     Raises:
         IngestError: DuckDB could not. Its own error quotes rows, so it is neither passed
@@ -150,9 +170,271 @@ def attempt(action: Callable[[], T], explain: Callable[[Exception], str]) -> T:
     """
     try:
         return action()
+    except duckdb.OutOfMemoryException:
+        message = (
+            f"memory or disk space ran out while reading {label}; set TMPDIR to a folder "
+            "on a disk with more space, or use a machine with more memory"
+        )
     except (duckdb.Error, RuntimeError, UnicodeDecodeError) as problem:
-        failure = problem  # the last two for column names that are not valid text
-    raise IngestError(explain(failure))
+        # The last two for streams that break off, and for column names that are not valid text.
+        message = explain(str(problem))
+    raise IngestError(message)
+
+
+def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Source:
+    """Make a table known to the workspace.
+
+    Args:
+        source: a path, folder or glob, a `CsvFile`, a mapping of columns, or anything with the
+            Arrow stream interface.
+        files: what `find_files` finds for it.
+        workspace: where it is read.
+
+    Raises:
+        IngestError: it cannot be read.
+        MissingExtraError: it needs an optional library.
+    """
+    if isinstance(source, CsvFile):
+        if _kind(files[0]) != "CSV":
+            raise IngestError(f"{label_of(source.path)} is not a CSV file; leave out the encoding")
+        return _open_csv(files, source)
+    if not isinstance(source, str | Path):
+        return _open_table(source, workspace)
+    if _kind(files[0]) == "Parquet":
+        return _open_parquet(files, label_of(source), workspace)
+    if _kind(files[0]) == "CSV":
+        return _open_csv(files, CsvFile(source))
+    label = label_of(source)
+    if len(files) > 1:
+        raise IngestError(f"{label} has {len(files)} workbooks; give one, or save them as CSV")
+    names, columns = excel.read_sheet(files[0], what=label, error=IngestError)
+    return _open_columns(names, columns.__getitem__, workspace, label, has_header=True)
+
+
+def label_of(path: str | Path) -> str:
+    """What a file or folder is called in messages."""
+    return repr(Path(path).name)
+
+
+# --- files
+
+
+def find_files(source: Any) -> list[Path]:
+    """The files of a path, folder or glob: all of one kind, sorted; none of other sources.
+
+    Raises:
+        IngestError: there is none, or they are of an unknown kind or of two kinds.
+    """
+    path = source.path if isinstance(source, CsvFile) else source
+    if not isinstance(path, str | Path):
+        return []
+    root = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps "..", DuckDB does not
+    if root.is_file():
+        files = [root]
+    elif root.is_dir():
+        files = [file for file in sorted(root.rglob("*")) if _is_data(file, root)]
+    elif root.exists():
+        raise IngestError(
+            f"{str(path)!r} is a pipe or a device, and a table is read more than once; write it to "
+            "a file first"
+        )
+    else:
+        files = sorted(Path(name) for name in glob.glob(str(root), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute patterns
+        files = [file for file in files if file.is_file()]
+    if not files:
+        what = "no CSV or Parquet file in the folder" if root.is_dir() else "no file"
+        raise IngestError(f"there is {what} {str(path)!r}; check the path")
+    kinds = {_kind(file) for file in files}
+    if len(kinds) > 1:
+        raise IngestError(f"{str(path)!r} holds both {' and '.join(sorted(kinds))} files; keep one")
+    return files
+
+
+def _is_data(file: Path, folder: Path) -> bool:
+    """Whether a file in a folder is meant to be read: not hidden, not `_SUCCESS` and the like."""
+    is_hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    return not is_hidden and file.is_file() and file.name.lower().endswith(ENDINGS)
+
+
+def _kind(file: Path) -> str:
+    name = file.name.lower()
+    if name.endswith(CSV_ENDINGS):
+        return "CSV"
+    if name.endswith(PARQUET_ENDINGS):
+        return "Parquet"
+    if name.endswith(excel.ENDINGS):
+        return "Excel"
+    raise IngestError(f"{file.name!r} has an unknown ending; use one of {', '.join(ENDINGS)}")
+
+
+def _listed(files: Sequence[Path]) -> str:
+    return f"[{', '.join(quote(pattern(file)) for file in files)}]"
+
+
+def _by_position(relation: str, n_columns: int, positions: Sequence[int]) -> str:
+    """SQL for some columns of a relation."""
+    columns = ", ".join(f"at_{i}" for i in range(n_columns))
+    chosen = ", ".join(f"at_{position} AS c{i}" for i, position in enumerate(positions))
+    return f"SELECT {chosen} FROM {relation} AS input_row({columns})"  # noqa: S608 - our own names
+
+
+def _open_csv(files: Sequence[Path], options: CsvFile) -> Source:
+    headers = [_read_header(file, options) for file in files]
+    names, delimiter = headers[0]
+    for file, header in zip(files, headers, strict=True):
+        if header != headers[0]:
+            raise _other_columns(file, files[0])
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+    relation = (
+        f"read_csv({_listed(files)}, auto_detect = false, header = true, "
+        f"delim = {quote(delimiter)}, quote = '\"', escape = '\"', "
+        f"encoding = {quote(ENCODINGS[options.encoding][1])}, "
+        f"max_line_size = {MAX_LINE:d}, buffer_size = {MAX_LINE:d}, columns = {{{columns}}})"
+    )
+    label = label_of(options.path)
+    return Source(
+        label,
+        tuple(names),
+        partial(_by_position, relation, len(names)),
+        partial(_explain_csv, label, options.encoding),
+        has_header=True,
+    )
+
+
+def _read_header(path: Path, options: CsvFile) -> tuple[list[str], str]:
+    """Column names of a CSV file, and the separator.
+
+    Raises:
+        IngestError: the file is empty or cannot be read.
+    """
+    label = repr(path.name)
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    codec, _ = ENCODINGS[options.encoding]
+    try:
+        with opener(path, "rb") as raw, io.TextIOWrapper(raw, codec) as handle:
+            refuse_parquet(raw.read(8).decode("latin-1"), label)
+            raw.seek(0)
+            line = handle.readline(_MAX_HEADER)
+    except UnicodeError:
+        raise IngestError(_wrong_encoding(label, options.encoding)) from None
+    except (OSError, EOFError, zlib.error):
+        raise IngestError(f"cannot read {label}: {_DAMAGED}") from None
+    if len(line) == _MAX_HEADER:
+        raise IngestError(f"the first line of {label} has no end; is this a CSV file?")
+    if not line.strip():
+        raise IngestError(f"{label} is empty; give a table with a header and rows")
+    return split_header(line.rstrip("\r\n"), options.delimiter)
+
+
+def refuse_parquet(start: str, label: str) -> None:
+    """Refuse a Parquet file whose name says CSV.
+
+    Args:
+        start: the first few characters of the file.
+        label: what it is called.
+
+    Raises:
+        IngestError: it is one.
+    """
+    if _PARQUET.match(start):
+        raise IngestError(f"{label} is a Parquet file; call it .parquet, and give no encoding")
+
+
+def _explain_csv(label: str, encoding: str, message: str) -> str:
+    if "nicode" in message or "not utf-8" in message:
+        return _wrong_encoding(label, encoding)
+    line = re.search(r"CSV Error on Line: (\d+)", message)
+    if line is None:
+        return f"cannot read {label}: {_DAMAGED}"
+    where = f"line {line[1]} of {label}"
+    if "Maximum line size" in message:
+        return (
+            f"{where} is longer than {MAX_LINE // 10**6} MB; shorten its cells, leave out the "
+            "column that holds so much, or write the table as Parquet"
+        )
+    if "unterminated quote" in message:
+        return f"{where} opens a quote that is never closed; close it"
+    if "Expected Number of Columns" in message:
+        return f"{where} has a different number of cells from the header; correct that line"
+    return f"{where} is not valid CSV; correct that line"
+
+
+def _wrong_encoding(label: str, encoding: str) -> str:
+    return (
+        f"{label} is not {encoding} text; give its encoding ({', '.join(ENCODINGS)}) with "
+        "--encoding, or CsvFile in Python, or convert it to UTF-8"
+    )
+
+
+def _other_columns(file: Path, first: Path) -> IngestError:
+    return IngestError(
+        f"{file.name!r} has a different header from {first.name!r}; files that are read as one "
+        "table need the same columns in the same order"
+    )
+
+
+def _open_parquet(files: Sequence[Path], label: str, workspace: Workspace) -> Source:
+    explain = partial(_explain_parquet, label)
+    # Codes in folder names (origin=001) are text, too.
+    relation = (
+        f"read_parquet({_listed(files)}, hive_types_autocast = false, binary_as_string = true)"
+    )
+    schemas = attempt(lambda: _parquet_schemas(files, workspace), label, explain)
+    first = schemas[files[0]]
+    for file in files:
+        if [name for name, _ in schemas[file]] != [name for name, _ in first]:
+            raise _other_columns(file, files[0])
+    # Those in folder names come after those in the file.
+    described = attempt(lambda: workspace.describe(f"FROM {relation}"), label, explain)
+    names = [name for name, _ in first] + [name for name, _ in described[len(first) :]]
+
+    def select(positions: Sequence[int]) -> str:
+        for file in files:
+            for name, here, there in (
+                (first[i][0], schemas[file][i][1], first[i][1]) for i in positions if i < len(first)
+            ):
+                if here != there:
+                    raise IngestError(
+                        f"{file.name!r} has another type of values in column {name!r} than "
+                        f"{files[0].name!r}; files that are read as one table need the same types: "
+                        "write them again, codes as text"
+                    )
+        return _by_position(relation, len(names), positions)
+
+    return Source(label, tuple(names), select, explain)
+
+
+def _parquet_schemas(
+    files: Sequence[Path], workspace: Workspace
+) -> dict[Path, list[tuple[str, str]]]:
+    """Columns of each file and their types, as they are written."""
+    sql = (
+        "SELECT file_name, name, num_children, concat_ws(' ', type, converted_type, logical_type, "  # noqa: S608 - quoted
+        f"precision, scale) AS kind FROM parquet_schema({_listed(files)})"
+    )
+    nodes: dict[str, list[dict[str, Any]]] = {}
+    for node in workspace.fetch(sql).to_pylist():
+        nodes.setdefault(node["file_name"], []).append(node)
+    schemas = {}
+    for file in files:
+        columns, nested = [], 0
+        # Depth-first, after the root; what is inside of a column is no column.
+        for node in nodes[str(file)][1:]:
+            if not nested:
+                columns.append((node["name"], node["kind"]))
+                nested = 1
+            nested += (node["num_children"] or 0) - 1
+        schemas[file] = columns
+    return schemas
+
+
+def _explain_parquet(label: str, message: str) -> str:
+    if "UTF8" in message:
+        return not_utf8(label)
+    return (
+        f"cannot read {label} as Parquet: it is damaged or cut off, is not readable, or has no "
+        "columns or such as are in another file; write it again"
+    )
 
 
 def not_utf8(label: str) -> str:
@@ -163,18 +445,148 @@ def not_utf8(label: str) -> str:
     )
 
 
-def select_positions(uses: Sequence[Use], relation: str, n_columns: int) -> str:
-    """SQL for some columns of a relation by their aliases."""
-    columns = ", ".join(f"c{i}" for i in range(n_columns))
-    chosen = ", ".join(f"c{use.position} AS {use.alias}" for use in uses)
-    return f"SELECT {chosen} FROM {relation} AS input_row({columns})"  # noqa: S608 - our own names
+# --- memory
 
 
-def label_of(path: str | Path) -> str:
-    """What a file or folder is called in messages."""
-    return repr(Path(path).name)
+def _open_table(table: Any, workspace: Workspace) -> Source:
+    """A table in memory, or an Arrow stream.
+
+    Raises:
+        IngestError: it is not a table.
+    """
+    if isinstance(table, Mapping):
+        columns = list(table.values())
+        return _open_columns(list(map(str, table)), columns.__getitem__, workspace)
+    library = type(table).__module__.partition(".")[0]
+    if library == "polars" and hasattr(table, "collect"):
+        raise IngestError(f"a {type(table).__name__} is not computed yet; collect() it first")
+    if library in {"pandas", "geopandas"} and hasattr(table, "iloc"):
+        return _open_pandas(table, workspace)
+    if isinstance(table, pa.Table | pa.RecordBatch) or library == "polars":
+        held = pa.table(table)
+        return _open_columns(held.column_names, held.column, workspace)
+    if hasattr(table, "__arrow_c_stream__"):
+        return open_stream(pa.RecordBatchReader.from_stream(table), workspace)
+    raise IngestError(
+        f"cannot read trips from a {type(table).__name__}; give a path, a pandas, polars or "
+        "pyarrow table, an Arrow stream, or an SqlQuery"
+    )
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown}, ... ({len(names)} in all)"
+def _open_pandas(frame: Any, workspace: Workspace) -> Source:
+    """The columns of a frame, and those of its index that have names."""
+    indexes = [i for i, name in enumerate(frame.index.names) if name is not None]
+    names = [*frame.columns, *(frame.index.names[i] for i in indexes)]
+
+    def column(position: int) -> Any:
+        n = len(frame.columns)
+        if position < n:
+            return frame.iloc[:, position]
+        return frame.index.get_level_values(indexes[position - n])
+
+    return _open_columns(list(map(str, names)), column, workspace)
+
+
+def _open_columns(
+    names: Sequence[str],
+    column: Callable[[int], Any],
+    workspace: Workspace,
+    label: str = _TABLE,
+    *,
+    has_header: bool = False,
+) -> Source:
+    """Columns in memory, of which those in use are converted to Arrow."""
+
+    def select(positions: Sequence[int]) -> str:
+        arrays: list[Any] = []
+        for position in positions:
+            # Arrow's message quotes the cell it stumbled over, so the error is raised outside of
+            # `except`, where it has no context.
+            array = None
+            with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+                array = _as_arrow(column(position))
+            if array is None or _is_foreign(array.type, workspace):
+                raise _unfit(names[position], label)
+            if arrays and len(array) != len(arrays[0]):
+                raise _unfit(names[position], label)
+            arrays.append(array)
+        table = pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
+        workspace.register(ARROW_INPUT, table)
+        return f"FROM {ARROW_INPUT}"
+
+    return Source(
+        label, tuple(names), select, partial(_explain_table, label), has_header=has_header
+    )
+
+
+def _as_arrow(column: Any) -> pa.Array | pa.ChunkedArray:
+    """A column of any library as Arrow.
+
+    A column of Python's objects may mix text and whole numbers, as Excel does; each cell becomes
+    text by itself. Arrow refuses other mixtures, or finds a type that is refused later.
+    """
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    if hasattr(column, "to_arrow"):  # of polars
+        return column.to_arrow()
+    if isinstance(column, str | bytes):
+        raise TypeError
+    if str(getattr(column, "dtype", "object")) != "object":
+        return pa.array(column, from_pandas=True)
+    cells = list(column)
+    kinds = {*map(type, cells)}
+    if float in kinds and str in kinds:  # pandas has NaN for what is missing
+        cells = [None if cell != cell else cell for cell in cells]  # noqa: PLR0124
+        kinds = {*map(type, cells)}
+    if kinds <= {str, int, type(None)}:
+        with suppress(pa.ArrowException, OverflowError):
+            return pa.array(cells)
+        cells = [None if cell is None else str(cell) for cell in cells]
+    return pa.array(cells, from_pandas=True)
+
+
+def open_stream(reader: pa.RecordBatchReader, workspace: Workspace, label: str = _TABLE) -> Source:
+    """A stream of Arrow batches, whose columns have types."""
+
+    def select(positions: Sequence[int]) -> str:
+        for position in positions:
+            if _is_foreign(reader.schema.field(position).type, workspace):
+                raise _unfit(reader.schema.names[position], label)
+        fields = [
+            reader.schema.field(position).with_name(f"c{i}") for i, position in enumerate(positions)
+        ]
+        schema = pa.schema(fields)
+        batches = (
+            pa.record_batch([batch.column(position) for position in positions], schema=schema)
+            for batch in reader
+        )
+        workspace.register(ARROW_INPUT, pa.RecordBatchReader.from_batches(schema, batches))
+        return f"FROM {ARROW_INPUT}"
+
+    return Source(
+        label,
+        tuple(reader.schema.names),
+        select,
+        partial(_explain_table, label),
+        is_repeatable=False,
+    )
+
+
+def _is_foreign(kind: pa.DataType, workspace: Workspace) -> bool:
+    """Whether DuckDB does not know the type, or may mistake its storage for its meaning."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.extension_name not in _KNOWN_EXTENSIONS
+    return not workspace.knows(kind)
+
+
+def _unfit(name: str, label: str) -> IngestError:
+    return IngestError(
+        f"column {name!r} of {label} cannot be read: its cells are of several kinds, or of one "
+        "that tables do not have; give codes as text or whole numbers, counts and degrees as "
+        "numbers, times as time stamps, as many in each column"
+    )
+
+
+def _explain_table(label: str, message: str) -> str:
+    del message  # it may quote a cell
+    return f"cannot read {label}; pass it as a pyarrow table, or write it to Parquet"

@@ -3,15 +3,18 @@
 What DuckDB spills is confidential, so the directory is readable by its owner only (0700) and
 removed on the way out. DuckDB's own messages quote rows of the input, so none is ever passed
 on: a failure is reported by its kind.
+
+DuckDB opens the files that it is given and no others: no extension is loaded, nothing goes over
+a network, and none of that can be changed again.
 """
 
 from __future__ import annotations
 
+import glob
 import tempfile
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import duckdb
@@ -25,7 +28,6 @@ from inftda.tables import as_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
     from numpy.typing import NDArray
 
@@ -33,16 +35,17 @@ T = TypeVar("T")
 
 #: Folders with this prefix that no process holds are removed, so it must be nobody else's.
 SPILL_PREFIX: Final = "inftda-spill-"
-#: Name of an empty table that shows what DuckDB makes of a type.
-_SAMPLE: Final = "sample"
 #: Seconds until DuckDB is told again to stop.
 _MOMENT: Final = 0.05
 
 
-class Workspace:
+class Workspace(ExitStack):
     """A DuckDB connection with a private directory to spill to; use it in a `with` statement.
 
+    What else is to be closed at the end, such as a database, is given to `callback`.
+
     Args:
+        files: the files that may be opened, by their absolute paths.
         memory_limit: what DuckDB may hold in memory before it spills, for example "4GB";
             DuckDB's own default (80 % of the machine) without it.
         threads: how many threads DuckDB uses; all cores without it.
@@ -53,41 +56,33 @@ class Workspace:
 
     def __init__(
         self,
+        files: Sequence[Path] = (),
         *,
         memory_limit: str | None = None,
         threads: int | None = None,
         spill_directory: str | Path | None = None,
         can_spill: bool = True,
     ) -> None:
-        self._can_spill = can_spill
+        super().__init__()
+        self._files = files
         self._settings = {"memory_limit": memory_limit, "threads": threads}
-        self._spill_parent = spill_directory
-        self._stack = ExitStack()
-        self._functions: set[str] = set()
+        self._parent = Path(spill_directory or tempfile.gettempdir()) if can_spill else None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            directory = str(self._make_directory(stack)) if self._can_spill else ""
-            self._connection = self._connect(directory)
+            self._connection = self._connect(self._make_directory(stack))
             stack.callback(self._connection.close)
-            self._stack = stack.pop_all()
+            self.push(stack.pop_all())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stack.close()
-
-    def _make_directory(self, stack: ExitStack) -> Path:
-        parent = Path(self._spill_parent or tempfile.gettempdir())
+    def _make_directory(self, stack: ExitStack) -> str:
+        if self._parent is None:
+            return ""
         try:
-            return stack.enter_context(private_folder(parent, SPILL_PREFIX))
+            return str(stack.enter_context(private_folder(self._parent, SPILL_PREFIX)))
         except OSError as problem:
             raise IngestError(
-                f"cannot make a temporary directory in {str(parent)!r}: "
+                f"cannot make a temporary directory in {str(self._parent)!r}: "
                 f"{problem.strerror}; give a directory that exists and can be written to"
             ) from None
 
@@ -112,11 +107,12 @@ class Workspace:
         # Versions of DuckDB that do not have it do not know its name, either.
         with suppress(duckdb.Error):
             connection.execute("SET disabled_optimizers = 'top_n_window_elimination'")
+        # DuckDB asks first whether the pattern is allowed, then whether the file is.
+        paths = {path for file in self._files for path in (str(file), pattern(file))}
+        connection.execute(f"SET allowed_paths = [{', '.join(map(quote, sorted(paths)))}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
         return connection
-
-    def on_close(self, callback: Callable[[], object]) -> None:
-        """Call something (such as closing a database) before DuckDB is closed."""
-        self._stack.callback(callback)
 
     def register(self, name: str, table: Any) -> None:
         """Make an Arrow table or reader known to SQL by this name."""
@@ -127,9 +123,7 @@ class Workspace:
         name: str,
         function: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int32]],
     ) -> None:
-        """Make a function of two columns of numbers known to SQL, once."""
-        if name in self._functions:
-            return
+        """Make a function of two columns of numbers known to SQL."""
 
         def on_vectors(first: pa.Array, second: pa.Array) -> pa.Array:
             columns = (np.asarray(vector, np.float64) for vector in (first, second))
@@ -139,28 +133,19 @@ class Workspace:
         self._connection.create_function(  # type: ignore[call-overload]
             name, on_vectors, ["DOUBLE", "DOUBLE"], "INTEGER", type="arrow"
         )
-        self._functions.add(name)
 
     def knows(self, kind: pa.DataType) -> bool:
         """Whether DuckDB knows this type of Arrow."""
         try:
-            self._connection.register(_SAMPLE, pa.schema({_SAMPLE: kind}).empty_table())
+            self._connection.register("sample", pa.schema({"sample": kind}).empty_table())
         except duckdb.NotImplementedException:
             return False
-        self._connection.unregister(_SAMPLE)
         return True
 
-    def types(self, sql: str) -> tuple[str, ...]:
-        """The DuckDB types of the columns of a query, without running it."""
-        return tuple(str(kind) for kind in self._connection.sql(sql).types)
-
-    def names(self, sql: str) -> tuple[str, ...]:
-        """The names of the columns of a query, without running it."""
-        return tuple(self._connection.sql(sql).columns)
-
-    def unregister(self, name: str) -> None:
-        """Forget a table again."""
-        self._connection.unregister(name)
+    def describe(self, sql: str) -> list[tuple[str, str]]:
+        """Name and DuckDB type of each column of a query, without running it."""
+        found = self._connection.sql(sql)
+        return [(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
 
     def run(self, sql: str) -> None:
         """Run a statement that gives nothing back."""
@@ -172,25 +157,17 @@ class Workspace:
         return self._wait_for(query.to_arrow_table)
 
     def _wait_for(self, action: Callable[[], T]) -> T:
-        """Do something long in a thread of its own, so that Ctrl-C works meanwhile."""
-        result: Future[T] = Future()
-        thread = Thread(target=_settle, args=(result, action))
-        try:
-            thread.start()
-            return result.result()
-        except KeyboardInterrupt:
-            # DuckDB may not have begun when it is told to stop, so it is told again.
-            while thread.is_alive():
-                self._connection.interrupt()
-                thread.join(_MOMENT)
-            raise
-
-
-def _settle(result: Future[T], action: Callable[[], T]) -> None:
-    try:
-        result.set_result(action())
-    except BaseException as problem:  # noqa: BLE001 - raised where the result is waited for
-        result.set_exception(problem)
+        """Do something long in another thread: in this one, DuckDB does not always hear Ctrl-C."""
+        with ThreadPoolExecutor(1) as pool:
+            result = pool.submit(action)
+            try:
+                return result.result()
+            except KeyboardInterrupt:
+                # DuckDB may not have begun when it is told to stop, so it is told again.
+                while not result.done():
+                    self._connection.interrupt()
+                    wait([result], _MOMENT)
+                raise
 
 
 def quote(text: str) -> str:
@@ -200,3 +177,8 @@ def quote(text: str) -> str:
     "'l''Aquila'"
     """
     return "'" + text.replace("'", "''") + "'"
+
+
+def pattern(file: Path) -> str:
+    """A path as a DuckDB pattern that matches nothing but itself."""
+    return glob.escape(str(file))

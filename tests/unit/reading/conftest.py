@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from inftda.hierarchy import Hierarchy
-from inftda.reading import TableSpec, read_leaves
+from inftda.reading import Columns, read_leaves
+from inftda.tree import Axis
 
 TOWNS = {"region": ["N", "N", "S"], "town": ["001", "002", "003"]}
 
@@ -15,7 +16,7 @@ def towns():
     return Hierarchy.read(TOWNS)
 
 
-READER_OPTIONS = {"random_source", "say", "memory_limit", "threads", "spill_directory"}
+READER_OPTIONS = {"unit", "random_source", "say", "memory_limit", "threads", "spill_directory"}
 
 
 @pytest.fixture
@@ -25,7 +26,8 @@ def read(towns):
     def read(source, *, axes=None, **options):
         axes = axes or [("origin", towns), ("destination", towns)]
         others = {name: options.pop(name) for name in READER_OPTIONS & {*options}}
-        leaves = read_leaves(source, TableSpec(axes=axes, **options), **others)
+        named = [Axis(name, hierarchy) for name, hierarchy in axes]
+        leaves = read_leaves(source, Columns(**options), named, **others)
         codes = [
             hierarchy.codes(hierarchy.depth).take(numbers).to_pylist()
             for (_, hierarchy), numbers in zip(axes, leaves.areas, strict=True)

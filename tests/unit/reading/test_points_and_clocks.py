@@ -18,8 +18,8 @@ from inftda.areas.clock import clock_hierarchy
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError, IngestError, PrivacyError
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import SqlQuery, TableSpec, read_leaves
-from inftda.reading.spec import Clock, Point
+from inftda.reading import Columns, SqlQuery, read_leaves
+from inftda.tree import Axis
 from leaf_counts import leaf_counts
 
 SQUARES = read_areas(
@@ -33,17 +33,15 @@ COLUMNS = {
     "at": ["2026-05-18 00:10:00", "2026-05-18T23:59:59", "2026-05-18 23:00", "2026-05-24 12:30:00"],
 }
 STAMPS = [dt.datetime.fromisoformat(text) for text in COLUMNS["at"]]
-POINTS = ((Point("olon", "olat"), SQUARES), (Point("dlon", "dlat"), SQUARES))
+ENDS = (Axis("origin", SQUARES), Axis("destination", SQUARES))
+POINTS = {"origin": ("olon", "olat"), "destination": ("dlon", "dlat")}
+HOUR, WEEKDAY = (Axis(part, clock_hierarchy(part)) for part in ("hour", "weekday"))
 LEAVES = {(0, 2, 0, 0): 1, (1, 2, 23, 0): 2, (3, 0, 12, 6): 1}
+NOISED = PrivacyUnit("add-remove", 1)
 
 
-def spec(**options):
-    clocks = tuple((Clock("at", part), clock_hierarchy(part)) for part in ("hour", "weekday"))
-    return TableSpec(axes=POINTS + clocks, **options)
-
-
-def counted(source, of=None, **options):
-    return leaf_counts(read_leaves(source, of or spec(**options)))
+def counted(source, axes=ENDS, unit=None, **columns):
+    return leaf_counts(read_leaves(source, Columns(**columns), axes, unit=unit))
 
 
 def typed(table):
@@ -110,7 +108,8 @@ SOURCES = {
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_kind_of_source_gives_the_same_leaves(kind, tmp_path):
-    assert counted(SOURCES[kind](tmp_path)) == LEAVES
+    source = SOURCES[kind](tmp_path)
+    assert counted(source, (*ENDS, HOUR, WEEKDAY), **POINTS, hour="at", weekday="at") == LEAVES
 
 
 def test_points_in_no_area_go_the_way_of_unplaceable():
@@ -121,32 +120,27 @@ def test_points_in_no_area_go_the_way_of_unplaceable():
         "dlat": [40.5] * 6,
     }
     with pytest.raises(IngestError, match=r"5 rows .* no area at the point .olon, olat.*swapped"):
-        counted(strange, TableSpec(axes=POINTS))
-    unit = PrivacyUnit("add-remove", 1)
-    assert counted(strange, TableSpec(axes=POINTS, unit=unit, unplaceable="drop")) == {(0, 1): 1}
-    larger = SQUARES.with_outside()
-    axes = tuple((point, larger) for point, _ in POINTS)
-    found = counted(strange, TableSpec(axes=axes, unplaceable="outside"))
+        counted(strange, **POINTS)
+    assert counted(strange, unit=NOISED, unplaceable="drop", **POINTS) == {(0, 1): 1}
+    axes = [Axis(axis.name, axis.hierarchy.with_outside()) for axis in ENDS]
+    found = counted(strange, axes, unplaceable="outside", **POINTS)
     assert found == {(0, 1): 1, (4, 1): 5}
 
 
 def test_swapped_points_are_refused_with_a_hint():
-    axes = ((Point("olat", "olon"), SQUARES),)
     with pytest.raises(IngestError, match="longitude first: are they swapped"):
-        counted(COLUMNS, TableSpec(axes=axes))
+        counted(COLUMNS, ENDS[:1], origin=("olat", "olon"))
 
 
 def test_text_that_is_no_number_is_the_fault_of_its_row():
     cells = {"x": ["0.5", "0,5", "", "east", "1e0"], "y": ["40.5"] * 5}
-    of = TableSpec(
-        axes=((Point("x", "y"), SQUARES),), unit=PrivacyUnit("add-remove", 1), unplaceable="drop"
-    )
-    assert counted(cells, of) == {(0,): 1, (1,): 1}
+    found = counted(cells, ENDS[:1], NOISED, origin=("x", "y"), unplaceable="drop")
+    assert found == {(0,): 1, (1,): 1}
 
 
 def test_a_point_and_a_code_may_be_of_the_same_areas():
-    axes = ((Point("olon", "olat"), SQUARES), ("zone", SQUARES))
-    found = counted({**COLUMNS, "zone": list("dcba")}, TableSpec(axes=axes))
+    table = {**COLUMNS, "zone": list("dcba")}
+    found = counted(table, origin=("olon", "olat"), destination="zone")
     assert found == {(0, 3): 1, (1, 2): 1, (1, 1): 1, (3, 0): 1}
 
 
@@ -168,14 +162,9 @@ CLOCKS = {
 
 @pytest.mark.parametrize("text", CLOCKS)
 def test_a_time_stamp_is_what_the_clock_shows_there(text):
-    for part, expected in zip(("hour", "weekday"), CLOCKS[text], strict=True):
-        hierarchy = clock_hierarchy(part)
-        of = TableSpec(
-            axes=((Clock("at", part), hierarchy),),
-            unit=PrivacyUnit("add-remove", 1),
-            unplaceable="drop",
-        )
-        found = [hierarchy.codes(2)[area].as_py() for (area,) in counted({"at": [text]}, of)]
+    for axis, expected in zip((HOUR, WEEKDAY), CLOCKS[text], strict=True):
+        leaves = counted({"at": [text]}, [axis], NOISED, unplaceable="drop", **{axis.name: "at"})
+        found = [axis.hierarchy.codes(2)[area].as_py() for (area,) in leaves]
         assert found == ([] if expected is None else [expected])
 
 
@@ -185,54 +174,54 @@ def test_every_hour_and_day_has_its_area():
         for day in range(4, 18)
         for hour in range(24)
     ]
-    found = counted({"at": stamps}, TableSpec(axes=spec().axes[2:]))
+    found = counted({"at": stamps}, (HOUR, WEEKDAY), hour="at", weekday="at")
     assert found == {(hour, day): 2 for hour in range(24) for day in range(7)}
 
 
 REFUSED = {
     "a time zone": (
-        {"at": pa.array(STAMPS, pa.timestamp("us", "UTC"))}, Clock("at", "hour"),
+        {"at": pa.array(STAMPS, pa.timestamp("us", "UTC"))}, {"hour": "at"},
         "without time zone",
     ),
-    "dates for hours": ({"at": pa.array([dt.date(2026, 5, 18)])}, Clock("at", "hour"), "--hour-of"),
-    "numbers for times": ({"at": pa.array([1.5])}, Clock("at", "weekday"), "--weekday-of"),
+    "dates for hours": ({"at": pa.array([dt.date(2026, 5, 18)])}, {"hour": "at"}, "--hour-of"),
+    "numbers for times": ({"at": pa.array([1.5])}, {"weekday": "at"}, "--weekday-of"),
     "dates for points": (
-        {"at": pa.array([dt.date(2026, 5, 18)]), "y": pa.array([1.5])}, Point("at", "y"),
+        {"at": pa.array([dt.date(2026, 5, 18)]), "y": pa.array([1.5])}, {"origin": ("at", "y")},
         "coordinates are numbers",
     ),
-    "one column twice": ({"y": pa.array([1.5])}, Point("y", "y"), "given twice"),
-    "no such column": ({"Lon": [1.5], "lat": [1.5]}, Point("lon", "lat"), "--origin-point"),
-    "no such time": ({"start": ["x"]}, Clock("started", "hour"), "did you mean 'start'.*--hour-of"),
+    "one column twice": ({"y": pa.array([1.5])}, {"origin": ("y", "y")}, "given twice"),
+    "no such column": ({"Lon": [1.5], "lat": [1.5]}, {"origin": ("lon", "lat")}, "--origin-point"),
+    "no such time": ({"start": ["x"]}, {"hour": "started"}, "did you mean 'start'.*--hour-of"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_columns_that_cannot_be_points_or_times_are_refused(what):
     table, columns, words = REFUSED[what]
-    hierarchy = clock_hierarchy(columns.part) if isinstance(columns, Clock) else SQUARES
+    axes = [axis for axis in (*ENDS, HOUR, WEEKDAY) if axis.name in columns]
     with pytest.raises(IngestError, match=words):
-        counted(pa.table(table), TableSpec(axes=((columns, hierarchy),)))
+        counted(pa.table(table), axes, **columns)
 
 
 def test_points_need_areas_with_outlines():
     plain = inftda.Hierarchy.read({"zone": ["a"]})
     with pytest.raises(HierarchyError, match=r"no outlines.*inftda areas h3"):
-        counted({"x": [1.0], "y": [1.0]}, TableSpec(axes=((Point("x", "y"), plain),)))
+        counted({"x": [1.0], "y": [1.0]}, [Axis("origin", plain)], origin=("x", "y"))
 
 
 def test_distinct_trips_may_become_one_between_areas():
     """Nobody makes the same trip twice is a promise about points, and counts are of areas."""
     unit = PrivacyUnit("add-remove", 3, distinct=True)
     with pytest.raises(PrivacyError, match="same trip between areas"):
-        TableSpec(axes=POINTS, unit=unit)
-    assert TableSpec(axes=POINTS, unit=unit, person="who").person == "who"
+        Columns(**POINTS).check(ENDS, unit)
+    Columns(**POINTS, person="who").check(ENDS, unit)
 
 
 def test_trips_of_a_person_are_bounded_by_areas():
     table = {**COLUMNS, "who": ["ann"] * 4}
     for distinct, most in ((False, {1, 2}), (True, {1})):
         unit = PrivacyUnit("add-remove", 2, distinct=distinct)
-        found = counted(table, TableSpec(axes=POINTS, unit=unit, person="who"))
+        found = counted(table, unit=unit, person="who", **POINTS)
         assert sum(found.values()) == 2
         assert {*found.values()} <= most
 
@@ -265,11 +254,9 @@ def test_an_end_is_a_column_or_a_point():
 
 
 def test_a_number_is_no_time_whatever_stands_beside_it():
-    unit = PrivacyUnit("add-remove", 1)
-    axes = ((Clock("at", "hour"), clock_hierarchy("hour")),)
-    of = TableSpec(axes=axes, unit=unit, unplaceable="drop")
-    assert counted({"at": [46160, 46161]}, of) == {}
-    assert counted({"at": [46160, 46161, "2026-05-18 08:30"]}, of) == {(8,): 1}
+    options = {"axes": [HOUR], "unit": NOISED, "hour": "at", "unplaceable": "drop"}
+    assert counted({"at": [46160, 46161]}, **options) == {}
+    assert counted({"at": [46160, 46161, "2026-05-18 08:30"]}, **options) == {(8,): 1}
 
 
 #: Days and seconds that no time stamp of microseconds can hold, each after one that it can.
@@ -283,9 +270,8 @@ FAR = {
 def test_a_time_too_far_away_is_the_fault_of_its_row(part, tmp_path):
     cells, area = FAR[part]
     table = pa.table({"at": cells})
-    unit = PrivacyUnit("add-remove", 1)
-    axes = ((Clock("at", part), clock_hierarchy(part)),)
-    of = TableSpec(axes=axes, unit=unit, unplaceable="drop")
-    assert counted(table, of) == {(area,): 1}
+    axes = [Axis(part, clock_hierarchy(part))]
+    options = {"axes": axes, "unit": NOISED, part: "at", "unplaceable": "drop"}
+    assert counted(table, **options) == {(area,): 1}
     if part == "weekday":  # Parquet has no seconds
-        assert counted(parquet(tmp_path, table), of) == {(area,): 1}
+        assert counted(parquet(tmp_path, table), **options) == {(area,): 1}

@@ -12,7 +12,8 @@ from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import TableSpec, bounding, read_leaves
+from inftda.reading import Columns, bounding, read_leaves
+from inftda.tree import Axis
 
 #: Odds of a false alarm, were the seed not fixed.
 P_THRESHOLD = 1e-7
@@ -61,11 +62,11 @@ def test_persons_may_be_text_or_numbers_and_blank_text_is_nobody(read):
     table = trips(("a", "001", "002"), ("a", "001", "002"), ("b", "001", "002"))
     assert read(table, person="who", unit=at_most(1)) == {("001", "002"): 2}
     table["who"] = ["a", None, ""]
-    with pytest.raises(IngestError, match="2 rows of the table name no person"):
+    with pytest.raises(IngestError, match="2 rows of the table have no person"):
         read(table, person="who", unit=at_most(1))
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.int8())])
+@pytest.mark.parametrize("kind", [pa.date32(), pa.list_(pa.int8())])
 def test_persons_of_types_that_cannot_tell_them_apart_are_refused(read, kind):
     table = trips(("a", "001", "002"))
     table["who"] = pa.nulls(1, kind)
@@ -173,11 +174,9 @@ def choices(table, m, *, n_persons, seed, distinct=False):
     rows = {"who": np.repeat(people, len(table)), "town": table * n_persons}
     leaves = read_leaves(
         {**rows, "copy": rows["who"]},
-        TableSpec(
-            axes=(("copy", persons), ("town", hierarchy)),
-            person="who",
-            unit=at_most(m, distinct=distinct),
-        ),
+        Columns(person="who"),
+        (Axis("copy", persons), Axis("town", hierarchy)),
+        unit=at_most(m, distinct=distinct),
         random_source=SeededSource(seed),
     )
     kept = [[] for _ in people]
@@ -234,8 +233,8 @@ def test_without_a_seed_no_two_readings_choose_alike():
     table = {"who": who, "copy": who, "town": ["a", "b"] * 100}
 
     def chosen():
-        axes = (("copy", people), ("town", towns))
-        leaves = read_leaves(table, TableSpec(axes=axes, person="who", unit=at_most(1)))
+        axes = (Axis("copy", people), Axis("town", towns))
+        leaves = read_leaves(table, Columns(person="who"), axes, unit=at_most(1))
         return sorted(zip(*(axis.tolist() for axis in leaves.areas), strict=True))
 
     assert len(chosen()) == 100

@@ -22,12 +22,9 @@ NOISED = PrivacyUnit("add-remove")
 @pytest.mark.parametrize(
     "cells",
     [
-        [1, "1", "007", np.int64(2)],
+        [1, "1", "007", 2],
         pd.Series([1, "1", "007", 2], dtype=object),
-        pd.Series([1, "1", "007", 2], dtype=object).astype("category"),
-        pl.Series([1, "1", "007", 2], dtype=pl.Object),
         np.array([1, "1", "007", 2], dtype=object),
-        (1.0, "1", "007", 2),
     ],
 )
 def test_text_and_whole_numbers_may_stand_in_one_column(read, cells):
@@ -39,17 +36,20 @@ def test_text_and_whole_numbers_may_stand_in_one_column(read, cells):
     [True, 2.5, 1e300, Decimal(1), dt.date(2026, 1, 1), b"1", [1], float("inf"), "\ud800"],
     ids=repr,
 )
-def test_any_other_cell_is_the_flaw_of_its_row(read, cell):
+def test_any_other_cell_makes_the_column_unreadable(read, cell):
     for codes in ([1, cell, 2], ["1", cell, "2"]):
-        with pytest.raises(IngestError, match="1 row of the table has a cell that is neither"):
+        with pytest.raises(IngestError, match=r"column 'town' of|1 row of") as error:
             read({"town": codes}, axes=AXES)
-        with pytest.raises(IngestError, match="1 row of the table has a cell that is neither"):
+        assert error.value.__context__ is None
+        with pytest.raises(IngestError, match=r"column 'who' of|1 row of"):
             read({"town": ["1"] * 3, "who": codes}, axes=AXES, person="who", unit=NOISED)
 
 
-@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT, np.nan], ids=repr)
+@pytest.mark.parametrize(
+    "missing", [None, float("nan"), pytest.param(pd.NA, id="NA"), pd.NaT], ids=repr
+)
 def test_what_is_missing_is_missing(read, missing):
-    table = {"town": [1, missing, "007"]}
+    table = {"town": ["1", missing, "007"]}
     with pytest.raises(IngestError, match="1 row of the table cannot be placed: missing town"):
         read(table, axes=AXES)
     counts = read(table, axes=AXES, unplaceable="drop", unit=NOISED)
@@ -63,24 +63,39 @@ def test_whole_numbers_with_blanks_are_understood(read, kind):
     assert counts == {("1",): 2, ("2",): 1}
 
 
-def test_a_blank_among_whole_numbers_moves_nobody_to_another_area(read):
-    """As a double 2^53 + 1 is 2^53, so a column with a blank cannot say which of the two it is."""
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_a_blank_among_whole_numbers_moves_nobody_to_another_area(read, kind):
+    """As a double 2^53 + 1 is 2^53, so a column of them cannot say which of the two it is."""
+    least = 2**24 if kind == pa.float32() else 2**53
+    axes = [("town", Hierarchy.read({"town": [str(least - 1), str(least), str(least + 1)]}))]
+    assert read({"town": pa.array([least, least + 1])}, axes=axes).keys() == {
+        (str(least),),
+        (str(least + 1),),
+    }
+    assert read({"town": pa.array([float(least - 1)], kind)}, axes=axes)
+    with pytest.raises(IngestError, match="1 row of the table has a number that is not whole, or"):
+        read({"town": pa.array([float(least)], kind)}, axes=axes)
+
+
+def test_a_blank_in_a_frame_of_large_numbers_is_refused(read):
     codes = [2**53, 2**53 + 1]
     axes = [("town", Hierarchy.read({"town": [str(code) for code in codes]}))]
     assert len(read(pd.DataFrame({"town": codes}), axes=axes)) == 2
-    with pytest.raises(IngestError, match="of the table ha"):
+    with pytest.raises(IngestError, match="2 rows of the table have a number that is not whole"):
         read(pd.DataFrame({"town": [*codes, None]}), axes=axes)
 
 
 @pytest.mark.parametrize("odd", [2.5, 2.0**60, float("inf")])
 def test_other_numbers_among_them_are_flaws_of_their_rows(read, odd):
-    with pytest.raises(IngestError, match="1 row of the table has a cell that is neither"):
-        read(pd.DataFrame({"town": [1, 2, odd, None]}), axes=AXES)
+    for role in ("town", "who"):
+        table = {"town": [1.0, 2.0, 1.0], "who": [1.0, 2.0, 3.0]} | {role: [1.0, odd, None]}
+        with pytest.raises(IngestError, match="1 row of the table has a number that is not whole"):
+            read(pd.DataFrame(table), axes=AXES, person="who", unit=NOISED)
 
 
 @pytest.mark.parametrize(
     "kind",
-    [pa.float64(), pa.decimal128(5), pa.date32(), pa.timestamp("us"), pa.bool_(), pa.binary()],
+    [pa.decimal128(5), pa.date32(), pa.timestamp("us"), pa.bool_(), pa.binary()],
     ids=str,
 )
 @pytest.mark.parametrize("role", ["town", "who"])
@@ -107,26 +122,25 @@ def test_an_empty_table_in_memory_has_no_leaves(read, empty):
     assert read(empty, axes=AXES, person="who", unit=NOISED) == {}
 
 
-def test_counts_without_a_type_are_read_one_by_one(read):
-    towns = Hierarchy.read({"town": [*"abcdef"]})
-    counts = [1, "2", 3.0, Decimal("4.00"), " 5 ", np.int8(6)]
-    found = read({"town": [*"abcdef"], "count": counts}, axes=[("town", towns)])
-    assert found == {(code,): i for i, code in enumerate("abcdef", start=1)}
-
-
 @pytest.mark.parametrize(
-    ("cell", "flaw"),
+    ("counts", "flaw"),
     [
-        (None, "no count"), (float("nan"), "no count"), (2.5, "a fractional count"),
-        (Decimal("2.5"), "a fractional count"), (-1, "a negative count"), (-0.5, "a negative"),
-        (float("inf"), "NaN or infinity"), (2**63, "beyond"), (Decimal("1E+1000000"), "beyond"),
-        (1e300, "beyond"), ("12.000", "decimal point"), ("1,000", "without separators"),
-        (True, "neither"), (dt.date(2026, 1, 1), "neither"), (b"1", "neither"),
+        ([1, "2", " 3 "], None), ([1.0, 2, 3], None), ([Decimal(1), Decimal("2.00"), 3], None),
+        ([1, None, "3"], "1 row .* no count"), ([1, float("nan"), 3], "1 row .* no count"),
+        ([1, 2.5, 3], "1 row .* a fractional count"), ([1, Decimal("2.5"), 3], "a fractional"),
+        ([1, float("inf"), 3], "NaN or infinity"), ([1, 2**63, "3"], "beyond"),
+        ([1, "12.000", 3], "decimal point"), ([1, "1,000", 3], "without separators"),
+        ([1, True, 3], "column 'count'"), ([1, b"1", "3"], "column 'count'"),
+        ([1, 2.5, "3"], "column 'count'"), ([1, Decimal("1E+1000000"), 3], "column 'count'"),
     ],
 )  # fmt: skip
-def test_counts_without_a_type_have_flaws_of_their_own(read, cell, flaw):
-    with pytest.raises(IngestError, match=f"1 row of the table has .*{flaw}"):
-        read({"town": ["1", "2", "1"], "count": [1, cell, "3"]}, axes=AXES)
+def test_counts_without_a_type_are_read_one_by_one(read, counts, flaw):
+    table = {"town": ["1", "2", "007"], "count": counts}
+    if flaw is None:
+        assert read(table, axes=AXES) == {("1",): 1, ("2",): 2, ("007",): 3}
+        return
+    with pytest.raises(IngestError, match=flaw):
+        read(table, axes=AXES)
 
 
 def test_columns_that_are_not_used_are_not_looked_at(read):
@@ -143,13 +157,13 @@ def test_a_named_index_is_a_column(read):
 
 def write(folder, **columns):
     for name, cells in columns.items():
-        pq.write_table(pa.table({"town": cells}), folder / f"{name}.parquet")
+        pq.write_table(pa.table({"town": cells, "odd": cells}), folder / f"{name}.parquet")
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ([1], ["007"]), (["007"], [1]), ([1], [2.5]), ([1], [Decimal("2.5")]),
+        ([1], ["007"]), (["007"], [1]), ([1], [2.5]), ([1], pa.array([1], pa.int8())),
         (pa.array([1], pa.date32()), pa.array([1], pa.timestamp("us"))), ([True], [1]),
     ],
 )  # fmt: skip
@@ -159,20 +173,15 @@ def test_files_of_a_folder_must_agree_in_the_types_of_columns_in_use(read, tmp_p
         read(tmp_path, axes=AXES)
 
 
-def test_integers_of_several_widths_and_texts_of_several_kinds_agree(read, tmp_path):
-    kinds = (pa.int8(), pa.int64(), pa.uint64(), pa.int32())
-    write(tmp_path, **{f"a{i}": pa.array([2], kind) for i, kind in enumerate(kinds)})
-    assert read(tmp_path, axes=AXES) == {("2",): 4}
-    (tmp_path / "text").mkdir()
+def test_other_columns_may_differ_in_type_and_texts_of_several_kinds_agree(read, tmp_path):
     texts = (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()))
-    write(tmp_path / "text", **{f"a{i}": pa.array(["2"]).cast(k) for i, k in enumerate(texts)})
-    assert read(tmp_path / "text", axes=AXES) == {("2",): 3}
-
-
-def test_a_large_number_in_a_later_file_is_no_failure(read, tmp_path):
-    write(tmp_path, a=pa.array([1], pa.int8()), b=[10**12])
-    counts = read(tmp_path, axes=AXES, unplaceable="drop", unit=NOISED)
-    assert counts == {("1",): 1}
+    for i, kind in enumerate(texts):
+        columns = {
+            "town": pa.array(["2"]).cast(kind),
+            "odd": pa.array([i], [pa.int8(), "f8"][i % 2]),
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
+    assert read(tmp_path, axes=AXES) == {("2",): 3}
 
 
 # --- messages
@@ -182,6 +191,8 @@ def test_lost_zeros_get_a_hint(read):
     zeros = Hierarchy.read({"town": ["0101", "0102", "1101"]})
     with pytest.raises(IngestError, match=r"leading zeros.* '101' would be '0101'"):
         read({"town": [101, 102]}, axes=[("town", zeros)])
+    with pytest.raises(IngestError, match=r"areas lose their leading zeros\? '01101' is '1101'"):
+        read({"town": ["01101"]}, axes=[("town", zeros)])
     with pytest.raises(IngestError) as error:
         read({"town": ["x01"]}, axes=[("town", zeros)])
     assert "zeros" not in str(error.value)

@@ -9,7 +9,7 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.reading import CsvFile, csv_file
+from inftda.reading import CsvFile, sources
 
 EXPECTED = {("001", "002"): 3, ("003", "001"): 5}
 TEXT = "origin,destination,count\n001,002,3\n003,001,5\n"
@@ -64,7 +64,7 @@ def test_a_cell_of_megabytes_is_read_and_one_beyond_the_limit_is_said_to_be_too_
     text = f'origin,destination,note\n001,002,x\n001,002,"{"x" * 5_000_000}"\n001,002,x\n'
     path = write(tmp_path / "a.csv", text)
     assert read(path) == {("001", "002"): 3}
-    monkeypatch.setattr(csv_file, "MAX_LINE", 3_000_000)
+    monkeypatch.setattr(sources, "MAX_LINE", 3_000_000)
     with pytest.raises(IngestError, match=r"line 3 of 'a.csv' is longer than 3 MB; shorten"):
         read(path)
 

@@ -14,8 +14,9 @@ import pytest
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import TableSpec, read_leaves
+from inftda.reading import Columns, read_leaves
 from inftda.reading.workspace import Workspace, quote
+from inftda.tree import Axis
 from patience import PATIENCE
 
 TRIPS = {"origin": ["001"], "destination": ["002"]}
@@ -57,22 +58,23 @@ def test_a_spill_directory_that_is_not_there_is_named(read, tmp_path):
         read(TRIPS, spill_directory=tmp_path / "nowhere")
 
 
-def test_duckdb_neither_loads_nor_downloads_extensions():
-    with Workspace() as workspace:
-        settings = dict(
-            zip(
-                *workspace.fetch(
-                    "SELECT name, value FROM duckdb_settings() WHERE name LIKE 'auto%extensions'"
-                )
-                .to_pydict()
-                .values(),
-                strict=True,
-            )
-        )
-    assert settings == {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-    }
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM read_csv('{0}/other.csv')", "FROM read_text('{0}/other.csv')", "FROM glob('{0}/*')",
+        "FROM read_text('http://127.0.0.1:1/x')", "ATTACH '{0}/other.db'", "INSTALL httpfs",
+        "LOAD httpfs", "COPY (SELECT 1) TO '{0}/new.csv'", "SET enable_external_access = true",
+        "SET autoload_known_extensions = true", "SET allowed_directories = ['/']",
+    ],
+)  # fmt: skip
+def test_duckdb_opens_the_files_that_it_is_given_and_nothing_else(tmp_path, sql):
+    for name in ("given.csv", "other.csv"):
+        (tmp_path / name).write_text("town\n001\n")
+    with Workspace([tmp_path / "given.csv"]) as workspace:
+        assert workspace.fetch(f"FROM read_csv('{tmp_path}/given.csv')").num_rows == 1
+        with pytest.raises(duckdb.Error):
+            workspace.run(sql.format(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["given.csv", "other.csv"]
 
 
 def test_quotes_are_doubled():
@@ -90,8 +92,9 @@ def test_more_rows_than_memory_holds_are_counted_by_spilling(tmp_path, monkeypat
     areas = Hierarchy.read({"area": codes})
 
     def read():
-        spec = TableSpec(axes=(("origin", areas), ("destination", areas)))
-        return read_leaves(tmp_path / "trips.parquet", spec, memory_limit="40MB", threads=2)
+        axes = (Axis("origin", areas), Axis("destination", areas))
+        path = tmp_path / "trips.parquet"
+        return read_leaves(path, Columns(), axes, memory_limit="40MB", threads=2)
 
     leaves = read()
     found = leaves.areas[0].astype(np.int64) * n_areas + leaves.areas[1]
@@ -120,11 +123,9 @@ def test_bounding_spills_as_well(tmp_path):
     # An aggregate that keeps the first two of each person in memory needs 80 MB and more.
     leaves = read_leaves(
         tmp_path / "trips.parquet",
-        TableSpec(
-            axes=(("origin", areas), ("destination", areas)),
-            person="who",
-            unit=PrivacyUnit("add-remove", trips=2),
-        ),
+        Columns(person="who"),
+        (Axis("origin", areas), Axis("destination", areas)),
+        unit=PrivacyUnit("add-remove", trips=2),
         memory_limit="60MB",
         threads=2,
     )
@@ -135,9 +136,10 @@ def test_memory_that_cannot_suffice_is_one_clear_error(tmp_path):
     codes = [f"{i:06d}" for i in range(100_000)]
     pq.write_table(pa.table({"origin": codes * 2}), tmp_path / "trips.parquet")
     areas = Hierarchy.read({"area": codes})
-    spec = TableSpec(axes=(("origin", areas),))
     with pytest.raises(IngestError, match=r"disk space ran out .* set TMPDIR"):
-        read_leaves(tmp_path / "trips.parquet", spec, memory_limit="2MB")
+        read_leaves(
+            tmp_path / "trips.parquet", Columns(), [Axis("origin", areas)], memory_limit="2MB"
+        )
 
 
 ENDLESS = """
@@ -145,7 +147,8 @@ import signal
 import sys
 import pyarrow as pa
 from inftda.hierarchy import Hierarchy
-from inftda.reading import TableSpec, read_leaves
+from inftda.reading import Columns, read_leaves
+from inftda.tree import Axis
 
 # Ignored otherwise, where a shell runs the tests in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -160,7 +163,7 @@ def batches():
 towns = Hierarchy.read({"town": ["001"]})
 stream = pa.RecordBatchReader.from_batches(batch.schema, batches())
 try:
-    read_leaves(stream, TableSpec(axes=(("town", towns),)), spill_directory=sys.argv[1])
+    read_leaves(stream, Columns(), [Axis("town", towns)], spill_directory=sys.argv[1])
 except KeyboardInterrupt:
     print("interrupted")
 """

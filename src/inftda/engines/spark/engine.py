@@ -38,7 +38,8 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.base import Keeper, Mechanism, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import KeyedSource, RandomSource
-from inftda.reading import TableSpec
+from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import Columns
 from inftda.tree import Tree
 
 #: Tasks of a step for each core, so that slow ones even out.
@@ -74,7 +75,7 @@ class SparkEngine:
     Attributes:
         session: a classic Spark session; without it the active one, or a new one that lives
             as long as the release.
-        master: URL of the cluster for a new session; as Spark is configured by default.
+        master: URL of the cluster for a new session; all cores of this machine by default.
         tasks: how many tasks a level step is cut into, at most; by default a few for each core
             of the cluster. It does not change what is released.
         driver_nodes: levels with at most this many possible nodes are divided on the driver.
@@ -144,12 +145,13 @@ class RunningSpark:
     stack: ExitStack
     _local: LocalEngine = field(default_factory=LocalEngine, repr=False)
 
-    def read(
+    def read(  # noqa: PLR0913 - the table, what it means, and what it is read for
         self,
         table: Any,
-        spec: TableSpec,
+        columns: Columns,
         tree: Tree,
         *,
+        unit: PrivacyUnit,
         source: RandomSource,
         say: Callable[[str], object] | None,
     ) -> SparkTruth:
@@ -158,7 +160,9 @@ class RunningSpark:
         Raises:
             InftdaError: it cannot be read as counts, or must not be read that way.
         """
-        leaves = read_leaves(self.session, table, spec, random_source=source, say=say)
+        leaves = read_leaves(
+            self.session, table, columns, tree.axes, unit=unit, random_source=source, say=say
+        )
         self.stack.callback(leaves.forget)
         # From here on rows are cells.
         self.stack.enter_context(settings(self.session, FOR_CELLS))

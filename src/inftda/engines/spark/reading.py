@@ -1,59 +1,67 @@
 """From a table to its leaves on a cluster: the SQL of `inftda.reading`, part by part.
 
 Spark reads the files, moves rows and adds up; what a row means is decided by the same SQL as
-on one machine, which executors run on their parts of the table. So equal seeds give equal
-leaves on both.
+on one machine, which executors run on their parts of the table, each in a DuckDB of its own, in
+memory. What a part gives depends on its rows alone, so a task that runs twice gives the same, and
+equal seeds give equal leaves on one machine and on many.
+
+Messages of Spark and DuckDB quote rows, and Spark writes errors of tasks to its logs: none of
+these messages gets out of here.
 """
 
+import csv
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
+import duckdb
 import pyarrow as pa
-from pyspark import StorageLevel
+import pyarrow.compute as pc
+from pyspark import StorageLevel, TaskContext
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
-from inftda.engines.spark.packing import (
-    CELLS,
-    FOR_CELLS,
-    PACKED,
-    TASK,
-    Batches,
-    Made,
-    addressed_cells,
-    cell_table,
-    pack_by,
-    unpack,
-)
-from inftda.engines.spark.parts import Parts
-from inftda.engines.spark.session import PARTITIONS, Sent, sent, settings
-from inftda.engines.spark.sources import LocalTable, Raw, SparkTable, open_table
+from inftda.engines.spark.packing import CELL_ROWS, CELLS, PACKED, Batches, Made, cell_table, gather
+from inftda.engines.spark.session import SPARK_ERRORS, Sent, sent
 from inftda.engines.spark.truth import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.errors import IngestError
 from inftda.noise.entropy import RandomSource
-from inftda.reading import bounding
-from inftda.reading.flaws import Complaint, Flaw, first_flaw
-from inftda.reading.reader import read_leaves as read_here
-from inftda.reading.roles import choose_roles
+from inftda.privacy.unit import PrivacyUnit
+from inftda.reading import Columns, CsvFile, SqlQuery, bounding
+from inftda.reading import read_leaves as read_here
 from inftda.reading.rows import Rows
-from inftda.reading.spec import TableSpec
-from inftda.reading.sql_query import SqlQuery
+from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8, refuse_parquet
 from inftda.reading.workspace import Workspace
-from inftda.truth import Leaves, check_total
+from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
+from inftda.tree import Axis
+from inftda.truth import MAX_TOTAL, Leaves, check_total
 
+T = TypeVar("T")
 #: What executors do to the rows of a partition.
-Work = Callable[[Parts, Batches], Made]
+Work = Callable[["Parts", Batches], Made]
+
+#: Column of a CSV line that does not have as many cells as the header.
+MALFORMED: Final = "malformed"
+#: How a part says what is wrong with it.
+NOT_UTF8: Final = "inftda: a cell is not UTF-8"
+BAD_LINE: Final = "inftda: a line is malformed"
+#: A character that stands in no CSV file, to read a line as one cell.
+_NO_SEPARATOR: Final = "\x01"
+_ENCODINGS: Final = {"utf-8": "UTF-8", "utf-16": "UTF-16", "latin-1": "ISO-8859-1"}
 
 
-def read_leaves(
+def read_leaves(  # noqa: PLR0913 - as on one machine
     session: SparkSession,
     source: Any,
-    spec: TableSpec,
+    columns: Columns,
+    axes: Sequence[Axis],
     *,
+    unit: PrivacyUnit | None,
     random_source: RandomSource,
     say: Callable[[str], object] | None = None,
 ) -> SparkLeaves:
@@ -64,13 +72,16 @@ def read_leaves(
         source: a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
             reads them, the name of a table in Spark's catalogue, a `CsvFile`, or a table in
             memory, which is read where it is: on the driver.
-        spec: what its columns mean.
+        columns: what its columns mean.
+        axes: names and hierarchies of the axes to count by.
+        unit: who is protected.
         random_source: where the choice of a person's trips comes from.
         say: called with what a row was taken for, one trip or a count.
 
     Raises:
         IngestError: the source cannot be read as counts; the message says why.
     """
+    columns.check(axes, unit)
     if isinstance(source, SqlQuery):
         raise IngestError(
             "Spark cannot read trips from a SqlQuery; read the table with Spark (spark.read.jdbc) "
@@ -78,23 +89,20 @@ def read_leaves(
         )
     table = open_table(session, source)
     if table is None:
-        return _ship(session, read_here(source, spec, random_source=random_source, say=say))
+        leaves = read_here(source, columns, axes, unit=unit, random_source=random_source, say=say)
+        return _ship(session, leaves)
     with Workspace(threads=1, can_spill=False) as workspace:
-        described = table.described(workspace)
-        roles = choose_roles(described, spec)
-        rows = Rows.of(described, roles, spec, workspace)
+        rows = Rows.of(table.described(workspace), columns, axes, workspace)
     if say is not None:
-        say(roles.describe())
-    secret = "" if spec.person is None else bounding.draw_secret(random_source)
-    complaint = Complaint(label=table.label, spec=spec, count_name=roles.count_name)
-    reading = _Reading(table, table.raw(roles.uses), rows, complaint)
+        say(rows.words)
+    secret = "" if columns.person is None else bounding.draw_secret(random_source)
     with ExitStack() as stack:
         # Kept as long as the leaves are: Spark recomputes what is lost with an executor.
-        parts = stack.enter_context(sent(session, Parts(rows, spec.unit, secret)))
-        has_cells = isinstance(table, LocalTable) and not rows.has_person
-        with settings(session, FOR_CELLS if has_cells else {}):
-            counted, total = reading.run(parts)
+        parts = stack.enter_context(sent(session, Parts(rows, unit, secret)))
+        raw = table.select(rows.positions)
+        counted = _counted(raw, rows, parts).persist(StorageLevel.MEMORY_AND_DISK)
         stack.callback(counted.unpersist)
+        total = _check(table, raw, counted, rows, parts, unit)
         cells = counted.where(F.col(PACKED).isNotNull()).select(PACKED)
         return SparkLeaves(cells, total, stack.pop_all().close)
 
@@ -107,88 +115,25 @@ def _ship(session: SparkSession, leaves: Leaves) -> SparkLeaves:
     return SparkLeaves(frame, int(leaves.counts.sum()), frame.unpersist)
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """One table about to be read.
-
-    Attributes:
-        table: what it is.
-        raw: its columns in use.
-        rows: its rows in SQL.
-        complaint: what messages need.
-    """
-
-    table: SparkTable | LocalTable
-    raw: Raw
-    rows: Rows
-    complaint: Complaint
-
-    def run(self, parts: Sent[Parts]) -> tuple[DataFrame, int]:
-        """Trips per leaf, zeros included, kept by the executors and checked; and their sum."""
-        frame, work = self.raw.frame, self._opened(Parts.count)
-        if self.rows.has_person:
-            frame, work = self._personal(parts), Parts.bound
-        if self.complaint.count_name is None or self.rows.has_person:
-            # Trips repeat in many parts; flows hardly do, and are not worth a shuffle.
-            counted = _merged(frame, work, parts)
-        else:
-            counted = _map(frame, parts, lambda *given: pack_leaves(work(*given)), LEAF_CELLS)
-        counted = counted.persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            summary = self.table.attempt(lambda: _summary(counted))
-            self._check(summary, parts)
-        except BaseException:
-            counted.unpersist()
-            raise
-        return counted, summary.total
-
-    def _personal(self, parts: Sent[Parts]) -> DataFrame:
-        """All rows of a person in one partition, one after the other."""
-        areas = ", ".join(f"{area} int" for area in self.rows.numbers)
-        gather = self._opened(Parts.gather)
-        personal = _map(self.raw.frame, parts, gather, f"person string, {areas}, n bigint")
-        return personal.repartition("person").sortWithinPartitions("person")
-
-    def _opened(self, work: Work) -> Work:
-        """Work on the raw rows."""
-        open_ = self.raw.open
-        return lambda parts, batches: work(parts, open_(batches))
-
-    def _check(self, summary: "_Summary", parts: Sent[Parts]) -> None:
-        self.complaint.check(summary.flaws)
-        if first_flaw(summary.flaws) is Flaw.UNPLACEABLE:
-            lost = _map(self.raw.frame, parts, self._opened(Parts.lost), "axis int, code string")
-            found = self.table.attempt(lost.collect)
-            said = self.rows.describe_lost((row["axis"], row["code"]) for row in found)
-            raise IngestError(self.complaint.unplaceable(summary.flaws[Flaw.UNPLACEABLE], said))
-        check_total(summary.total)
-        if not self.complaint.spec.may_be_empty:
-            if not summary.has_rows:
-                raise IngestError(self.complaint.no_rows())
-            if summary.total == 0:
-                raise IngestError(self.complaint.all_zero())
+def _counted(raw: DataFrame, rows: Rows, parts: Sent["Parts"]) -> DataFrame:
+    """Trips per leaf in cells, zeros and flaws included."""
+    areas = ", ".join(f"{area} int" for area in rows.numbers)
+    if not rows.has_person:
+        counted = _map(raw, parts, Parts.count, f"{areas}, n bigint")
+    else:
+        personal = _map(raw, parts, Parts.gather, f"person string, {areas}, n bigint")
+        # All rows of a person in one partition, one after the other.
+        together = personal.repartition("person").sortWithinPartitions("person")
+        counted = _map(together, parts, Parts.bound, f"{areas}, n bigint")
+    if rows.count_name is None or rows.has_person:
+        # Trips repeat in many parts; flows hardly do, and are not worth a shuffle.
+        most = F.lit(MAX_TOTAL + 1)
+        exact = F.sum(F.col("n").cast("decimal(38, 0)"))
+        counted = counted.groupBy(*rows.numbers).agg(F.least(exact, most).cast("bigint").alias("n"))
+    return counted.mapInArrow(pack_leaves, LEAF_CELLS)
 
 
-def _merged(frame: DataFrame, work: Work, parts: Sent[Parts]) -> DataFrame:
-    """One row per leaf: all rows of a leaf to one task, which adds them up by the same SQL."""
-    n_tasks = int(str(frame.sparkSession.conf.get(PARTITIONS)))
-
-    def send(given: Parts, batches: Batches) -> Made:
-        return pack_by(TASK, given.addressed(n_tasks, work(given, batches)))
-
-    def merge(given: Parts, batches: Batches) -> Made:
-        return pack_leaves(given.merge(unpack(batches)))
-
-    sent_ = _map(frame, parts, send, addressed_cells(TASK))
-    return _map(sent_.repartitionById(n_tasks, F.col(TASK)), parts, merge, LEAF_CELLS)
-
-
-def _map(
-    frame: DataFrame,
-    parts: Sent[Parts],
-    work: Work,
-    schema: str | StructType,
-) -> DataFrame:
+def _map(frame: DataFrame, parts: Sent["Parts"], work: Work, schema: str) -> DataFrame:
     """What executors make of the rows of a frame."""
 
     def on_executor(batches: Batches) -> Made:
@@ -197,24 +142,322 @@ def _map(
     return frame.mapInArrow(on_executor, schema)
 
 
-@dataclass(frozen=True)
-class _Summary:
-    """What the driver may know of the leaves before any noise: enough to refuse them.
+def _check(  # noqa: PLR0913, PLR0917 - what was read, by what, from what
+    table: "SparkTable",
+    raw: DataFrame,
+    counted: DataFrame,
+    rows: Rows,
+    parts: Sent["Parts"],
+    unit: PrivacyUnit | None,
+) -> int:
+    """The sum of all counts, which is all that the driver may know of them before any noise.
 
-    Attributes:
-        flaws: number of rows of each flaw.
-        total: sum of all counts.
-        has_rows: whether there are any leaves, zeros included.
+    Raises:
+        IngestError: there are flawed rows, too many trips, or none.
     """
-
-    flaws: dict[int, int]
-    total: int
-    has_rows: bool
-
-
-def _summary(frame: DataFrame) -> _Summary:
     found: Counter[int] = Counter()
-    for row in frame.select("flaw", "total").collect():
+    for row in table.attempt(counted.select("flaw", "total").collect):
         found[int(row["flaw"])] += int(row["total"])
     has_rows = 0 in found
-    return _Summary(flaws=found, total=found.pop(0, 0), has_rows=has_rows)
+    total = found.pop(0, 0)
+
+    def lost() -> Iterable[tuple[int, str | None]]:
+        codes = _map(raw, parts, Parts.lost, "axis int, code string")
+        return [(row["axis"], row["code"]) for row in table.attempt(codes.collect)]
+
+    rows.check(found, unit, lost)
+    check_total(total)
+    rows.check_not_empty(unit, has_rows=has_rows, has_trips=total > 0)
+    return total
+
+
+# --- on executors
+
+
+class PartError(Exception):
+    """A part could not be read; without a word of what is in it."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What executors do with parts of the table.
+
+    Attributes:
+        rows: the rows of a part in SQL; what is read is called `ARROW_INPUT`.
+        unit: who is protected.
+        secret: what decides which trips of a person are kept.
+    """
+
+    rows: Rows
+    unit: PrivacyUnit | None
+    secret: str = field(repr=False)
+
+    def count(self, batches: Batches) -> Made:
+        """Raw rows to leaves, which other parts may have as well."""
+        return self._each(gather(batches), self.rows.count)
+
+    def gather(self, batches: Batches) -> Made:
+        """Raw rows to persons' trips, of which other parts may have more."""
+        areas = self.rows.numbers
+        columns = ", ".join(["CAST(person AS VARCHAR) AS person", *areas, "n"])
+        trips = bounding.gathered(self.rows.placed(), areas, self._bounding_unit)
+        sql = f"SELECT {columns} FROM ({trips})"  # noqa: S608 - our own names
+        return self._each(gather(batches), lambda workspace: workspace.fetch(sql))
+
+    def bound(self, batches: Batches) -> Made:
+        """Persons' trips, sorted by person and all of each, to leaves."""
+        areas, unit = self.rows.numbers, self._bounding_unit
+        return self._each(
+            by_person(batches),
+            lambda workspace: bounding.fetch_bounded(
+                f"FROM {ARROW_INPUT}", areas, workspace=workspace, unit=unit, secret=self.secret
+            ),
+        )
+
+    def lost(self, batches: Batches) -> Made:
+        """Raw rows to the first few unknown codes of each part."""
+        sql = self.rows.lost()
+        return self._each(gather(batches), lambda workspace: workspace.fetch(sql))
+
+    @property
+    def _bounding_unit(self) -> PrivacyUnit:
+        if self.unit is None:  # `Columns.check` has seen to it
+            raise PartError("there is no privacy unit")
+        return self.unit
+
+    def _each(self, parts: Iterable[pa.Table], fetch: Callable[[Workspace], pa.Table]) -> Made:
+        """What a query gives for each part."""
+        context = TaskContext.get()
+        threads = context.cpus() if context else 1
+        with _quietly(), Workspace(threads=threads, can_spill=False) as workspace:
+            self.rows.register_lookups(workspace, with_placers=True)
+            for part in parts:
+                workspace.register(ARROW_INPUT, _checked(part))
+                yield from fetch(workspace).to_batches()
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Whatever DuckDB or Arrow say of a cell stays here."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, ValueError, RuntimeError) as problem:
+        kind = type(problem).__name__
+        raise PartError(f"a part of the table cannot be read ({kind})") from None
+
+
+def _checked(part: pa.Table) -> pa.Table:
+    """A part without lines that are malformed, and without bytes that are not text.
+
+    Raises:
+        PartError: it has some.
+    """
+    if MALFORMED in part.column_names:
+        if part[MALFORMED].null_count < part.num_rows:
+            raise PartError(BAD_LINE)
+        part = part.drop_columns(MALFORMED)
+    try:
+        part.validate(full=True)
+    except pa.ArrowInvalid:
+        raise PartError(NOT_UTF8) from None
+    return part
+
+
+def by_person(batches: Batches) -> Iterator[pa.Table]:
+    """Parts that no person has rows in two of; batches are sorted by `person`, nulls first."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) < CELL_ROWS:
+            continue
+        table = pa.Table.from_batches(held)
+        last = table["person"][-1]
+        # Rows of nobody are flaws, which may be cut anywhere.
+        cut = pc.index(table["person"], last).as_py() if last.is_valid else table.num_rows
+        if cut:
+            yield table.slice(0, cut)
+            held = table.slice(cut).to_batches()
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+# --- what is read
+
+
+@dataclass(frozen=True)
+class SparkTable:
+    """What is read, in Spark.
+
+    Attributes:
+        label: what to call it in messages.
+        names: the columns as they are written.
+        frame: the rows, columns named by position: c0, c1, ...; of CSV also `MALFORMED`.
+    """
+
+    label: str
+    names: tuple[str, ...]
+    frame: DataFrame
+
+    @classmethod
+    def of(cls, frame: DataFrame, label: str) -> "SparkTable":
+        """A frame whose columns have their own names."""
+        names = tuple(frame.columns)
+        return cls(label, names, frame.toDF(*(f"c{i}" for i in range(len(names)))))
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether its names are the first line of a file."""
+        return MALFORMED in self.frame.columns
+
+    def select(self, positions: Sequence[int]) -> DataFrame:
+        """Some of the columns, called c0, c1, ..., and `MALFORMED` if it is there."""
+        chosen = [F.col(f"c{at}").alias(f"c{i}") for i, at in enumerate(positions)]
+        return self.frame.select(*chosen, *([MALFORMED] if self.is_csv else []))
+
+    def described(self, workspace: Workspace) -> Source:
+        """The table as DuckDB sees it on an executor, without its rows."""
+
+        def select(positions: Sequence[int]) -> str:
+            empty = self.attempt(self.select(positions).limit(0).toArrow)
+            workspace.register(ARROW_INPUT, empty.select([f"c{i}" for i in range(len(positions))]))
+            return f"FROM {ARROW_INPUT}"
+
+        unread = f"cannot read {self.label}"
+        return Source(self.label, self.names, select, lambda _: unread, has_header=self.is_csv)
+
+    def attempt(self, action: Callable[[], T]) -> T:
+        """Do something that reads the table; see `attempt`."""
+        return attempt(self.label, action)
+
+
+def attempt(label: str, action: Callable[[], T]) -> T:
+    """Do something that reads the table called `label`.
+
+    Raises:
+        IngestError: Spark could not. Its own error quotes rows, so it is neither passed
+            on nor kept as the context of this one.
+    """
+    try:
+        return action()
+    except AnalysisException as problem:
+        condition, said = str(problem.getCondition()), ""
+    except SPARK_ERRORS as problem:
+        condition, said = "", str(problem)
+    if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+        raise IngestError(f"there is no file or table {label}; check the path")
+    if NOT_UTF8 in said:
+        raise IngestError(not_utf8(label))
+    if BAD_LINE in said:
+        raise IngestError(
+            f"a line of {label} has a different number of cells from the header, or an open "
+            "quote; correct the file"
+        )
+    raise IngestError(
+        f"Spark cannot read {label}: it is damaged or not readable, or has columns that Spark "
+        "does not know or whose types differ from file to file; files that are read as one table "
+        "need the same types (Spark's log has the reason, and may quote rows)"
+    )
+
+
+def open_table(session: SparkSession, source: Any) -> SparkTable | None:
+    """Make a source a frame, if it is one of Spark's; None if it is in the driver's memory.
+
+    Args:
+        session: where to read it.
+        source: a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
+            reads them, the name of a table in Spark's catalogue, or a `CsvFile`.
+
+    Raises:
+        IngestError: it cannot be read.
+    """
+    if isinstance(source, DataFrame):
+        return SparkTable.of(source, "the table")
+    if isinstance(source, CsvFile):
+        return _from_csv(session, source)
+    if not isinstance(source, str | Path):
+        return None
+    name, label = str(source), label_of(source)
+    kind = _kind(name)
+    if kind is None:
+        # A path is not a table name, and Spark's parser says so with an error.
+        with suppress(*SPARK_ERRORS):
+            if session.catalog.tableExists(name):
+                return SparkTable.of(session.table(name), label)
+        kind = _kind_inside(session, name)
+    if kind == "CSV":
+        return _from_csv(session, CsvFile(name))
+    # All files are asked for their types: otherwise Spark takes those of one, and what it makes
+    # of cells of another type is anybody's guess.
+    reader = session.read.option("mergeSchema", True)
+    return SparkTable.of(attempt(label, lambda: reader.parquet(name)), label)
+
+
+def _kind(name: str) -> str | None:
+    ending = name.lower().rstrip("/")
+    if ending.endswith(PARQUET_ENDINGS):
+        return "Parquet"
+    return "CSV" if ending.endswith(CSV_ENDINGS) else None
+
+
+def _kind_inside(session: SparkSession, folder: str) -> str:
+    """What kind of files a folder or glob has; they are listed, and none is read."""
+    lister = session.read.format("binaryFile").option("recursiveFileLookup", True)
+    files: list[str] = []
+    with suppress(*SPARK_ERRORS):
+        files = lister.load(folder).inputFiles()
+    names = [url.rsplit("/", 1)[-1] for url in files]
+    kinds = {_kind(name) for name in names if not name.startswith((".", "_"))} - {None}
+    if len(kinds) > 1:
+        raise IngestError(f"{folder!r} holds both CSV and Parquet files; keep one")
+    if not kinds:
+        raise IngestError(
+            f"there is no table {folder!r}, and no CSV or Parquet file in a folder of that name; "
+            "check the path"
+        )
+    return str(kinds.pop())
+
+
+def _from_csv(session: SparkSession, source: CsvFile) -> SparkTable:
+    """All cells as text; nothing is guessed but the separator, from the header."""
+    path, label = str(source.path), label_of(source.path)
+    header = _read_header(session, source, label)
+    names, separator = split_header(header, source.delimiter)
+    if len({name.casefold() for name in names}) < len(names):
+        # Not which: without a header, the first line is somebody's row.
+        raise IngestError(
+            f"{label} has two columns of the same name; rename one of them, or add a header if "
+            "there is none"
+        )
+    reader = session.read.options(
+        header=True,
+        sep=separator,
+        encoding=_ENCODINGS[source.encoding],
+        quote='"',
+        escape='"',
+        ignoreLeadingWhiteSpace=False,
+        ignoreTrailingWhiteSpace=False,
+        # Every file must have this header, and every line as many cells.
+        enforceSchema=False,
+        columnPruning=False,
+        mode="PERMISSIVE",
+        columnNameOfCorruptRecord=MALFORMED,
+    )
+    # Spark compares headers with these names, blanks and all.
+    written = next(csv.reader([header], delimiter=separator))
+    fields = [StructField(name, StringType()) for name in [*written, MALFORMED]]
+    frame = attempt(label, lambda: reader.schema(StructType(fields)).csv(path))
+    return SparkTable(
+        label, tuple(names), frame.toDF(*(f"c{i}" for i in range(len(names))), MALFORMED)
+    )
+
+
+def _read_header(session: SparkSession, source: CsvFile, label: str) -> str:
+    """The first line of the first file."""
+    lines = session.read.options(
+        sep=_NO_SEPARATOR, quote="", encoding=_ENCODINGS[source.encoding], maxCharsPerColumn=1 << 20
+    )
+    row = attempt(label, lambda: lines.csv(str(source.path)).head())
+    if row is None or not (row[0] or "").strip():
+        raise IngestError(f"{label} is empty; give a table with a header and rows")
+    refuse_parquet(row[0], label)
+    return str(row[0]).lstrip("\ufeff")

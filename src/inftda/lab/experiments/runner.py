@@ -33,7 +33,7 @@ from inftda.mechanisms.catalogue import mechanism_named
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.unit import PrivacyUnit
-from inftda.reading import TableSpec, read_leaves
+from inftda.reading import Columns, read_leaves
 from inftda.tree import Tree, build_tree
 from inftda.truth import Truth
 
@@ -171,9 +171,7 @@ def load_counts(dataset: DataSet) -> Truth:
         tree = Tree.destination_first(made.areas)
         return Truth.from_leaves(tree, (made.origin, made.destination), made.count)
     tree = build_tree(dataset.areas, axes=dataset.axes)
-    spec = TableSpec(axes=tuple((axis.name, axis.hierarchy) for axis in tree.axes))
-    leaves = read_leaves(str(dataset.flows), spec)
-    return Truth.of(tree, leaves)
+    return Truth.of(tree, read_leaves(str(dataset.flows), Columns(), tree.axes))
 
 
 def run_cell(cell: Cell, spec: Spec, truth: Truth) -> pa.Table:

@@ -1,0 +1,245 @@
+"""SQL queries against a database: SQLite by Python itself, PostgreSQL by ADBC (extra `sql`).
+
+The session is read-only. PostgreSQL's columns have types; SQLite's have none, so each of its cells
+becomes text. A password must never leave: it is not in the printed form of a query, and
+what a driver says, which may quote a piece of an address or a row, is never passed on. Its error is
+reported by its SQLSTATE, and never chained, because a chain is printed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from inftda.errors import IngestError, MissingExtraError
+from inftda.reading.sources import ARROW_INPUT, Source, open_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from inftda.reading.workspace import Workspace
+
+_LABEL: Final = "the SQL query"
+_POSTGRESQL: Final = ("postgresql://", "postgres://")
+#: Rows that are fetched from SQLite at once.
+_BATCH_ROWS: Final = 1 << 14
+#: What a query may do in SQLite: nothing that writes, and no other file.
+_READING: Final = frozenset({
+    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
+})  # fmt: skip
+#: A cell of SQLite as text: whole numbers as digits, other numbers with all their digits, and
+#: bytes as what no code and no count looks like.
+_CELL: Final = """CASE typeof({0})
+    WHEN 'real' THEN CASE WHEN abs({0}) < 9007199254740992 AND {0} = CAST({0} AS INTEGER)
+        THEN CAST(CAST({0} AS INTEGER) AS TEXT) ELSE printf('%!.17g', {0}) END
+    WHEN 'blob' THEN quote({0}) ELSE CAST({0} AS TEXT) END"""
+#: What errors of PostgreSQL mean, by the first letters of their SQLSTATE.
+_STATES: Final = {
+    "25006": "the session is read-only; give a SELECT statement",
+    "42501": "the user may not read what it names",
+    "42601": "it has a syntax error, or is more than one statement",
+    "42703": "it names a column that does not exist",
+    "42P01": "it names a table that does not exist",
+    "42": "it is wrong, or names what does not exist",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlQuery:
+    """A query whose rows are trips or flows.
+
+    Attributes:
+        query: one SELECT statement.
+        database: `postgresql://user:password@host:port/name` or `sqlite:///path/to/file`
+            (four slashes for an absolute path). Special characters of a password are
+            percent-encoded; better still, leave the password to PGPASSWORD or ~/.pgpass.
+
+    >>> SqlQuery("SELECT * FROM trips", "postgresql://me:secret@localhost/mobility")
+    SqlQuery('SELECT * FROM trips', 'postgresql://...')
+    """
+
+    query: str
+    database: str = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"SqlQuery({self.query!r}, '{self.database.partition(':')[0]}://...')"
+
+    @property
+    def statement(self) -> str:
+        """The query without the semicolon at its end.
+
+        Raises:
+            IngestError: there is none.
+        """
+        query = self.query.strip().rstrip(";").rstrip()
+        if not query:
+            raise IngestError("the SQL query is empty; give a SELECT statement")
+        return query
+
+
+def open_query(source: SqlQuery, workspace: Workspace) -> Source:
+    """Run a query; its rows are streamed, and the workspace closes the database.
+
+    Raises:
+        IngestError: the address is wrong, the database cannot be reached, or it refuses
+            the query.
+        MissingExtraError: the driver is not installed.
+    """
+    if source.database.startswith("sqlite:"):
+        opened = _open_sqlite(source, workspace)
+    elif source.database.startswith(_POSTGRESQL):
+        opened = _open_postgresql(source, workspace)
+    else:
+        raise IngestError(
+            "the database address must start with postgresql:// or sqlite:///; "
+            "other databases: export the table to Parquet"
+        )
+    return replace(opened, explain=_explain)
+
+
+def _explain(message: str) -> str:
+    del message  # it may quote a row
+    return (
+        f"{_LABEL} failed while its rows were read, or a cell is not UTF-8 text; try it in the "
+        "database"
+    )
+
+
+def _open_sqlite(source: SqlQuery, workspace: Workspace) -> Source:
+    if not source.database.startswith("sqlite:///"):
+        raise IngestError("an SQLite address is sqlite:///path (sqlite:////path if absolute)")
+    path = Path(source.database.removeprefix("sqlite:///"))
+    if not path.is_file():
+        raise IngestError(f"there is no SQLite file {str(path)!r}; check the path")
+    query = source.statement
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    # DuckDB asks for rows from a thread of its own.
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    workspace.callback(connection.close)
+    # Views of a stranger's file must not call functions that do more than compute.
+    connection.execute("PRAGMA trusted_schema = OFF").close()
+    _, failure = _attempt(lambda: connection.execute("PRAGMA schema_version").close())
+    if failure is not None:
+        raise IngestError(f"cannot open {str(path)!r}: it is not an SQLite file, or is damaged")
+    connection.set_authorizer(_only_reading)
+    # What SQLite says before any row is read quotes none.
+    _, failure = _attempt(lambda: connection.execute(f"EXPLAIN {query}").close())
+    cause = str(failure)
+    if failure is None:
+        names, failure = _attempt(lambda: _sqlite_names(connection, query))
+        cause = "it failed while running; try it in the database"
+    if failure is not None:
+        if str(failure).startswith(("not authorized", "authorization denied")):
+            cause = "it may only read, as the database is read-only; give a SELECT statement"
+        raise IngestError(f"{str(path)!r} refuses the query: {cause}")
+
+    def select(positions: Sequence[int]) -> str:
+        columns = ", ".join(f"at_{i}" for i in range(len(names)))
+        cells = ", ".join(_CELL.format(f"at_{position}") for position in positions)
+        # On a line of its own: the query may end in a comment.
+        sql = f"WITH input_row({columns}) AS ({query}\n) SELECT {cells} FROM input_row"  # noqa: S608 - read-only
+        schema = pa.schema([(f"c{i}", pa.string()) for i in range(len(positions))])
+        batches = _sqlite_batches(connection, sql, schema)
+        workspace.register(ARROW_INPUT, pa.RecordBatchReader.from_batches(schema, batches))
+        return f"FROM {ARROW_INPUT}"
+
+    return Source(_LABEL, names, select, _explain, is_repeatable=False)
+
+
+def _sqlite_names(connection: sqlite3.Connection, query: str) -> tuple[str, ...]:
+    cursor = connection.execute(query)
+    try:
+        return tuple(column[0] for column in cursor.description or ())
+    finally:
+        cursor.close()
+
+
+def _only_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    """SQLite's authorizer, called for every step of a statement."""
+    del first
+    is_safe = action in _READING and not (second or "").lower().startswith("load_extension")
+    return sqlite3.SQLITE_OK if is_safe else sqlite3.SQLITE_DENY
+
+
+def _sqlite_batches(
+    connection: sqlite3.Connection, sql: str, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    cursor = connection.execute(sql)
+    while rows := cursor.fetchmany(_BATCH_ROWS):
+        arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _open_postgresql(source: SqlQuery, workspace: Workspace) -> Source:
+    query = source.statement
+    try:
+        driver: Any = import_module("adbc_driver_postgresql.dbapi")
+    except ImportError:
+        raise MissingExtraError(
+            "reading from a database needs adbc-driver-postgresql; "
+            "install it with: pip install 'inftda[sql]'"
+        ) from None
+    # The errors below are raised outside of `except`, so that the driver's own error, which
+    # may quote an address or a row, is not even their context.
+    connection, failure = _attempt(lambda: driver.connect(source.database, autocommit=True))
+    if failure is not None:
+        raise IngestError(
+            "cannot open the database; check that the server runs, user, password and address: "
+            "postgresql://user:password@host:port/name, with special characters of the password "
+            "percent-encoded (@ as %40, / as %2F, ? as %3F, % as %25)"
+        )
+    workspace.callback(connection.close)
+    cursor = connection.cursor()
+    workspace.callback(cursor.close)
+
+    def execute() -> pa.RecordBatchReader:
+        cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+        cursor.execute(query)
+        return cursor.fetch_record_batch()
+
+    reader, failure = _attempt(execute)
+    if failure is not None:
+        raise IngestError(
+            f"the database refuses the query{_cause(failure)}; try it in the database"
+        )
+    opened = open_stream(reader, workspace, _LABEL)
+    return replace(opened, select=lambda at: _exact_decimals(reader.schema, at, opened.select(at)))
+
+
+def _exact_decimals(schema: pa.Schema, positions: Sequence[int], rows: str) -> str:
+    """SQL for the rows with PostgreSQL's exact decimals, which come as text, as decimals."""
+    columns = [
+        f"TRY_CAST(c{i} AS DECIMAL(38, 18)) AS c{i}"
+        if _is_numeric(schema.field(position))
+        else f"c{i}"
+        for i, position in enumerate(positions)
+    ]
+    return f"SELECT {', '.join(columns)} FROM ({rows})"  # noqa: S608 - our own names
+
+
+def _is_numeric(field: pa.Field) -> bool:
+    metadata = field.metadata or {}
+    declared = metadata.get(b"ADBC:postgresql:typname") or getattr(field.type, "type_name", None)
+    return declared in {b"numeric", "numeric"}
+
+
+def _attempt(action: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return action(), None
+    except Exception as failure:  # noqa: BLE001 - drivers raise many kinds; none may pass
+        return None, failure
+
+
+def _cause(failure: Exception) -> str:
+    """What kind of error it is, without a word that the driver says."""
+    state = getattr(failure, "sqlstate", None)
+    if not state:
+        return ""
+    words = next((words for start, words in _STATES.items() if state.startswith(start)), None)
+    return f": {words} (SQLSTATE {state})" if words else f" (SQLSTATE {state})"
