@@ -18,7 +18,7 @@ mpl.use("svg")
 
 import matplotlib.pyplot as plt
 
-from inftda.comparisons.comparing import compare
+from inftda.disclosure.compare import compare
 from inftda.hierarchy import Hierarchy
 from inftda.previews.findings import Preview
 from inftda.previews.stand_in import from_flows

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from inftda.areas.cells import grid_areas as grid_areas
     from inftda.areas.cells import h3_areas as h3_areas
     from inftda.areas.reader import read_areas as read_areas
-    from inftda.comparisons.comparing import compare as compare
+    from inftda.disclosure.compare import compare as compare
     from inftda.dossiers.dossier import dossier as dossier
     from inftda.errors import InftdaError as InftdaError
     from inftda.estimates import Estimate as Estimate
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from inftda.words import verify as verify
 
 _HOMES = {
-    "compare": "inftda.comparisons.comparing",
+    "compare": "inftda.disclosure.compare",
     "preview": "inftda.previews.trial",
     "Axis": "inftda.tree",
     "CsvFile": "inftda.reading",

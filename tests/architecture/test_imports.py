@@ -51,7 +51,7 @@ LAYERS = (
     "exports",
     "dossiers",
     "previews",
-    "comparisons",
+    "disclosure",
     "words",
     "cli",
     "__main__",

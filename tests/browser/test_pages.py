@@ -17,8 +17,7 @@ from chromium import skip_without_browser
 from page_files import labelled
 
 import inftda
-from inftda.comparisons.comparing import compare
-from inftda.comparisons.page import write_methods_page
+from inftda.disclosure.compare import compare, write_methods_page
 from inftda.hierarchy import Hierarchy
 from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource

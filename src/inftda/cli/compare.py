@@ -9,7 +9,7 @@ from inftda.bars import Meter
 from inftda.cli import options, output
 
 if TYPE_CHECKING:
-    from inftda.comparisons.comparing import MethodComparison
+    from inftda.disclosure.compare import MethodComparison
 
 
 def command(  # noqa: PLR0913 - the table, the methods and the options of a release
@@ -21,11 +21,11 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
         str,
         typer.Option(
             metavar="METHOD,METHOD,...",
-            help="suppress:K, suppress-primary:K, round:B, cell-key:D, and mechanisms by name.",
+            help="suppress:K, suppress-primary:K, round:B, cell-key:D and inftda.",
         ),
     ] = "suppress:10,round:5,cell-key,inftda",
     epsilon: Annotated[
-        str, typer.Option(metavar="NUMBER,NUMBER,...", help="For mechanisms; goes with --delta.")
+        str, typer.Option(metavar="NUMBER,NUMBER,...", help="Of inftda; goes with --delta.")
     ] = "1",
     delta: options.Delta = None,
     origin: options.Origin = "origin",
@@ -54,11 +54,11 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Compare what offices do today with what is promised; what comes out is CONFIDENTIAL."""
-    from inftda.comparisons.comparing import (  # noqa: PLC0415 - help must be instant
+    from inftda.disclosure.compare import (  # noqa: PLC0415 - help must be instant
         compare,
         write_methods,
+        write_methods_page,
     )
-    from inftda.comparisons.page import write_methods_page  # noqa: PLC0415
     from inftda.evaluation.evaluate import check_outside  # noqa: PLC0415
 
     check_outside(out)
@@ -93,12 +93,12 @@ def command(  # noqa: PLR0913 - the table, the methods and the options of a rele
         output.say(output.as_json(compared.to_dict()))
     elif not quiet:
         output.say(summary(compared))
-        output.say(f"\nWritten, for your eyes only: {', '.join(map(str, files))}")
+        output.say(f"\nConfidential files written: {', '.join(map(str, files))}")
 
 
 def summary(compared: "MethodComparison") -> str:
     """Accuracy and disclosure of every method, side by side."""
-    from inftda.comparisons.words import DISCLOSE, finding, honest_words  # noqa: PLC0415 - instant help
+    from inftda.disclosure.compare import DISCLOSE, summary_sentence  # noqa: PLC0415 - instant help
     from inftda.evaluation.evaluate import NOTICE  # noqa: PLC0415
 
     head = ("method", "common part*", "max error", "false", "lost", "exact cells", "persons seen")
@@ -116,11 +116,11 @@ def summary(compared: "MethodComparison") -> str:
                 "-" if found is None else f"{found.n_reidentified:,}",
             )
         )
-    said = [f"{one.label}: {finding(one)}." for one in compared.results]
+    said = [f"{one.label}: {one.finding}." for one in compared.results]
     notes = [
         "* of the trips, at the finest level; hidden cells counted as 0",
         "A person is taken to have one trip.",
         DISCLOSE,
     ]
     table = output.aligned(head, rows)
-    return "\n".join([NOTICE, "", *table, "", honest_words(compared), "", *said, "", *notes])
+    return "\n".join([NOTICE, "", *table, "", summary_sentence(compared), "", *said, "", *notes])

@@ -1,7 +1,7 @@
 """Methods side by side on the table at hand: how accurate, and what a reader finds out.
 
-Everything here is computed from the truth. It must be kept where the truth is kept; and whoever
-chooses a method or an epsilon by it has used the truth to choose, which has to be disclosed.
+Everything here is computed from the truth. It must be kept where the truth is kept. Choosing a
+method or an epsilon by it uses the truth to choose, which has to be disclosed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,22 +13,34 @@ import numpy as np
 import pyarrow as pa
 
 from inftda.bars import Progress, no_progress
-from inftda.comparisons.attack import Attack, attack
-from inftda.comparisons.methods import CellKey, Method, Rounding, Suppression, check_size
-from inftda.comparisons.published import measure_published, measure_shown_totals
+from inftda.disclosure.attack import Attack, attack
+from inftda.disclosure.methods import (
+    CellKey,
+    Method,
+    ProtectedTables,
+    Rounding,
+    Suppression,
+    check_size,
+)
 from inftda.errors import InftdaError
 from inftda.evaluation.evaluate import NOTICE, json_writer, table_writers, write_confidential
 from inftda.evaluation.measures import (
     LevelMeasures,
     TotalMeasures,
+    area_totals,
     definitions,
     measure,
+    measure_level,
+    measure_total,
     measure_totals,
+    totals_across,
 )
 from inftda.evaluation.typical import Simulation
+from inftda.files import check_file
 from inftda.lattice import share_or_default
-from inftda.mechanisms.catalogue import OWN, mechanism_named, mechanism_names
+from inftda.mechanisms.catalogue import OWN, mechanism_named
 from inftda.noise.entropy import RandomSource, SecureSource
+from inftda.pages import html
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import UNPROMISED
@@ -47,6 +59,10 @@ _KINDS: Final[Mapping[str, tuple[Any, int, int]]] = {
 _LARGEST_PARAMETER: Final = 10_000
 LEVELS_FILE = "CONFIDENTIAL-methods"
 SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-methods.json", "CONFIDENTIAL-methods.html"
+DISCLOSE: Final = (
+    "If you choose a method or an epsilon by this, you have looked at the truth to choose, and "
+    "have to say so; inftda preview chooses on something public instead."
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +89,13 @@ class Result:
     def label(self) -> str:
         """Its name and epsilon."""
         return self.method if self.epsilon is None else f"{self.method}, epsilon {self.epsilon:g}"
+
+    @property
+    def finding(self) -> str:
+        """What a reader finds out, or cannot."""
+        if self.attack is None:
+            return f"guaranteed, whatever a reader knows: {self.words}"
+        return f"{exact_sentence(self.attack)}; {reidentification_sentence(self.attack)}"
 
 
 @dataclass(frozen=True)
@@ -165,10 +188,10 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     Args:
         truth: the confidential table, as for `inftda.release`.
         areas: the public hierarchy, as for `inftda.release`.
-        methods: `suppress:K`, `suppress-primary:K`, `round:B`, `cell-key:D`, and mechanisms by
-            name, each once for every epsilon.
+        methods: `suppress:K`, `suppress-primary:K`, `round:B`, `cell-key:D`, and `inftda`, once
+            for every epsilon.
         epsilon: one or several.
-        delta: for mechanisms.
+        delta: of the promise.
         neighbours: as for `inftda.release`.
         trips: as for `inftda.release`.
         exactly: as for `inftda.release`.
@@ -186,8 +209,8 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         count: as for `inftda.release`.
         unplaceable: as for `inftda.release`.
         seed: of methods that promise nothing.
-        source: random bits of mechanisms; secure by default.
-        progress: called with what is done, methods done and methods in all.
+        source: random bits of `inftda`; secure by default.
+        progress: called with what is done, methods done and their number.
 
     Raises:
         InftdaError: something is wrong with what was asked for or with the table.
@@ -196,7 +219,6 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         What comes out is computed from the truth and promises nothing.
     """
     chosen = [_method(name) for name in methods]
-    _check_across(chosen, across)
     strengths = [epsilon] if isinstance(epsilon, int | float) else list(epsilon)
     public = build_tree(
         areas,
@@ -208,16 +230,18 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         outside=unplaceable == "outside",
     )
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
-    todo: list[tuple[Method | str, Any, float | None]] = []
+    budget = {"delta": delta, "rho": None, "accountant": accountant, "split": split}
+    budget["across"] = share_or_default(across)
+    todo: list[tuple[Method | None, Any, float | None]] = []
     for one in chosen:
-        if not isinstance(one, str):
+        if one is not None:
             todo.append((one, None, None))
             continue
-        for strength in strengths:
-            budget = {"epsilon": strength, "delta": delta, "rho": None, "accountant": accountant}
-            budget |= {"split": split, **_across(one, across)}
-            # Planned before the table is read, so that a wrong setting is reported at once.
-            todo.append((one, mechanism_named(one).plan(public, unit, **budget), strength))
+        # Planned before the table is read, so that a wrong setting is reported at once.
+        todo += [
+            (None, mechanism_named(OWN).plan(public, unit, epsilon=strength, **budget), strength)
+            for strength in strengths
+        ]
     columns = Columns(origin=origin, destination=destination, count=count, unplaceable=unplaceable)
     free = UNPROMISED if unplaceable == "drop" else None
     counts = Truth.of(public, read_leaves(truth, columns, public.axes, unit=free))
@@ -226,22 +250,21 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     results = []
     for number, (one, plan, promised) in enumerate(todo):
         if progress is not None:
-            progress(one if isinstance(one, str) else one.name, number, len(todo))
-        if isinstance(one, str):
-            results.append(_promised(counts, Simulation(counts, one, plan, bits), promised))
+            progress(OWN if one is None else one.name, number, len(todo))
+        if one is None:
+            results.append(_promised(counts, Simulation(counts, OWN, plan, bits), promised))
         else:
             results.append(_unpromised(counts, one, random))
     return MethodComparison(counts.total, counts.n_leaves, unit.describe(), tuple(results))
 
 
-def _method(name: str) -> Method | str:
-    """A method without a guarantee, or the name of a mechanism."""
+def _method(name: str) -> Method | None:
+    """A method without a guarantee; None for the one with a guarantee."""
+    if name == OWN:
+        return None
     kind, colon, text = name.partition(":")
     if kind not in _KINDS:
-        if name in mechanism_names():
-            return name
-        known = ", ".join((*_KINDS, *mechanism_names()))
-        raise InftdaError(f"there is no method {name!r}; there are {known}")
+        raise InftdaError(f"there is no method {name!r}; there are {', '.join((*_KINDS, OWN))}")
     make, default, least = _KINDS[kind]
     try:
         number = int(text) if colon else default
@@ -254,25 +277,6 @@ def _method(name: str) -> Method | str:
         )
     made: Method = make(number)
     return made
-
-
-def _check_across(chosen: Sequence[Method | str], across: float | None) -> None:
-    """Refuse a share for tables that none of the mechanisms measures; methods have no budget."""
-    mechanisms = [one for one in chosen if isinstance(one, str)]
-    if across and mechanisms and not any(map(_takes_across, mechanisms)):
-        raise InftdaError(
-            f"{mechanisms[0]} cannot measure totals across the tree; leave out --across "
-            "(across= in Python)"
-        )
-
-
-def _across(name: str, across: float | None) -> dict[str, Any]:
-    """What is measured across, for mechanisms that can; others need not know of it."""
-    return {"across": share_or_default(across)} if _takes_across(name) else {}
-
-
-def _takes_across(name: str) -> bool:
-    return mechanism_named(name).description.takes_across
 
 
 def _promised(counts: Truth, simulation: Simulation, epsilon: float | None) -> Result:
@@ -291,14 +295,29 @@ def _promised(counts: Truth, simulation: Simulation, epsilon: float | None) -> R
 
 def _unpromised(counts: Truth, method: Method, random: np.random.Generator) -> Result:
     published = method.publish(counts, random)
+    totals = []
+    for number, axis, depth in totals_across(counts.tree):
+        true = area_totals(counts, number, depth)
+        totals.append(measure_total(axis, depth, true, method.show(true, random)))
     return Result(
         method=method.name,
         epsilon=None,
         words=method.words,
-        levels=measure_published(published),
-        totals=measure_shown_totals(counts, lambda true: method.show(true, random)),
+        levels=_measure_levels(published),
+        totals=tuple(totals),
         attack=attack(published),
     )
+
+
+def _measure_levels(published: ProtectedTables) -> tuple[LevelMeasures, ...]:
+    """Measures of every level of the tree; hidden cells count as 0."""
+    splitting = [level.level.index for level in published.truth.levels]
+    by_index = dict(zip(splitting, published.levels[1:], strict=True))
+    shown, measures = published.levels[0], []
+    for level in published.truth.tree.levels:
+        shown = by_index.get(level.index, shown)
+        measures.append(measure_level(level, shown.true, shown.value))
+    return tuple(measures)
 
 
 def write_methods(
@@ -324,3 +343,77 @@ def write_methods(
     if page is not None:
         writers[PAGE_FILE] = page
     return write_confidential(writers, out)
+
+
+def write_methods_page(comparison: MethodComparison, out: str | Path) -> Path:
+    """Write everything as a page, readable by its owner only.
+
+    Raises:
+        InftdaError: it cannot or must not be written.
+    """
+    check_file(Path(out), force=True)
+    facts = {
+        "trips": comparison.trips,
+        "n_flows": comparison.n_flows,
+        "unit": comparison.unit,
+        "summary": summary_sentence(comparison),
+        "disclose": DISCLOSE,
+        "results": comparison.results,
+    }
+    page = html.render(
+        "comparison.html",
+        facts,
+        title="Methods compared",
+        style="style.css charts.css",
+        is_confidential=True,
+    )
+    return html.write_page(Path(out), page, is_confidential=True)
+
+
+def exact_sentence(found: Attack) -> str:
+    """What follows exactly."""
+    if not found.exact_with_totals:
+        return "no cell follows exactly from what is published"
+    by_levels, with_totals = found.exact_by_levels, found.exact_with_totals
+    what = "hidden cells" if found.hidden_cells else "cells"
+    words = f"{what} that follow exactly from the levels: {by_levels:,}"
+    if with_totals > by_levels:
+        words += f", from levels and totals: {with_totals:,}"
+    return f"{words}, of which {found.exact_ones:,} are a single person"
+
+
+def reidentification_sentence(found: Attack) -> str:
+    """What two editions show."""
+    share = html.percent(found.share_reidentified)
+    return (
+        f"{found.n_reidentified:,} of {found.trips:,} persons ({share}) are seen exactly by "
+        "comparing an edition with and one without them"
+    )
+
+
+def summary_sentence(comparison: MethodComparison) -> str:
+    """Which method keeps most, with and without a promise, at the finest level and in sums."""
+    finest = {one.label: one.levels[-1].common_part for one in comparison.results}
+    best = max(finest, key=lambda label: finest[label])
+    promised = [one for one in comparison.results if one.attack is None]
+    words = f"At the finest level {best} keeps most: {finest[best]:.3f} of the trips."
+    if not promised:
+        return words
+    kept = max(promised, key=lambda one: one.levels[-1].common_part)
+    if kept.label == best:
+        words += " It also promises something."
+    else:
+        words += (
+            f" Of those that promise something, {kept.label} does, with {finest[kept.label]:.3f}. "
+            "The difference is the price of the promise at this level."
+        )
+    levels = [level for level in comparison.results[0].levels if level.level]
+    at = min(levels, key=lambda level: (level.n_cells < 2, level.n_cells)).level
+    in_sums = max(promised, key=lambda one: one.levels[at].common_part)
+    if in_sums.label != kept.label:
+        words += (
+            f" Sums are another matter: at {kept.levels[at].name} it has "
+            f"{kept.levels[at].common_part:.3f}, {in_sums.label} "
+            f"{in_sums.levels[at].common_part:.3f}."
+        )
+    return words

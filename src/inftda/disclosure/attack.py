@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.comparisons.published import Numbers, Published
+from inftda.disclosure.methods import Numbers, ProtectedTables
 from inftda.truth import Truth
 
 #: Rounds of carrying bounds across; after a few hardly anything changes.
@@ -57,7 +57,7 @@ class Attack:
         return self.n_reidentified / max(self.trips, 1)
 
 
-def attack(published: Published) -> Attack:
+def attack(published: ProtectedTables) -> Attack:
     """Find out what can be found out."""
     leaves = published.levels[-1]
     bounds = Bounds.of(published)
@@ -76,8 +76,8 @@ def attack(published: Published) -> Attack:
         exact_by_levels=by_levels,
         exact_with_totals=int(np.count_nonzero(exact)),
         exact_ones=int(np.count_nonzero(exact & (leaves.true == 1))),
-        n_reidentified=published.seen_at_leaf,
-        n_seen_anywhere=published.seen_somewhere,
+        n_reidentified=published.n_reidentified,
+        n_seen_anywhere=published.n_seen_anywhere,
     )
 
 
@@ -89,7 +89,7 @@ class Bounds:
         low: for the root and each splitting level, int64 of each cell with a true count.
         high: likewise.
         totals: for each axis, low and high of the totals of its finest areas.
-        most_of_a_zero: what a cell that is not listed may be at most.
+        max_count_shown_as_zero: what a cell that is not listed may be at most.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Bounds:
         low: Sequence[Numbers],
         high: Sequence[Numbers],
         totals: Sequence[tuple[Numbers, Numbers]],
-        most_of_a_zero: int,
+        max_count_shown_as_zero: int,
     ) -> None:
         self.low = [np.array(part) for part in low]
         # No cell is larger than what is known of the whole.
@@ -106,19 +106,19 @@ class Bounds:
         self._totals, self._offsets = totals, [level.offsets for level in truth.levels]
         #: Where the parents of each splitting level stand among the nodes above.
         self._above = [truth.above(number) for number in range(len(truth.levels))]
-        self._slack = [most_of_a_zero * missing for missing in _missing_children(truth)]
-        self._across = _missing_leaves(truth, most_of_a_zero, int(high[0][0]))
+        self._slack = [max_count_shown_as_zero * missing for missing in _missing_children(truth)]
+        self._across = _missing_leaves(truth, max_count_shown_as_zero, int(high[0][0]))
         self._areas = truth.leaves[0]
 
     @classmethod
-    def of(cls, published: Published) -> "Bounds":
+    def of(cls, published: ProtectedTables) -> "Bounds":
         """What a reader of an edition knows."""
         return cls(
             published.truth,
             [table.low for table in published.levels],
             [table.high for table in published.levels],
             [(table.low, table.high) for table in published.totals],
-            published.most_of_a_zero,
+            published.max_count_shown_as_zero,
         )
 
     @property

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from small_tables import TOWNS, TWO, counts_of, random_counts
 
-from inftda.comparisons.attack import Bounds, attack
-from inftda.comparisons.methods import CellKey, Rounding, Suppression
+from inftda.disclosure.attack import Bounds, attack
+from inftda.disclosure.methods import CellKey, Rounding, Suppression
 
 
 def compositions(total, parts):
@@ -111,10 +111,10 @@ def test_what_follows_from_changed_numbers_is_found_too(method, seed):
     bounds.along_tree()
     areas, _ = truth.leaves
     place = areas[1] * 2 + areas[0]  # destination first
-    low, high = np.zeros(4, int), np.full(4, published.most_of_a_zero)
+    low, high = np.zeros(4, int), np.full(4, published.max_count_shown_as_zero)
     low[place], high[place] = published.levels[-1].low, published.levels[-1].high
     ends = np.unique(areas[1])
-    node_low, node_high = np.zeros(2, int), np.full(2, published.most_of_a_zero)
+    node_low, node_high = np.zeros(2, int), np.full(2, published.max_count_shown_as_zero)
     node_low[ends], node_high[ends] = published.levels[1].low, published.levels[1].high
     root = published.levels[0]
     tables = []

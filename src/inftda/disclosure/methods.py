@@ -1,0 +1,356 @@
+"""Protection without a guarantee, as statistical offices use it.
+
+- `suppress:K`: cells below K are hidden (primary), and others with them so that no hidden cell
+  follows from its family (secondary). Going down the tree: where a parent is shown, the
+  smallest others are hidden until at least two are, which come to K together; where a parent is
+  hidden and no child is, its smallest child is. Zeros are shown.
+- `suppress-primary:K`: the first without the second.
+- `round:B`: every number is rounded at random to one of the two next multiples of B, so that it
+  is right in expectation; drawn once for each cell and kept, so that repeated tables agree.
+- `cell-key:D`: every record has a random key; the sum of the keys of a cell picks its change of
+  at most D from a perturbation matrix (mean 0, variance 2 where there is room, no number below
+  0, zeros stay). The same records give the same number in every table.
+
+Tables are published at every level of the tree, and totals of the finest areas of each axis. Only
+cells with a true count are kept: all methods publish zeros as zeros. Everything in this module
+holds the truth. Its chance needs no secure bits: nothing is promised, and nothing is published.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.errors import InftdaError
+from inftda.evaluation.measures import area_totals
+from inftda.truth import Children, Truth
+
+Numbers = NDArray[np.int64]
+
+#: Variance of the changes by cell keys, where there is room.
+_VARIANCE = 2.0
+#: Where the largest true counts lie, sums of bounds stay far from overflow.
+_MOST_TRIPS = 1 << 40
+
+
+@dataclass(frozen=True, repr=False)
+class ProtectedTable:
+    """One table as it is published.
+
+    Attributes:
+        true: int64, the true counts.
+        value: int64, what is published; 0 where a cell is hidden.
+        is_hidden: which cells are published as hidden.
+        low: int64, lower bounds that a reader knows.
+        high: int64, upper bounds.
+    """
+
+    true: Numbers
+    value: Numbers
+    is_hidden: NDArray[np.bool_]
+    low: Numbers
+    high: Numbers
+
+
+@dataclass(frozen=True, repr=False)
+class ProtectedTables:
+    """All tables of one edition.
+
+    Attributes:
+        truth: what they were made from.
+        levels: the root, and each level that splits something.
+        totals: for each axis, totals of its finest areas; cells are all areas.
+        max_count_shown_as_zero: the largest true count that may be published as zero.
+        n_reidentified: trips whose removal changes the number of their own leaf.
+        n_seen_anywhere: trips whose removal changes any number below the root.
+    """
+
+    truth: Truth
+    levels: tuple[ProtectedTable, ...]
+    totals: tuple[ProtectedTable, ...]
+    max_count_shown_as_zero: int
+    n_reidentified: int
+    n_seen_anywhere: int
+
+
+class Method(Protocol):
+    """A way to protect tables that promises nothing."""
+
+    @property
+    def name(self) -> str:
+        """As it is called on the command line."""
+
+    @property
+    def words(self) -> str:
+        """What it does, for people."""
+
+    def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:
+        """All tables of one edition."""
+
+    def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
+        """Published values of one table alone; 0 where a cell is hidden."""
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """Small cells are hidden.
+
+    Attributes:
+        least: smallest count that is shown.
+        is_secondary: whether others are hidden with them.
+    """
+
+    least: int
+    is_secondary: bool = True
+
+    @property
+    def name(self) -> str:
+        """As it is called on the command line."""
+        return f"{'suppress' if self.is_secondary else 'suppress-primary'}:{self.least}"
+
+    @property
+    def words(self) -> str:
+        """What it does."""
+        also = ", and others so that none follows from its family" if self.is_secondary else ""
+        return f"cells below {self.least} are hidden{also}; totals are published"
+
+    def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:  # noqa: ARG002
+        """All tables; nothing is left to chance."""
+        levels = [self._shown(np.array([truth.total]), np.zeros(1, bool), truth.total)]
+        for number, level in enumerate(truth.levels):
+            is_hidden = level.count < self.least
+            if self.is_secondary:
+                is_parent_hidden = levels[-1].is_hidden[truth.above(number)]
+                is_hidden = _hide_more(level, is_hidden, is_parent_hidden, self.least)
+            levels.append(self._shown(level.count, is_hidden, truth.total))
+        totals = [
+            self._shown(true, (true > 0) & (true < self.least), truth.total)
+            for true in finest_totals(truth)
+        ]
+        seen = _seen(truth, [~level.is_hidden for level in levels])
+        return ProtectedTables(truth, tuple(levels), tuple(totals), 0, *seen)
+
+    def show(self, true: Numbers, random: np.random.Generator) -> Numbers:  # noqa: ARG002
+        """Small ones are hidden."""
+        return np.where(true < self.least, 0, true)
+
+    @staticmethod
+    def _shown(true: Numbers, is_hidden: NDArray[np.bool_], total: int) -> ProtectedTable:
+        # Zeros are shown, so what is hidden is at least 1; a secondary one may be any number.
+        low, high = np.where(is_hidden, 1, true), np.where(is_hidden, total, true)
+        return ProtectedTable(true, np.where(is_hidden, 0, true), is_hidden, low, high)
+
+
+def _hide_more(
+    level: Children, is_hidden: NDArray[np.bool_], is_parent_hidden: NDArray[np.bool_], least: int
+) -> NDArray[np.bool_]:
+    """Hide more cells, so that none that is hidden follows from its family."""
+    n = np.diff(level.offsets)
+    family = np.repeat(np.arange(len(n)), n)
+    # In each family those that are hidden already, then the smallest others.
+    order = np.lexsort((level.count, ~is_hidden, family))
+    count = level.count[order]
+    n_before = np.arange(len(order)) - level.offsets[family]
+    sum_before = np.cumsum(count) - count
+    sum_before -= sum_before[level.offsets[family]]
+    is_enough = np.where(
+        is_parent_hidden[family], n_before >= 1, (n_before >= 2) & (sum_before >= least)
+    )
+    has_hidden = is_parent_hidden | (np.bincount(family[is_hidden], minlength=len(n)) > 0)
+    more = np.zeros(len(order), bool)
+    more[order] = has_hidden[family] & ~is_enough
+    return is_hidden | more
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Numbers are rounded at random.
+
+    Attributes:
+        base: to multiples of this.
+    """
+
+    base: int
+
+    @property
+    def name(self) -> str:
+        """As it is called on the command line."""
+        return f"round:{self.base}"
+
+    @property
+    def words(self) -> str:
+        """What it does."""
+        return f"every number is rounded at random to a multiple of {self.base}, once for each cell"
+
+    def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:
+        """All tables, each rounded alone."""
+        levels, changed = [], []
+        for true in true_levels(truth):
+            chance = random.random(len(true))
+            value = self._rounded(true, chance)
+            changed.append(value != self._rounded(true - 1, chance))
+            levels.append(self._shown(true, value))
+        totals = [self._shown(true, self.show(true, random)) for true in finest_totals(truth)]
+        seen = _seen(truth, changed)
+        return ProtectedTables(truth, tuple(levels), tuple(totals), self.base - 1, *seen)
+
+    def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
+        """Rounded."""
+        return self._rounded(true, random.random(len(true)))
+
+    def _rounded(self, true: Numbers, chance: NDArray[np.float64]) -> Numbers:
+        down, rest = np.divmod(true, self.base)
+        return np.asarray(self.base * (down + (chance * self.base < rest)), np.int64)
+
+    def _shown(self, true: Numbers, value: Numbers) -> ProtectedTable:
+        reach = self.base - 1
+        low = np.maximum(value - reach, 0)
+        return ProtectedTable(true, value, np.zeros(len(true), bool), low, value + reach)
+
+
+@dataclass(frozen=True)
+class CellKey:
+    """Numbers are changed by the keys of their records.
+
+    Attributes:
+        most: the largest change.
+    """
+
+    most: int = 3
+
+    @property
+    def name(self) -> str:
+        """As it is called on the command line."""
+        return f"cell-key:{self.most}"
+
+    @property
+    def words(self) -> str:
+        """What it does."""
+        return f"the keys of its records change every number, by {self.most} at most"
+
+    def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:
+        """All tables; the same records give the same number everywhere."""
+        matrix = perturbation_matrix(self.most)
+        record_keys = random.integers(0, 1 << 64, truth.total, np.uint64)
+        leaf_of_record = np.repeat(np.arange(truth.n_leaves), truth.leaves[1])
+        levels, changed = [], []
+        for true, node in zip(true_levels(truth), nodes_of_leaves(truth), strict=True):
+            node_of_record = node[leaf_of_record]
+            keys = np.zeros(len(true), np.uint64)
+            np.add.at(keys, node_of_record, record_keys)  # modulo 2^64
+            value = true + change_by_key(true, keys, matrix)
+            levels.append(self._shown(true, value))
+            # The same cell without the record.
+            fewer, other_keys = true[node_of_record] - 1, keys[node_of_record] - record_keys
+            without = fewer + change_by_key(fewer, other_keys, matrix)
+            changed.append(without != value[node_of_record])
+        totals = [self._shown(true, self.show(true, random)) for true in finest_totals(truth)]
+        seen = int(changed[-1].sum()), int(np.any(changed[1:], axis=0).sum())
+        return ProtectedTables(truth, tuple(levels), tuple(totals), self.most, *seen)
+
+    def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
+        """Changed by further keys."""
+        keys = random.integers(0, 1 << 64, len(true), np.uint64)
+        return true + change_by_key(true, keys, perturbation_matrix(self.most))
+
+    def _shown(self, true: Numbers, value: Numbers) -> ProtectedTable:
+        # Zeros stay zeros, so what is published above 0 is above 0.
+        low = np.where(value > 0, np.maximum(value - self.most, 1), 0)
+        return ProtectedTable(true, value, np.zeros(len(true), bool), low, value + self.most)
+
+
+def change_by_key(true: Numbers, key: NDArray[np.uint64], matrix: NDArray[np.float64]) -> Numbers:
+    """How the sum of its keys changes each count."""
+    most = len(matrix) - 1
+    row = np.minimum(true, most)
+    chance = (key >> np.uint64(11)).astype(np.float64) / (1 << 53)
+    # All rows one after the other: those of row n lie between 2 n and 2 n + 1.
+    stacked = (matrix + 2.0 * np.arange(most + 1)[:, None]).ravel()
+    at = np.searchsorted(stacked, chance + 2.0 * row, side="right") - row * matrix.shape[1]
+    return np.asarray(np.minimum(at, 2 * most) - most, np.int64)
+
+
+def perturbation_matrix(most: int) -> NDArray[np.float64]:
+    """float64[most + 1, 2 most + 1]: running sums of the probabilities of each change.
+
+    Row n is for counts of n (the last one for all from `most` on), column v for a change of
+    v - most. Of all laws with mean 0 and the variance, the one with the largest entropy; small
+    counts have no room for it and take the same law cut off at 0, tilted to mean 0.
+    """
+    change = np.arange(-most, most + 1, dtype=np.float64)
+    spread = _solved(lambda b: _VARIANCE - _moment(np.exp(-b * change**2), change**2), 0.0, 50.0)
+    rows = []
+    for count in range(most + 1):
+        weight = np.where(change >= -count, np.exp(-spread * change**2), 0.0)
+        if count == 0:
+            weight = np.where(change == 0, 1.0, 0.0)
+        elif count < most:
+            weight = weight * np.exp(change * _tilt(weight, change))
+        rows.append(np.cumsum(weight / weight.sum()))
+    matrix = np.array(rows)
+    matrix[:, -1] = 1.0
+    return matrix
+
+
+def _tilt(weight: NDArray[np.float64], change: NDArray[np.float64]) -> float:
+    return _solved(lambda a: _moment(weight * np.exp(a * change), change), -20.0, 20.0)
+
+
+def _moment(weight: NDArray[np.float64], value: NDArray[np.float64]) -> float:
+    return float((weight * value).sum() / weight.sum())
+
+
+def _solved(growing: Callable[[float], float], low: float, high: float) -> float:
+    """Where a growing function passes 0, by halving."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if growing(middle) < 0 else (low, middle)
+    return (low + high) / 2
+
+
+def check_size(truth: Truth) -> None:
+    """Refuse a table too large for sums of bounds.
+
+    Raises:
+        InftdaError: there are more than 2^40 trips.
+    """
+    if truth.total >= _MOST_TRIPS:
+        raise InftdaError("a comparison of methods is for tables of less than 2^40 trips")
+
+
+def true_levels(truth: Truth) -> list[Numbers]:
+    """Counts of the root and of the non-zero nodes of each splitting level."""
+    return [np.array([truth.total], np.int64), *(level.count for level in truth.levels)]
+
+
+def finest_totals(truth: Truth) -> list[Numbers]:
+    """For each axis, totals of its finest areas."""
+    return [
+        area_totals(truth, number, axis.hierarchy.depth)
+        for number, axis in enumerate(truth.tree.axes)
+    ]
+
+
+def nodes_of_leaves(truth: Truth) -> list[Numbers]:
+    """For the root and each splitting level, the node of each leaf."""
+    nodes = [np.arange(truth.n_leaves)]
+    for number, level in reversed(list(enumerate(truth.levels))):
+        parents = np.repeat(truth.above(number), np.diff(level.offsets))
+        nodes.insert(0, parents[nodes[0]])
+    return nodes
+
+
+def _seen(truth: Truth, changed: Sequence[NDArray[Any]]) -> tuple[int, int]:
+    """Trips that are seen at their leaf, and at any level, if one of their trips goes.
+
+    Args:
+        truth: the counts.
+        changed: for the root and each splitting level, whether the number changes. That of the
+            root says nothing about where somebody went.
+    """
+    flags = zip(changed[1:], nodes_of_leaves(truth)[1:], strict=True)
+    anywhere = np.any([level[node] for level, node in flags], axis=0)
+    count = truth.leaves[1]
+    return int(count[changed[-1]].sum()), int(count[anywhere].sum())
