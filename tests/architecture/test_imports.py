@@ -46,7 +46,6 @@ LAYERS = (
     "publish",
     "estimates",
     "evaluation",
-    "reports",
     "pages",
     "exports",
     "dossiers",

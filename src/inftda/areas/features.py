@@ -17,7 +17,7 @@ import shutil
 import sqlite3
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
@@ -177,9 +177,20 @@ def _read_geojson(path: Path) -> _Layer:
     raw = [bytes(feature.geometry).decode() for feature in features]
     return _Layer(
         {name: [row.get(name) for row in rows] for name in names},
-        _decoded(shapely().from_geojson, [None if each == "null" else each for each in raw]),
+        _decoded(_from_geojson, [None if each == "null" else each for each in raw]),
         _geojson_crs(whole.crs),
     )
+
+
+def _from_geojson(texts: Geometries, **options: Any) -> Geometries:
+    """Geometries; rings that rounding has left open by a hair are closed."""
+    found: Geometries = shapely().from_geojson(texts, **options)
+    shape = library("shapely.geometry", needed_for="polygons").shape
+    for number, text in enumerate(texts):
+        if text is not None and found[number] is None:
+            with suppress(*_UNREADABLE, TypeError, AttributeError, shapely().errors.ShapelyError):
+                found[number] = shape(msgspec.json.decode(text))
+    return found
 
 
 def _geojson_crs(system: _System | None) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from inftda.areas.locations import Gazetteer, from_seam
 from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums, released_leaves
 from inftda.evaluation.measures import totals_across
 from inftda.evaluation.typical import TypicalErrors
@@ -21,11 +22,10 @@ from inftda.inference.measured import EstimatedLeaves
 from inftda.lattice import coarsest_equal, tables_on_tree
 from inftda.noise.quantiles import half_width
 from inftda.pages.packing import Pack
+from inftda.pages.shapes import Shapes
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
 from inftda.publication.trust import sums_up_many, unmeasured_totals
-from inftda.reports.labels import Labels
-from inftda.reports.shapes import Shapes
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, TreeLevel
 
 #: Characters of packed data in a page, at most; with all else it stays below 15 MB.
@@ -241,7 +241,7 @@ class ExplorerData:
 
 
 def pack_explorer(
-    table: Table, labels: Labels, shapes: Shapes | None, quality: Quality
+    table: Table, places: Gazetteer, shapes: Shapes | None, quality: Quality
 ) -> ExplorerData:
     """Pack what the explorer needs, at the finest level that fits."""
     layout = Layout.of(table.tree)
@@ -249,7 +249,7 @@ def pack_explorer(
     while True:
         coarser = _coarser(layout, depths)
         if coarser is None or _n_cells(table.tree, depths) <= _MAX_NUMBER:
-            packed = _packed(layout, table, labels, shapes, quality, depths)
+            packed = _packed(layout, table, places, shapes, quality, depths)
             if coarser is None or len(packed) <= MAX_LETTERS:
                 return ExplorerData(packed, depths)
         depths = coarser
@@ -269,12 +269,12 @@ def _coarser(layout: Layout, depths: Depths) -> Depths | None:
 def _packed(  # noqa: PLR0913, PLR0917 - private
     layout: Layout,
     table: Table,
-    labels: Labels,
+    places: Gazetteer,
     shapes: Shapes | None,
     quality: Quality,
     depths: Depths,
 ) -> str:
-    pack = Pack(_header(table, layout, labels, quality, depths))
+    pack = Pack(_header(table, layout, places, quality, depths))
     areas, columns = table.cells(depths)
     pack.add_cells("flows", layout.number(depths, areas), **columns)
     for at, ends in quality.intervals.items():
@@ -282,8 +282,8 @@ def _packed(  # noqa: PLR0913, PLR0917 - private
             _add_intervals(pack, "intervals", layout, at, ends)
     if table.estimated is not None:
         _add_estimated(pack, layout, table.estimated, depths)
-    if labels.places:
-        pack.header["places"] = _places(layout, labels, depths)
+    if places.finest:
+        pack.header["places"] = _places(layout, places, depths)
     if shapes is not None and shapes.level <= depths[shapes.axis]:
         pack.header["shapes"] = {
             "axis": layout.index_of(shapes.axis),
@@ -314,7 +314,7 @@ def _add_intervals(pack: Pack, name: str, layout: Layout, at: Depths, ends: Cell
 
 
 def _header(
-    table: Table, layout: Layout, labels: Labels, quality: Quality, depths: Depths
+    table: Table, layout: Layout, places: Gazetteer, quality: Quality, depths: Depths
 ) -> dict[str, Any]:
     errors, is_shared = quality.typical, layout.is_shared
     across = list(dict.fromkeys(_across(table.tree, depths)))
@@ -330,7 +330,7 @@ def _header(
                 **_titles(layout, axis),
                 "levels": None
                 if is_shared and index == 1
-                else _levels(axis.hierarchy, number, labels, depths[number]),
+                else _levels(axis.hierarchy, number, places, depths[number]),
             }
             for index, (number, axis) in enumerate(zip(layout.order, layout.axes, strict=True))
         ],
@@ -370,13 +370,15 @@ def _titles(layout: Layout, axis: Axis) -> dict[str, str]:
     return {"name": axis.name, "title": title, "whole": whole}
 
 
-def _levels(hierarchy: Hierarchy, number: int, labels: Labels, depth: int) -> list[dict[str, Any]]:
+def _levels(
+    hierarchy: Hierarchy, number: int, places: Gazetteer, depth: int
+) -> list[dict[str, Any]]:
     """Levels of an axis down to the finest that the page holds."""
     return [
         {
             "name": hierarchy.level_name(level),
             "codes": hierarchy.codes(level).to_pylist(),
-            "names": labels.names.get((number, level)),
+            "names": places.names.get((number, level)),
             "children": np.diff(hierarchy.child_offsets(level - 1)).tolist(),
         }
         for level in range(1, depth + 1)
@@ -413,20 +415,14 @@ def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:
     return all(at <= finest for at, finest in zip(depths, most, strict=True))
 
 
-def _places(layout: Layout, labels: Labels, depths: Depths) -> list[Places | None]:
-    """Locations of the finest areas the page holds: the mean over the areas in them."""
+def _places(layout: Layout, places: Gazetteer, depths: Depths) -> list[Places | None]:
+    """Locations of the finest areas that the page holds, on a map cut at its seam."""
     found: list[Places | None] = []
     for number in layout.order[:LAID_OUT]:
-        if number not in labels.places:
+        if not places.has([number]):
             found.append(None)
             continue
-        lon, lat = labels.places[number]
-        hierarchy = layout.tree.axes[number].hierarchy
-        above = hierarchy.ancestor(hierarchy.depth, depths[number])
-        known = ~np.isnan(lon)
-        n = hierarchy.n_areas(depths[number])
-        weight = np.bincount(above[known], minlength=n)
-        with np.errstate(invalid="ignore"):
-            means = [np.bincount(above[known], at[known], n) / weight for at in (lon, lat)]
-        found.append([[None if np.isnan(x) else round(x, 5) for x in at.tolist()] for at in means])
+        lon, lat = places.at(number, depths[number])
+        at = (from_seam(lon, places.seam), lat)
+        found.append([[None if np.isnan(x) else round(x, 5) for x in side.tolist()] for side in at])
     return found

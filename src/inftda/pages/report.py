@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from inftda.areas.locations import Gazetteer
 from inftda.errors import ReleaseError
 from inftda.evaluation.cells import estimated_leaves, released_leaves
 from inftda.evaluation.evaluate import Comparison
@@ -35,11 +36,10 @@ from inftda.pages.explorer import (
     Table,
     pack_explorer,
 )
+from inftda.pages.shapes import Shapes, known_shapes, read_shapes
 from inftda.privacy.spending import PlannedLevel
 from inftda.publication.release import Release
 from inftda.publication.trust import NOT_PRIVATE, mostly_noise, not_shown, unmeasured_totals
-from inftda.reports.labels import Labels
-from inftda.reports.shapes import Shapes, known_shapes, read_shapes
 from inftda.truth import Truth
 
 if TYPE_CHECKING:
@@ -76,29 +76,24 @@ class ReferenceFiles:
     Attributes:
         names: names of areas (columns level, code, name).
         centroids: locations of areas (a column named after a level, lon, lat, perhaps name).
-        geojson: outlines of areas, in degrees.
+        geojson: outlines of areas.
     """
 
     names: Path | None = None
     centroids: Path | None = None
     geojson: Path | None = None
 
-    def read(self, release: Release) -> tuple[Labels, Shapes | None]:
+    def read(self, release: Release) -> tuple[Gazetteer, Shapes | None]:
         """Names and locations, and outlines; what the release has itself fills the gaps.
 
         Raises:
             InftdaError: a file cannot be read or does not fit the release.
         """
-        labels = Labels()
-        if self.names is not None:
-            labels.add_names(release.tree, self.names)
-        if self.centroids is not None:
-            labels.add_centroids(release.tree, self.centroids)
-        shapes = None
+        hierarchies = (axis.hierarchy for axis in release.tree.axes)
+        places = Gazetteer.of(hierarchies, names=self.names, centroids=self.centroids)
         if self.geojson is not None:
-            shapes = read_shapes(release.tree, self.geojson, labels)
-        labels.add_known(release.tree)
-        return labels, shapes or known_shapes(release.tree, labels)
+            return places, read_shapes(places, self.geojson)
+        return places, known_shapes(places)
 
 
 def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
@@ -143,7 +138,7 @@ def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may 
     check_file(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
     if not release.manifest.description.is_top_down:
         raise ReleaseError(f"there is no page for releases by {release.manifest.mechanism}")
-    labels, shapes = files.read(release)
+    places, shapes = files.read(release)
     if estimate is not None:
         estimate.check_release(release)
     errors = stated_errors(
@@ -158,7 +153,7 @@ def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may 
         keeps_formulas=keep_formulas,
         estimated=None if estimate is None else estimated_leaves(estimate),
     )
-    data = pack_explorer(table, labels, shapes, Quality.of(release, errors, noise))
+    data = pack_explorer(table, places, shapes, Quality.of(release, errors, noise))
     # Without errors the explorer shades by size.
     shade = "the less a number is to be trusted" if errors else "the smaller a number"
     facts = {
@@ -195,9 +190,9 @@ def write_confidential_page(
         InftdaError: the file cannot or must not be written.
     """
     check_file(Path(out), force=True)
-    labels, shapes = ReferenceFiles().read(release)
+    places, shapes = ReferenceFiles().read(release)
     table = Table(release.tree, *released_leaves(release), truth=counts.leaves)
-    data = pack_explorer(table, labels, shapes, Quality())
+    data = pack_explorer(table, places, shapes, Quality())
     every = dict.fromkeys(
         key
         for level in measures

@@ -10,6 +10,7 @@ import pytest
 import shapely
 
 import inftda
+from inftda.areas.cells import grid_areas
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError, InftdaError
 from inftda.places import Places
@@ -244,6 +245,13 @@ def test_files_that_hold_no_polygons_are_refused(tmp_path):
             read_areas(tmp_path / name, levels=["zone"])
     with pytest.raises(HierarchyError, match="check the path"):
         read_areas(tmp_path / "nowhere.gpkg")
+
+
+def test_a_ring_that_rounding_has_left_open_is_closed(tmp_path):
+    ring = [[0, 0], [1, 0], [1, 1], [1e-16, 0]]
+    file = tmp_path / "zones.geojson"
+    file.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    assert grid_areas(file, [50_000]).num_rows > 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from inftda import estimate
+from inftda.areas.locations import Gazetteer
 from inftda.evaluation.cells import estimated_leaves, released_leaves
 from inftda.evaluation.typical import typical_errors
 from inftda.lab.generators.country import make_country
@@ -18,13 +19,14 @@ from inftda.pages import explorer
 from inftda.pages.explorer import Layout, Quality, Table, pack_explorer
 from inftda.pages.packing import Pack
 from inftda.publish import release
-from inftda.reports.labels import Labels
 from inftda.tree import build_tree
 
 
 def packed(made, quality=None, **options):
     table = Table(made.tree, *released_leaves(made), **options)
-    return pack_explorer(table, Labels(), None, quality or Quality())
+    return pack_explorer(
+        table, Gazetteer.of(axis.hierarchy for axis in table.tree.axes), None, quality or Quality()
+    )
 
 
 def cells_of(header, arrays, name, column):

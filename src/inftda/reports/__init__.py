@@ -1,1 +1,0 @@
-"""Pages made from releases, and confidential ones with the truth beside."""
