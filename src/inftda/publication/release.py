@@ -40,7 +40,7 @@ from inftda.publication.measurements import (
     totals_at,
 )
 from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows, with_names
-from inftda.publication.tables import from_table, write_flows
+from inftda.publication.tables import Flows, files_of, from_table, read_flows, write_flows
 from inftda.publication.trust import NOT_PRIVATE_LINE
 from inftda.publication.trust import intervals as intervals_of_totals
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
@@ -166,6 +166,16 @@ class Release:
         released[number] = summed.column(FLOW).to_numpy()
         table = intervals_of_totals(found.hierarchy.codes(depth), released, measured, sigma)
         return converted(table, as_)
+
+    def leaves(self) -> Flows:
+        """The flows between finest areas, by the numbers of the areas.
+
+        Raises:
+            ReleaseError: the table cannot be read, or has areas that the release does not have.
+        """
+        if isinstance(self.table, pa.Table):
+            return from_table(self.tree, self.table)
+        return read_flows(files_of(self.table), self.tree, n_flows=self.manifest.n_flows)
 
     @property
     def has_measurements(self) -> bool:

@@ -25,7 +25,7 @@ from inftda.publication.inventory import DAMAGED, GET_AGAIN
 from inftda.publication.manifest import arrow_version
 from inftda.publication.query import FLOW
 from inftda.tables import as_arrow, as_numpy, find_texts
-from inftda.tree import Tree
+from inftda.tree import Tree, TreeLevel, differ
 
 #: Rows of a row group: enough that the codes in use are written few times.
 ROW_GROUP: Final = 1 << 20
@@ -155,19 +155,45 @@ def order_keys(tree: Tree, areas: Areas) -> list[NDArray[np.int32]]:
     last = tree.splitting_levels[-1]
     refined = last.axes[last.axis].hierarchy
     parent = refined.ancestor(refined.depth, last.depths[last.axis] - 1)[areas[last.axis]]
-    others = [axis for axis in range(len(areas)) if axis != last.axis]
-    others.sort(key=lambda axis: -last.axes[axis].hierarchy.n_areas(last.depths[axis]))
-    return [parent, *(areas[axis] for axis in others), areas[last.axis]]
+    above = (*areas[: last.axis], parent, *areas[last.axis + 1 :])
+    return [*_group_keys(last, above), areas[last.axis]]
 
 
-def is_ascending(keys: Sequence[NDArray[np.int32]]) -> bool:
-    """Whether each row comes after the one before it, by one key after the other."""
+def is_ascending(keys: Sequence[NDArray[np.int32]], *, strictly: bool = True) -> bool:
+    """Whether each row comes after the one before it, by one key after the other.
+
+    Args:
+        keys: most significant first.
+        strictly: whether no row may be equal to the one before it.
+    """
     n = max(len(keys[0]) - 1, 0)
     is_after, is_same = np.zeros(n, bool), np.ones(n, bool)
     for numbers in keys:
         is_after |= is_same & (numbers[1:] > numbers[:-1])
         is_same &= numbers[1:] == numbers[:-1]
-    return bool(is_after.all())
+    return bool((is_after if strictly else is_after | is_same).all())
+
+
+def sums_above(level: TreeLevel, flows: Flows) -> Flows:
+    """Released nodes of a level summed up to their parents, in group order of the step.
+
+    Sorted only where they are not in that order already, as leaves are.
+    """
+    areas, flow = level.parents(flows.areas), flows.flow
+    keys = _group_keys(level, areas)
+    if not is_ascending(keys, strictly=False):
+        order = np.lexsort(keys[::-1])
+        areas, flow = tuple(numbers[order] for numbers in areas), flow[order]
+    first = np.flatnonzero(differ(areas))
+    sums = np.add.reduceat(flow, first) if len(flow) else flow
+    return Flows(tuple(numbers[first] for numbers in areas), sums)
+
+
+def _group_keys(level: TreeLevel, areas: Areas) -> list[NDArray[np.int32]]:
+    """Areas of nodes or of their parents in group order: the refined axis, then the longest."""
+    others = [axis for axis in range(len(areas)) if axis != level.axis]
+    others.sort(key=lambda axis: -level.axes[axis].hierarchy.n_areas(level.depths[axis]))
+    return [areas[axis] for axis in (level.axis, *others)]
 
 
 def in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:

@@ -21,10 +21,10 @@ true share lay between 33 and 67 % (`docs/what-to-trust.md`).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from inftda.lattice import Table, off_tree_tables
 from inftda.noise.quantiles import half_width
-from inftda.publication.query import FLOW, open_database, open_flows, quoted
-from inftda.tables import as_arrow
+from inftda.publication.tables import sums_above
 from inftda.tree import Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -173,9 +172,16 @@ def level_noise(release: "Release") -> tuple[LevelNoise, ...]:
         for level in release.manifest.plan.levels
         if level.sigma2 is not None and level.index > 0
     }
-    with open_database() as connection:
-        open_flows(connection, release.table).create_view(_named(release.tree.levels[-1]))
-        return tuple(reversed(list(_upwards(connection, release, sigma))))
+    found = []
+    here = release.leaves()
+    for level in reversed(release.tree.levels[1:]):
+        above = sums_above(level, here)
+        if level.index in sigma:
+            children = np.diff(level.child_offsets)[above.areas[level.axis]]
+            n_small = int((here.flow < sigma[level.index]).sum())
+            found.append(LevelNoise(level, len(here.flow), int(children.sum()), n_small))
+        here = above
+    return tuple(reversed(found))
 
 
 def is_drowned(total: int, cells: int, sigma: float) -> bool:
@@ -187,66 +193,6 @@ def is_drowned(total: int, cells: int, sigma: float) -> bool:
         sigma: its noise scale.
     """
     return total < _FAR_BELOW * sigma * cells
-
-
-def _upwards(connection: Any, release: "Release", sigma: dict[int, float]) -> Iterator[LevelNoise]:
-    """From the finest level up: each is the sum of the one below, and far smaller."""
-    levels, axes = release.tree.levels, release.tree.axes
-    for axis in axes:
-        codes = axis.hierarchy.codes(axis.hierarchy.depth)
-        numbers = as_arrow(np.arange(len(codes), dtype=np.int32))
-        connection.register(f"finest {axis.name}", pa.table({"code": codes, "area": numbers}))
-    for level, above in zip(levels[:0:-1], levels[-2::-1], strict=True):
-        limit = sigma.get(level.index, 0.0)
-        ((n_published, n_small),) = connection.sql(
-            f"SELECT count(*), count(*) FILTER ({FLOW} < {limit!r}) "  # noqa: S608 - our own names
-            f"FROM {_named(level)} WHERE {FLOW} > 0"
-        ).fetchall()
-        sums = _summed(connection, release, level)
-        connection.execute(f"CREATE TEMP TABLE {_named(above)} AS {sums}")
-        if level.index in sigma:
-            yield LevelNoise(level, n_published, _drawn(connection, level, above), n_small)
-
-
-def _named(level: TreeLevel) -> str:
-    """The table of a level."""
-    return f"level_{level.index}"
-
-
-def _summed(connection: Any, release: "Release", level: TreeLevel) -> str:
-    """The query that sums a level up to the one above, by the numbers of areas."""
-    shown, joins = [], []
-    for number, (axis, depth) in enumerate(zip(level.axes, level.depths, strict=True)):
-        area = f"{_named(level)}.{quoted(axis.name)}"
-        if level.index == len(release.tree.levels) - 1:  # areas by their codes
-            table = quoted(f"finest {axis.name}")
-            joins.append(f"JOIN {table} ON {area}::VARCHAR = {table}.code")
-            area = f"{table}.area"
-        if number == level.axis:
-            above = as_arrow(axis.hierarchy.ancestor(depth, depth - 1))
-            numbers = as_arrow(np.arange(len(above), dtype=np.int32))
-            connection.register("above", pa.table({"area": numbers, "above": above}))
-            joins.append(f"JOIN above ON {area} = above.area")
-            area = "above.above"
-        shown.append(f"{area} AS {quoted(axis.name)}")
-    return (
-        f"SELECT {', '.join(shown)}, sum({FLOW})::BIGINT AS {FLOW} "  # noqa: S608 - likewise
-        f"FROM {_named(level)} {' '.join(joins)} GROUP BY ALL"
-    )
-
-
-def _drawn(connection: Any, level: TreeLevel, above: TreeLevel) -> int:
-    """How many children the published numbers of the level above have."""
-    axis, depth = level.axes[level.axis], level.depths[level.axis]
-    children = np.diff(axis.hierarchy.child_offsets(depth - 1)).astype(np.int64)
-    numbers = as_arrow(np.arange(len(children), dtype=np.int32))
-    connection.register("children", pa.table({"area": numbers, "n": as_arrow(children)}))
-    ((found,),) = connection.sql(
-        f"SELECT coalesce(sum(n), 0)::BIGINT FROM {_named(above)} "  # noqa: S608 - likewise
-        f"JOIN children ON {_named(above)}.{quoted(axis.name)} = children.area "
-        f"WHERE {FLOW} > 0"
-    ).fetchall()
-    return int(found)
 
 
 def planned_totals(tree: Tree, plan: "ReleasePlan") -> list[tuple[Table, float]]:
