@@ -64,32 +64,13 @@ def test_measures_are_written_and_shown_as_confidential(work, capsys):
 
 
 @pytest.mark.usefixtures("work")
-def test_json_goes_to_standard_output_alone(capsys):
+def test_json_goes_to_standard_output_alone_and_quiet_says_nothing(capsys):
     assert evaluate("--out", "measures", "--json") == 0
     output = capsys.readouterr()
     assert json.loads(output.out)["confidential"] is True
     assert output.err == ""
-
-
-@pytest.mark.usefixtures("work")
-def test_quiet_says_nothing(capsys):
     assert evaluate("--out", "measures", "--quiet") == 0
     assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("out", ["release", "release/measures", "./x/../release/measures"])
-def test_measures_do_not_get_into_the_release(work, out, capsys):
-    before = sorted(work.rglob("*"))
-    assert evaluate("--out", out) == 2
-    assert "confidential" in capsys.readouterr().err
-    assert sorted(work.rglob("*")) == before
-
-
-def test_a_truth_that_does_not_fit_the_areas_is_an_error(work, capsys):
-    (work / "flows.csv").write_text("from,to,n\n001,999,700\n")
-    assert evaluate("--out", "measures") == 2
-    assert "cannot be placed" in capsys.readouterr().err
-    assert not (work / "measures").exists()
 
 
 def test_a_column_that_looks_like_counts_must_be_named(work, capsys):
@@ -121,13 +102,6 @@ def test_another_table_is_refused_as_truth_without_its_total(work, capsys):
     assert "total of this table differs" in said
     assert "70" not in said
     assert not (work / "measures").exists()
-
-
-def test_an_empty_table_that_was_released_is_compared(work):
-    (work / "empty.csv").write_text("origin,destination,count\n")
-    release = ["release", "empty.csv", "--areas", "areas.csv", "--neighbours", "add-remove"]
-    assert run([*release, "--epsilon", "1", "--delta", "1e-6", "--out", "new"]) == 0
-    assert run(["evaluate", "new", "--truth", "empty.csv", "--out", "measures", "--html"]) == 0
 
 
 def test_a_page_is_written_on_demand(work):
@@ -181,9 +155,8 @@ def test_an_estimate_stands_beside_the_release(measured, capsys):
     assert summary["estimate"]["confidential"] is True
 
 
-@pytest.mark.parametrize("out", ["estimate", "estimate/deeper", "into"])
-def test_measures_do_not_get_into_an_estimate(measured, out, capsys):
-    """Which is for publication as well."""
+@pytest.mark.parametrize("out", ["release/x", "estimate", "into"])
+def test_measures_do_not_get_into_what_is_for_publication(measured, out, capsys):
     (measured / "into").symlink_to("estimate")
     before = sorted((measured / "estimate").iterdir())
     assert evaluate("--out", out) == 2
@@ -196,11 +169,4 @@ def test_an_estimate_of_another_release_is_an_error(measured, capsys):
     capsys.readouterr()
     assert evaluate("--out", "measures", "--estimate", "estimate") == 2
     assert "made from another release" in capsys.readouterr().err
-    assert not (measured / "measures").exists()
-
-
-def test_damaged_measurements_are_an_error(measured, capsys):
-    (measured / "release" / "measurements.parquet").write_bytes(b"x")
-    assert evaluate("--out", "measures") == 2
-    assert "damaged" in capsys.readouterr().err
     assert not (measured / "measures").exists()

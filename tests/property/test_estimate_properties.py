@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ import inftda
 from random_trees import random_trees
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(random_trees(), st.integers(0, 2**32 - 1), st.sampled_from(["substitute", "add-remove"]))
 def test_an_estimate_is_whole_positive_and_has_the_released_total(tree, seed, neighbours):

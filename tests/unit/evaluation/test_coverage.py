@@ -106,16 +106,6 @@ def test_intervals_that_were_shifted_are_found_out(released, truth, monkeypatch)
     assert false.mean_width == honest.mean_width
 
 
-def test_without_measurements_there_are_none(truth):
-    made = inftda.release(
-        COUNTRY.flows(), COUNTRY.areas, epsilon=1, delta=1e-6, source=inftda.SeededSource(3)
-    )
-    compared = compare(made, truth)
-    assert compared.intervals == ()
-    assert len(compared.interval_table()) == 0
-    assert compared.to_dict()["estimate"] is None
-
-
 def test_an_estimate_is_compared_like_the_release(released, estimated, truth):
     compared = compare(released, truth, estimate=estimated)
     of_estimate = compared.estimate
@@ -127,17 +117,27 @@ def test_an_estimate_is_compared_like_the_release(released, estimated, truth):
     assert compared.interval_table().column("notice")[0].as_py().startswith("CONFIDENTIAL")
 
 
-def test_an_estimate_of_another_release_is_refused(estimated, truth):
-    other = inftda.release(
-        COUNTRY.flows(), COUNTRY.areas, epsilon=2, delta=1e-6, measurements=True,
-        source=inftda.SeededSource(4),
-    )  # fmt: skip
-    with pytest.raises(inftda.InftdaError, match="made from another release"):
-        compare(other, truth, estimate=estimated)
-
-
 def test_an_estimate_that_is_none_is_refused(released, estimated, truth):
     made = copy.copy(estimated)
     object.__setattr__(made, "table", pa.table({"origin": ["1"]}))
     with pytest.raises(inftda.InftdaError, match="cannot be read as estimates"):
         compare(released, truth, estimate=made)
+
+
+@pytest.mark.parametrize("across", [0.0, 0.08])
+def test_intervals_of_measured_totals_are_compared_with_the_truth(across, truth):
+    made = inftda.release(
+        COUNTRY.flows(), COUNTRY.areas, epsilon=1, delta=1e-6, across=across,
+        source=inftda.SeededSource(4),
+    )  # fmt: skip
+    compared = compare(made, truth)
+    assert compared.intervals == ()  # nothing but totals was published with its noise
+    assert len(compared.totals) == 5
+    for one in compared.totals:
+        if across:
+            # Of 60 areas at most; the interval is said to hold for 95 %.
+            assert one.in_interval > 0.6
+            assert one.sigma > 1
+        else:
+            assert one.in_interval is None
+            assert one.sigma is None
