@@ -185,6 +185,9 @@ def test_files_beside_the_areas_are_not_read(tmp_path):
             (tmp_path / f"zones{ending}").write_text(VRT)
         read_areas(shapes, levels=["town"])
     assert {*seen} == {".shp", ".shx", ".dbf", ".prj", ".cpg"}
+    elsewhere = shapes.with_suffix(".dbf").rename(tmp_path / "trips.dbf")
+    shapes.with_suffix(".dbf").symlink_to(elsewhere)
+    refuse(shapes)
 
 
 @pytest.mark.parametrize("deep", ["geometry", "properties", "other"])

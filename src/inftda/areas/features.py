@@ -277,6 +277,8 @@ def _read_by_gdal(path: Path) -> _Layer:
     with TemporaryDirectory(prefix="inftda-areas-") as folder:
         for beside in path.parent.iterdir():
             if beside.stem == path.stem and beside.suffix.lower() in belonging:
+                if beside.is_symlink() and not path.is_symlink():
+                    raise ValueError(f"{beside.name} is a link; put the file itself there")
                 shutil.copyfile(beside, Path(folder, f"areas{beside.suffix.lower()}"))
         copy = Path(folder, f"areas{ending}")
         with copy.open("rb") as file:
