@@ -35,12 +35,12 @@ FAULTS: Final = PLANTED + PLANTED_ACROSS + PLANTED_SLOW
 def one_by_one() -> Iterator[tuple[str, Box, int]]:
     """Sound builds, released one at a time: name, box, and number of releases."""
     for name in ("both ends moved", "one trip added", "one trip or none"):
-        yield f"mechanism, {name}", Runs(PAIRS[name], "inftda", ONE, secure), 20_000
+        yield f"mechanism, {name}", Runs(PAIRS[name], ONE, secure), 20_000
     pair = PAIRS["one trip added"]
-    yield "public function, one trip added", Calls(pair, "inftda", WEAK, secure), 400
-    yield "command line, one trip added", Commands(pair, "inftda", WEAK, secure), 200
+    yield "public function, one trip added", Calls(pair, WEAK, secure), 400
+    yield "command line, one trip added", Commands(pair, WEAK, secure), 200
     people: dict[str, Any] = {"tables": table_of_people, "more": {"person": "person"}}
-    box = Calls(FAR_TOO_MANY_TRIPS, "inftda", WEAK, secure, **people)
+    box = Calls(FAR_TOO_MANY_TRIPS, WEAK, secure, **people)
     yield f"public function, {FAR_TOO_MANY_TRIPS.name}", box, 400
 
 
@@ -73,7 +73,7 @@ def check_self_test(variance: str) -> tuple[str, bool]:
 def check_likeness(is_planted: bool) -> tuple[str, float]:  # noqa: FBT001 - mapped over
     """How much of one release resembles the rest of it; a fault makes it so."""
     # The fault is one of sources that tell blocks apart by number, as the seeded one does.
-    box = Copies(PAIRS["both ends moved"], "inftda", ONE, seeded if is_planted else secure)
+    box = Copies(PAIRS["both ends moved"], ONE, seeded if is_planted else secure)
     if is_planted:
         with faults.bits_shared_by_blocks():
             sample = box.draw(50_000, 0)
@@ -144,21 +144,19 @@ def show_one_by_one(found: list[Finding]) -> bool:
 
 
 def show_claims(found: list[Finding], releases: int) -> bool:
-    """All claims: a row for each pair and mechanism; whether all held."""
+    """All claims: a row for each pair; whether all held."""
     print(f"\nSound build, {len(found)} claims, {releases:,} releases of either table each")
     print(f"(a sound build would be blamed with odds below {len(found) * ODDS:.0e})\n")
-    print(f"{'pair':<38} {'mechanism':<20} {'delta':>6} {'claimed':>8}   lower bound found")
+    print(f"{'pair':<38} {'delta':>6} {'claimed':>8}   lower bound found")
     pairs = zip(CLAIMS, found, strict=True)
-    for (pair, mechanism), group in groupby(
-        pairs, lambda row: (row[0].pair.name, row[0].mechanism)
-    ):
+    for pair, group in groupby(pairs, lambda row: row[0].pair.name):
         rows = list(group)
         bounds = ", ".join(
             f"{claim.accountant} {max(finding.lower, 0):.2f}{_alarm(finding)}"
             for claim, finding in rows
         )
         first = rows[0][1]
-        print(f"{pair:<38} {mechanism:<20} {first.delta:>6g} {first.epsilon:>8.3f}   {bounds}")
+        print(f"{pair:<38} {first.delta:>6g} {first.epsilon:>8.3f}   {bounds}")
     return not any(finding.is_caught for finding in found)
 
 
@@ -175,7 +173,7 @@ def _alarm(finding: Finding) -> str:
 
 
 def _record(claim: Claim, finding: Finding) -> dict[str, Any]:
-    names = {"pair": claim.pair.name, "mechanism": claim.mechanism, "accountant": claim.accountant}
+    names = {"pair": claim.pair.name, "accountant": claim.accountant}
     return names | asdict(finding)
 
 

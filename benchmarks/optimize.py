@@ -17,8 +17,6 @@ import numba
 import numpy as np
 from numba import njit
 
-from inftda.lab.baselines.descending import optimize_intopt_descending
-from inftda.lab.baselines.nearest import optimize_l2, optimize_linf
 from inftda.optimize.segments import Survivors, optimize_intopt
 
 SIZES = (2, 5, 10, 30, 100, 300, 3000, 100_000)
@@ -77,9 +75,6 @@ def optimize_sorted(x, offsets, total, _, out):
 
 OPTIMIZERS = {
     "intopt": optimize_intopt,
-    "descending": optimize_intopt_descending,
-    "l2": optimize_l2,
-    "linf": optimize_linf,
     "sorted": optimize_sorted,
 }
 

@@ -28,8 +28,6 @@ SLOW = (
     "cli/test_compare_command.py::test_json_goes_to_standard_output_alone",
     "cli/test_compare_command.py::test_quiet_says_nothing",
     "cli/test_demo.py::test_ctrl_c_when_the_release_is_in_place_is_not_taken_for_a_failed_release[inftda.cli.query",
-    "cli/test_experiment.py",
-    "cli/test_import.py",
     "cli/test_preview_command.py::test_json_is_one_object",
     "cli/test_preview_command.py::test_totals_make_a_stand_in",
     "cli/test_query_and_verify.py::test_no_bit_of_the_flows_can_be_changed_unseen",
@@ -48,8 +46,6 @@ SLOW = (
     "engines/test_spark_sizes.py",
     "engines/test_spark_sources.py",
     "engines/test_tasks.py::test_tasks_make_what_one_machine_makes_to_the_bit",
-    "leaks/test_leaks.py::test_no_true_count_of_any_level_is_written_or_printed[add-remove-tda",
-    "leaks/test_leaks.py::test_no_true_count_of_any_level_is_written_or_printed[substitute-vanilla",
     "leaks/test_leaks.py::test_no_true_total_is_written_or_printed_with_totals_across[add-remove",
     "leaks/test_spark_leaks.py",
     "privacy/",
@@ -62,10 +58,8 @@ SLOW = (
     "unit/evaluation/test_bounds.py::test_bounds_hold_for_releases_with_prices",
     "unit/evaluation/test_bounds.py::test_the_inequalities_behind_the_bounds_hold",
     "unit/exports/",  # waits for the libraries of those who read exports
-    "unit/lab/",  # the laboratory, which the product does not use
     "unit/ledger/test_ledger.py::test_processes_at_once_never_overspend",
     "unit/mechanisms/test_prices.py::test_bounds_of_errors_grow",
-    "unit/mechanisms/test_topdown_loop.py::test_no_mechanism_ends_unless_all_that_was_planned_was_drawn[tda",
     "unit/optimize/test_intopt.py::test_every_way_to_break_ties_is_equally_likely",
     "unit/optimize/test_intopt.py::test_permuted_input_gives_the_permuted_distribution",
     "unit/optimize/test_intopt.py::test_the_closed_form_equals_both_algorithms",
@@ -85,7 +79,6 @@ SLOW = (
     "unit/test_other_tables.py::test_every_level_of_every_axis_is_the_sum",
     "unit/test_other_tables.py::test_the_error_of_every_measured_level_is_within",
     "unit/test_plain_install.py",
-    "unit/test_publish.py::test_every_mechanism_releases_saves_and_verifies[tda-linf-blackbox",
 )
 #: What takes seconds to set up, besides Spark: a database server, a release under watch.
 SLOW_FIXTURES = frozenset({"server", "watched"})
@@ -169,11 +162,9 @@ def uses_spark(item):
 @pytest.fixture(scope="session", autouse=True)
 def installed_packages():
     """Looked up once, not for every release: none is installed while tests run."""
-    from inftda.mechanisms import catalogue  # noqa: PLC0415 - it may be loaded late only
-    from inftda.publication import manifest  # noqa: PLC0415 - likewise
+    from inftda.publication import manifest  # noqa: PLC0415 - it may be loaded late only
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalogue, "entry_points", cache(catalogue.entry_points))
         patch.setattr(manifest, "version", cache(manifest.version))
         yield
 

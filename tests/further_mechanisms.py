@@ -1,11 +1,8 @@
-"""Mechanisms for tests, offered as if an installed package brought them."""
+"""The top-down loop with other parts than a release takes."""
 
-from inftda.mechanisms import catalogue
+from inftda.mechanisms.topdown import TopDown
 
 
-def offer(monkeypatch, name, mechanism):
-    """Let `mechanism` be found by `name`."""
-    load = catalogue._load
-    monkeypatch.setattr(
-        catalogue, "_load", lambda asked: mechanism if asked == name else load(asked)
-    )
+def use(monkeypatch, **parts):
+    """Let releases be made by a `TopDown` with these parts."""
+    monkeypatch.setattr("inftda.publish.TopDown", lambda: TopDown(**parts))

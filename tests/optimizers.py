@@ -1,18 +1,16 @@
 """Every optimiser with what is right for it, and every shape of vector: the tests' table."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
 
-from inftda.lab.baselines import nearest
 from inftda.optimize import intopt
 from inftda.optimize.reference import algorithm_3, shares
 from inftda.optimize.selection import LIMIT
-from optimize_vectors import chebyshev, sparse_vectors, vectors
-from slow_optimizers import chebyshev_optimum, exhaustive
+from optimize_vectors import sparse_vectors, vectors
+from slow_optimizers import exhaustive
 from tiers import some
 
 
@@ -24,7 +22,6 @@ class Optimizer:
     kernel: str
     flags: tuple[bool, ...]
     is_right: Callable[[list[int], int, list[int]], bool]
-    is_euclidean: bool = False
 
     def run(self, x, total, seed):
         """Status and result; x is left alone."""
@@ -44,34 +41,9 @@ def is_descending_intopt(x, total, y):
     return shares(x, y) == shares(x, algorithm_3(x, total, is_descending=True))
 
 
-def is_euclidean_nearest(x, _, y):
-    """No unit is better placed elsewhere: optimal, as the squared distance is convex."""
-    moved = [y_i - x_i for x_i, y_i in zip(x, y, strict=True)]
-    of_positive = [m for m, y_i in zip(moved, y, strict=True) if y_i > 0]
-    return not of_positive or max(of_positive) <= min(moved) + 1
-
-
-def is_chebyshev_vertex(x, total, y):
-    """At the least distance, with all elements but at most one at an end of what it allows."""
-    alpha = chebyshev_optimum(x, total)
-    ends = [(max(0, x_i - alpha), x_i + alpha) for x_i in x]
-    inside = sum(y_i not in end for y_i, end in zip(y, ends, strict=True))
-    return chebyshev(x, y) == alpha and inside <= 1
-
-
-def nearest_into(x, total, seed, euclidean, out):
-    """The nearest integers of one vector, with the arguments of `intopt_into`."""
-    out[:] = x
-    return nearest.nearest_segment(out, 0, out.size, total, seed, euclidean)
-
-
-#: So that a test can replace what is looked up here.
-HERE = sys.modules[__name__]
 OPTIMIZERS = {
     "intopt": Optimizer(intopt, "intopt_into", (False,), is_ascending_intopt),
     "intopt-descending": Optimizer(intopt, "intopt_into", (True,), is_descending_intopt),
-    "l2": Optimizer(HERE, "nearest_into", (True,), is_euclidean_nearest, is_euclidean=True),
-    "linf": Optimizer(HERE, "nearest_into", (False,), is_chebyshev_vertex),
 }
 
 
@@ -135,5 +107,5 @@ SHAPES = {
 }
 
 
-def is_exhaustively_right(optimizer, x, total, y):
-    return tuple(y) in exhaustive(x, total, is_euclidean=optimizer.is_euclidean)[1]
+def is_exhaustively_right(x, total, y):
+    return tuple(y) in exhaustive(x, total)[1]

@@ -48,27 +48,10 @@ def chebyshev_optimum(x: Sequence[int], c: int) -> int:
     return high
 
 
-def euclidean_optimum(x: Sequence[int], c: int) -> int:
-    """Least squared Euclidean distance from x of non-negative integers with the sum c.
-
-    The cost of one more unit grows with every unit an element has, so giving each unit
-    where it costs least is optimal.
-    """
-    values = [int(value) for value in x]
-    y = [0] * len(values)
-    for _ in range(c):
-        cheapest = min(range(len(y)), key=lambda i: y[i] - values[i])
-        y[cheapest] += 1
-    return sum((y_i - value) ** 2 for y_i, value in zip(y, values, strict=True))
-
-
-def exhaustive(
-    x: Sequence[int], c: int, *, is_euclidean: bool = False
-) -> tuple[int, list[tuple[int, ...]]]:
-    """Least (squared Euclidean or Chebyshev) distance and every vector that attains it."""
+def exhaustive(x: Sequence[int], c: int) -> tuple[int, list[tuple[int, ...]]]:
+    """Least Chebyshev distance and every vector that attains it."""
     candidates = _candidates(len(x), c)
-    away = np.abs(candidates - np.array(x, dtype=np.int64))
-    distances = (away**2).sum(axis=1) if is_euclidean else away.max(axis=1)
+    distances = np.abs(candidates - np.array(x, dtype=np.int64)).max(axis=1)
     least = distances.min()
     best = candidates[distances == least]
     return int(least), [tuple(map(int, row)) for row in best]

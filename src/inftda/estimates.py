@@ -245,7 +245,6 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         parent = Path(out).absolute().parent
         check_unpublished(Path(out), around=parent)
         check_folder(Path(out), force=force, check=_check_replaceable)
-    _check_top_down(opened)
     _check_names(opened.tree)
     points = _points(opened.tree, centroids)
     model, columns = _fitted(opened, points, seed, threads)
@@ -280,15 +279,6 @@ def open_estimate(path: str | Path) -> Estimate:
         raise ReleaseError(f"{ESTIMATE_FILE} of {str(folder)!r} is not what it was; {_AGAIN}")
     _check_table(table, tree, manifest)
     return Estimate(manifest, tree, table)
-
-
-def _check_top_down(release: Release) -> None:
-    """Refuse a release that was not made top-down."""
-    if not release.manifest.description.is_top_down:
-        raise ReleaseError(
-            f"estimates are made from the measurements of top-down releases, not of "
-            f"{release.manifest.mechanism!r}; release with the mechanism 'inftda'"
-        )
 
 
 def _check_names(tree: Tree) -> None:

@@ -23,17 +23,17 @@ from inftda.errors import InftdaError
 from inftda.files import FLOWS_FILE, check_folder, private_folder, whole_folder
 from inftda.lattice import share_or_default
 from inftda.ledger.ledger import Charge, Ledger
-from inftda.mechanisms.base import EngineStart, Mechanism, Setting
-from inftda.mechanisms.catalogue import mechanism_named
+from inftda.mechanisms.base import EngineStart, Setting
+from inftda.mechanisms.topdown import TopDown
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource
-from inftda.noise.sampler import NoiseSource, Sampler
+from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.areas import axis_entries
 from inftda.publication.counting import Counting
 from inftda.publication.folder import check_release, write_public_files
 from inftda.publication.inventory import MEASUREMENTS_FILE
-from inftda.publication.manifest import Manifest
+from inftda.publication.manifest import MECHANISM, OPTIONS, Manifest
 from inftda.publication.measurements import (
     MeasurementsWriter,
     check_publishable,
@@ -84,8 +84,6 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     across: float | Fraction | None = None,
     measurements: bool = False,
     unplaceable: Unplaceable | Mapping[str, str] = "error",
-    mechanism: str = "inftda",
-    noise: NoiseSource = "table",
     threads: int | None = None,
     engine: "str | LocalEngine | SparkEngine" = "local",
     source: RandomSource | None = None,
@@ -132,14 +130,12 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         accountant: "auto", "exact" or "zcdp".
         split: of the budget over levels: "uniform", "geometric:1.3", or weights.
         across: part of the budget that measures totals across the tree, so that out- and
-            in-totals of all areas are right within a few sigma; 0.08 by default where the
-            mechanism can, 0 for the paper's algorithm.
+            in-totals of all areas are right within a few sigma; 0.08 by default, 0 for
+            the paper's algorithm.
         measurements: whether to publish every noisy value that was drawn as well; it costs no
             privacy, and lets others make better estimates.
         unplaceable: rows with an unknown or missing area: "error", "outside" or "drop"; or axis
             name to "outside" for axes where there may be such rows.
-        mechanism: how to release; "inftda" unless you compare.
-        noise: "table" (exact and fast) or "opendp".
         threads: how many; all cores by default.
         engine: "local", "spark" (the active session, or all cores of this machine) or a
             `SparkEngine`; Spark also takes its own frames and whatever it reads as `flows`.
@@ -189,22 +185,24 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     public.check_numbers()
     unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
     columns.check(public.axes, unit)
-    chosen = mechanism_named(mechanism)
-    budget = {"epsilon": epsilon, "delta": delta, "rho": rho, "accountant": accountant}
-    plan = chosen.plan(public, unit, **budget, split=split, **_across(chosen, across))
-    if noise != "table" and not chosen.description.takes_sampler:
-        raise InftdaError(f"{mechanism} draws its own noise; leave out noise={noise!r}")
+    plan = make_plan(
+        public,
+        unit,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        accountant=accountant,
+        split=split,
+        across=share_or_default(across),
+    )
     published = planned_measurements(public, plan, only_totals=not measurements)
-    if published or measurements:
-        check_publishable(chosen.description, chosen.name, published)
+    check_publishable(published)
     random = source or SecureSource()
     charge = Charge.to(
-        ledger, dataset, plan, is_private=random.is_secure, mechanism=chosen.name, out=out
+        ledger, dataset, plan, is_private=random.is_secure, mechanism=MECHANISM, out=out
     )
     counting = Counting(bounded=person is not None, unplaceable=columns.policy)
     start = _engine(engine, threads)
-    start.check(chosen, noise=noise)
-    make_sampler = _sampler_maker(noise)
     with following(progress) as report, start.started() as running:
         truth = running.read(flows, columns, public, unit=unit, source=random, say=say)
         with _folder(out, force=force) as folder:
@@ -213,7 +211,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             )
             setting = Setting(
                 spending=plan.spending(),
-                make_sampler=make_sampler,
+                make_sampler=DiscreteGaussian,
                 source=random,
                 engine=running,
                 progress=report,
@@ -222,19 +220,17 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             if charge is not None:
                 # Now, and not when all is done: whoever sees a part of the noise has seen it.
                 charge.pay()
-            written = running.write(chosen.run(truth, setting), folder / FLOWS_FILE, public)
-            # Checked here too, so that no mechanism can publish what it did not pay for.
+            written = running.write(TopDown().run(truth, setting), folder / FLOWS_FILE, public)
+            # Checked here too, so that nothing is published that was not paid for.
             setting.spending.finish()
             if keeper is not None:
                 keeper.close()
             else:
                 write_totals(folder / MEASUREMENTS_FILE, public, setting.totals)
-            # Where noise came from, if the mechanism lets it be chosen.
-            stated = {"noise": noise} if chosen.description.takes_sampler else {}
             manifest = Manifest(
                 private=random.is_secure,
-                mechanism=chosen.name,
-                options={**stated, **chosen.options},
+                mechanism=MECHANISM,
+                options=OPTIONS,
                 guarantee=plan.to_dict(),
                 axes=axis_entries(public),
                 order=public.order,
@@ -251,22 +247,6 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     if charge is not None:
         charge.note_published()
     return made
-
-
-def _across(mechanism: Mechanism, across: float | Fraction | None) -> dict[str, Any]:
-    """What is measured across, for mechanisms that can; others need not know of it.
-
-    Raises:
-        InftdaError: the mechanism cannot measure totals across the tree.
-    """
-    if mechanism.description.takes_across:
-        return {"across": share_or_default(across)}
-    if across:
-        raise InftdaError(
-            f"{mechanism.name} cannot measure totals across the tree; leave out --across "
-            "(across= in Python)"
-        )
-    return {}
 
 
 def _engine(
@@ -300,13 +280,3 @@ def _opened(folder: Path, out: str | Path | None) -> Release:
     opened = open_release(folder)
     measured = None if opened.measured is None else table(MEASUREMENTS_FILE)
     return replace(opened, table=table(FLOWS_FILE), measured=measured)
-
-
-def _sampler_maker(noise: NoiseSource) -> Callable[[Fraction], Sampler]:
-    if noise == "table":
-        return DiscreteGaussian
-    if noise == "opendp":
-        from inftda.noise.opendp import OpenDPGaussian  # noqa: PLC0415 - loads a large library
-
-        return OpenDPGaussian
-    raise InftdaError(f"noise must be 'table' or 'opendp', got {noise!r}")

@@ -51,14 +51,11 @@ LAYERS = (
     "dossiers",
     "previews",
     "disclosure",
+    "demo",
     "words",
     "cli",
     "__main__",
-    "lab",
 )
-
-#: What the product never imports, nor names: it is found by entry points.
-LABORATORY = "inftda.lab"
 
 #: (layer, what it must not import although it comes before, why)
 FORBIDDEN = (("publication", "truth", "a release holds no truth"),)
@@ -68,8 +65,7 @@ FORBIDDEN = (("publication", "truth", "a release holds no truth"),)
 HEAVY = {
     "numba": {"kernels"},  # not optional, but help and queries do without it
     "pyspark": {"engines.spark"},
-    "cvxpy": {"lab.baselines.solvers"},
-    "matplotlib": {"lab.experiments.figures"},
+    "matplotlib": set(),
     "openpyxl": set(),
     "openmatrix": set(),
     "shapely": set(),
@@ -169,17 +165,6 @@ def breaches(module: str, names: set[str]) -> list[str]:
     return wrong
 
 
-def names_of_the_laboratory(tree: ast.AST) -> list[str]:
-    """Texts that could lead to the laboratory, such as arguments of `import_module`."""
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and (node.value == LABORATORY or node.value.startswith((f"{LABORATORY}.", ".lab")))
-    ]
-
-
 def is_heavy(library: str) -> bool:
     return library in HEAVY or library.startswith("adbc_")
 
@@ -221,31 +206,8 @@ def test_optional_libraries_are_imported_late_or_in_their_own_module(parsed):
     ] == []
 
 
-PRODUCT = [name for name in MODULES if layer_of(name) != "lab"]
-
-
-def test_the_product_does_not_name_the_laboratory(parsed):
-    found = ((module, names_of_the_laboratory(parsed[module])) for module in PRODUCT)
-    assert [f"{module} names {texts}" for module, texts in found if texts] == []
-
-
-def test_no_module_of_the_product_loads_the_laboratory():
-    """Nor does a release, whatever it imports late."""
-    names = [f"{PACKAGE}.{name}" for name in PRODUCT if name not in {"", "__main__"}]
-    code = f"""
-import sys
-from importlib import import_module
-for name in {names!r}:
-    import_module(name)
-import inftda
-from inftda.mechanisms import catalogue
-catalogue.entry_points = None
-made = inftda.release({{"origin": ["a"], "destination": ["b"]}}, {{"town": ["a", "b"]}}, rho=1)
-made.manifest.plan.verify(made.tree)
-print([name for name in sys.modules if name.startswith({LABORATORY!r})])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert done.stdout.strip() == "[]"
+def test_the_product_does_not_know_the_laboratory():
+    assert [name for name, path in MODULES.items() if "inftda_lab" in path.read_text()] == []
 
 
 @pytest.fixture(scope="module")
@@ -292,9 +254,6 @@ def test_importing_the_package_brings_no_heavy_library(fresh_imports):
         ("publication.release", "from inftda.truth import Truth"),
         ("cli.main", "from inftda import Hierarchy"),
         ("cli.main", "import inftda"),
-        ("cli.main", "from inftda.lab.cli import demo"),
-        ("cli.main", "def f():\n    import inftda.lab.cli.demo"),
-        ("publish", "from inftda import lab"),
     ],
 )
 def test_an_import_of_an_outer_module_is_seen(module, source):
@@ -312,20 +271,6 @@ def test_an_import_of_an_outer_module_is_seen(module, source):
 )
 def test_an_import_of_an_inner_module_is_fine(module, source):
     assert breaches(module, imported(ast.parse(source), module, is_package=False)) == []
-
-
-@pytest.mark.parametrize(
-    ("source", "is_seen"),
-    [
-        ('import_module("inftda.lab.baselines.catalogue")', True),
-        ('HOME = "inftda.lab"', True),
-        ('import_module(".lab", "inftda")', True),
-        ('"""See inftda.lab."""', False),
-        ('GROUP = "inftda.labels"', False),
-    ],
-)
-def test_a_text_that_leads_to_the_laboratory_is_seen(source, is_seen):
-    assert bool(names_of_the_laboratory(ast.parse(source))) is is_seen
 
 
 @pytest.mark.parametrize(

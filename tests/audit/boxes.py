@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,15 +30,12 @@ from audit.pairs import Areas, Pair, labelled
 from inftda.cli.main import run as run_command
 from inftda.engines.local import LocalEngine
 from inftda.mechanisms.base import Setting
-from inftda.mechanisms.catalogue import mechanism_named
 from inftda.mechanisms.step import Drawn
+from inftda.mechanisms.topdown import TopDown
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import RandomSource, SecureSource, SeededSource
 from inftda.publication.measurements import PlannedMeasurement, planned_measurements
 from inftda.truth import Truth
-
-TOP_DOWN: Final = ("inftda", "inftda-descending", "tda-l2", "tda-linf")
-MECHANISMS: Final = (*TOP_DOWN, "vanilla-gauss", "stability-histogram")
 
 #: From batch, side and number of a release to its random bits.
 Randomness = Callable[[int, int, int], RandomSource]
@@ -61,13 +58,11 @@ class _Box:
 
     Attributes:
         pair: the neighbouring tables.
-        mechanism: by name.
         budget: epsilon, delta and accountant, as `inftda.release` takes them.
         randomness: where the bits of each release come from.
     """
 
     pair: Pair
-    mechanism: str = "inftda"
     budget: dict[str, Any] = field(default_factory=lambda: {"epsilon": 1.0, "delta": 0.1})
     randomness: Randomness = seeded
 
@@ -121,11 +116,10 @@ class Copies(_Box):
     @property
     def options(self) -> dict[str, Any]:
         """Of the release, without the tables."""
-        chosen = {"mechanism": self.mechanism, **self.pair.unit, **self.budget}
+        chosen = {**self.pair.unit, **self.budget}
         chosen["order"] = ["copy", *self.pair.order]
         chosen["across"] = 0  # totals across would be shared by all copies; `Runs` looks at them
-        if self.mechanism in TOP_DOWN:
-            chosen["split"] = self.split
+        chosen["split"] = self.split
         return chosen
 
     @property
@@ -164,8 +158,8 @@ class Runs(_Box):
 
     def draw(self, n: int, batch: int) -> Sample:
         """One run of the mechanism for each release."""
-        mechanism = mechanism_named(self.mechanism)
-        plan = mechanism.plan(self._tree, inftda.PrivacyUnit(**self.pair.unit), **self.budget)
+        unit = inftda.PrivacyUnit(**self.pair.unit)
+        plan = inftda.make_plan(self._tree, unit, **self.budget)
         sides = []
         for side, counts in enumerate(self._counts):
             cells = np.zeros((n, *self.sides[0].shape))
@@ -179,7 +173,7 @@ class Runs(_Box):
                     engine=LocalEngine(1),
                     keeper=kept[number],
                 )
-                for flows in mechanism.run(counts, setting):
+                for flows in TopDown().run(counts, setting):
                     cells[number][flows.areas] = flows.value
                 totals.append(_side_by_side(measured.value for measured in setting.totals))
             seen = [cells.reshape(n, -1), np.stack(totals)]
@@ -248,7 +242,6 @@ class Calls(_Box):
             destination_areas=areas[1],
             source=source,
             threads=1,
-            mechanism=self.mechanism,
             **self.pair.unit,
             **self.budget,
             **self.more,
@@ -276,7 +269,7 @@ def _command(
     box: _Box, table: pa.Table, axes: dict[str, list[str]], source: RandomSource
 ) -> inftda.Release:
     """`inftda release`, with everything in files; the release is read into memory."""
-    chosen = {"mechanism": box.mechanism, **box.pair.unit, **box.budget}
+    chosen = {**box.pair.unit, **box.budget}
     if isinstance(box, Copies):
         chosen |= box.options
     with TemporaryDirectory() as name:

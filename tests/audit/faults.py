@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from math import floor
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.lab.baselines import stability_histogram as stability
 from inftda.lattice import Table
 from inftda.mechanisms import step, topdown
 from inftda.mechanisms.across import AcrossStep
@@ -255,19 +253,6 @@ def measurements_drawn_twice() -> Iterator[None]:
         return right(self, item, *asked, **how)._replace(drawn=again.drawn)
 
     with patch.object(step.LevelStep, "divide", wrong):
-        yield
-
-
-@contextmanager
-def threshold(factor: float) -> Iterator[None]:
-    """The stability histogram drops too little."""
-    right = stability.needed
-
-    def wrong(unit: PrivacyUnit, epsilon: float, delta: float) -> tuple[Fraction, int]:
-        scale, least = right(unit, epsilon, delta)
-        return scale, floor(least * factor)
-
-    with patch.object(stability, "needed", wrong):
         yield
 
 

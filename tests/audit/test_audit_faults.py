@@ -51,7 +51,7 @@ def test_totals_that_are_drawn_twice_are_caught_by_their_disagreement():
 
     But where sums agree with their measurement, they no longer do if it is another one.
     """
-    box = Runs(SHORT_ORIGINS, "inftda", SMALL | ACROSS, seeded)
+    box = Runs(SHORT_ORIGINS, SMALL | ACROSS, seeded)
     sound = off_by(box.draw(300, 0).left)
     with faults.totals_drawn_twice():
         faulty = off_by(box.draw(300, 0).left)
@@ -99,7 +99,7 @@ def test_noise_with_a_variance_three_percent_off_is_caught_by_the_self_test(vari
 
 
 def test_bits_that_blocks_of_work_share_are_caught():
-    box = Copies(PAIRS["both ends moved"], "inftda", ONE)
+    box = Copies(PAIRS["both ends moved"], ONE)
     with faults.bits_shared_by_blocks():
         sample = box.draw(30_000, 0)
     assert likeness(in_tree_order(sample.left, 5)) > LARGEST

@@ -56,10 +56,6 @@ def test_a_ledger_command_that_makes_no_sense_is_refused(refuse, arguments, says
         (("--ledger", "ledger.db", "--dataset", "census", "--not-private-seed", "1"), "seed"),
         (("--ledger", "ledger.db", "--dataset", "census", "--trips", "2"), "does not add up"),
         (("--ledger", "ledger.db", "--dataset", "census", "--epsilon", "5"), "--rho 0.02 fits"),
-        (
-            ("--ledger", "ledger.db", "--dataset", "census", "--mechanism", "stability-histogram"),
-            "no cost in rho",
-        ),
     ],
 )
 @pytest.mark.usefixtures("ledger")

@@ -5,8 +5,8 @@ import pytest
 from chromium import open_browser
 from page_files import labelled
 
+from inftda.demo import make_country
 from inftda.hierarchy import Hierarchy
-from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.pages.report import ReferenceFiles, write_confidential_page, write_report
 from inftda.publish import release

@@ -17,9 +17,9 @@ from chromium import skip_without_browser
 from page_files import labelled
 
 import inftda
+from inftda.demo import make_country
 from inftda.disclosure.compare import compare, write_methods_page
 from inftda.hierarchy import Hierarchy
-from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.pages.report import ReferenceFiles, write_report
 from inftda.previews.page import write_preview_page

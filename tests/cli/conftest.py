@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.cli.main import run
-from inftda.lab.generators.country import make_country
+from inftda.demo import make_country
 
 
 @pytest.fixture(scope="session")

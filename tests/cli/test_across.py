@@ -50,8 +50,6 @@ def test_it_is_the_default_and_said_in_words(country, cli, tmp_path):
     assert cli("plan", "--areas", country.areas, *BUDGET, "--json").out == (
         cli("plan", "--areas", country.areas, *ACROSS, "--json").out
     )
-    others = ("--mechanism", "vanilla-gauss", "--out", tmp_path / "other")
-    assert "cross" not in cli(*given, *others).out
 
 
 def test_a_plan_lists_the_tables(country, cli):

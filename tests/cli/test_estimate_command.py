@@ -188,17 +188,6 @@ def test_the_origin_tree_has_an_estimate_that_is_closer_to_the_truth(country):
         assert release.flows(levels=names, intervals=True).column("low").null_count == 0
 
 
-def test_a_baseline_has_no_estimate(country, cli, tmp_path):
-    out = tmp_path / "baseline"
-    inftda.release(
-        country.flows, country.areas, epsilon=1, delta=1e-6, out=out, mechanism="vanilla-gauss",
-        source=inftda.SeededSource(5),
-    )  # fmt: skip
-    done = cli("estimate", out, "--out", tmp_path / "e")
-    assert done.code == 2
-    assert "top-down" in done.err
-
-
 def test_a_damaged_estimate_is_refused_and_only_estimates_are_replaced(measured, estimated, cli):
     out = estimated
     assert cli("estimate", measured, "--out", out).code == 2

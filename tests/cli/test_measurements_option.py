@@ -44,14 +44,6 @@ def test_equal_seeds_give_equal_flows_with_and_without(publish):
     assert (without / "flows.parquet").read_bytes() == (with_ / "flows.parquet").read_bytes()
 
 
-def test_a_mechanism_that_has_none_is_refused_before_anything_is_written(publish):
-    folder, done = publish(*BUDGET, "--measurements", "--mechanism", "vanilla-gauss")
-    assert done.code == 2
-    assert "vanilla-gauss makes its flows of noisy leaves alone" in done.err
-    assert "leave out measurements" in done.err
-    assert not folder.exists()
-
-
 def test_measurements_of_another_release_are_found_out(publish, cli):
     one, _ = publish(*BUDGET, "--measurements", out="a")
     other, _ = publish(*BUDGET, "--measurements", out="b")

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.cli.query import as_text
-from inftda.lab.baselines.stability_histogram import make_stability_plan
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import open_release
@@ -173,19 +172,6 @@ def test_a_fresh_release_verifies(released, cli):
     assert "all files are to the bit what a release" in done.out
 
 
-def test_only_what_is_so_is_certified_of_a_baseline(country, cli, tmp_path):
-    out = tmp_path / "vanilla"
-    done = cli(
-        "release", country.flows, "--areas", country.areas, "--epsilon", 1, "--delta", 1e-8,
-        "--mechanism", "vanilla-gauss", "--out", out, "--quiet",
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    assert pq.read_table(out / "flows.parquet")["flow"].to_numpy().min() < 0
-    said = cli("verify", out).out
-    assert "flows are integers other than 0" in said
-    assert "above 0" not in said
-
-
 def edit_manifest(folder, change):
     path = folder / "manifest.json"
     data = json.loads(path.read_text())
@@ -235,23 +221,10 @@ def leaves_only(tree):
     return make_plan(tree, PrivacyUnit(), rho=Fraction(1, 100), delta=1e-8, scope="leaves")
 
 
-def above_a_threshold(tree):
-    return make_stability_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
-
-
-@pytest.mark.parametrize("plan", [leaves_only, above_a_threshold])
-def test_a_guarantee_for_less_than_the_mechanism_measures_does_not_verify(released, cli, plan):
+def test_a_guarantee_for_less_than_the_mechanism_measures_does_not_verify(released, cli):
     """True of the noise that is stated, but the mechanism draws more."""
-    guarantee = plan(open_release(released).tree).to_dict()
+    guarantee = leaves_only(open_release(released).tree).to_dict()
     edit_manifest(released, lambda data: data.update(guarantee=guarantee))
-    done = cli("verify", released)
-    assert done.code == 2
-    assert "the guarantee does not hold" in done.err
-
-
-@pytest.mark.parametrize("name", ["vanilla-gauss", "stability-histogram", "inftda-2"])
-def test_another_mechanism_than_the_guarantee_is_for_does_not_verify(released, cli, name):
-    edit_manifest(released, lambda data: data.update(mechanism=name))
     done = cli("verify", released)
     assert done.code == 2
     assert "the guarantee does not hold" in done.err
@@ -265,20 +238,8 @@ def test_a_mechanism_that_nobody_knows_is_refused_by_its_name(
     edit_manifest(released, lambda data: data.update(mechanism="inftda-2"))
     done = cli(*command, released)
     assert done.code == 2
-    assert "there is no mechanism 'inftda-2'" in done.err
+    assert "not known here: 'inftda-2'" in done.err
     assert done.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("change", [{"cells": 1}, {"name": "all > all"}, {"index": 1}])
-def test_a_threshold_for_other_cells_does_not_verify(country, cli, tmp_path, change):
-    out = tmp_path / "out"
-    cli(
-        "release", country.flows, "--areas", country.areas, "--epsilon", 1, "--delta", 1e-8,
-        "--mechanism", "stability-histogram", "--out", out, "--quiet",
-    )  # fmt: skip
-    assert cli("verify", out).code == 0
-    edit_manifest(out, lambda data: data["guarantee"]["levels"][0].update(change))
-    assert "does not measure the leaves of this tree" in cli("verify", out).err
 
 
 def rewrite(folder, change):

@@ -16,8 +16,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from inftda.demo import make_country
 from inftda.files import LOCK, OLD, private_folder
-from inftda.lab.generators.country import make_country
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
 from inftda.privacy.unit import PrivacyUnit

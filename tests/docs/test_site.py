@@ -126,11 +126,3 @@ def test_every_module_is_on_the_map_of_the_architecture():
     for part in parts:
         name = part if part.endswith(".py") else f"{part}/"
         assert f"| `{name}` |" in page, name
-
-
-def test_every_mechanism_is_in_the_glossary():
-    from inftda.mechanisms.catalogue import mechanism_names  # noqa: PLC0415
-
-    page = (ROOT / "docs/explanation/glossary.md").read_text(encoding="utf-8")
-    for name in mechanism_names():
-        assert f"`{name.removesuffix('-clamped')}`" in page, name

@@ -7,11 +7,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from further_mechanisms import offer
+from further_mechanisms import use
+from inftda.demo import make_country
 from inftda.engines.spark import SparkEngine
 from inftda.estimates import estimate
-from inftda.lab.generators.country import make_country
-from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import SeededSource
 from inftda.publication.verify import verify
 
@@ -85,17 +84,8 @@ def test_origins_and_destinations_may_have_different_areas(engine, publish):
     assert cells == {("1", "x"): 3, ("1", "y"): 40, ("2", "y"): 500}
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        "inftda",
-        "tda-l2",
-        pytest.param("inftda-descending", marks=pytest.mark.slow),
-        pytest.param("tda-linf", marks=pytest.mark.slow),
-    ],
-)
-def test_a_top_down_release_is_positive_whole_complete_and_verifies(engine, publish, mechanism):
-    made, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, mechanism=mechanism, **BUDGET)
+def test_a_top_down_release_is_positive_whole_complete_and_verifies(engine, publish):
+    made, cells = publish(FLOWS, areas=COUNTRY.areas, engine=engine, **BUDGET)
     assert all(flow > 0 for flow in cells.values())
     assert sum(cells.values()) == made.total == 5_000
     assert cells != cells_in(FLOWS, "origin", "destination"), "there is noise in it"
@@ -148,10 +138,10 @@ UNITS = [
 @pytest.mark.parametrize("options", UNITS)
 def test_equal_seeds_give_equal_releases_on_both_engines(spark, publish, monkeypatch, options):
     """To the bit, also where the work is cut into many small items and tasks."""
-    offer(monkeypatch, "small-items", TopDown("small-items", item_children=64))
     engine = SparkEngine(spark, tasks=3, driver_nodes=20)
-    for mechanism in ("inftda", "small-items"):
-        options = {**BUDGET, **options, "mechanism": mechanism, "source": SeededSource(9)}
+    for parts in ({}, {"item_children": 64}):
+        use(monkeypatch, **parts)
+        options = {**BUDGET, **options, "source": SeededSource(9)}
         _, alone = publish(FLOWS, areas=COUNTRY.areas, **options)
         _, together = publish(FLOWS, areas=COUNTRY.areas, engine=engine, **options)
         assert together == alone
@@ -160,12 +150,10 @@ def test_equal_seeds_give_equal_releases_on_both_engines(spark, publish, monkeyp
 @pytest.mark.parametrize("options", UNITS)
 def test_totals_across_the_tree_are_the_same_on_both_engines(spark, publish, monkeypatch, options):
     """Groups are divided with prices; the largest of them are cut into many small items."""
-    offer(monkeypatch, "small-items", TopDown("small-items", item_children=64))
     engine = SparkEngine(spark, tasks=3, driver_nodes=20)
-    for mechanism in ("inftda", "small-items"):
-        options = {
-            **BUDGET, **options, "mechanism": mechanism, "source": SeededSource(9), "across": 0.08
-        }  # fmt: skip
+    for parts in ({}, {"item_children": 64}):
+        use(monkeypatch, **parts)
+        options = {**BUDGET, **options, "source": SeededSource(9), "across": 0.08}
         one, alone = publish(FLOWS, areas=COUNTRY.areas, **options)
         other, together = publish(FLOWS, areas=COUNTRY.areas, engine=engine, **options)
         assert together == alone
@@ -178,10 +166,8 @@ def test_totals_across_the_tree_are_the_same_on_both_engines(spark, publish, mon
 def test_measurements_are_the_same_on_both_engines_and_change_no_flow(
     spark, publish, monkeypatch, options, across
 ):
-    offer(monkeypatch, "small-items", TopDown("small-items", item_children=64))
-    options = {
-        **BUDGET, **options, "mechanism": "small-items", "source": SeededSource(9), "across": across
-    }  # fmt: skip
+    use(monkeypatch, item_children=64)
+    options = {**BUDGET, **options, "source": SeededSource(9), "across": across}
     _, without = publish(FLOWS, areas=COUNTRY.areas, **options)
     one, alone = publish(FLOWS, areas=COUNTRY.areas, measurements=True, **options)
     engine = SparkEngine(spark, tasks=3, driver_nodes=20)

@@ -13,14 +13,13 @@ from fragile_optimizer import Fragile, Hopeless
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from further_mechanisms import offer
+from further_mechanisms import use
 from inftda.cli.main import run
+from inftda.demo import make_country
 from inftda.engines.spark import SparkEngine
 from inftda.engines.spark.flows import write_files
 from inftda.engines.spark.session import settings
 from inftda.errors import InftdaError, ReleaseError
-from inftda.lab.generators.country import make_country
-from inftda.mechanisms.topdown import TopDown
 from inftda.noise.entropy import SeededSource
 from inftda.publication.verify import verify
 from inftda.publish import release
@@ -35,10 +34,9 @@ def released(spark, tmp_path, monkeypatch):
     spark.sparkContext.addPyFile(fragile_optimizer.__file__)
 
     def call(name, optimize, *, tasks=4, **options):
-        mechanism = TopDown("fragile", "intopt", optimize, item_children=200)
-        offer(monkeypatch, "fragile", mechanism)
+        use(monkeypatch, optimize=optimize, item_children=200)
         return release(
-            COUNTRY.flows(), COUNTRY.areas, out=tmp_path / name, mechanism="fragile",
+            COUNTRY.flows(), COUNTRY.areas, out=tmp_path / name,
             engine=SparkEngine(spark, tasks=tasks, driver_nodes=20), **BUDGET, **options,
         )  # fmt: skip
 
@@ -125,9 +123,9 @@ def capital():
 def test_a_group_with_half_of_the_trips_is_shared_among_tasks(spark, tmp_path, monkeypatch):
     """Its parts are items of their own, and what comes out is what one machine makes."""
     towns, trips = capital()
-    offer(monkeypatch, "small-items", TopDown("small-items", item_children=500))
+    use(monkeypatch, item_children=500)
     # With totals across, a group is divided in one piece.
-    options = {"mechanism": "small-items", "source": SeededSource(1), "across": 0, **BUDGET}
+    options = {"source": SeededSource(1), "across": 0, **BUDGET}
     engine = SparkEngine(spark, tasks=16, driver_nodes=20)
     made = release(trips, towns, out=tmp_path / "spark", engine=engine, **options)
     rows = [pq.read_metadata(part).num_rows for part in made.table.iterdir()]
@@ -136,22 +134,6 @@ def test_a_group_with_half_of_the_trips_is_shared_among_tasks(spark, tmp_path, m
     alone = release(trips, towns, out=tmp_path / "local", **options)
     order = [("origin", "ascending"), ("destination", "ascending")]
     assert made.flows().sort_by(order).equals(alone.flows().sort_by(order))
-
-
-def test_a_mechanism_for_one_machine_is_refused_before_anything_is_read(spark, tmp_path):
-    with pytest.raises(InftdaError, match="one machine only"):
-        release(
-            "no such file", COUNTRY.areas, out=tmp_path / "release", mechanism="vanilla-gauss",
-            engine=SparkEngine(spark), **BUDGET,
-        )  # fmt: skip
-
-
-def test_noise_that_cannot_be_repeated_is_refused_before_anything_is_read(spark, tmp_path):
-    with pytest.raises(InftdaError, match="opendp"):
-        release(
-            "no such file", COUNTRY.areas, out=tmp_path / "release", noise="opendp",
-            engine=SparkEngine(spark), **BUDGET,
-        )  # fmt: skip
 
 
 @pytest.mark.parametrize(

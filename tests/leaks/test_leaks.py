@@ -78,8 +78,8 @@ class Watcher(threading.Thread):
             time.sleep(0.002)
 
 
-@pytest.fixture(scope="module", params=["inftda", "stability-histogram"])
-def watched(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
     """A release of persons' trips under add-remove, charged to a ledger, on a terminal."""
     if platform.machine() not in no_network.KNOWN:
         pytest.skip("system calls of this machine are not known here")
@@ -105,8 +105,7 @@ def watched(request, tmp_path_factory):
         [
             "release", "trips.csv", "--areas", "areas.csv", "--person", "person",
             "--neighbours", "add-remove", "--epsilon", "0.5", "--delta", "1e-8", "--out", "out",
-            "--mechanism", request.param, "--ledger", "ledger.db", "--dataset", "census",
-            *(["--measurements"] if request.param == "inftda" else []),
+            "--measurements", "--ledger", "ledger.db", "--dataset", "census",
         ],
         work, environment,
     )  # fmt: skip
@@ -245,20 +244,17 @@ def test_the_manifest_says_what_was_planned_and_nothing_else(watched):
 # --- true counts ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", ["inftda", "tda-l2", "vanilla-gauss", "stability-histogram"])
 @pytest.mark.parametrize("neighbours", ["substitute", "add-remove"])
-def test_no_true_count_of_any_level_is_written_or_printed(
-    place, capfd, caplog, mechanism, neighbours
-):
+def test_no_true_count_of_any_level_is_written_or_printed(place, capfd, caplog, neighbours):
     caplog.set_level(logging.DEBUG)
-    options = ("--neighbours", neighbours, "--mechanism", mechanism)
+    options = ("--neighbours", neighbours)
     common = ("release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE, *options)
     for out, how in (("out", ()), ("more", ("--json",))):
         assert run([*common, "--out", out, *how]) == 0, capfd.readouterr().err
     assert run(["verify", "out"]) == 0
     assert run(["query", "out", "--origin-level", "region", "--destination-level", "all"]) == 0
     printed = capfd.readouterr()
-    is_total_public = neighbours == "substitute" and mechanism in {"inftda", "tda-l2"}
+    is_total_public = neighbours == "substitute"
     true = canaries.true_numbers(is_total_public=is_total_public)
     seen = {"screen": (printed.out + printed.err + caplog.text).encode()}
     seen |= {str(path): canaries.unpacked(path) for path in released_files(place / "out")}
@@ -332,14 +328,6 @@ def test_the_order_of_the_input_leaves_no_trace(place):
     ]  # fmt: skip
     first, second = ((one.table.read_bytes(), one.measured.read_bytes()) for one in made)
     assert first == second
-
-
-@pytest.mark.usefixtures("place")
-def test_progress_of_the_stability_histogram_says_nothing_of_the_number_of_flows():
-    told = []
-    options = {"epsilon": 1, "delta": 1e-8, "mechanism": "stability-histogram"}
-    release("flows.csv", "areas.csv", **options, progress=lambda *what: told.append(what[1:]))
-    assert told == [(0, 1), (1, 1)]
 
 
 def test_what_holds_the_truth_does_not_print_it():

@@ -23,7 +23,7 @@ from inftda.lattice import off_tree_tables
 from inftda.mechanisms import across, step
 from inftda.mechanisms.across import AcrossStep
 from inftda.mechanisms.base import Setting
-from inftda.mechanisms.topdown import INFTDA
+from inftda.mechanisms.topdown import TopDown
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
@@ -153,7 +153,7 @@ def release(counts, plan, seed):
     setting = Setting(
         plan.spending(), DiscreteGaussian, SeededSource(seed), LocalEngine(1), keeper=kept
     )
-    (leaves,) = INFTDA.run(counts, setting)
+    (leaves,) = TopDown().run(counts, setting)
     measured = [part for drawn in kept.drawn for part in (*drawn.cells(), drawn.value)]
     return [*leaves.areas, leaves.value, *(totals.value for totals in setting.totals), *measured]
 
@@ -184,7 +184,7 @@ def test_what_is_published_as_measured_is_every_draw_and_each_once(data, share, 
     source, engine = SeededSource(seed), LocalEngine(1)
     setting = Setting(plan.spending(), DiscreteGaussian, source, engine, keeper=kept)
     with measured.recorded():
-        list(INFTDA.run(truth, setting))
+        list(TopDown().run(truth, setting))
     drawn = sorted(itertools.chain.from_iterable(some.tolist() for some in measured.counts))
     assert sorted(itertools.chain.from_iterable(d.value.tolist() for d in kept.drawn)) == drawn
     cells = [

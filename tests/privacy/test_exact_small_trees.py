@@ -30,10 +30,9 @@ from scipy.stats import chi2, norm
 from inftda.bars import no_progress
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
-from inftda.lab.baselines.stability_histogram import make_stability_plan
 from inftda.mechanisms.base import Setting
-from inftda.mechanisms.catalogue import mechanism_named
 from inftda.mechanisms.step import Nodes
+from inftda.mechanisms.topdown import TopDown
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.plan import make_plan
@@ -337,19 +336,18 @@ def test_two_parts_are_divided_by_their_difference():
 
 
 @pytest.mark.parametrize("name", ["two leaves", "three leaves", "two by two", "an only child"])
-@pytest.mark.parametrize("mechanism", ["inftda", "inftda-descending"])
-def test_the_engine_releases_by_the_computed_law(name, mechanism):
+def test_the_engine_releases_by_the_computed_law(name):
     shape, n = SHAPES[name], 100_000
     table = ((2, 1), (2, 0, 1), (2, 0, 0, 1), (2, 0, 1))[list(SHAPES).index(name)]
-    released, plan = many_releases(shape, table, mechanism, n)
+    released, plan = many_releases(shape, table, n)
     pairs = [(table, table)]
-    release = exact_release(shape, plan, pairs, is_descending=mechanism != "inftda")
+    release = exact_release(shape, plan, pairs)
     assert chi_square_p(released, release.law(table)) > 1e-7
     wider = replace(release, sigma2=tuple(s * Fraction(11, 10) for s in release.sigma2))
     assert chi_square_p(released, wider.law(table)) < 1e-7
 
 
-def many_releases(shape, table, mechanism, n):
+def many_releases(shape, table, n):
     """Releases of `n` copies of a table, whose totals are public, side by side."""
     copies = Axis("copy", Hierarchy.read({"copy": [f"{number:06d}" for number in range(n)]}))
     tree = Tree.build([copies, *shape.tree.axes], ["copy", *shape.tree.order])
@@ -372,7 +370,7 @@ def many_releases(shape, table, mechanism, n):
     cells = np.zeros((n, len(table)), np.int64)
     place = {leaf: number for number, leaf in enumerate(zip(*areas, strict=True))}
     for level in tree.splitting_levels[1:]:
-        step = mechanism_named(mechanism).step_to(level, setting)
+        step = TopDown().step_to(level, setting)
         nodes = setting.engine.step(nodes, counts, step, no_progress)
     copy, *rest = nodes.areas
     leaf = [place[key] for key in zip(*(axis.tolist() for axis in rest), strict=True)]
@@ -404,39 +402,3 @@ def chi_square_p(released, law):
     observed = np.append(observed[~is_rare], observed[is_rare].sum())
     statistic = ((observed - expected) ** 2 / np.maximum(expected, 1)).sum()
     return chi2.sf(statistic, len(expected) - 1)
-
-
-# The stability histogram
-
-
-@pytest.mark.parametrize(("trips", "distinct"), [(1, False), (2, False), (3, False), (2, True)])
-@pytest.mark.parametrize("neighbouring", ["substitute", "add-remove"])
-def test_a_stability_histogram_of_two_cells_keeps_its_promise(neighbouring, trips, distinct):
-    shape = SHAPES["two leaves"]
-    unit = PrivacyUnit(neighbouring, trips, exactly=False, distinct=distinct)
-    plan = make_stability_plan(shape.tree, unit, epsilon=2.0, delta=DELTA)
-    pairs = neighbours(unit, 2, 2) + neighbours(unit, 2, MANY)
-    found = max(stability_delta(plan.levels[0], pair, 2.0) for pair in pairs)
-    assert 0.05 * DELTA < found <= DELTA
-    # Cells that only one person is in would show through a threshold half as high.
-    lower = replace(plan.levels[0], threshold=plan.levels[0].threshold // 2)
-    assert max(stability_delta(lower, pair, 2.0) for pair in pairs) > DELTA
-
-
-def stability_delta(level, pair, epsilon):
-    laws = []
-    for table in pair:
-        cells = [stability_cell(level, count, max(map(max, pair))) for count in table]
-        laws.append(np.multiply.outer(*cells).ravel())
-    return hockey_stick(laws[0], laws[1], epsilon)
-
-
-def stability_cell(level, count, largest):
-    """Law of one released cell: dropped, or each value above the threshold."""
-    scale = float(level.scale)
-    reach = max(largest, level.threshold) + math.ceil(45 * scale)
-    if count == 0:
-        return np.eye(1, reach - level.threshold + 1)[0]
-    values = np.arange(level.threshold + 1, reach + 1)
-    kept = math.tanh(1 / (2 * scale)) * np.exp(-np.abs(values - count) / scale)
-    return np.append(1 - kept.sum(), kept)

@@ -28,8 +28,8 @@ from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.noise.entropy import SecureSource, SeededSource
 from inftda.noise.ladder import gaussian_ladder, laplace_ladder
-from inftda.noise.opendp import OpenDPGaussian
 from inftda.noise.table import Table
+from opendp_noise import OpenDPGaussian
 
 ALARM = 1e-7
 """A sample whose p-value is below this is called wrong."""

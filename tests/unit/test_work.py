@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from inftda.demo import make_country
 from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
-from inftda.lab.generators.country import make_country
 from inftda.mechanisms import step
 from inftda.mechanisms.base import Setting
 from inftda.mechanisms.step import ITEM_CHILDREN

@@ -10,17 +10,16 @@ import sys
 import traceback
 from contextvars import copy_context
 from functools import cache
-from importlib.metadata import entry_points
 from types import FrameType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from inftda import __version__
 from inftda.cli import (
     areas,
     compare,
+    demo,
     dossier,
     estimate,
     evaluate,
@@ -58,36 +57,9 @@ _WRONG_PATHS = (
 _COMPILER, _MOMENT = ("numba", "llvmlite"), 0.05
 #: What newer argument parsers make of Ctrl-C.
 _PARSER_INTERRUPTED = 130
-#: Entry points of other packages that bring commands; each names a `typer.Typer`.
-GROUP: Final = "inftda.commands"
-
-
-class Commands(TyperGroup):
-    """Our own commands, and those of other packages after them.
-
-    The latter are looked up only for a command that is not one of our own, and for the list of all.
-    """
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Names of all commands, as help shows them."""
-        own = super().list_commands(ctx)
-        return [*own, *sorted({found.name for found in entry_points(group=GROUP)} - set(own))]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name; None if there is none."""
-        own = super().get_command(ctx, cmd_name)
-        if own is not None:
-            return own
-        for found in entry_points(group=GROUP, name=cmd_name):
-            command = typer.main.get_command(found.load())
-            command.name = cmd_name
-            return command
-        return None
-
 
 app = typer.Typer(
     name="inftda",
-    cls=Commands,
     help="Publish origin/destination tables under differential privacy.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -107,6 +79,8 @@ app.command("dossier")(dossier.command)
 app.add_typer(areas.app, name="areas")
 app.add_typer(ledger.app, name="ledger")
 app.command("selftest")(selftest.command)
+app.command("demo")(demo.command)
+app.add_typer(demo.make, name="make")
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - the shape typer asks for

@@ -79,12 +79,6 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
             rich_help_panel=_RUN,
         ),
     ] = False,
-    mechanism: Annotated[
-        str, typer.Option(help="How to release.", rich_help_panel=_RUN)
-    ] = "inftda",
-    noise: Annotated[
-        str, typer.Option(metavar="table|opendp", help="Source of noise.", rich_help_panel=_RUN)
-    ] = "table",
     threads: Annotated[
         int | None, typer.Option(help="Threads [default: all cores].", rich_help_panel=_RUN)
     ] = None,
@@ -172,8 +166,6 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
                 count=options.count_of(count),
                 person=person,
                 unplaceable=options.unplaceable_of(unplaceable) or "error",
-                mechanism=mechanism,
-                noise=noise,  # type: ignore[arg-type] # checked there
                 threads=threads,
                 engine=_engine(engine, master=master),
                 source=_source(not_private_seed),

@@ -38,15 +38,17 @@ from inftda.evaluation.measures import (
 from inftda.evaluation.typical import Simulation
 from inftda.files import check_file
 from inftda.lattice import share_or_default
-from inftda.mechanisms.catalogue import OWN, mechanism_named
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.pages import html
+from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import UNPROMISED
 from inftda.tree import DESTINATION, ORIGIN, build_tree
 from inftda.truth import Truth
 
+#: The method with a guarantee.
+OWN: Final = "inftda"
 #: What is compared unless something else is asked for.
 DEFAULT_METHODS: Final = ("suppress:10", "round:5", "cell-key", OWN)
 #: Methods without a guarantee: what their number means, its default, the least.
@@ -239,7 +241,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
             continue
         # Planned before the table is read, so that a wrong setting is reported at once.
         todo += [
-            (None, mechanism_named(OWN).plan(public, unit, epsilon=strength, **budget), strength)
+            (None, make_plan(public, unit, epsilon=strength, **budget), strength)
             for strength in strengths
         ]
     columns = Columns(origin=origin, destination=destination, count=count, unplaceable=unplaceable)
@@ -252,7 +254,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         if progress is not None:
             progress(OWN if one is None else one.name, number, len(todo))
         if one is None:
-            results.append(_promised(counts, Simulation(counts, OWN, plan, bits), promised))
+            results.append(_promised(counts, Simulation(counts, plan, bits), promised))
         else:
             results.append(_unpromised(counts, one, random))
     return MethodComparison(counts.total, counts.n_leaves, unit.describe(), tuple(results))
@@ -284,7 +286,7 @@ def _promised(counts: Truth, simulation: Simulation, epsilon: float | None) -> R
     kept = flow != 0
     released = Truth.from_leaves(counts.tree, [axis[kept] for axis in areas], flow[kept])
     return Result(
-        method=simulation.mechanism,
+        method=OWN,
         epsilon=epsilon,
         words=simulation.plan.describe(),
         levels=measure(counts, released),

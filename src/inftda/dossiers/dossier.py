@@ -87,8 +87,6 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
     check_folder(folder, force=force, check=_check_dossier)
     answers = read_answers(about)
     opened = open_release(release)
-    if not opened.manifest.description.is_top_down:
-        raise ReleaseError(f"there is no dossier for releases by {opened.manifest.mechanism}")
     account = _account(ledger, dataset)
     if account is not None:
         _check_unit(opened, account)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from inftda.bars import Progress
 from inftda.errors import InftdaError
 from inftda.mechanisms.across import AcrossStep
-from inftda.mechanisms.base import Keeper, Mechanism, Written
+from inftda.mechanisms.base import Keeper, Written
 from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import Divided, Drawn, LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
@@ -50,9 +50,6 @@ class LocalEngine:
         if self.threads > MOST_THREADS:
             raise InftdaError(f"threads must be at most {MOST_THREADS:,}, got {self.threads:,}")
         object.__setattr__(self, "_crew", Crew(self.threads))
-
-    def check(self, mechanism: Mechanism, *, noise: str) -> None:
-        """Every mechanism and every source of noise runs here."""
 
     @contextmanager
     def started(self) -> Iterator["LocalEngine"]:

@@ -35,10 +35,10 @@ def released_leaves(release: Release) -> Flows:
         _check_known(tree, found.areas)
     else:
         found = read_flows(files_of(table), tree, n_flows=release.manifest.n_flows)
-    if release.manifest.description.values == "positive" and found.flow.min(initial=0) < 0:
+    if found.flow.min(initial=0) < 0:
         raise ReleaseError(
-            f"the release has negative numbers, which {release.manifest.mechanism!r} does not "
-            "release; it was edited or damaged: get the release again from its publisher"
+            "the release has negative numbers, which inftda does not release; it was edited or "
+            "damaged: get the release again from its publisher"
         )
     return found
 

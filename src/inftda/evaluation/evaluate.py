@@ -177,7 +177,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     unit = UNPROMISED if is_free else None
     leaves = read_leaves(flows, columns, release.tree.axes, unit=unit, say=say)
     truth = Truth.of(release.tree, leaves)
-    if promised.root_is_public and release.manifest.description.is_top_down:
+    if promised.root_is_public:
         _check_total(truth, release, promised)
     return truth
 

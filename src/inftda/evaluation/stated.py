@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluation.typical import LevelErrors, TypicalError, TypicalErrors, typical_errors
@@ -18,7 +18,6 @@ from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
     from inftda.bars import Progress
-    from inftda.privacy.plan import Plan
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA: Final = 0.05
@@ -61,16 +60,12 @@ def level_rows(
 
 
 def guaranteed(release: Release) -> dict[int, int]:
-    """Largest error of any number, by level; empty for mechanisms without such a bound."""
-    proven = release.manifest.description.error_bound
-    if proven is None:
-        return {}
+    """Largest error of any number, by level; empty if no bound is known."""
     try:
-        bounds = error_bounds(release.tree, cast("Plan", release.manifest.plan), BETA)
+        bounds = error_bounds(release.tree, release.manifest.plan, BETA)
     except InftdaError:
         return {}
-    is_shared = proven == "shared"
-    return {bound.index: bound.max_error if is_shared else bound.theorem4 for bound in bounds}
+    return {bound.index: bound.max_error for bound in bounds}
 
 
 def stated_errors(

@@ -16,9 +16,6 @@ most of the detail simulation cannot know what was lost. Sums across the tree ar
 errors are stated enlarged. How often it held on tables with known truth is in
 `docs/how-to/report.md`, as are the reasons for the factors below.
 
-Only top-down releases are simulated: a baseline that noises leaves only has nothing but
-sums across, and what it loses (a stability histogram drops small flows) is lost to simulation.
-
 What is guaranteed is in `inftda.privacy.bounds`. This module never sees the truth.
 """
 
@@ -32,7 +29,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.errors import ReleaseError
 from inftda.evaluation.cells import MAX_CELLS, LevelSums, match_cells, released_leaves
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
@@ -71,13 +67,11 @@ class Simulation:
 
     Attributes:
         counts: the table.
-        mechanism: name of the mechanism.
         plan: its noise.
         source: random bits.
     """
 
     counts: "Truth"
-    mechanism: str
     plan: "ReleasePlan"
     source: "RandomSource"
 
@@ -85,18 +79,17 @@ class Simulation:
         """One simulated release: areas and flows of its leaves."""
         from inftda.engines.local import LocalEngine  # noqa: PLC0415 - compiled kernels
         from inftda.mechanisms.base import Setting  # noqa: PLC0415
-        from inftda.mechanisms.catalogue import mechanism_named  # noqa: PLC0415
+        from inftda.mechanisms.topdown import TopDown  # noqa: PLC0415
         from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
 
         setting = Setting(
             spending=self.plan.spending(),
-            # The library's own sampler whatever draws the release: the same law, and fast.
             make_sampler=DiscreteGaussian,
             source=self.source,
             engine=LocalEngine(),
             progress=progress,
         )
-        blocks = list(mechanism_named(self.mechanism).run(self.counts, setting))
+        blocks = list(TopDown().run(self.counts, setting))
         areas = tuple(
             np.concatenate([block.areas[axis] for block in blocks])
             for axis in range(len(self.counts.tree.axes))
@@ -194,16 +187,11 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
         progress: called with what is done, and how much of the work or time of 100.
 
     Raises:
-        ReleaseError: the release was not made top-down, or cannot be read.
+        ReleaseError: the release cannot be read.
 
     Privacy:
         Post-processing of the release: no cost.
     """
-    if not release.manifest.description.is_top_down:
-        raise ReleaseError(
-            f"typical errors are only known for top-down releases, not for "
-            f"{release.manifest.mechanism!r}; release with the mechanism 'inftda'"
-        )
     areas, flow = released_leaves(release)
     simulation = _simulation(release, areas, flow, source)
     chosen = _chosen_depths(release.tree, depths)
@@ -261,7 +249,7 @@ def _simulation(
 
     counts = Truth.from_leaves(release.tree, areas, flow)
     manifest = release.manifest
-    return Simulation(counts, manifest.mechanism, manifest.plan, source or SecureSource())
+    return Simulation(counts, manifest.plan, source or SecureSource())
 
 
 class ErrorHistogram:

@@ -1,6 +1,6 @@
 """What every mechanism has in common: what it is given, and what it gives back."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from inftda.bars import Progress, no_progress
 from inftda.lattice import Table
-from inftda.mechanisms.description import Description
 from inftda.mechanisms.step import Drawn, LevelStep
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
-from inftda.privacy.spending import Key, ReleasePlan
+from inftda.privacy.spending import Key
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import Columns
 from inftda.tree import Tree
@@ -116,9 +115,6 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
 class EngineStart(Protocol[AnyTruth, AnyNodes]):
     """An engine that is not started yet."""
 
-    def check(self, mechanism: "Mechanism", *, noise: str) -> None:
-        """Refuse what does not run there, before the data is touched."""
-
     def started(self) -> AbstractContextManager[Engine[AnyTruth, AnyNodes]]:
         """The engine ready to work on one release; at the end it forgets what it was told."""
 
@@ -172,28 +168,3 @@ class Setting(Generic[AnyTruth, AnyNodes]):
     progress: Progress = no_progress
     totals: list[MeasuredTotals] = field(default_factory=list)
     keeper: Keeper | None = None
-
-
-class Mechanism(Protocol):
-    """From confidential counts to released flows."""
-
-    @property
-    def name(self) -> str:
-        """As the command line and the manifest call it."""
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """Public options, for the manifest; `verify` refuses any others."""
-
-    @property
-    def description(self) -> Description:
-        """What others need to know of it."""
-
-    def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> ReleasePlan:
-        """What will be drawn and what it costs; `budget` as `make_plan` takes it."""
-
-    def run(self, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]) -> Iterator[AnyNodes]:
-        """Released leaves, part by part; an error unless all that was planned was drawn.
-
-        The caller must take every part before anything becomes visible.
-        """

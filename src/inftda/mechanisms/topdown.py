@@ -11,50 +11,31 @@ Privacy:
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
 
 import numpy as np
 
 from inftda.lattice import Table, off_tree_tables
 from inftda.mechanisms.across import Across, AcrossStep, MeasuredTable
 from inftda.mechanisms.base import AnyNodes, AnyTruth, MeasuredTotals, Setting
-from inftda.mechanisms.description import TOP_DOWN, Description
 from inftda.mechanisms.step import ITEM_CHILDREN, LevelStep
 from inftda.optimize.segments import Optimizer, optimize_intopt
-from inftda.privacy.plan import Plan, make_plan
-from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree, TreeLevel
 
 
 @dataclass(frozen=True)
 class TopDown:
-    """The top-down loop with one of the integer optimisers.
+    """The top-down loop.
 
     Attributes:
-        name: of the mechanism.
-        objective: name of the optimiser.
-        optimize: the optimiser, for many parents at once.
-        item_children: children in an item of work; a slow optimiser wants few.
-        description: what the mechanism states about itself.
+        optimize: the integer optimiser, for many parents at once.
+        item_children: children in an item of work.
     """
 
-    name: str = "inftda"
-    objective: str = "intopt"
     optimize: Optimizer = optimize_intopt
     item_children: int = ITEM_CHILDREN
-    description: Description = TOP_DOWN
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """Which optimiser is used."""
-        return {"objective": self.objective}
-
-    def plan(self, tree: Tree, unit: PrivacyUnit, **budget: Any) -> Plan:
-        """Every level that splits is measured, and the root where the unit needs it."""
-        return make_plan(tree, unit, **budget)
 
     def run(self, truth: AnyTruth, setting: Setting[AnyTruth, AnyNodes]) -> Iterator[AnyNodes]:
         """Released leaves."""
@@ -115,10 +96,6 @@ def with_totals(
     one_way = step.across.one_way
     setting.totals.append(MeasuredTotals(one_way.table, totals, one_way.sigma2))
     return replace(step, across=replace(step.across, totals=totals))
-
-
-#: The mechanism of this package.
-INFTDA: Final = TopDown()
 
 
 def release_total(total: int, setting: Setting[AnyTruth, AnyNodes]) -> int:

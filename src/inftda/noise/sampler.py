@@ -8,7 +8,7 @@ threads as long as each brings its own stream.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from inftda.noise.entropy import RandomSource, Stream
 
 #: Where noise may come from, the usual source first.
-NoiseSource = Literal["table", "opendp"]
 
 WIDEST: Final = 2**50
 """Largest scale, and the reciprocal of the smallest: wider noise could leave the range of int64."""

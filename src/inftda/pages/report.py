@@ -12,7 +12,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from inftda.areas.locations import Gazetteer
-from inftda.errors import ReleaseError
 from inftda.evaluation.cells import estimated_leaves, released_leaves
 from inftda.evaluation.evaluate import Comparison
 from inftda.evaluation.intervals import overall
@@ -136,8 +135,6 @@ def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may 
     """
     files = files or ReferenceFiles()
     check_file(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
-    if not release.manifest.description.is_top_down:
-        raise ReleaseError(f"there is no page for releases by {release.manifest.mechanism}")
     places, shapes = files.read(release)
     if estimate is not None:
         estimate.check_release(release)

@@ -18,7 +18,6 @@ from inftda.errors import InftdaError
 from inftda.evaluation.measures import LevelMeasures, area_totals, measure
 from inftda.evaluation.typical import N_BINS, ErrorHistogram, Simulation, bin_of, quantile
 from inftda.lattice import share_or_default
-from inftda.mechanisms.catalogue import OWN, mechanism_named
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.noise.quantiles import half_width
 from inftda.previews.findings import (
@@ -31,6 +30,7 @@ from inftda.previews.findings import (
 from inftda.previews.stand_in import StandIn, from_flows, from_totals
 from inftda.previews.usable import Closeness
 from inftda.privacy.bounds import error_bounds
+from inftda.privacy.plan import make_plan
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.trust import planned_totals
@@ -166,8 +166,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
 
 def plan_of(tree: Tree, setting: Setting, budget: dict[str, Any]) -> ReleasePlan:
     """The noise of a setting."""
-    mechanism = mechanism_named(OWN)
-    return mechanism.plan(
+    return make_plan(
         tree, setting.unit, epsilon=setting.epsilon, rho=None, split=setting.split, **budget
     )
 
@@ -267,7 +266,7 @@ def _try(  # noqa: PLR0913, PLR0917 - private
     ]
     sums = [_TotalErrors(counts, number, depth) for number, depth in _totals_of(tree)]
     measured: list[tuple[LevelMeasures, ...]] = []
-    simulation = Simulation(counts, OWN, plan, source)
+    simulation = Simulation(counts, plan, source)
     for run in range(runs):
         shown.run = run
         made_areas, made = simulation.run(shown)

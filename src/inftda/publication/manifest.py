@@ -14,23 +14,24 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from inftda import __version__
-from inftda.errors import InftdaError, ReleaseError
+from inftda.errors import ReleaseError
 from inftda.files import is_plain
-from inftda.mechanisms.catalogue import description_of
-from inftda.mechanisms.description import Description
+from inftda.privacy.plan import Plan
 from inftda.privacy.records import decode
-from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
 from inftda.publication.counting import Counting
 from inftda.publication.inventory import GET_AGAIN
 
 #: Bumped when a reader of the old format could misunderstand the new one.
 FORMAT = "inftda-release/1"
+#: The mechanism that makes releases, and what is stated of it.
+MECHANISM = "inftda"
+OPTIONS = {"noise": "table", "objective": "intopt"}
 #: Far more than any manifest has.
 MAX_BYTES = 16 << 20
 #: Far more than can be released; beyond it sums would be others in 64 bits.
 _LARGEST = 1 << 62
-_LIBRARIES = ("numpy", "numba", "cryptography", "python-flint", "opendp")
+_LIBRARIES = ("numpy", "numba", "cryptography", "python-flint")
 #: What a manifest states versions of; one of another version of inftda may state fewer.
 SOFTWARE = frozenset({"python", "inftda", "arrow", *_LIBRARIES})
 
@@ -100,21 +101,6 @@ class Manifest:
     software: Mapping[str, str] = field(default_factory=lambda: software_versions())  # noqa: PLW0108 - defined below
 
     @property
-    def description(self) -> Description:
-        """What the mechanism that made the release states about itself.
-
-        Raises:
-            ReleaseError: the mechanism is not known here, so nothing is known of the release.
-        """
-        try:
-            return description_of(self.mechanism)
-        except InftdaError as problem:
-            raise ReleaseError(
-                f"the manifest names a mechanism that is not known here: {problem}. Install the "
-                f"package that brings it, or {GET_AGAIN}"
-            ) from None
-
-    @property
     def unit(self) -> PrivacyUnit:
         """Who is protected, as it is stated; `plan` recomputes what they are promised.
 
@@ -125,14 +111,19 @@ class Manifest:
         return PrivacyUnit.from_dict(stated)
 
     @property
-    def plan(self) -> ReleasePlan:
+    def plan(self) -> Plan:
         """The plan, with its guarantee recomputed from the noise of each level.
 
         Raises:
             PrivacyError: the noise does not give what is promised.
             ReleaseError: the mechanism is not known here.
         """
-        return self.description.read_plan(self.guarantee)
+        if self.mechanism != MECHANISM:
+            raise ReleaseError(
+                f"the manifest names a mechanism that is not known here: {self.mechanism[:60]!r}; "
+                f"{GET_AGAIN}"
+            )
+        return Plan.from_dict(self.guarantee)
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written to `manifest.json`."""

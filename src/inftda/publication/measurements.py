@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.lattice import coarsest_equal
-from inftda.mechanisms.description import Description
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.inventory import DAMAGED, MEASUREMENTS_FILE, part_name
 from inftda.publication.tables import CODE, ROW_GROUP, files_of, in_use, row_groups
@@ -153,25 +152,12 @@ def planned_measurements(
     return tuple(table for table in found if table.is_total or not only_totals)
 
 
-def check_publishable(
-    description: Description, mechanism: str, tables: Sequence[PlannedMeasurement]
-) -> None:
-    """Complain about what has no measurements to publish, or no room in their file.
-
-    Args:
-        description: of the mechanism.
-        mechanism: its name.
-        tables: to publish.
+def check_publishable(tables: Sequence[PlannedMeasurement]) -> None:
+    """Complain about tables that have no room in the file of measurements.
 
     Raises:
-        InftdaError: the mechanism has no level steps, an axis has the name of another column, or
-            two tables have the same name.
+        InftdaError: an axis has the name of another column, or two tables have the same name.
     """
-    if not description.is_top_down:
-        raise InftdaError(
-            f"{mechanism} makes its flows of noisy leaves alone and has no measurements to publish "
-            "beside them; leave out measurements"
-        )
     for axis in tables[0].level.axes if tables else ():
         if axis.name.casefold() in {TABLE, MEASURED}:
             raise InftdaError(

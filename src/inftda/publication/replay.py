@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.lattice import SHORT
-from inftda.mechanisms.description import Description
 from inftda.mechanisms.prices import candidate_depth, count_candidates_kernel
 from inftda.mechanisms.step import Drawn, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
@@ -37,7 +36,6 @@ def check_follows(
     released: Flows,
     measurements: Measurements,
     planned: Sequence[PlannedMeasurement],
-    description: Description,
 ) -> Iterator[str]:
     """Check that all was drawn for the released flows that must have been, and what follows.
 
@@ -45,7 +43,6 @@ def check_follows(
         released: the flows.
         measurements: of the same release.
         planned: tables that its plan measures.
-        description: of the mechanism.
 
     Yields:
         What was found right.
@@ -63,7 +60,7 @@ def check_follows(
         step = None if level.step is None else _Step.of(released, level)
         for known, table in here:
             _check_areas(table.areas, _root(level) if step is None else step.drawn(known), known)
-        if step is not None and description.replay == "intopt":
+        if step is not None:
             across = [known for known, _ in here if not known.is_on_tree]
             _check_children(step, measurements.level(level.index).value, on_tree, across, far)
             n_divided += not across

@@ -151,8 +151,6 @@ class LevelNoise:
 def mostly_noise(release: "Release") -> tuple[TreeLevel, ...]:
     """Levels of a release that should not be used, coarse to fine.
 
-    None for mechanisms that do not go down a tree: there nothing is known of it.
-
     Raises:
         ReleaseError: the flows cannot be read.
     """
@@ -160,13 +158,11 @@ def mostly_noise(release: "Release") -> tuple[TreeLevel, ...]:
 
 
 def level_noise(release: "Release") -> tuple[LevelNoise, ...]:
-    """The levels at which noise was added, coarse to fine; none likewise.
+    """The levels at which noise was added, coarse to fine.
 
     Raises:
         ReleaseError: the flows cannot be read.
     """
-    if not release.manifest.description.is_top_down:
-        return ()
     sigma = {
         level.index: math.sqrt(level.sigma2)
         for level in release.manifest.plan.levels
@@ -243,8 +239,8 @@ def sums_up_many(tree: Tree, depths: Sequence[int]) -> bool:
 def unmeasured_totals(tree: Tree, plan: "ReleasePlan") -> dict[str, list[str]]:
     """Totals across the tree whose errors are not known: axis to names of levels.
 
-    None where they were measured, where noise is too little to matter, and for mechanisms that
-    do not go down the tree. Totals that sum up a few numbers of the tree are not among them.
+    None where they were measured, and where noise is too little to matter. Totals that sum up a few
+    numbers of the tree are not among them.
     """
     noise = {level.index: level.sigma2 for level in plan.levels}
     if plan.tables or any(level.index not in noise for level in tree.splitting_levels):

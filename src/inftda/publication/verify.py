@@ -7,15 +7,13 @@ where the same Arrow made it, it must be the same to the bit.
 import re
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE
-from inftda.mechanisms.catalogue import options_of
-from inftda.noise.sampler import NoiseSource
 from inftda.publication.areas import areas_files, areas_text, places_name, save_places
 from inftda.publication.folder import strangers
 from inftda.publication.inventory import (
@@ -24,7 +22,7 @@ from inftda.publication.inventory import (
     MEASUREMENTS_FILE,
     check_digest,
 )
-from inftda.publication.manifest import SOFTWARE, check_same
+from inftda.publication.manifest import OPTIONS, SOFTWARE, check_same
 from inftda.publication.measurements import read_measurements, save_measurements
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import check_signature
@@ -148,11 +146,10 @@ def _check_guarantee(release: Release) -> str:
         raise ReleaseError("this release was made with a seed: it promises nothing")
     try:
         plan = manifest.plan
-        if manifest.description.measures != plan.scope:
+        if plan.scope != "levels":
             raise ReleaseError(
-                f"the mechanism {manifest.mechanism!r} measures {manifest.description.measures}, "
-                f"not {plan.scope}; the manifest was edited, or written by another version of "
-                "inftda"
+                f"{manifest.mechanism} measures levels, not {plan.scope}; the manifest was edited, "
+                "or written by another version of inftda"
             )
         plan.verify(release.tree)
     except InftdaError as problem:
@@ -164,11 +161,7 @@ def _check_guarantee(release: Release) -> str:
 def _check_statements(release: Release, folder: Path) -> None:
     """What else the manifest states is what a release can state, written as a release writes it."""
     manifest = release.manifest
-    expected = dict(options_of(manifest.mechanism))
-    if manifest.description.takes_sampler:
-        noise, sources = manifest.options.get("noise"), get_args(NoiseSource)
-        expected["noise"] = noise if noise in sources else sources[0]
-    check_same(manifest.options, expected, "options")
+    check_same(manifest.options, OPTIONS, "options")
     manifest.counted.check(manifest.unit, release.tree)
     if not {"python", "inftda"} <= {*manifest.software}:
         raise ReleaseError("the manifest does not state what made the release; it was edited")
@@ -190,11 +183,8 @@ def _check_flows(
     """Known areas, positive integers, each cell once and in order, total and rows as stated."""
     manifest, tree = release.manifest, release.tree
     flows = read_flows(files_of(folder / FLOWS_FILE), tree, n_flows=manifest.n_flows)
-    is_signed = manifest.description.values == "any sign"
     found = {
-        "flows are integers " + ("other than 0" if is_signed else "above 0"): bool(
-            (flows.flow != 0).all() and (is_signed or (flows.flow > 0).all())
-        ),
+        "flows are integers above 0": bool((flows.flow > 0).all()),
         "no cell occurs twice, and rows are in order": is_ascending(order_keys(tree, flows.areas)),
         f"total is {manifest.total:,} in {manifest.n_flows:,} rows, as stated": (
             (flows.total, len(flows.flow)) == (manifest.total, manifest.n_flows)
@@ -227,7 +217,7 @@ def _check_measurements(
     if release.measured is None:
         return
     tables = release.published_tables()
-    if not tables or not manifest.description.is_top_down:
+    if not tables:
         raise ReleaseError(
             f"the release has {MEASUREMENTS_FILE}, but by its guarantee nothing was measured that "
             "is published there; these numbers were not accounted for"
@@ -237,7 +227,7 @@ def _check_measurements(
     if release.has_measurements:
         from inftda.publication import replay  # noqa: PLC0415 - compiled kernels
 
-        yield from replay.check_follows(flows, measured, tables, manifest.description)
+        yield from replay.check_follows(flows, measured, tables)
         replay.check_noisy_total(manifest.total, measured)
     else:
         for table, found in zip(tables, measured.tables, strict=True):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from small_tables import TOWNS, TWO, counts_of, random_counts
 
+from inftda.demo import make_country
 from inftda.disclosure.compare import DEFAULT_METHODS, compare
 from inftda.disclosure.methods import (
     CellKey,
@@ -15,7 +16,6 @@ from inftda.disclosure.methods import (
     perturbation_matrix,
 )
 from inftda.errors import InftdaError
-from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 
 

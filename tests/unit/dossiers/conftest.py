@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from answers import REQUIRED
 
+from inftda.demo import make_country
 from inftda.dossiers.dossier import dossier
-from inftda.lab.generators.country import make_country
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
 from inftda.privacy.unit import PrivacyUnit

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import inftda
+from inftda.demo import make_country
 from inftda.evaluation.evaluate import compare, read_truth
 from inftda.evaluation.intervals import (
     LEAST,
@@ -19,7 +20,6 @@ from inftda.evaluation.intervals import (
 from inftda.evaluation.typical import CLASS_STARTS
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import EstimatedLeaves
-from inftda.lab.generators.country import make_country
 from inftda.tree import Tree
 from inftda.truth import Truth
 

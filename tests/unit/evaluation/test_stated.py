@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from inftda.demo import make_country
 from inftda.evaluation.stated import (
     BETA,
     describe_size,
@@ -15,7 +16,6 @@ from inftda.evaluation.stated import (
     within_guarantee,
 )
 from inftda.evaluation.typical import TypicalErrors, typical_errors
-from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.privacy.bounds import error_bounds
 from inftda.publish import release

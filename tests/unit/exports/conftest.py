@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
+from inftda.demo import make_country
 from inftda.exports.export import export
-from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 

@@ -154,12 +154,3 @@ def test_an_empty_release_is_exported_as_one(exported, kind, tmp_path):
         if not made.total:
             break
     assert exported(kind, source=made, centroids=places)
-
-
-@pytest.mark.parametrize("mechanism", ["vanilla-gauss", "stability-histogram"])
-def test_releases_without_typical_errors_have_no_intervals(exported, mechanism):
-    rows = {"origin": ["a", "b"] * 40, "destination": ["b", "a"] * 40}
-    promised = {"epsilon": 5, "delta": 1e-3, "mechanism": mechanism}
-    made = release(rows, {"town": ["a", "b"]}, source=SeededSource(1), **promised)
-    folder = exported("csv", source=made, centroids=None)
-    assert '"intervals": "none are stated"' in (folder / "datapackage.json").read_text()

@@ -9,8 +9,8 @@ from itertools import accumulate
 import pyarrow as pa
 import pytest
 
+from inftda.demo import make_country
 from inftda.hierarchy import Hierarchy
-from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 

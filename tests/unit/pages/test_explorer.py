@@ -11,9 +11,9 @@ from hypothesis.extra import numpy as npst
 
 from inftda import estimate
 from inftda.areas.locations import Gazetteer
+from inftda.demo import make_country
 from inftda.evaluation.cells import estimated_leaves, released_leaves
 from inftda.evaluation.typical import typical_errors
-from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.pages import explorer
 from inftda.pages.explorer import Layout, Quality, Table, pack_explorer

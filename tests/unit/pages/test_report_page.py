@@ -185,12 +185,6 @@ def test_a_release_without_typical_errors_says_so(page, od, stated, unpacked):
     assert unpacked(text)[0]["errors"] is None
 
 
-def test_releases_by_other_mechanisms_get_no_page(page, country):
-    made = release(country.flows(), country.areas, epsilon=1, delta=1e-6, mechanism="vanilla-gauss")
-    with pytest.raises(ReleaseError, match="no page for releases by vanilla-gauss"):
-        page(made)
-
-
 def test_negative_flows_get_no_page(page, od):
     flow = od.table.column("flow").to_numpy().copy()
     flow[0] = -5

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from inftda.demo import make_country
 from inftda.errors import InftdaError
-from inftda.lab.generators.country import make_country
 from inftda.previews.gravity import gravity_flows, law_of_commuting
 from inftda.previews.spreading import home_share, zipf
 from inftda.previews.stand_in import coarsened, from_flows, from_totals

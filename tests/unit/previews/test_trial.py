@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from inftda.demo import make_country
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.lab.generators.country import make_country
 from inftda.noise.entropy import SeededSource
 from inftda.previews.page import believed_after, write_preview_page
 from inftda.previews.trial import preview

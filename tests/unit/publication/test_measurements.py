@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
+from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
-from inftda.lab.generators.country import make_country
 from inftda.mechanisms.step import Drawn
 from inftda.noise.entropy import SeededSource
 from inftda.publication import replay
@@ -159,16 +159,6 @@ def test_a_release_whose_measurements_are_lost_says_so(tmp_path):
         inftda.open_release(tmp_path / "out").measurements()
 
 
-@pytest.mark.parametrize("mechanism", ["vanilla-gauss", "stability-histogram"])
-def test_mechanisms_without_levels_have_none(tmp_path, mechanism):
-    with pytest.raises(InftdaError, match=f"{mechanism} makes its flows of noisy leaves alone"):
-        inftda.release(
-            trips(), AREAS, epsilon=1, delta=1e-6, mechanism=mechanism, measurements=True,
-            out=tmp_path / "out",
-        )  # fmt: skip
-    assert not (tmp_path / "out").exists()
-
-
 def test_an_axis_must_not_have_the_name_of_another_column(tmp_path):
     table = {"Measured": ["a", "b"], "count": [3, 4]}
     options = {"axes": {"Measured": {"letter": ["a", "b"]}}, "rho": 1}
@@ -237,7 +227,7 @@ def followed(made, **changes):
     for number, change in changes.get("values", {}).items():
         change(measured.tables[number].value)
     leaves = from_table(made.tree, made.table.sort_by("flow"))  # in whatever order they come
-    return list(replay.check_follows(leaves, measured, planned, made.manifest.description))
+    return list(replay.check_follows(leaves, measured, planned))
 
 
 def country(**options):
@@ -256,11 +246,6 @@ def test_without_tables_off_the_tree_every_flow_follows(options):
     said = followed(country(across=0, **options))
     assert said[1] == "flows follow from the measurements at 6 levels, parent by parent"
     assert len(said) == 2
-
-
-def test_of_an_optimiser_that_nobody_repeats_only_what_was_drawn_is_followed():
-    (said,) = followed(country(across=0, mechanism="inftda-descending"))
-    assert said.startswith("measurements are all values that were drawn")
 
 
 def test_with_tables_off_the_tree_it_follows_which_flows_there_may_be():

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from inftda import SeededSource, release
-from inftda.errors import InftdaError, ReleaseError
-from inftda.lab.generators.country import make_country
+from inftda.demo import make_country
+from inftda.errors import ReleaseError
 from inftda.noise.quantiles import half_width
 from inftda.publication.inventory import MEASUREMENTS_FILE, digest
 from inftda.publication.trust import planned_totals
@@ -198,13 +198,6 @@ def test_sums_across_are_less_than_half_as_far_off():
         found = {row["origin"]: row["flow"] for row in sums}
         errors[across] = sum(abs(found.get(area, 0) - true[area]) for area in true)
     assert errors[0.08] < 0.5 * errors[0]
-
-
-@pytest.mark.parametrize("name", ["tda-l2", "inftda-descending", "vanilla-gauss"])
-def test_mechanisms_that_measure_nothing_across_say_so(name):
-    with pytest.raises(InftdaError, match="leave out --across"):
-        release(FLOWS, AREAS, **BUDGET, across=0.08, mechanism=name)
-    release(FLOWS, AREAS, **BUDGET, mechanism=name)
 
 
 # The folder

@@ -35,7 +35,7 @@ from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import PARTITIONS, carry_out, opened, sent, settings
 from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
-from inftda.mechanisms.base import Keeper, Mechanism, Written
+from inftda.mechanisms.base import Keeper, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import KeyedSource, RandomSource
 from inftda.privacy.unit import PrivacyUnit
@@ -93,23 +93,6 @@ class SparkEngine:
         if given is not None and not isinstance(given, SparkSession):
             kind = f"{type(given).__module__}.{type(given).__name__}"
             raise InftdaError(f"session must be a classic Spark session, got {kind}")
-
-    def check(self, mechanism: Mechanism, *, noise: str) -> None:
-        """Refuse what does not run on Spark, before the data is touched.
-
-        Raises:
-            InftdaError: the mechanism or the noise does not.
-        """
-        if not mechanism.description.is_top_down:
-            raise InftdaError(
-                f"the mechanism {mechanism.name!r} runs on one machine only; leave out the engine, "
-                "or use inftda"
-            )
-        if noise != "table":
-            raise InftdaError(
-                f"noise by {noise!r} cannot be drawn again bit for bit, as Spark needs it when a "
-                "task is repeated; leave out the noise"
-            )
 
     @contextmanager
     def started(self) -> Iterator["RunningSpark"]:

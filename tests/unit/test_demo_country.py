@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from inftda.demo import LEVEL_NAMES, make_country, nested_areas
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.lab.generators.country import LEVEL_NAMES, make_country, nested_areas
 from inftda.previews.surroundings import SURROUNDINGS, apportion
 
 AREAS = Hierarchy.read(

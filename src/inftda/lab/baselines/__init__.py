@@ -1,1 +1,0 @@
-"""The mechanisms that the paper compares with, and what they are made of."""

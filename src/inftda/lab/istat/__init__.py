@@ -1,1 +1,0 @@
-"""ISTAT's commuting matrices of the 2011 census, as downloaded."""
