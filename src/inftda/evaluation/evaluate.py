@@ -43,12 +43,7 @@ from inftda.tree import DESTINATION, ORIGIN
 from inftda.truth import Truth
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
-#: Names of files: tables, then everything.
-LEVELS_FILE, SIZES_FILE = "CONFIDENTIAL-levels", "CONFIDENTIAL-sizes"
-TOTALS_FILE, INTERVALS_FILE = "CONFIDENTIAL-totals", "CONFIDENTIAL-intervals"
 SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-evaluation.json", "CONFIDENTIAL-evaluation.html"
-#: What files of measures of an estimate have in their name, after what all have.
-_ESTIMATE = ("CONFIDENTIAL-", "CONFIDENTIAL-estimate-")
 
 #: Writes a file to the path it is given.
 Writer = Callable[[Path], object]
@@ -88,26 +83,21 @@ class Comparison:
         promised = ", ".join(f"{name} = {self.settings[name]}" for name in names)
         return card(NOTICE, head, rows, [("Guarantee of the release:", promised)])
 
-    def level_table(self) -> pa.Table:
-        """One row per level, one column per measure."""
-        return table_of(map(asdict, self.levels), LevelMeasures)
-
-    def size_table(self) -> pa.Table:
-        """One row per level and size class of the true flow."""
-        rows = (
+    def tables(self) -> dict[str, pa.Table]:
+        """All measures: by level, by size of the true flow, of totals, and of intervals if any."""
+        sizes = (
             {"level": level.level, "name": level.name, **asdict(size)}
             for level in self.levels
             for size in level.sizes
         )
-        return table_of(rows, SizeMeasures, level=int, name=str)
-
-    def totals_table(self) -> pa.Table:
-        """One row per level of each axis whose totals are sums across the tree."""
-        return table_of(map(asdict, self.totals), TotalMeasures)
-
-    def interval_table(self) -> pa.Table:
-        """One row per level and size class of the published number."""
-        return table_of(map(asdict, self.intervals), IntervalMeasures)
+        found = {
+            "levels": table_of(map(asdict, self.levels), LevelMeasures),
+            "sizes": table_of(sizes, SizeMeasures, level=int, name=str),
+            "totals": table_of(map(asdict, self.totals), TotalMeasures),
+        }
+        if self.intervals:
+            found["intervals"] = table_of(map(asdict, self.intervals), IntervalMeasures)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as it is written to a JSON file."""
@@ -328,26 +318,17 @@ def write_comparison(
     Raises:
         ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
-    writers = _tables(comparison)
+    tables = {f"CONFIDENTIAL-{name}": made for name, made in comparison.tables().items()}
     if comparison.estimate is not None:
-        of_estimate = _tables(comparison.estimate).items()
-        writers |= {name.replace(*_ESTIMATE): writer for name, writer in of_estimate}
+        of_estimate = comparison.estimate.tables().items()
+        tables |= {f"CONFIDENTIAL-estimate-{name}": made for name, made in of_estimate}
+    writers: dict[str, Writer] = {}
+    for name, made in tables.items():
+        writers |= table_writers(name, made)
     writers[SUMMARY_FILE] = json_writer(comparison.to_dict())
     if page is not None:
         writers[PAGE_FILE] = page
     return write_confidential(writers, out, *([] if release is None else [release]))
-
-
-def _tables(comparison: Comparison) -> dict[str, Writer]:
-    """What writes each table of a comparison."""
-    writers = {
-        **table_writers(LEVELS_FILE, comparison.level_table()),
-        **table_writers(SIZES_FILE, comparison.size_table()),
-        **table_writers(TOTALS_FILE, comparison.totals_table()),
-    }
-    if comparison.intervals:
-        writers |= table_writers(INTERVALS_FILE, comparison.interval_table())
-    return writers
 
 
 def write_confidential(

@@ -37,10 +37,13 @@ TYPICAL: Final = (
 )
 ROUGH: Final = "; at this level sums run across the tree, so that they are a rough guess"
 MEASURED: Final = (
-    "95 %, for each number by itself: from what was measured, with known noise, narrowed by the "
-    "model that estimates are made with"
+    "95 % of the published numbers of a size have the true number in theirs, as tested: from what "
+    "was measured, with known noise, narrowed by the model that estimates are made with"
 )
-ESTIMATED: Final = "95 %, for each number by itself: by the model of the estimate, not guaranteed"
+ESTIMATED: Final = (
+    "95 % of the estimates of a size have the true number in theirs, as tested: by the model of "
+    "the estimate, not guaranteed"
+)
 NONE: Final = "none are stated"
 _MEDIA: Final = {
     "csv": "text/csv",

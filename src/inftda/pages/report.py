@@ -214,7 +214,9 @@ def write_confidential_page(
 
 def measures_by_level(comparison: Comparison) -> list[dict[str, Any]]:
     """The figures of a comparison, level by level, with the coverage of intervals if known."""
-    measures: list[dict[str, Any]] = comparison.level_table().drop_columns(["notice"]).to_pylist()
+    measures: list[dict[str, Any]] = (
+        comparison.tables()["levels"].drop_columns(["notice"]).to_pylist()
+    )
     for level in measures:
         known = [one for one in comparison.intervals if one.name == level["name"]]
         if known:

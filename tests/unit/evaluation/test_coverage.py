@@ -114,7 +114,7 @@ def test_an_estimate_is_compared_like_the_release(released, estimated, truth):
     assert of_estimate.levels[-1].common_part > compared.levels[-1].common_part
     assert {one.name for one in of_estimate.intervals} == {"municipality > municipality"}
     assert overall(of_estimate.intervals).in_interval > 0.9
-    assert compared.interval_table().column("notice")[0].as_py().startswith("CONFIDENTIAL")
+    assert compared.tables()["intervals"].column("notice")[0].as_py().startswith("CONFIDENTIAL")
 
 
 def test_an_estimate_that_is_none_is_refused(released, estimated, truth):

@@ -182,7 +182,7 @@ def test_files_hold_the_measures_and_the_notice(comparison, folder, tmp_path):
 
 def test_numbers_of_cells_beyond_64_bits_are_written(comparison):
     huge = tuple(replace(level, n_cells=10**21) for level in comparison.levels)
-    assert Comparison({}, huge, ()).level_table().column("n_cells").to_pylist() == [1e21] * 5
+    assert Comparison({}, huge, ()).tables()["levels"].column("n_cells").to_pylist() == [1e21] * 5
 
 
 def _linked(link, to):
