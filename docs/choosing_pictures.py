@@ -21,8 +21,8 @@ import matplotlib.pyplot as plt
 from inftda.disclosure.compare import compare
 from inftda.hierarchy import Hierarchy
 from inftda.previews.findings import Preview
+from inftda.previews.preview import preview
 from inftda.previews.stand_in import from_flows
-from inftda.previews.trial import preview
 from inftda.tree import Tree
 
 HERE = Path(__file__).parent / "img"
@@ -67,9 +67,9 @@ def draw_preview(folder: Path) -> None:
     areas = Hierarchy.read(folder / "areas.csv")
     flows = str(folder / "flows.parquet")
     budget: dict[str, Any] = {"epsilon": EPSILONS, "delta": DELTA, "runs": 3}
-    found = preview(areas, like=flows, **budget)
+    found = preview(areas, stand_in=flows, **budget)
     coarse = _coarse(areas, flows, "arrondissement")
-    stated = preview(areas, like=coarse, like_level="arrondissement", **budget)
+    stated = preview(areas, stand_in=coarse, stand_in_level="arrondissement", **budget)
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.6), layout="constrained")
     for name, colour in SHOWN.items():
         for tried, mark in ((stated, "-"), (found, "o")):

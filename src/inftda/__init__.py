@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from inftda.noise.entropy import SecureSource as SecureSource
     from inftda.noise.entropy import SeededSource as SeededSource
     from inftda.optimize.intopt import intopt as intopt
-    from inftda.previews.trial import preview as preview
+    from inftda.previews.preview import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
     from inftda.publication.release import Release as Release
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "compare": "inftda.disclosure.compare",
-    "preview": "inftda.previews.trial",
+    "preview": "inftda.previews.preview",
     "Axis": "inftda.tree",
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.discrete_gaussian",

@@ -1,6 +1,6 @@
 """A made-up country of any size, for the demo, tests and benchmarks.
 
-The nested gravity model of `inftda.previews.surroundings` with both margins given. Margins are
+The nested gravity model of `inftda.previews.nested_gravity` with both margins given. Margins are
 heavy-tailed, as real ones are.
 
 What is exact and what is not:
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from inftda.bars import Progress
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.previews.surroundings import apportion, match_trips
+from inftda.previews.nested_gravity import apportion, match_trips
 
 #: Names of levels from coarse to fine; the first ones are used.
 LEVEL_NAMES = ("region", "province", "municipality", "district", "section")

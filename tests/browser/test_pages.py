@@ -68,7 +68,7 @@ def go(browser, address):
 def preview_page(made, tmp_path_factory):
     country, _ = made
     tried = inftda.preview(
-        country.areas, like=country.flows(), epsilon=[0.5, 1, 5], delta=1e-6, runs=1,
+        country.areas, stand_in=country.flows(), epsilon=[0.5, 1, 5], delta=1e-6, runs=1,
         source=SeededSource(1),
     )  # fmt: skip
     return write_preview_page(tried, tmp_path_factory.mktemp("preview") / "preview.html")

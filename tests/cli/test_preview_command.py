@@ -17,7 +17,7 @@ def typed(country, cli):
 
 
 def test_settings_are_tried_out_and_said_in_words(typed, country, tmp_path):
-    done = typed("--like", country.flows, "--html", tmp_path / "page.html")
+    done = typed("--stand-in", country.flows, "--html", tmp_path / "page.html")
     assert done.code == 0, done.err
     assert done.out.startswith("Stand-in:   a public table of flows")
     assert done.out.count("In words:   ") == 2
@@ -30,7 +30,7 @@ def test_settings_are_tried_out_and_said_in_words(typed, country, tmp_path):
 
 def test_json_is_one_object(typed, country):
     done = typed(
-        "--like",
+        "--stand-in",
         country.flows,
         "--json",
         "--across",
@@ -56,7 +56,7 @@ def test_totals_make_a_stand_in(typed, country, tmp_path):
 
 def test_a_confidential_stand_in_is_marked(typed, country, tmp_path):
     page = tmp_path / "page.html"
-    told = typed("--like", country.flows, "--even-if-confidential", "--html", page)
+    told = typed("--stand-in", country.flows, "--allow-confidential", "--html", page)
     assert told.out.startswith("CONFIDENTIAL")
     assert page.read_text().count("CONFIDENTIAL: this page") == 2
     assert page.stat().st_mode & 0o077 == 0
@@ -66,10 +66,10 @@ def test_a_confidential_stand_in_is_marked(typed, country, tmp_path):
     ("arguments", "words"),
     [
         ((), "either a public table"),
-        (("--like", "none.csv"), "none.csv"),
-        (("--like", "x.csv", "--trips", "1.5"), "whole numbers"),
-        (("--like", "x.csv", "--epsilon", "a"), "--epsilon must be numbers"),
-        (("--like", "x.csv", "--like-level", "galaxy"), "no level 'galaxy'"),
+        (("--stand-in", "none.csv"), "none.csv"),
+        (("--stand-in", "x.csv", "--trips", "1.5"), "whole numbers"),
+        (("--stand-in", "x.csv", "--epsilon", "a"), "--epsilon must be numbers"),
+        (("--stand-in", "x.csv", "--stand-in-level", "galaxy"), "no level 'galaxy'"),
     ],
 )
 def test_wrong_use_is_told_in_one_line(typed, arguments, words):

@@ -6,7 +6,7 @@ import pytest
 from inftda.demo import LEVEL_NAMES, make_country, nested_areas
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.previews.surroundings import SURROUNDINGS, apportion
+from inftda.previews.nested_gravity import SURROUNDINGS, apportion
 
 AREAS = Hierarchy.read(
     {

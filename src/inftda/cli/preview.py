@@ -17,7 +17,7 @@ _STAND_IN = "What stands in"
 def command(  # noqa: PLR0913 - what stands in, and the options of a release
     *,
     areas: options.Areas = None,
-    like: Annotated[
+    stand_in: Annotated[
         str | None,
         typer.Option(
             metavar="PUBLIC_FLOWS",
@@ -25,7 +25,7 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
             rich_help_panel=_STAND_IN,
         ),
     ] = None,
-    like_level: Annotated[
+    stand_in_level: Annotated[
         str | None,
         typer.Option(
             metavar="LEVEL",
@@ -39,21 +39,6 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
             metavar="PUBLIC_TOTALS",
             help="Trips out of and in to each finest area (columns named after that level, out, "
             "in, perhaps within): flows are made up from them.",
-            rich_help_panel=_STAND_IN,
-        ),
-    ] = None,
-    centroids: Annotated[
-        Path | None,
-        typer.Option(
-            help="Locations of areas: made-up flows fall off with distance.",
-            rich_help_panel=_STAND_IN,
-        ),
-    ] = None,
-    decay: Annotated[
-        float | None,
-        typer.Option(
-            metavar="KM",
-            help="Distance over which they fall to a third [default: a law of commuting].",
             rich_help_panel=_STAND_IN,
         ),
     ] = None,
@@ -104,10 +89,10 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
     within: Annotated[
         float, typer.Option(help="Part of itself by which a usable number may be off.")
     ] = 0.3,
-    even_if_confidential: Annotated[
+    allow_confidential: Annotated[
         bool,
         typer.Option(
-            "--even-if-confidential",
+            "--allow-confidential",
             help="The stand-in is confidential; so is what comes out, and marked so.",
         ),
     ] = False,
@@ -118,17 +103,15 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
     config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
 ) -> None:
     """Try settings out on something public. Spends nothing, reads nothing confidential."""
-    from inftda.previews.trial import preview  # noqa: PLC0415 - help must be instant
+    from inftda.previews.preview import preview  # noqa: PLC0415 - help must be instant
 
-    output.check_out(html, force=force, reads=None if like is None else Path(like))
+    output.check_out(html, force=force, reads=None if stand_in is None else Path(stand_in))
     with Meter("releases", shown=not (quiet or as_json)) as progress:
         tried = preview(
             areas,
-            like=None if like is None else options.table_at(like, encoding),
-            like_level=like_level,
+            stand_in=None if stand_in is None else options.table_at(stand_in, encoding),
+            stand_in_level=stand_in_level,
             totals=totals,
-            centroids=centroids,
-            decay=decay,
             epsilon=options.numbers("--epsilon", epsilon),
             delta=delta,
             neighbours=options.names(neighbours) or [],
@@ -148,8 +131,8 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
             count=options.count_of(count),
             unplaceable=unplaceable,  # type: ignore[arg-type] # checked there
             runs=runs,
-            tolerance=within,
-            even_if_confidential=even_if_confidential,
+            within=within,
+            allow_confidential=allow_confidential,
             seed=seed,
             progress=progress,
         )
@@ -168,7 +151,7 @@ def command(  # noqa: PLR0913 - what stands in, and the options of a release
 def as_text(preview: "Preview") -> str:
     """Everything that a committee looks at first."""
     from inftda.evaluation.evaluate import NOTICE  # noqa: PLC0415 - help must be instant
-    from inftda.previews.words import what_is_usable  # noqa: PLC0415
+    from inftda.previews.findings import WHAT_IS_USABLE  # noqa: PLC0415
 
     marked = [NOTICE, ""] if preview.is_confidential else []
     lines = [
@@ -183,15 +166,13 @@ def as_text(preview: "Preview") -> str:
         "guaranteed: no number will be further off, whatever the table, with probability 95%",
         "95% within: of the published numbers",
         "false: published, but zero in truth; lost: true, but not published",
-        what_is_usable(),
+        WHAT_IS_USABLE,
         "All but what is guaranteed is true of the stand-in only.",
     ]
     return "\n".join(lines)
 
 
 def _setting(one: "SettingPreview", tolerance: float) -> list[str]:
-    from inftda.previews.words import usable_from, verdict  # noqa: PLC0415 - help must be instant
-
     head = ("level", "guaranteed", "95% within", "common part", "false", "lost", "usable from")
     rows = [
         (
@@ -201,7 +182,7 @@ def _setting(one: "SettingPreview", tolerance: float) -> list[str]:
             f"{level.common_part:.4f}",
             f"{level.false_share:.1%}",
             f"{level.lost_share:.1%}",
-            usable_from(level),
+            level.usable_from,
         )
         for level in one.levels
     ]
@@ -217,7 +198,7 @@ def _setting(one: "SettingPreview", tolerance: float) -> list[str]:
     return [
         f"Setting:    {one.setting.describe()}",
         f"Guarantee:  {one.promise}",
-        f"In words:   {verdict(one, tolerance)}",
+        f"In words:   {one.verdict(tolerance)}",
         "",
         *output.aligned(head, rows),
         "",

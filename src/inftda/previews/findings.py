@@ -5,13 +5,39 @@ from typing import Any, Final
 
 from inftda.evaluation.evaluate import NOTICE
 from inftda.evaluation.typical import LevelErrors
-from inftda.previews.usable import Usable
+from inftda.pages.html import percent
 from inftda.privacy.unit import PrivacyUnit
 
+#: Of the numbers from the stated size on, at most this part is further off.
+RARELY: Final = 0.05
+#: A level is usable if this part of its trips is in numbers that can be relied on.
+ENOUGH: Final = 0.8
+#: Beyond this a share is not called all.
+_ALL: Final = 0.9995
 _WHAT_IT_IS: Final = (
     "Simulated on a public stand-in: nothing confidential was read and nothing is spent. "
     "Guaranteed errors hold for every table; all other figures are true of the stand-in."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Usable:
+    """From what size on the numbers of a level are right within the tolerated part.
+
+    Attributes:
+        smallest: numbers from here on are; None if there are none, or too few to tell.
+        numbers: share of the published numbers that are as large.
+        trips: share of the published trips that are in them.
+    """
+
+    smallest: int | None
+    numbers: float
+    trips: float
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the level can be used as a whole."""
+        return self.trips >= ENOUGH
 
 
 @dataclass(frozen=True)
@@ -65,6 +91,38 @@ class LevelPreview:
     typical: LevelErrors
     usable: Usable
 
+    @property
+    def usable_from(self) -> str:
+        """From what size on its numbers can be relied on, for a table."""
+        if self.usable.smallest is None:
+            return "\N{EN DASH}"
+        return "all" if self.usable.numbers >= _ALL else f"{self.usable.smallest:,}"
+
+    @property
+    def cells(self) -> str:
+        """What the numbers of this level are called."""
+        ends = self.name.split(" > ")
+        return "pairs" if len(ends) == 2 and ends[0] == ends[1] else "flows"
+
+    def usable_sentence(self, tolerance: float, *, is_named: bool = True) -> str:
+        """From what size on its numbers can be relied on.
+
+        Args:
+            tolerance: part of itself by which a number may be off.
+            is_named: whether to name the level.
+        """
+        name = self.name.split(" > ")[0] if self.cells == "pairs" else self.name
+        what, part = f"{name} {self.cells}" if is_named else self.cells, percent(tolerance)
+        if self.usable.smallest is None:
+            return f"no {what} are large enough to be right within {part}"
+        if self.usable.numbers >= _ALL:
+            return f"all {what} are right within {part}"
+        return (
+            f"{what} of {self.usable.smallest:,} trips or more are right within {part} "
+            f"({percent(self.usable.numbers)} of those published, "
+            f"{percent(self.usable.trips)} of the trips)"
+        )
+
 
 @dataclass(frozen=True)
 class TotalPreview:
@@ -111,8 +169,26 @@ class SettingPreview:
     @property
     def finest_usable(self) -> LevelPreview | None:
         """The finest level that can be used as a whole."""
-        usable = [level for level in self.levels if level.usable.is_enough]
+        usable = [level for level in self.levels if level.usable.is_usable]
         return usable[-1] if usable else None
+
+    def verdict(self, tolerance: float) -> str:
+        """Which level is still usable, in two sentences."""
+        finest, last = self.finest_usable, self.levels[-1]
+        if finest is None:
+            return "No level is usable as a whole."
+        sentence = finest.usable_sentence(tolerance, is_named=False)
+        words = f"Usable down to {finest.name}: {sentence}."
+        if finest is last:
+            return words
+        return f"{words} At the finest level, {last.usable_sentence(tolerance)}."
+
+
+#: What is called usable.
+WHAT_IS_USABLE: Final = (
+    f"A level is called usable if at least {percent(ENOUGH)} of its trips are in numbers of a "
+    f"size at which no more than one number in {1 / RARELY:.0f} is further off."
+)
 
 
 @dataclass(frozen=True)

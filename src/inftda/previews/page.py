@@ -9,8 +9,7 @@ from inftda.evaluation.typical import TypicalError
 from inftda.files import check_file
 from inftda.pages import html
 from inftda.pages.charts import Line, LineChart, shade_of
-from inftda.previews.findings import LevelPreview, Preview, SettingPreview
-from inftda.previews.words import usable_from, usable_words, verdict, what_is_usable
+from inftda.previews.findings import WHAT_IS_USABLE, LevelPreview, Preview, SettingPreview
 
 #: What somebody believed before, to show what epsilon means.
 BELIEF: Final = 0.1
@@ -41,7 +40,7 @@ def write_preview_page(
             "delta": f"{preview.delta:g}",
         },
         "belief": BELIEF,
-        "what_is_usable": what_is_usable(),
+        "what_is_usable": WHAT_IS_USABLE,
         "has_curves": any(group["curves"] for group in groups),
         "groups": groups,
         "settings": [_setting(one, preview.tolerance) for one in preview.settings],
@@ -69,7 +68,7 @@ def _setting(one: SettingPreview, tolerance: float) -> dict[str, Any]:
         "epsilon": f"{one.setting.epsilon:g}",
         "believed": believed_after(one.setting.epsilon),
         "finest_usable": None if finest is None else finest.name,
-        "verdict": verdict(one, tolerance),
+        "verdict": one.verdict(tolerance),
         "promise": one.promise,
         "levels": [_level(level, tolerance) for level in one.levels],
         "totals": one.totals,
@@ -86,9 +85,9 @@ def _level(level: LevelPreview, tolerance: float) -> dict[str, Any]:
         "common_part": level.common_part,
         "false_share": level.false_share,
         "lost_share": level.lost_share,
-        "usable_from": usable_from(level),
+        "usable_from": level.usable_from,
         "usable_trips": level.usable.trips,
-        "sentence": usable_words(level, tolerance),
+        "sentence": level.usable_sentence(tolerance),
     }
 
 

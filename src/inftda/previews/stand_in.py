@@ -4,28 +4,40 @@ Either a table that is public already (an older one, or a coarser one, which is 
 finer areas), or flows made up so that they have public totals. How it was made is kept in
 words, since what a preview says is true of its stand-in and of nothing else.
 
+A coarse table is spread over finer areas by a rule that is stated and needs nothing else:
+
+- An area's trips are shared by the finer areas in it by their public totals if there are any,
+  else by Zipf's law: the second in the order of codes gets half as many as the first, the third
+  a third.
+- Of trips that stay in a coarse area, the share that the nested model says
+  (`inftda.previews.nested_gravity`) stays in the finer area where it starts.
+- Running sums are rounded down, from a random start: each number is less than 1 from its
+  share, and coarse flows stay exactly as they are.
+
 Must never see the confidential table.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from inftda.areas.locations import Gazetteer
 from inftda.bars import Progress
 from inftda.errors import InftdaError, IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.previews.gravity import gravity_flows
-from inftda.previews.public_totals import read_area_numbers
-from inftda.previews.spreading import home_share, keep_at_home, spread_axis, zipf
-from inftda.previews.surroundings import Flows, apportion, match_trips
+from inftda.kernels import kernel
+from inftda.previews.nested_gravity import apportion, match_trips, share_that_stays
 from inftda.reading import Columns, read_leaves
 from inftda.reading.columns import UNPROMISED
+from inftda.tables import read_strings
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 from inftda.truth import Truth
+
+Numbers = NDArray[np.int64] | NDArray[np.float64]
 
 #: Columns of a table of totals, besides the finest areas; the last may be missing.
 OUT, IN, WITHIN = "out", "in", "within"
@@ -59,7 +71,7 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
         tree: what is to be released.
         flows: the public table, anything a release takes.
         level: name of the level of its origins and destinations, if it is coarser than the
-            areas; then it is spread, see `inftda.previews.spreading`.
+            areas; then it is spread.
         totals: public totals of the finest areas, to spread by.
         columns: what its columns mean.
         seed: of the rounding.
@@ -96,57 +108,36 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
     return StandIn(Truth.from_leaves(tree, areas, counts), told)
 
 
-def from_totals(  # noqa: PLR0913 - what a model is made of
-    tree: Tree,
-    totals: Any,
-    *,
-    centroids: Path | None = None,
-    decay: float | None = None,
-    seed: int = 1,
-    progress: Progress | None = None,
+def from_totals(
+    tree: Tree, totals: Any, *, seed: int = 1, progress: Progress | None = None
 ) -> StandIn:
-    """Flows made up so that public totals come out right.
+    """Flows made up so that public totals come out right; see `inftda.previews.nested_gravity`.
 
     Args:
         tree: what is to be released: origins and destinations of the same areas.
         totals: a column named after the finest level, `out` and `in`, and, if it is known,
             `within`: the trips that stay in the area, which are part of both.
-        centroids: locations of areas; with them flows fall off with distance, without them
-            with the levels that both ends share.
-        decay: kilometres over which flows fall to 1 / e; a law of commuting by default.
         seed: same seed, same flows.
-        progress: called with what is done, how much of it, and how much in all.
+        progress: called with what is done, how much of it, and how much there is.
 
     Raises:
         InftdaError: the totals do not fit the areas, or the table has other axes.
     """
     hierarchy = _one_hierarchy(tree)
-    random = np.random.default_rng(seed)
     out, into, within = _whole_totals(totals, hierarchy)
-    if centroids is not None:
-        lon, lat = _located(tree, hierarchy, centroids)
-        flows, decay = gravity_flows(
-            out - within, into - within, lon, lat, random,
-            decay=decay, is_home_free=not within.any(), progress=progress,
-        )  # fmt: skip
-        how = f"a gravity model that falls to a third over {decay:.3g} km"
-    else:
-        if decay is not None:
-            raise InftdaError("a decay is in kilometres; give the centroids of areas with it")
-        flows = match_trips(
-            hierarchy, out - within, into - within, random, progress,
-            is_home_first=not within.any(),
-        )  # fmt: skip
-        how = "a gravity model of nested surroundings"
+    flows = match_trips(
+        hierarchy, out - within, into - within, np.random.default_rng(seed), progress,
+        is_home_first=not within.any(),
+    )  # fmt: skip
     stay = np.flatnonzero(within).astype(np.int32)
-    together = Flows(
-        np.concatenate([flows.origin, stay]),
-        np.concatenate([flows.destination, stay]),
-        np.concatenate([flows.count, within[stay]]),
-    )
+    areas = [np.concatenate([end, stay]) for end in (flows.origin, flows.destination)]
+    counts = np.concatenate([flows.count, within[stay]])
     kept = "out-, in- and inner totals" if within.any() else "out- and in-totals"
-    counts = Truth.from_leaves(tree, [together.origin, together.destination], together.count)
-    return StandIn(counts, f"made-up flows with the public {kept} of {len(out):,} areas ({how})")
+    words = (
+        f"made-up flows with the public {kept} of {len(out):,} areas (a gravity model of nested "
+        "surroundings)"
+    )
+    return StandIn(Truth.from_leaves(tree, areas, counts), words)
 
 
 def coarsened(hierarchy: Hierarchy, depth: int) -> Hierarchy:
@@ -243,11 +234,172 @@ def _whole_totals(
     return start, end, within
 
 
-def _located(
-    tree: Tree, hierarchy: Hierarchy, path: Path
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Degrees of every finest area; where one is missing, the middle of the smallest around it."""
-    known = Gazetteer.of((axis.hierarchy for axis in tree.axes), centroids=path)
-    for level in range(hierarchy.depth - 1, -1, -1):
-        known.locate(0, level, np.arange(hierarchy.n_areas(level)), known.at(0, level))
-    return known.finest[0]
+def spread_axis(  # noqa: PLR0913, PLR0917 - what is spread, over what, how
+    areas: Sequence[NDArray[np.int32]],
+    counts: NDArray[np.int64],
+    number: int,
+    offsets: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    random: np.random.Generator,
+) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
+    """Cells with one axis taken from coarse to finest areas.
+
+    Args:
+        areas: for each axis, the area of each cell.
+        counts: int64, of each cell.
+        number: of the axis that is spread.
+        offsets: int32, finest areas of each coarse one, as `Hierarchy.descend` gives them.
+        weights: float64, of each finest area.
+        random: where the running sums start.
+    """
+    coarse = areas[number]
+    room = int(np.minimum(np.diff(offsets)[coarse], counts).sum())
+    cell, area = np.empty(room, np.int64), np.empty(room, np.int32)
+    value = np.empty(room, np.int64)
+    start = random.random(len(counts))
+    found = spread_kernel(coarse, counts, offsets, weights, start, cell, area, value)
+    spread = [axis[cell[:found]] for axis in areas]
+    spread[number] = area[:found].copy()
+    return spread, value[:found].copy()
+
+
+def keep_at_home(
+    origin: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    is_within: NDArray[np.bool_],
+    share: float,
+    random: np.random.Generator,
+) -> NDArray[np.int64]:
+    """How many trips of each cell end in the finest area where they start."""
+    wanted = np.floor(share * counts + random.random(len(origin))).astype(np.int64)
+    return np.where(is_within, np.minimum(wanted, counts), 0)
+
+
+def zipf(hierarchy: Hierarchy, level: int) -> NDArray[np.float64]:
+    """Weight of each finest area: one over its rank in its area of a level."""
+    offsets = hierarchy.descendant_offsets(level, hierarchy.depth)
+    rank = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+    return np.asarray(1 / (1 + rank), np.float64)
+
+
+def home_share(level: int, depth: int) -> float:
+    """Of trips that stay in an area of a level, the share that stays in a finest one."""
+    looking = 1.0
+    for finer in range(depth, level, -1):
+        looking *= 1 - share_that_stays(finer, depth)
+    # Those who find nothing finer stay in the area itself with a probability of its own.
+    stays = share_that_stays(depth, depth)
+    found = 1 - looking + looking * share_that_stays(level, depth)
+    return stays / found if found else 1.0
+
+
+@kernel
+def spread_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
+    coarse: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    offsets: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    start: NDArray[np.float64],
+    cell: NDArray[np.int64],
+    area: NDArray[np.int32],
+    value: NDArray[np.int64],
+) -> int:
+    """Share out every cell over the finest areas of its coarse one.
+
+    Args:
+        coarse: int32[n], coarse area of each cell.
+        counts: int64[n].
+        offsets: int32, finest areas of each coarse area.
+        weights: float64, of each finest area, not below 0.
+        start: float64[n], from 0 to 1: where running sums begin.
+        cell: int64[room], written: the cell each result comes from.
+        area: int32[room], written: its finest area.
+        value: int64[room], written: its count.
+
+    Returns:
+        Number of results.
+    """
+    found = 0
+    for i in range(counts.size):
+        low, high = offsets[coarse[i]], offsets[coarse[i] + 1]
+        total = 0.0
+        for j in range(low, high):
+            total += weights[j]
+        running, given = start[i], 0
+        for j in range(low, high):
+            share = weights[j] / total if total > 0 else 1.0 / (high - low)
+            running += counts[i] * share
+            here = min(int(running), counts[i]) - given
+            if j == high - 1:
+                here = counts[i] - given
+            if here > 0:
+                cell[found], area[found], value[found] = i, j, here
+                found += 1
+                given += here
+    return found
+
+
+def read_area_numbers(
+    source: Any,
+    areas: Hierarchy,
+    columns: Sequence[str],
+    *,
+    optional: Sequence[str] = (),
+    what: str = "totals table",
+) -> dict[str, Numbers]:
+    """Columns of numbers, one for each finest area, in the order of the areas.
+
+    Args:
+        source: a file or table with a column named after the finest level.
+        areas: the areas; the table must have a row for each, and no other.
+        columns: columns that must be there.
+        optional: columns that may be.
+        what: what to call the table in messages.
+
+    Returns:
+        Each column: whole numbers if all are written so.
+
+    Raises:
+        InftdaError: a column or an area is missing, or a cell is not a number from 0 up.
+    """
+    finest = areas.level_name(areas.depth)
+    table = read_strings(_written_out(source), what=what, error=InftdaError)
+    wanted = [*columns, *(name for name in optional if name in table.column_names)]
+    for name in (finest, *wanted):
+        if name not in table.column_names:
+            raise InftdaError(
+                f"the {what} has no column {name!r}; it must have {', '.join((finest, *columns))}, "
+                f"and has {', '.join(table.column_names)}"
+            )
+    index = pc.index_in(areas.codes(areas.depth), value_set=table.column(finest).combine_chunks())
+    if index.null_count or table.num_rows != len(index):
+        raise InftdaError(
+            f"the {what} must have one row for each of the {len(index):,} areas of level "
+            f"{finest!r}, and no other"
+        )
+    return {name: _numbers(table.column(name), index, name, what) for name in wanted}
+
+
+def _written_out(source: Any) -> Any:
+    """A table in memory with its decimal numbers as text; they are totals here, and not codes."""
+    if isinstance(source, Mapping):
+        source = pa.table(dict(source))
+    if not isinstance(source, pa.Table):
+        return source
+    columns = [
+        column.cast(pa.string()) if pa.types.is_floating(column.type) else column
+        for column in source.columns
+    ]
+    return pa.Table.from_arrays(columns, names=source.column_names)
+
+
+def _numbers(column: pa.ChunkedArray, index: pa.Array, name: str, what: str) -> Numbers:
+    cells = column.combine_chunks().take(index)
+    try:
+        whole = not pc.any(pc.match_substring_regex(cells, "[.eE]")).as_py()
+        numbers = np.asarray(cells.cast(pa.int64() if whole else pa.float64()))
+    except pa.ArrowInvalid:
+        raise InftdaError(f"column {name!r} of the {what} must be numbers") from None
+    if cells.null_count or not np.isfinite(numbers).all() or (numbers < 0).any():
+        raise InftdaError(f"column {name!r} of the {what} must be numbers from 0 up")
+    return numbers

@@ -6,10 +6,8 @@ import pytest
 
 from inftda.demo import make_country
 from inftda.errors import InftdaError
-from inftda.previews.gravity import gravity_flows, law_of_commuting
-from inftda.previews.spreading import home_share, zipf
-from inftda.previews.stand_in import coarsened, from_flows, from_totals
-from inftda.previews.surroundings import match_trips
+from inftda.previews.nested_gravity import match_trips
+from inftda.previews.stand_in import coarsened, from_flows, from_totals, home_share, zipf
 from inftda.tree import Tree, build_tree
 
 
@@ -43,20 +41,6 @@ def totals_table(country, *, within=False):
     return pa.table(columns)
 
 
-def centroids_file(country, folder, *, missing=0):
-    """Towns on a grid, ten kilometres apart."""
-    n = country.areas.n_areas(3)
-    lines = ["municipality,lon,lat"]
-    lines += [
-        f"{code},{10 + 0.13 * (i % 7):.3f},{45 + 0.09 * (i // 7):.3f}"
-        for i, code in enumerate(country.areas.codes(3).to_pylist())
-    ][missing:]
-    assert len(lines) == n + 1 - missing
-    path = folder / "centroids.csv"
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
 def coarse_flows(country, level):
     hierarchy = country.areas
     above = hierarchy.ancestor(3, level)
@@ -82,44 +66,6 @@ def test_made_up_flows_have_the_public_totals(country, tree, within):
         stay = areas[0] == areas[1]
         home = np.bincount(areas[0][stay], count[stay], 40)
         assert (home >= table.column("within").to_numpy()).all()
-
-
-@pytest.mark.parametrize("missing", [0, 6])
-def test_a_gravity_model_has_the_public_totals_too(country, tree, tmp_path, missing):
-    table = totals_table(country, within=True)
-    path = centroids_file(country, tmp_path, missing=missing)
-    made = from_totals(tree, table, centroids=path)
-    out, into = totals_of(made, 40)
-    assert out.tolist() == table.column("out").to_pylist()  # exactly
-    far = np.abs(into - table.column("in").to_numpy()).sum() / made.counts.total
-    assert far < 0.01  # in expectation, after fitting
-    assert "km" in made.words
-
-
-def test_flows_of_a_gravity_model_fall_off_with_distance_as_stated():
-    """Equal towns on a line: flows over one more decay are a third, as far as totals let them."""
-    n = 60
-    lat = np.full(n, 0.0)
-    lon = np.arange(n) * 0.09  # ten kilometres
-    trips = np.full(n, 1_000_000)
-    flows, decay = gravity_flows(trips, trips, lon, lat, np.random.default_rng(1), decay=10.0)
-    assert decay == 10
-    at = {(o, d): c for o, d, c in zip(flows.origin, flows.destination, flows.count, strict=True)}
-    ratio = at[30, 33] / at[30, 32]
-    assert abs(ratio - np.exp(-1)) < 0.02
-    assert abs(at[30, 28] - at[30, 32]) <= 0.01 * at[30, 32]
-
-
-def test_the_law_of_commuting_is_that_of_its_authors():
-    assert law_of_commuting(np.array([3.0, 3.0])) == pytest.approx(1 / (0.3 * 36**-0.18))
-
-
-def test_areas_at_one_place_or_far_from_all_others_do_not_break_the_model():
-    lon, lat = np.array([0.0, 0.0, 0.1, 170.0]), np.array([0.0, 0.0, 0.0, 80.0])
-    trips = np.array([10, 10, 10, 10])
-    flows, _ = gravity_flows(trips, trips, lon, lat, np.random.default_rng(1), is_home_free=False)
-    assert np.bincount(flows.origin, flows.count).tolist() == [10, 10, 10, 10]
-    assert (flows.origin != flows.destination).all()
 
 
 @pytest.mark.parametrize("level", ["region", "province"])

@@ -5,34 +5,46 @@ often as one likes. What is guaranteed holds for every table; all else is true o
 and of the confidential table as far as the two are alike.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inftda.bars import Progress
 from inftda.errors import InftdaError
+from inftda.evaluation.cells import LevelSums, match_cells
 from inftda.evaluation.measures import LevelMeasures, area_totals, measure
-from inftda.evaluation.typical import N_BINS, ErrorHistogram, Simulation, bin_of, quantile
+from inftda.evaluation.typical import (
+    MIN_SIMULATED,
+    N_BINS,
+    ErrorHistogram,
+    Simulation,
+    bin_of,
+    first_of,
+    last_above,
+    quantile,
+)
 from inftda.lattice import share_or_default
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.noise.quantiles import half_width
 from inftda.previews.findings import (
+    RARELY,
     LevelPreview,
     Preview,
     Setting,
     SettingPreview,
     TotalPreview,
+    Usable,
 )
 from inftda.previews.stand_in import StandIn, from_flows, from_totals
-from inftda.previews.usable import Closeness
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.plan import make_plan
 from inftda.privacy.spending import ReleasePlan
 from inftda.privacy.unit import PrivacyUnit
+from inftda.publication.tables import Areas
 from inftda.publication.trust import planned_totals
 from inftda.reading import Columns, Unplaceable
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
@@ -50,11 +62,9 @@ MAX_SETTINGS: Final = 60
 def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing to decide
     areas: Any = None,
     *,
-    like: Any = None,
-    like_level: str | None = None,
+    stand_in: Any = None,
+    stand_in_level: str | None = None,
     totals: Any = None,
-    centroids: str | Path | None = None,
-    decay: float | None = None,
     epsilon: float | Sequence[float] = (0.5, 1, 2),
     delta: float | None = None,
     neighbours: str | Sequence[str] = "substitute",
@@ -74,8 +84,8 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     count: str | None = "auto",
     unplaceable: Unplaceable = "error",
     runs: int = 5,
-    tolerance: float = 0.3,
-    even_if_confidential: bool = False,
+    within: float = 0.3,
+    allow_confidential: bool = False,
     seed: int = 1,
     source: RandomSource | None = None,
     progress: Progress | None = None,
@@ -84,12 +94,10 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
 
     Args:
         areas: the public hierarchy, as for `inftda.release`.
-        like: a public table of flows that is like the confidential one.
-        like_level: name of the level of its areas, if it is coarser.
+        stand_in: a public table of flows that is like the confidential one.
+        stand_in_level: name of the level of its areas, if it is coarser.
         totals: public totals of the finest areas (columns named after that level, `out`, `in`
             and perhaps `within`), to make flows up from, or to spread a coarser table by.
-        centroids: locations of areas, for flows that fall off with distance.
-        decay: kilometres over which they fall to 1 / e.
         epsilon: one or several; every combination of the values given is a setting.
         delta: probability that the guarantee does not hold.
         neighbours: one or several of "substitute" and "add-remove".
@@ -109,12 +117,12 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
         count: column of counts.
         unplaceable: rows of the public table with an unknown area.
         runs: simulations of each setting.
-        tolerance: part of itself by which a number may be off to be relied on.
-        even_if_confidential: the table to stand in is confidential. What comes out is then
+        within: part of itself by which a number may be off to be relied on.
+        allow_confidential: the table to stand in is confidential. What comes out is then
             confidential and marked so, and a choice made by it has to be disclosed.
         seed: of made-up flows; of their noise if `source` says so.
         source: random bits; secure by default.
-        progress: called with what is done, how much of it, and how much in all.
+        progress: called with what is done, how much of it, and how much there is.
 
     Raises:
         InftdaError: something is wrong with what was asked for or with a public table.
@@ -122,10 +130,10 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     Privacy:
         None is spent, as long as the tables given are public.
     """
-    if (like is None) == (totals is None) and not (like is not None and like_level is not None):
+    if (stand_in is None) == (totals is None) and (stand_in is None or stand_in_level is None):
         raise InftdaError("give either a public table of flows to stand in, or public totals")
-    if not 0 < tolerance < 1:
-        raise InftdaError(f"tolerance must be between 0 and 1, got {tolerance}")
+    if not 0 < within < 1:
+        raise InftdaError(f"within must be between 0 and 1, got {within}")
     if not 1 <= runs <= 1000:
         raise InftdaError(f"runs must be from 1 to 1000, got {runs}")
     public = build_tree(
@@ -143,25 +151,24 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     budget = {"delta": delta, "accountant": accountant, "across": share_or_default(across)}
     # Planned before anything is made up, so that a wrong setting is reported at once.
     plans = [plan_of(public, one, budget) for one in settings]
-    if like is not None:
+    if stand_in is not None:
         columns = Columns(
             origin=origin, destination=destination, count=count, unplaceable=unplaceable
         )
-        made = from_flows(public, like, level=like_level, totals=totals, columns=columns, seed=seed)
-    else:
-        file = None if centroids is None else Path(centroids)
-        made = from_totals(
-            public, totals, centroids=file, decay=decay, seed=seed, progress=progress
+        made = from_flows(
+            public, stand_in, level=stand_in_level, totals=totals, columns=columns, seed=seed
         )
-    tried = try_out(
+    else:
+        made = from_totals(public, totals, seed=seed, progress=progress)
+    tried = simulate_settings(
         made,
         list(zip(settings, plans, strict=True)),
         runs=runs,
-        tolerance=tolerance,
+        tolerance=within,
         source=source or SecureSource(),
         progress=progress,
     )
-    return replace(tried, is_confidential=even_if_confidential)
+    return replace(tried, is_confidential=allow_confidential)
 
 
 def plan_of(tree: Tree, setting: Setting, budget: dict[str, Any]) -> ReleasePlan:
@@ -171,7 +178,7 @@ def plan_of(tree: Tree, setting: Setting, budget: dict[str, Any]) -> ReleasePlan
     )
 
 
-def try_out(  # noqa: PLR0913 - what is tried out, how often, and who is told
+def simulate_settings(  # noqa: PLR0913 - what is tried out, how often, and who is told
     made: StandIn,
     settings: Sequence[tuple[Setting, ReleasePlan]],
     *,
@@ -183,8 +190,13 @@ def try_out(  # noqa: PLR0913 - what is tried out, how often, and who is told
     """Simulate releases of a stand-in with each setting."""
     tried = []
     for number, (setting, plan) in enumerate(settings):
-        done = _Shown(progress, number, len(settings), runs)
-        tried.append(_try(made.counts, setting, plan, runs, tolerance, source, done))
+
+        def show(run: int, before: int = number * runs) -> None:
+            if progress is not None:
+                progress("simulating", before + run, len(settings) * runs)
+
+        simulation = Simulation(made.counts, plan, source)
+        tried.append(_simulate(simulation, setting, runs, tolerance, show))
     delta = settings[0][1].delta
     return Preview(
         stand_in=made.words,
@@ -195,22 +207,6 @@ def try_out(  # noqa: PLR0913 - what is tried out, how often, and who is told
         delta=0.0 if delta is None else float(delta),
         settings=tuple(tried),
     )
-
-
-@dataclass
-class _Shown:
-    """Tells how far the simulations of all settings are."""
-
-    progress: Progress | None
-    number: int
-    settings: int
-    runs: int
-    run: int = 0
-
-    def __call__(self, *_: object) -> None:
-        if self.progress is not None:
-            done = self.number * self.runs + self.run
-            self.progress("simulating", done, self.settings * self.runs)
 
 
 def _settings(
@@ -244,16 +240,60 @@ def _holds_splits(split: Sequence[Any]) -> bool:
     return all(isinstance(one, str | list | tuple) for one in split)
 
 
-def _try(  # noqa: PLR0913, PLR0917 - private
-    counts: Truth,
+class ReliabilityHistogram:
+    """Counts how many simulated numbers of a level are within a part of themselves.
+
+    Args:
+        tree: what is released.
+        depths: level on each axis.
+        areas: finest areas of what is taken for the truth.
+        flow: its flows.
+        tolerance: the part.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        depths: tuple[int, ...],
+        areas: Areas,
+        flow: NDArray[np.int64],
+        *,
+        tolerance: float,
+    ) -> None:
+        self._sums, self._tolerance = LevelSums(tree, depths), tolerance
+        self._truth = self._sums.of(areas, flow)
+        self._n, self._far, self._trips = (np.zeros(N_BINS, np.int64) for _ in range(3))
+
+    def add(self, areas: Areas, flow: NDArray[np.int64]) -> None:
+        """Count one simulated release."""
+        cells = self._sums.of(areas, flow)
+        truth, _ = match_cells(cells, self._truth)
+        at = bin_of(cells.value)
+        is_far = np.abs(cells.value - truth) > self._tolerance * cells.value
+        self._n += np.bincount(at, minlength=N_BINS)
+        self._far += np.bincount(at[is_far], minlength=N_BINS)
+        np.add.at(self._trips, at, cells.value)
+
+    def usable(self) -> Usable:
+        """What the count says."""
+        first = last_above(self._n, self._far, RARELY) + 1
+        n = int(self._n[first:].sum())
+        if n < min(MIN_SIMULATED, int(self._n.sum())) or n == 0:
+            return Usable(None, 0.0, 0.0)
+        trips = int(self._trips[first:].sum()) / max(int(self._trips.sum()), 1)
+        # The smallest number that was published at all says more than the bin it lies in.
+        there = first + int(np.argmax(self._n[first:] > 0))
+        return Usable(first_of(there), n / int(self._n.sum()), trips)
+
+
+def _simulate(
+    simulation: Simulation,
     setting: Setting,
-    plan: ReleasePlan,
     runs: int,
     tolerance: float,
-    source: RandomSource,
-    shown: _Shown,
+    show: Callable[[int], None],
 ) -> SettingPreview:
-    tree = counts.tree
+    counts, plan, tree = simulation.counts, simulation.plan, simulation.counts.tree
     areas, flow = counts.leaves
     shown_levels = [
         level
@@ -262,14 +302,13 @@ def _try(  # noqa: PLR0913, PLR0917 - private
     ]
     tallies = [ErrorHistogram(tree, level.depths, areas, flow, factor=1) for level in shown_levels]
     near = [
-        Closeness(tree, level.depths, areas, flow, tolerance=tolerance) for level in shown_levels
+        ReliabilityHistogram(tree, level.depths, areas, flow, tolerance=tolerance)
+        for level in shown_levels
     ]
     sums = [_TotalErrors(counts, number, depth) for number, depth in _totals_of(tree)]
     measured: list[tuple[LevelMeasures, ...]] = []
-    simulation = Simulation(counts, plan, source)
     for run in range(runs):
-        shown.run = run
-        made_areas, made = simulation.run(shown)
+        made_areas, made = simulation.run(lambda *_, run=run: show(run))
         released = Truth.from_leaves(tree, made_areas, made)
         measured.append(measure(counts, released))
         for tally in tallies:
@@ -295,7 +334,7 @@ def _level(
     bound: int,
     runs: Sequence[LevelMeasures],
     tally: ErrorHistogram,
-    close: Closeness,
+    close: ReliabilityHistogram,
 ) -> LevelPreview:
     def mean(name: str) -> float:
         return float(np.mean([getattr(run, name) for run in runs]))

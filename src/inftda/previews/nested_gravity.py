@@ -58,17 +58,16 @@ def match_trips(  # noqa: PLR0913 - what a model is made of
         areas: the areas of both ends.
         residents: int64, trips that start in each finest area.
         jobs: int64, trips that end there; their sum is that of the residents.
-        random: where chance comes from.
-        progress: called with the name of the level, trips made so far and trips in all.
+        random: source of random numbers.
+        progress: called with the name of the level, trips made so far and total trips.
         is_home_first: whether people look in their own finest area first.
     """
     pair = _match(areas, residents, jobs, random, progress, is_home_first=is_home_first)
     pair.sort()
-    distinct = int(np.count_nonzero(pair[1:] != pair[:-1])) + 1 if len(pair) else 0
-    origin, destination = np.empty((2, distinct), np.int32)
-    count = np.zeros(distinct, np.int64)
-    count_runs_kernel(pair, origin, destination, count)
-    return Flows(origin, destination, count)
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    count = np.diff(first, append=len(pair))
+    origin, destination = pair[first] >> 32, pair[first] & 0xFFFFFFFF
+    return Flows(origin.astype(np.int32), destination.astype(np.int32), count)
 
 
 def apportion(weights: NDArray[np.integer | np.floating], total: int) -> NDArray[np.int64]:
@@ -145,7 +144,7 @@ def match_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
 
     Args:
         people: int32, home of those who look, area by area; those left move to the front.
-        vacancies: int32, where the free jobs are, area by area; likewise.
+        vacancies: int32, where the free jobs are, area by area; those left move to the front.
         looking: int64[areas], how many look in each area.
         free: int64[areas], how many jobs are free in it.
         found: int64[areas], how many are to be matched; at most as many as either.
@@ -182,26 +181,3 @@ def _draw_to_front(
     # Multiply-shift: each index is off by less than 2^-32, good enough for made-up data.
     chosen = i + np.int64(((z >> np.uint64(32)) * np.uint64(size - i)) >> np.uint64(32))
     values[start + i], values[start + chosen] = values[start + chosen], values[start + i]
-
-
-@kernel
-def count_runs_kernel(
-    pair: NDArray[np.int64],
-    origin: NDArray[np.int32],
-    destination: NDArray[np.int32],
-    count: NDArray[np.int64],
-) -> None:
-    """Origin, destination and number of trips of each distinct pair.
-
-    Args:
-        pair: int64, sorted: origin * 2^32 + destination.
-        origin: int32, written, one for each distinct pair.
-        destination: int32, likewise.
-        count: int64, likewise; all 0 before.
-    """
-    run = -1
-    for i in range(pair.size):
-        if i == 0 or pair[i] != pair[i - 1]:
-            run += 1
-            origin[run], destination[run] = pair[i] >> 32, pair[i] & 0xFFFFFFFF
-        count[run] += 1

@@ -10,9 +10,7 @@ from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.previews.page import believed_after, write_preview_page
-from inftda.previews.trial import preview
-from inftda.previews.usable import Closeness
-from inftda.previews.words import numbers_of, percent, usable_words, verdict
+from inftda.previews.preview import ReliabilityHistogram, preview
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
@@ -29,7 +27,7 @@ def country():
 @pytest.fixture(scope="module")
 def tried(country):
     return preview(
-        country.areas, like=country.flows(), epsilon=[1, 5], delta=1e-6, runs=3,
+        country.areas, stand_in=country.flows(), epsilon=[1, 5], delta=1e-6, runs=3,
         source=SeededSource(1),
     )  # fmt: skip
 
@@ -62,7 +60,7 @@ def test_totals_of_both_ends_are_stated(tried):
 
 def test_all_combinations_are_tried(country):
     tried = preview(
-        country.areas, like=country.flows(), epsilon=[1], delta=1e-6, runs=1, trips=[1, 2],
+        country.areas, stand_in=country.flows(), epsilon=[1], delta=1e-6, runs=1, trips=[1, 2],
         neighbours=["substitute", "add-remove"], split=["uniform", "geometric:2"], across=0,
         source=SeededSource(1),
     )  # fmt: skip
@@ -74,17 +72,17 @@ def test_all_combinations_are_tried(country):
 
 def test_more_settings_than_anybody_can_compare_are_refused(country):
     with pytest.raises(InftdaError, match="61 settings"):
-        preview(country.areas, like=country.flows(), epsilon=list(range(1, 62)), delta=1e-6)
+        preview(country.areas, stand_in=country.flows(), epsilon=list(range(1, 62)), delta=1e-6)
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({}, "either a public table"),
-        ({"like": {}, "totals": {}}, "either a public table"),
-        ({"like": {}, "tolerance": 2.0}, "tolerance"),
-        ({"like": {}, "runs": 0}, "runs"),
-        ({"like": {}, "delta": None}, "delta"),
+        ({"stand_in": {}, "totals": {}}, "either a public table"),
+        ({"stand_in": {}, "within": 2.0}, "within"),
+        ({"stand_in": {}, "runs": 0}, "runs"),
+        ({"stand_in": {}, "delta": None}, "delta"),
     ],
 )
 def test_what_makes_no_sense_is_refused(country, given, words):
@@ -99,7 +97,7 @@ def test_the_size_from_which_numbers_are_right_is_found():
     tree = Tree.destination_first(areas)
     places = [np.repeat(np.arange(n, dtype=np.int32), n), np.tile(np.arange(n, dtype=np.int32), n)]
     true = np.arange(1, n * n + 1)
-    close = Closeness(tree, (1, 1), tuple(places), true, tolerance=0.3)
+    close = ReliabilityHistogram(tree, (1, 1), tuple(places), true, tolerance=0.3)
     close.add(tuple(places), np.where(true < 67, true + (true + 1) // 2, true))
     found = close.usable()
     assert 98 <= found.smallest <= 101
@@ -111,22 +109,21 @@ def test_too_few_numbers_say_nothing():
     areas = Hierarchy.read({"town": ["a", "b"]})
     tree = Tree.destination_first(areas)
     places = (np.array([0, 1], np.int32), np.array([0, 1], np.int32))
-    close = Closeness(tree, (1, 1), places, np.array([5, 9]), tolerance=0.3)
+    close = ReliabilityHistogram(tree, (1, 1), places, np.array([5, 9]), tolerance=0.3)
     close.add(places, np.array([50, 90]))
     assert close.usable().smallest is None
 
 
 def test_words_say_which_level_is_usable(tried):
-    words = verdict(tried.settings[1], tried.tolerance)
+    words = tried.settings[1].verdict(tried.tolerance)
     assert words.startswith("Usable down to ")
     last = tried.settings[0].levels[-1]
-    said = usable_words(last, 0.3)
+    said = last.usable_sentence(0.3)
     if last.usable.smallest is None:
         assert said.startswith("no municipality pairs")
     else:
         assert f"municipality pairs of {last.usable.smallest:,} trips or more are right" in said
-    assert numbers_of("all > region") == "all > region flows"
-    assert percent(0.0001) == "under 1 %"
+    assert "all > region flows" in tried.settings[0].levels[0].usable_sentence(0.3)
 
 
 def test_what_epsilon_means_for_one_person():
@@ -166,8 +163,8 @@ def test_a_stand_in_is_released_as_the_real_table_would_be(country, tried):
 @pytest.mark.parametrize(
     "given",
     [
-        {"areas": {"town": ["a", "b"]}, "like": {"origin": ["a"], "destination": ["b"]}},
-        {"axes": {"sex": {"sex": ["f", "m"]}}, "like": {"sex": ["f", "m", "f"]}},
+        {"areas": {"town": ["a", "b"]}, "stand_in": {"origin": ["a"], "destination": ["b"]}},
+        {"axes": {"sex": {"sex": ["f", "m"]}}, "stand_in": {"sex": ["f", "m", "f"]}},
         {
             "areas": {"town": ["a", "b"]},
             "totals": {"town": ["a", "b"], "out": [5, 0], "in": [0, 9], "within": [5, 5]},
