@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,35 +37,50 @@ _PARTS: Final = 16
 _LARGEST_KEY: Final = 1 << 62
 
 
-class Table(Protocol):
-    """Noisy counts of one table of the lattice; see `publication.measurements`."""
+@dataclass(frozen=True)
+class NoisyTable:
+    """One table of the lattice as it was measured: every value that was drawn.
+
+    Attributes:
+        depths: level of each axis's hierarchy, 0 where the axis is summed up.
+        sigma2: variance parameter of its discrete Gaussian noise.
+        areas: int32[values] for each axis, number of the area at that level.
+        value: int64[values], noisy, in group order.
+    """
+
+    depths: tuple[int, ...]
+    sigma2: Fraction
+    areas: Areas
+    value: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """All that was measured for a release.
+
+    Attributes:
+        tables: the noised total if there is one, then for each level of the tree its table and
+            after it those off the tree that were measured with it.
+        levels: number of the level that each table is of; None for those off the tree.
+    """
+
+    tables: tuple[NoisyTable, ...]
+    levels: tuple[int | None, ...]
+
+    def level(self, index: int) -> NoisyTable:
+        """The table of a level of the tree.
+
+        Raises:
+            ReleaseError: it was not measured: it splits nothing, or its total is public.
+        """
+        if index not in self.levels:
+            raise ReleaseError(f"level {index} of the tree was not measured")
+        return self.tables[self.levels.index(index)]
 
     @property
-    def depths(self) -> tuple[int, ...]:
-        """Level of each axis's hierarchy, 0 where the axis is summed up."""
-
-    @property
-    def sigma2(self) -> Fraction:
-        """Variance of the noise."""
-
-    @property
-    def areas(self) -> Areas:
-        """Area on each axis of every value."""
-
-    @property
-    def value(self) -> NDArray[np.int64]:
-        """Noisy counts, the children of all nodes, one node after another."""
-
-
-class Measured(Protocol):
-    """All that was measured; see `publication.measurements`."""
-
-    @property
-    def tables(self) -> Sequence[Table]:
-        """Tables of the lattice, on the tree and off it."""
-
-    def level(self, index: int) -> Table:
-        """The table of a level of the tree."""
+    def n_values(self) -> int:
+        """Number of all values."""
+        return sum(len(table.value) for table in self.tables)
 
 
 class Families(NamedTuple):
@@ -160,7 +175,7 @@ class Layer:
         return np.where(family >= 0, child, -1)
 
 
-def layers_of(tree: Tree, measured: Measured) -> list[Layer]:
+def layers_of(tree: Tree, measured: Measurements) -> list[Layer]:
     """All measured levels, coarse to fine.
 
     Raises:
@@ -185,7 +200,7 @@ def layers_of(tree: Tree, measured: Measured) -> list[Layer]:
 
 
 def _with_sums(
-    tree: Tree, measured: Measured, layer: Layer, by_depth: "dict[int, Totals]"
+    tree: Tree, measured: Measurements, layer: Layer, by_depth: "dict[int, Totals]"
 ) -> Layer:
     """A layer with all that was measured off the tree with it."""
     totals = by_depth.get(layer.level.depths[layer.level.axis])
@@ -226,7 +241,7 @@ def keys_of(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
     return key
 
 
-def _layer(level: TreeLevel, table: Table, finer: Layer | None) -> Layer:
+def _layer(level: TreeLevel, table: NoisyTable, finer: Layer | None) -> Layer:
     """Families of a level: those that were measured, and only children that `finer` divides."""
     axis, n_children = level.axis, np.diff(level.child_offsets).astype(np.int64)
     divided = level.parents(table.areas)
@@ -343,7 +358,7 @@ class Sums:
         )
 
     @classmethod
-    def of_pairs(cls, layer: Layer, table: Table, across: int, depth: int) -> "Sums":
+    def of_pairs(cls, layer: Layer, table: NoisyTable, across: int, depth: int) -> "Sums":
         """A table with areas of two axes.
 
         Args:
@@ -377,7 +392,7 @@ class Sums:
         )
 
 
-def totals_by_depth(tree: Tree, measured: Measured, axis: int) -> dict[int, Totals]:
+def totals_by_depth(tree: Tree, measured: Measurements, axis: int) -> dict[int, Totals]:
     """Totals of the areas of an axis by its levels, as far as they were measured across the tree.
 
     Totals of finer areas say what those of coarser ones are: both are weighed by their variances.
@@ -402,7 +417,7 @@ def totals_by_depth(tree: Tree, measured: Measured, axis: int) -> dict[int, Tota
 
 
 def _sums(
-    tree: Tree, measured: Measured, layer: Layer, table: Planned, totals: Totals | None
+    tree: Tree, measured: Measurements, layer: Layer, table: Planned, totals: Totals | None
 ) -> Sums | None:
     """A table of a layer, if it was measured."""
     if table.across is None:
@@ -413,7 +428,7 @@ def _sums(
     return Sums.of_pairs(layer, values, table.across, table.depths[table.across])
 
 
-def measured_at(tree: Tree, measured: Measured, depths: Sequence[int]) -> Table | None:
+def measured_at(tree: Tree, measured: Measurements, depths: Sequence[int]) -> NoisyTable | None:
     """The table with the areas of these levels, if it was measured."""
     wanted = coarsest_depths(tree, depths)
     for table in measured.tables:

@@ -32,7 +32,7 @@ from inftda.inference.measured import (
     Floats,
     Layer,
     Map,
-    Measured,
+    Measurements,
     Sums,
     layers_of,
 )
@@ -74,7 +74,7 @@ class Fit:
     def of(
         cls,
         tree: Tree,
-        measured: Measured,
+        measured: Measurements,
         total: int,
         points: Mapping[str, Floats] | None = None,
         *,

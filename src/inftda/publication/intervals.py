@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from inftda.inference.measured import Areas, find_rows, measured_at
+from inftda.inference.measured import Areas, Measurements, find_rows, measured_at
 from inftda.inference.model import Fit
 from inftda.inference.noise_intervals import Ends, NoiseIntervals, measured_ends
 from inftda.lattice import coarsest_depths
-from inftda.publication.measurements import Measurements
 from inftda.publication.query import FLOW, find_area
 from inftda.tree import Tree
 

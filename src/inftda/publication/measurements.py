@@ -14,7 +14,6 @@ the longest axis first, then by the area.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -27,6 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
+from inftda.inference.measured import Measurements, NoisyTable
 from inftda.lattice import coarsest_equal
 from inftda.privacy.spending import ReleasePlan
 from inftda.publication.inventory import DAMAGED, MEASUREMENTS_FILE, part_name
@@ -44,52 +44,6 @@ Published = Literal["none", "totals", "all"]
 TABLE, MEASURED = "table", "measured"
 #: Depths of a table, areas of some of its values on each axis, and the values.
 Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
-
-
-@dataclass(frozen=True)
-class NoisyTable:
-    """One table of the lattice as it was measured: every value that was drawn.
-
-    Attributes:
-        depths: level of each axis's hierarchy, 0 where the axis is summed up.
-        sigma2: variance parameter of its discrete Gaussian noise.
-        areas: int32[values] for each axis, number of the area at that level.
-        value: int64[values], noisy, in group order.
-    """
-
-    depths: tuple[int, ...]
-    sigma2: Fraction
-    areas: tuple[NDArray[np.int32], ...]
-    value: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Measurements:
-    """All that was measured for a release.
-
-    Attributes:
-        tables: the noised total if there is one, then for each level of the tree its table and
-            after it those off the tree that were measured with it.
-        levels: number of the level that each table is of; None for those off the tree.
-    """
-
-    tables: tuple[NoisyTable, ...]
-    levels: tuple[int | None, ...]
-
-    def level(self, index: int) -> NoisyTable:
-        """The table of a level of the tree.
-
-        Raises:
-            ReleaseError: it was not measured: it splits nothing, or its total is public.
-        """
-        if index not in self.levels:
-            raise ReleaseError(f"level {index} of the tree was not measured")
-        return self.tables[self.levels.index(index)]
-
-    @property
-    def n_values(self) -> int:
-        """Number of all values."""
-        return sum(len(table.value) for table in self.tables)
 
 
 class PlannedMeasurement(NamedTuple):

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
+from inftda.inference.measured import Measurements
 from inftda.notebook import card
 from inftda.publication.areas import read_tree
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
@@ -32,7 +33,6 @@ from inftda.publication.inventory import (
 )
 from inftda.publication.manifest import Manifest
 from inftda.publication.measurements import (
-    Measurements,
     PlannedMeasurement,
     planned_measurements,
     read_measurements,

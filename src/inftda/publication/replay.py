@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
+from inftda.inference.measured import Measurements
 from inftda.lattice import SHORT
 from inftda.mechanisms.prices import candidate_depth, count_candidates_kernel
 from inftda.mechanisms.step import Drawn, group_order, sort_by_area
 from inftda.optimize.segments import Survivors, optimize_intopt
 from inftda.publication.inventory import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE
-from inftda.publication.measurements import Measurements, PlannedMeasurement
+from inftda.publication.measurements import PlannedMeasurement
 from inftda.publication.tables import Flows
 from inftda.tree import TreeLevel, differ
 
