@@ -14,7 +14,6 @@ centimetre of a border belongs to the area whose border it is. Where areas overl
 to the first of those with a border nearby. Longitudes that differ by 360 degrees are the same.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -68,8 +67,8 @@ def placer_of(hierarchy: Hierarchy) -> Placer:
     return Polygons.of(hierarchy.places.outlines)
 
 
-class Raster(NamedTuple):
-    """Areas by their borders, which are looked up by cell.
+class Polygons(NamedTuple):
+    """Areas by their borders, which are looked up by cell: ready to place points.
 
     Attributes:
         box: west, south, and columns and rows per degree.
@@ -94,13 +93,6 @@ class Raster(NamedTuple):
     cell_area: Ints
     cell_run: Ints
 
-
-@dataclass(frozen=True, eq=False)
-class Polygons:
-    """Areas by their borders, ready to place points."""
-
-    raster: Raster
-
     @classmethod
     def of(cls, outlines: pa.BinaryArray) -> Self:
         """Prepare areas.
@@ -121,7 +113,7 @@ class Polygons:
         run_area, run_row = area[first], row[first]
         cell_offsets, cell_runs = _marks(edges, row, np.cumsum(is_first) - 1, box, side)
         row_offsets = np.searchsorted(run_row, np.arange(side + 1)).astype(np.int32)
-        raster = Raster(
+        made = cls(
             box,
             side,
             edges,
@@ -132,13 +124,13 @@ class Polygons:
             cell_area=np.full(side * side, -1, np.int32),
             cell_run=np.full(side * side, -1, np.int32),
         )
-        _centre_kernel(raster, row_offsets)
-        return cls(raster)
+        _centre_kernel(made, row_offsets)
+        return made
 
     def place(self, lon: Floats, lat: Floats) -> Ints:
         """The area of each point, -1 for points in none: not in degrees, or not a number."""
         found = np.empty(len(lon), np.int32)
-        _place_kernel(np.ascontiguousarray(lon), np.ascontiguousarray(lat), self.raster, found)
+        _place_kernel(np.ascontiguousarray(lon), np.ascontiguousarray(lat), self, found)
         return found
 
 
@@ -247,34 +239,34 @@ def _is_near(edges: Floats, start: int, end: int, x: float, y: float) -> bool:
 
 
 @kernel
-def _find_kernel(x: float, y: float, raster: Raster) -> Any:
+def _find_kernel(x: float, y: float, areas: Polygons) -> Any:
     """The area of one point, -1 if it is in none."""
-    box, side, edges = raster.box, raster.side, raster.edges
-    run_offsets, run_area = raster.run_offsets, raster.run_area
+    box, side, edges = areas.box, areas.side, areas.edges
+    run_offsets, run_area = areas.run_offsets, areas.run_area
     across, up = (x - box[0]) * box[2], (y - box[1]) * box[3]
     # Written so that not-a-number is in no area.
     if not (0.0 <= across <= side and 0.0 <= up <= side):
         return -1
     cell = min(int(up), side - 1) * side + min(int(across), side - 1)
-    first, last = raster.cell_offsets[cell], raster.cell_offsets[cell + 1]
+    first, last = areas.cell_offsets[cell], areas.cell_offsets[cell + 1]
     if first == last:
-        return raster.cell_area[cell]
+        return areas.cell_area[cell]
     for mark in range(first, last):
-        run = raster.cell_runs[mark]
+        run = areas.cell_runs[mark]
         if _is_inside(edges, run_offsets[run], run_offsets[run + 1], x, y):
             return run_area[run]
-    run = raster.cell_run[cell]
+    run = areas.cell_run[cell]
     if run >= 0 and _is_inside(edges, run_offsets[run], run_offsets[run + 1], x, y):
         return run_area[run]
     for mark in range(first, last):
-        run = raster.cell_runs[mark]
+        run = areas.cell_runs[mark]
         if _is_near(edges, run_offsets[run], run_offsets[run + 1], x, y):
             return run_area[run]
     return -1
 
 
 @kernel
-def _place_kernel(lon: Floats, lat: Floats, raster: Raster, found: Ints) -> None:
+def _place_kernel(lon: Floats, lat: Floats, areas: Polygons, found: Ints) -> None:
     """Write the area of each point to `found`, -1 for points in none."""
     for point in range(len(lon)):
         x, y = lon[point], lat[point]
@@ -283,25 +275,25 @@ def _place_kernel(lon: Floats, lat: Floats, raster: Raster, found: Ints) -> None
             continue
         for turn in range(2):
             at = x if turn == 0 else (x - 360.0 if x > 0.0 else x + 360.0)
-            area = _find_kernel(at, y, raster)
+            area = _find_kernel(at, y, areas)
             if area >= 0:
                 found[point] = area
                 break
 
 
 @kernel
-def _centre_kernel(raster: Raster, row_offsets: Ints) -> None:
+def _centre_kernel(areas: Polygons, row_offsets: Ints) -> None:
     """Write an area around the whole of each cell, and its run, where there is one.
 
     An area with a point in the cell has a border in it, or is around all of it and so at its
     middle.
 
     Args:
-        raster: its cell_area and cell_run are written, all -1 before.
+        areas: its cell_area and cell_run are written, all -1 before.
         row_offsets: int32[side + 1], the runs of each row.
     """
-    box, side, run_offsets = raster.box, raster.side, raster.run_offsets
-    cell_offsets, cell_area, cell_run = raster.cell_offsets, raster.cell_area, raster.cell_run
+    box, side, run_offsets = areas.box, areas.side, areas.run_offsets
+    cell_offsets, cell_area, cell_run = areas.cell_offsets, areas.cell_area, areas.cell_run
     for row in range(side):
         y = box[1] + (row + 0.5) / box[3]
         for column in range(side):
@@ -315,9 +307,9 @@ def _centre_kernel(raster: Raster, row_offsets: Ints) -> None:
             for run in range(row_offsets[row], row_offsets[row + 1]):
                 is_marked = False
                 for mark in range(cell_offsets[cell], cell_offsets[cell + 1]):
-                    is_marked |= raster.cell_runs[mark] == run
+                    is_marked |= areas.cell_runs[mark] == run
                 start, end = run_offsets[run], run_offsets[run + 1]
-                if is_marked or not _is_inside(raster.edges, start, end, x, y):
+                if is_marked or not _is_inside(areas.edges, start, end, x, y):
                     continue
-                cell_area[cell], cell_run[cell] = raster.run_area[run], run
+                cell_area[cell], cell_run[cell] = areas.run_area[run], run
                 break

@@ -157,7 +157,7 @@ def check_polygons(areas, *, tolerance=0.0):
     assert shapely.contains(shapes, points).all()
 
 
-@pytest.mark.parametrize("ending", ["geojson", "gpkg", "shp"])
+@pytest.mark.parametrize("ending", ["geojson", "gpkg", "shp", "fgb"])
 def test_files_of_polygons_are_areas(ending, tmp_path):
     path = tmp_path / f"zones.{ending}"
     FRAME.to_file(path)
