@@ -53,7 +53,7 @@ def always(value):
 def setting_of(plan, record=None, *, seed=0, threads=1, **changes):
     record = record or Record()
     facts = {
-        "spending": plan.spending(),
+        "spending": plan.account(),
         "make_sampler": record.make_sampler,
         "source": SeededSource(seed),
         "engine": LocalEngine(threads),

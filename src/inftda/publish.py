@@ -210,7 +210,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 MeasurementsWriter(folder / MEASUREMENTS_FILE, public) if measurements else None
             )
             setting = Setting(
-                spending=plan.spending(),
+                spending=plan.account(),
                 make_sampler=DiscreteGaussian,
                 source=random,
                 engine=running,

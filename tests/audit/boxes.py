@@ -167,7 +167,7 @@ class Runs(_Box):
             kept = [_Kept() if self.is_kept else None for _ in range(n)]
             for number in range(n):
                 setting = Setting(
-                    spending=plan.spending(),
+                    spending=plan.account(),
                     make_sampler=DiscreteGaussian,
                     source=self.randomness(batch, side, number),
                     engine=LocalEngine(1),

@@ -100,7 +100,6 @@ WORDS = {
     "mechanism": ["inftda", "tda-l2", "inftda-2"],
     "accountant": ["exact", "pld", "zcdp", "stability", "auto"],
     "neighbours": ["substitute", "add-remove"],
-    "scope": ["levels", "leaves", "positive leaves"],
     "unplaceable": ["error", "drop", "outside"],
     "noise": ["table", "opendp"],
     "objective": ["intopt", "intopt-descending", "l2", "linf"],

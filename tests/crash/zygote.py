@@ -58,7 +58,7 @@ def load_everything() -> None:
     areas = [np.array([0, 2], np.int32)] * 2
     counts = Truth.from_leaves(tree, areas, np.array([5, 6], np.int64))
     plan = TopDown().plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
-    setting = Setting(plan.spending(), DiscreteGaussian, SecureSource(), LocalEngine(1))
+    setting = Setting(plan.account(), DiscreteGaussian, SecureSource(), LocalEngine(1))
     list(TopDown().run(counts, setting))
 
 

@@ -151,7 +151,7 @@ class Kept:
 def release(counts, plan, seed):
     kept = Kept()
     setting = Setting(
-        plan.spending(), DiscreteGaussian, SeededSource(seed), LocalEngine(1), keeper=kept
+        plan.account(), DiscreteGaussian, SeededSource(seed), LocalEngine(1), keeper=kept
     )
     (leaves,) = TopDown().run(counts, setting)
     measured = [part for drawn in kept.drawn for part in (*drawn.cells(), drawn.value)]
@@ -182,7 +182,7 @@ def test_what_is_published_as_measured_is_every_draw_and_each_once(data, share, 
     truth, kept, measured = data.draw(random_counts(tree)), Kept(), Measured()
     plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=share)
     source, engine = SeededSource(seed), LocalEngine(1)
-    setting = Setting(plan.spending(), DiscreteGaussian, source, engine, keeper=kept)
+    setting = Setting(plan.account(), DiscreteGaussian, source, engine, keeper=kept)
     with measured.recorded():
         list(TopDown().run(truth, setting))
     drawn = sorted(itertools.chain.from_iterable(some.tolist() for some in measured.counts))

@@ -361,7 +361,7 @@ def many_releases(shape, table, n):
         np.tile(table, n),
     )
     plan = make_plan(tree, PrivacyUnit(), rho=Fraction(3))
-    spending = plan.spending()
+    spending = plan.account()
     spending.charge(1)  # the level of copies, which are public here
     setting = Setting(spending, DiscreteGaussian, SeededSource(5), LocalEngine(1))
     first = np.arange(n, dtype=np.int32)

@@ -27,7 +27,7 @@ UNITS = st.builds(
 
 def run(counts, unit, rho, *, seed=0, threads=1):
     setting = Setting(
-        spending=make_plan(counts.tree, unit, rho=rho).spending(),
+        spending=make_plan(counts.tree, unit, rho=rho).account(),
         make_sampler=DiscreteGaussian,
         source=SeededSource(seed),
         engine=LocalEngine(threads),

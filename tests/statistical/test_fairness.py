@@ -34,7 +34,7 @@ def mean_flows(mechanism, runs=RUNS):
     released = np.zeros((runs, SIDE, SIDE))
     for seed in range(runs):
         setting = Setting(
-            spending=make_plan(tree, PrivacyUnit(), rho=Fraction(8)).spending(),
+            spending=make_plan(tree, PrivacyUnit(), rho=Fraction(8)).account(),
             make_sampler=DiscreteGaussian,
             source=SeededSource(seed),
             engine=LocalEngine(1),

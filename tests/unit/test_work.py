@@ -74,7 +74,7 @@ def release(counts, *, rho=1, unit=None, seed=1, threads=1, item_children=ITEM_C
 
     plan = make_plan(counts.tree, unit or PrivacyUnit(), rho=rho)
     setting = Setting(
-        spending=plan.spending(),
+        spending=plan.account(),
         make_sampler=Sampler,
         source=SeededSource(seed),
         engine=LocalEngine(threads),
@@ -202,7 +202,7 @@ def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch)
 
     def run():
         setting = Setting(
-            spending=make_plan(counts.tree, PrivacyUnit(), rho=1).spending(),
+            spending=make_plan(counts.tree, PrivacyUnit(), rho=1).account(),
             make_sampler=DiscreteGaussian,
             source=SeededSource(1),
             engine=LocalEngine(1),

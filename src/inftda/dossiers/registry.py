@@ -355,7 +355,7 @@ def _known(release: Release, account: Dataset | None) -> dict[str, Any]:
         promised = {
             "epsilon": plan.epsilon,
             "delta": plan.delta,
-            "rho": None if plan.rho is None else _above(plan.rho),
+            "rho": _above(plan.rho),
             "privacy_parameters_details": plan.describe(),
         }
     return {

@@ -37,7 +37,7 @@ from inftda.tree import TreeLevel
 if TYPE_CHECKING:
     from inftda.bars import Progress
     from inftda.noise.entropy import RandomSource
-    from inftda.privacy.spending import ReleasePlan
+    from inftda.privacy.plan import Plan
     from inftda.tree import Tree
     from inftda.truth import Truth
 
@@ -72,7 +72,7 @@ class Simulation:
     """
 
     counts: "Truth"
-    plan: "ReleasePlan"
+    plan: "Plan"
     source: "RandomSource"
 
     def run(self, progress: "Progress") -> tuple[Areas, NDArray[np.int64]]:
@@ -83,7 +83,7 @@ class Simulation:
         from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
 
         setting = Setting(
-            spending=self.plan.spending(),
+            spending=self.plan.account(),
             make_sampler=DiscreteGaussian,
             source=self.source,
             engine=LocalEngine(),

@@ -207,7 +207,7 @@ def _describe(
             "unit": plan.unit.describe(),
             "epsilon": plan.epsilon,
             "delta": plan.delta,
-            "rho": None if plan.rho is None else str(plan.rho),
+            "rho": str(plan.rho),
         }
         facts = {"guarantee": guarantee, "release_sha256": source.manifest.flows_sha256}
     else:

@@ -27,7 +27,7 @@ import msgspec
 from inftda.errors import LedgerError, PrivacyError
 from inftda.ledger.budget import Budget, Cost, Dataset
 from inftda.privacy.numbers import decode_fraction, exact_number
-from inftda.privacy.spending import ReleasePlan
+from inftda.privacy.plan import Plan
 from inftda.privacy.unit import PrivacyUnit
 
 #: What a ledger does not know, for everybody who reads one.
@@ -232,7 +232,7 @@ class Charge:
         cls,
         ledger: "str | Path | Ledger | None",
         dataset: str | None,
-        plan: ReleasePlan,
+        plan: Plan,
         *,
         is_private: bool,
         mechanism: str,
@@ -255,11 +255,6 @@ class Charge:
             raise PrivacyError(
                 "a release made with a seed promises nothing, so it cannot be charged to a "
                 "ledger; leave out the seed or the ledger"
-            )
-        if plan.rho is None:
-            raise LedgerError(
-                "this release has no cost in rho (zCDP), in which a ledger adds up; use another "
-                "mechanism"
             )
         opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         if out is not None and opened.path.resolve().is_relative_to(Path(out).resolve()):

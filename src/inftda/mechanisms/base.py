@@ -15,7 +15,7 @@ from inftda.lattice import Table
 from inftda.mechanisms.step import Drawn, LevelStep
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
-from inftda.privacy.spending import Key
+from inftda.privacy.plan import Key
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import Columns
 from inftda.tree import Tree

@@ -36,7 +36,7 @@ from inftda.pages.explorer import (
     pack_explorer,
 )
 from inftda.pages.shapes import Shapes, known_shapes, read_shapes
-from inftda.privacy.spending import PlannedLevel
+from inftda.privacy.plan import LevelPlan
 from inftda.publication.release import Release
 from inftda.publication.trust import NOT_PRIVATE, mostly_noise, not_shown, unmeasured_totals
 from inftda.truth import Truth
@@ -235,9 +235,9 @@ def _promise(release: Release) -> dict[str, object]:
         "is_weak": guess >= WEAK_GUESS,
         "epsilon": None if plan.epsilon is None else f"{plan.epsilon:g}",
         "delta": plan.delta,
-        "rho": None if plan.rho is None else f"{float(plan.rho):.4g}",
+        "rho": f"{float(plan.rho):.4g}",
         "odds": f"{odds:.3g}" if odds < 1000 else f"{odds:,.0f}",
-        "noise": _noise_range([level.sigma2 for level in plan.levels if level.sigma2 is not None]),
+        "noise": _noise_range([level.sigma2 for level in plan.levels]),
         "unit": plan.unit.describe(),
         "total_is_public": plan.unit.root_is_public,
     }
@@ -308,13 +308,13 @@ def _describe_areas(release: Release) -> list[str]:
     return lines
 
 
-def _planned(level: PlannedLevel) -> dict[str, object]:
+def _planned(level: LevelPlan) -> dict[str, object]:
     return {
         "name": level.name,
         "cells": level.cells,
         "noise": level.noise,
-        "sensitivity": "\N{EN DASH}" if level.sensitivity is None else f"{level.sensitivity:.4g}",
-        "rho": "\N{EN DASH}" if level.rho is None else f"{float(level.rho):.4g}",
+        "sensitivity": f"{level.sensitivity:.4g}",
+        "rho": f"{float(level.rho):.4g}",
     }
 
 

@@ -8,7 +8,7 @@ and of the confidential table as far as the two are alike.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,17 +41,13 @@ from inftda.previews.findings import (
 )
 from inftda.previews.stand_in import StandIn, from_flows, from_totals
 from inftda.privacy.bounds import error_bounds
-from inftda.privacy.plan import make_plan
-from inftda.privacy.spending import ReleasePlan
+from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.tables import Areas
 from inftda.publication.trust import planned_totals
 from inftda.reading import Columns, Unplaceable
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
 from inftda.truth import Truth
-
-if TYPE_CHECKING:
-    from inftda.privacy.plan import Plan
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA: Final = 0.05
@@ -171,7 +167,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     return replace(tried, is_confidential=allow_confidential)
 
 
-def plan_of(tree: Tree, setting: Setting, budget: dict[str, Any]) -> ReleasePlan:
+def plan_of(tree: Tree, setting: Setting, budget: dict[str, Any]) -> Plan:
     """The noise of a setting."""
     return make_plan(
         tree, setting.unit, epsilon=setting.epsilon, rho=None, split=setting.split, **budget
@@ -180,7 +176,7 @@ def plan_of(tree: Tree, setting: Setting, budget: dict[str, Any]) -> ReleasePlan
 
 def simulate_settings(  # noqa: PLR0913 - what is tried out, how often, and who is told
     made: StandIn,
-    settings: Sequence[tuple[Setting, ReleasePlan]],
+    settings: Sequence[tuple[Setting, Plan]],
     *,
     runs: int,
     tolerance: float,
@@ -317,14 +313,14 @@ def _simulate(
             close.add(made_areas, made)
         for total in sums:
             total.add(released)
-    proven = error_bounds(tree, cast("Plan", plan), BETA)
+    proven = error_bounds(tree, plan, BETA)
     bounds = {bound.index: bound.max_error for bound in proven}
     levels = tuple(
         _level(level, bounds[level.index], [run[level.index] for run in measured], tally, close)
         for level, tally, close in zip(shown_levels, tallies, near, strict=True)
     )
     widths = {table.depths: half_width(sigma) for table, sigma in planned_totals(tree, plan)}
-    noise = [float(level.sigma2) ** 0.5 for level in plan.levels if level.sigma2]
+    noise = [float(level.sigma2) ** 0.5 for level in plan.levels]
     totals = tuple(one.errors(widths) for one in sums)
     return SettingPreview(setting, plan.describe(), noise[-1], levels, totals)
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 import msgspec
 
@@ -45,7 +45,6 @@ from inftda.privacy.numbers import (
 from inftda.privacy.unit import UNIT_KEYS, Unit
 from inftda.tree import Tree, TreeLevel
 
-Scope = Literal["levels", "leaves"]
 #: "uniform", "geometric:RATIO", weights in order of levels, or weights by name or index.
 Split = str | Sequence[Fraction | float] | Mapping[str | int, Fraction | float]
 #: What is drawn: a level by its number, a table off the tree by the depths of its axes.
@@ -192,7 +191,6 @@ class Plan:
         epsilon: promised with `delta`; None if only rho is promised.
         delta: None likewise.
         levels: the measured ones, root first (only if it is noised); trivial ones are absent.
-        scope: "levels" if every level that splits is measured, "leaves" if only the finest.
         across: part of the budget that was asked for to measure tables off the tree.
         tables: these tables, in the order of the levels they belong to; none although they were
             asked for if the tree has none, or if a level has a noise scale below 1.
@@ -206,7 +204,6 @@ class Plan:
     epsilon: float | None
     delta: float | None
     levels: tuple[LevelPlan, ...]
-    scope: Scope = "levels"
     across: Fraction = Fraction(0)
     tables: tuple[LevelPlan, ...] = ()
 
@@ -237,10 +234,6 @@ class Plan:
     def account(self) -> Account:
         """A fresh account of what has been drawn: use one for each release."""
         return Account(self.parts)
-
-    def spending(self) -> Account:
-        """The same, by the name that the laboratory knows."""
-        return self.account()
 
     def verify(self, tree: Tree | None = None) -> None:
         """Recompute the guarantee; with a tree, also what is planned for its levels and tables.
@@ -281,12 +274,10 @@ class Plan:
         if len({part.key for part in self.parts}) < len(self.parts):
             raise BudgetError("the plan names a level or table twice")
         indices = [level.index for level in self.levels]
-        is_total_due = self.scope == "levels" and not self.unit.root_is_public
-        is_too_many = self.scope == "leaves" and len(indices) > 1
-        if indices != sorted(indices) or (0 in indices) != is_total_due or is_too_many:
+        if indices != sorted(indices) or (0 in indices) == self.unit.root_is_public:
             raise BudgetError(
                 f"the plan has the levels {indices}; they must be in order, with the total only "
-                f"where it is noised ({self.unit.describe()}), and one if only leaves are measured"
+                f"where it is noised ({self.unit.describe()})"
             )
         most = self.unit.trips**2
         # With distinct trips the figure depends on the tree, which only `verify(tree)` has.
@@ -310,7 +301,7 @@ class Plan:
 
     def _for(self, tree: Tree) -> "Plan":
         """The plan that this noise makes for a tree."""
-        levels = measured_levels(tree, self.unit, self.scope)
+        levels = measured_levels(tree, self.unit)
         is_across = self.across and (self.tables or not self.is_precise)
         tables = off_tree_tables(tree) if is_across else ()
         found = [len(self.levels), len(self.tables)]
@@ -347,7 +338,6 @@ class Plan:
             "rho": str(self.rho),
             "accountant": self.accountant,
             **self.unit.to_dict(),
-            "scope": self.scope,
             "levels": [level.to_dict() for level in self.levels],
             **across,
         }
@@ -372,16 +362,33 @@ class Plan:
                 f"the plan is not readable: {problem}; it was edited or damaged"
             ) from None
         plan.check_parts()
-        expected = plan.to_dict()
-        for key in {**expected, **stated}:
-            said, right = json.dumps(stated.get(key)), json.dumps(expected.get(key))
-            if said != right:
-                raise BudgetError(
-                    f"the plan states {key!r} as {said[:60]}, where {right[:60]} follows from the "
-                    "rest of it; it was edited, or written by another version of inftda"
-                )
+        _check_same(stated, plan.to_dict())
         plan.verify()
         return plan
+
+
+def _check_same(stated: Any, expected: Any, at: str = "") -> None:
+    """Refuse what is not stated as it follows from the rest.
+
+    Raises:
+        BudgetError: it says where they differ first.
+    """
+    if isinstance(stated, dict) and isinstance(expected, dict):
+        for key in {**expected, **stated}:
+            where = f"{at}.{key}" if at else key
+            if key not in stated or key not in expected:
+                state = "does not state" if key not in stated else "states"
+                raise BudgetError(f"the plan {state} {where[:60]!r}; it was edited or damaged")
+            _check_same(stated[key], expected[key], where)
+    elif isinstance(stated, list) and isinstance(expected, list) and len(stated) == len(expected):
+        for number, pair in enumerate(zip(stated, expected, strict=True)):
+            _check_same(*pair, f"{at}[{number}]")
+    elif json.dumps(stated) != json.dumps(expected):  # 1 and 1.0 are not written alike
+        raise BudgetError(
+            f"the plan states {json.dumps(stated)[:60]} as {at!r}, where "
+            f"{json.dumps(expected)[:60]} follows from the rest of it; it was edited, or written "
+            "by another version of inftda"
+        )
 
 
 def make_plan(  # noqa: PLR0913 - three ways to state a budget
@@ -393,7 +400,6 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
     rho: Number | None = None,
     accountant: str = "auto",
     split: Split = "uniform",
-    scope: Scope = "levels",
     across: Number = 0,
 ) -> Plan:
     """Noise for every level of a tree that keeps a promise.
@@ -407,8 +413,6 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         accountant: "auto" for the tightest that is valid.
         split: of the budget over measured levels: "uniform", "geometric:RATIO" (each level
             RATIO times the one above), weights in order, or weights by level name or index.
-        scope: "levels" to measure every level that splits, and the root unless it is
-            public; "leaves" to measure the finest level only.
         across: part of the budget for tables off the tree, which tell totals across it;
             0.08 serves most. None is measured where a level has a noise scale below 1
             without them: there is little to gain.
@@ -425,11 +429,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         for the unit. See docs/proofs/accounting.md.
     """
     share = checked_across(across)
-    if scope not in get_args(Scope):
-        raise PrivacyError(f"scope must be 'levels' or 'leaves', got {scope!r}")
-    if share and scope == "leaves":
-        raise PrivacyError("only the leaves are measured, and nothing across; leave out across")
-    levels = measured_levels(tree, unit, scope)
+    levels = measured_levels(tree, unit)
     if not levels:
         raise PrivacyError(
             "there is nothing to measure: no level of the tree has two areas and the total "
@@ -465,7 +465,6 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
             epsilon=promise[0],
             delta=promise[1],
             levels=_with_noise(levels, unit, noise[: len(levels)]),
-            scope=scope,
             across=share,
             tables=_with_noise(tables, unit, noise[len(levels) :]),
         )
@@ -477,12 +476,10 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
     return plan
 
 
-def measured_levels(tree: Tree, unit: Unit, scope: Scope = "levels") -> list[TreeLevel]:
+def measured_levels(tree: Tree, unit: Unit) -> list[TreeLevel]:
     """Levels that get noise: those that split something, and the root unless it is public."""
     root, *others = tree.levels
     below = [level for level in others if not level.is_trivial]
-    if scope == "leaves":
-        return below[-1:]
     return below if unit.root_is_public else [root, *below]
 
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from inftda.errors import InftdaError, ReleaseError
 from inftda.inference.measured import Measurements, NoisyTable
 from inftda.lattice import coarsest_equal
-from inftda.privacy.spending import ReleasePlan
+from inftda.privacy.plan import Plan
 from inftda.publication.inventory import DAMAGED, MEASUREMENTS_FILE, part_name
 from inftda.publication.tables import CODE, ROW_GROUP, files_of, in_use, row_groups
 from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
@@ -82,7 +82,7 @@ class PlannedMeasurement(NamedTuple):
 
 
 def planned_measurements(
-    tree: Tree, plan: ReleasePlan, *, only_totals: bool = False
+    tree: Tree, plan: Plan, *, only_totals: bool = False
 ) -> tuple[PlannedMeasurement, ...]:
     """What a plan measures, in the order of `Measurements.tables`.
 

@@ -36,7 +36,7 @@ from inftda.publication.tables import sums_above
 from inftda.tree import Tree, TreeLevel
 
 if TYPE_CHECKING:
-    from inftda.privacy.spending import ReleasePlan
+    from inftda.privacy.plan import Plan
     from inftda.publication.release import Release
 
 #: Above this epsilon hardly anything is promised: odds may change by a factor of 500 million.
@@ -85,7 +85,7 @@ def noisy_words(release: "Release") -> list[str]:
     return [f"do not use the level {level.name}: {MOSTLY_NOISE}" for level in mostly_noise(release)]
 
 
-def careful_words(plan: "ReleasePlan", *, total: int | None = None) -> list[str]:
+def careful_words(plan: "Plan", *, total: int | None = None) -> list[str]:
     """What a custodian should think about before publishing.
 
     Args:
@@ -166,7 +166,7 @@ def level_noise(release: "Release") -> tuple[LevelNoise, ...]:
     sigma = {
         level.index: math.sqrt(level.sigma2)
         for level in release.manifest.plan.levels
-        if level.sigma2 is not None and level.index > 0
+        if level.index > 0
     }
     found = []
     here = release.leaves()
@@ -191,7 +191,7 @@ def is_drowned(total: int, cells: int, sigma: float) -> bool:
     return total < _FAR_BELOW * sigma * cells
 
 
-def planned_totals(tree: Tree, plan: "ReleasePlan") -> list[tuple[Table, float]]:
+def planned_totals(tree: Tree, plan: "Plan") -> list[tuple[Table, float]]:
     """Tables of totals that a plan measures, and the noise scale of each."""
     planned = {table.depths: table.sigma2 for table in plan.tables}
     return [
@@ -236,7 +236,7 @@ def sums_up_many(tree: Tree, depths: Sequence[int]) -> bool:
     return False
 
 
-def unmeasured_totals(tree: Tree, plan: "ReleasePlan") -> dict[str, list[str]]:
+def unmeasured_totals(tree: Tree, plan: "Plan") -> dict[str, list[str]]:
     """Totals across the tree whose errors are not known: axis to names of levels.
 
     None where they were measured, and where noise is too little to matter. Totals that sum up a few
@@ -256,17 +256,15 @@ def unmeasured_totals(tree: Tree, plan: "ReleasePlan") -> dict[str, list[str]]:
     return found
 
 
-def across_words(tree: Tree, plan: "ReleasePlan") -> str:
+def across_words(tree: Tree, plan: "Plan") -> str:
     """What is measured across the tree, or why nothing is and which totals not to use."""
-    if plan.rho is None:
-        return ""
     if not plan.across:
         return _unmeasured_words(unmeasured_totals(tree, plan))
     if not plan.tables:
         has_any = bool(off_tree_tables(tree))
         why = "noise scales below 1 leave" if has_any else "a tree of one axis has"
         return f"nothing is measured across the tree: {why} nothing to gain there"
-    share = sum(float(table.rho) for table in plan.tables if table.rho is not None)
+    share = sum(float(table.rho) for table in plan.tables)
     known = ", ".join(
         f"{_level_of(table)} \N{PLUS-MINUS SIGN}{half_width(sigma):,}"
         for table, sigma in planned_totals(tree, plan)

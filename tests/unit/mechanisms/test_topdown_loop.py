@@ -127,7 +127,7 @@ class Padded:
 def test_a_release_does_not_end_unless_all_that_was_planned_was_drawn():
     plan = make_plan(TREE, UNIT, epsilon=1, delta=1e-8)
     blocks = TopDown().run(
-        counts_of(TRUTH), setting_of(plan, spending=Padded(plan.spending(), index=99))
+        counts_of(TRUTH), setting_of(plan, spending=Padded(plan.account(), index=99))
     )
     with pytest.raises(BudgetError, match="not drawn"):
         list(blocks)

@@ -131,11 +131,6 @@ def test_a_part_that_makes_no_sense_is_refused(across):
         plan_of(across=across)
 
 
-def test_leaves_alone_have_nothing_across():
-    with pytest.raises(PrivacyError, match="leave out across"):
-        plan_of(scope="leaves")
-
-
 # Plans that were edited
 
 
