@@ -5,6 +5,7 @@ what is seen. If that would make the page too heavy, finest levels are left out 
 the page says so.
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -38,8 +39,8 @@ _MAX_NUMBER: Final = min(MAX_CELLS, 1 << 53)
 LAID_OUT: Final = 2
 
 Depths = tuple[int, ...]
-#: Longitudes and latitudes.
-Places = list[list[float | None]]
+#: Longitude and latitude of each area; None where it is not known.
+Places = list[tuple[float, float] | None]
 Numbers = NDArray[np.int64]
 Item = TypeVar("Item")
 
@@ -415,14 +416,17 @@ def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:
     return all(at <= finest for at, finest in zip(depths, most, strict=True))
 
 
-def _places(layout: Layout, places: Gazetteer, depths: Depths) -> list[Places | None]:
-    """Locations of the finest areas that the page holds, on a map cut at its seam."""
-    found: list[Places | None] = []
+def _places(layout: Layout, places: Gazetteer, depths: Depths) -> list[list[Places] | None]:
+    """Locations of the areas of every level in the page, on a map cut at its seam."""
+    found: list[list[Places] | None] = []
     for number in layout.order[:LAID_OUT]:
         if not places.has([number]):
             found.append(None)
             continue
-        lon, lat = places.at(number, depths[number])
-        at = (from_seam(lon, places.seam), lat)
-        found.append([[None if np.isnan(x) else round(x, 5) for x in side.tolist()] for side in at])
+        levels = []
+        for level in range(depths[number] + 1):
+            lon, lat = places.at(number, level)
+            pairs = zip(from_seam(lon, places.seam).tolist(), lat.tolist(), strict=True)
+            levels.append([None if math.isnan(x) else (round(x, 5), round(y, 5)) for x, y in pairs])
+        found.append(levels)
     return found

@@ -115,54 +115,41 @@ def _groups(preview: Preview) -> list[dict[str, Any]]:
 def _curves(preview: Preview, group: Sequence[SettingPreview]) -> list[LineChart]:
     """Errors and shares of every level over epsilon."""
     names = [level.name for level in group[0].levels]
-    ticks = [f"{one.setting.epsilon:g}" for one in group]
+    within = html.percent(preview.tolerance)
 
-    def lines(value: Callable[[LevelPreview], float | None]) -> list[Line]:
+    def lines(
+        value: Callable[[LevelPreview], float | None], *, is_bound: bool = False
+    ) -> list[Line]:
         return [
-            Line(name, shade_of(i, len(names)), [value(one.levels[i]) for one in group])
+            Line(
+                f"{name}, guaranteed" if is_bound else name,
+                shade_of(i, len(names)),
+                [value(one.levels[i]) for one in group],
+                is_bound=is_bound,
+            )
             for i, name in enumerate(names)
+            if not is_bound or i in {0, len(names) - 1}
         ]
 
-    bounds = [
-        Line(
-            f"{names[i]}, guaranteed",
-            shade_of(i, len(names)),
-            [one.levels[i].guaranteed for one in group],
-            is_bound=True,
-        )
-        for i in dict.fromkeys((0, len(names) - 1))
-    ]
-    within = html.percent(preview.tolerance)
+    errors = lines(lambda level: level.typical.overall.p95)
+    errors += lines(lambda level: level.guaranteed, is_bound=True)
+    sizes = lines(lambda level: level.usable.smallest if level.usable.numbers < 1 else 1)
+    in_place = lines(lambda level: level.common_part)
+    relied_on = lines(lambda level: level.usable.trips)
+    note = "95 % are within, in trips; dashed: guaranteed for all"
     return [
-        LineChart(
-            "Error of published numbers",
-            "95 % are within, in trips; dashed: guaranteed for all",
-            ticks,
-            "epsilon",
-            [*lines(lambda level: level.typical.overall.p95), *bounds],
-        ),
-        LineChart(
+        _over_epsilon("Error of published numbers", note, group, errors),
+        _over_epsilon(
             f"Right within {within} from this size on",
             "in trips; no point: no size is",
-            ticks,
-            "epsilon",
-            lines(lambda level: level.usable.smallest if level.usable.numbers < 1 else 1),
+            group,
+            sizes,
         ),
-        LineChart(
-            "Trips in the right place",
-            "common part of commuters",
-            ticks,
-            "epsilon",
-            lines(lambda level: level.common_part),
-            is_share=True,
+        _over_epsilon(
+            "Trips in the right place", "common part of commuters", group, in_place, is_share=True
         ),
-        LineChart(
-            "Trips in numbers to rely on",
-            f"right within {within}",
-            ticks,
-            "epsilon",
-            lines(lambda level: level.usable.trips),
-            is_share=True,
+        _over_epsilon(
+            "Trips in numbers to rely on", f"right within {within}", group, relied_on, is_share=True
         ),
     ]
 
@@ -178,9 +165,20 @@ def _totals(group: Sequence[SettingPreview]) -> LineChart:
         )
         for i, (axis, number) in enumerate(finest.items())
     ]
-    ticks = [f"{one.setting.epsilon:g}" for one in group]
     note = "95 % of the areas are within, in trips"
-    return LineChart("Error of totals", note, ticks, "epsilon", lines)
+    return _over_epsilon("Error of totals", note, group, lines)
+
+
+def _over_epsilon(
+    title: str,
+    note: str,
+    group: Sequence[SettingPreview],
+    lines: Sequence[Line],
+    *,
+    is_share: bool = False,
+) -> LineChart:
+    ticks = [f"{one.setting.epsilon:g}" for one in group]
+    return LineChart(title, note, ticks, "epsilon", lines, is_share=is_share)
 
 
 def _sizes(group: Sequence[SettingPreview]) -> list[LineChart]:
@@ -189,8 +187,10 @@ def _sizes(group: Sequence[SettingPreview]) -> list[LineChart]:
     starts = sorted({low for entries in by_size for low in entries})
     ticks = [f"{low}+" if low < 1000 else f"{low // 1000:,}k+" for low in starts]
 
-    def lines(value: Callable[[TypicalError], float]) -> list[Line]:
-        return [
+    def chart(
+        title: str, note: str, x_name: str, value: Callable[[TypicalError], float]
+    ) -> LineChart:
+        lines = [
             Line(
                 f"epsilon {one.setting.epsilon:g}",
                 shade_of(i, len(group)),
@@ -198,22 +198,11 @@ def _sizes(group: Sequence[SettingPreview]) -> list[LineChart]:
             )
             for i, (one, entries) in enumerate(zip(group, by_size, strict=True))
         ]
+        return LineChart(title, note, ticks, x_name, lines, is_share=True)
 
+    lost = "true flows of this size that are published as zero"
+    false = "published numbers of this size that are zero in truth"
     return [
-        LineChart(
-            "Lost flows",
-            "true flows of this size that are published as zero",
-            ticks,
-            "true trips",
-            lines(lambda entry: entry.lost),
-            is_share=True,
-        ),
-        LineChart(
-            "False flows",
-            "published numbers of this size that are zero in truth",
-            ticks,
-            "published trips",
-            lines(lambda entry: entry.false),
-            is_share=True,
-        ),
+        chart("Lost flows", lost, "true trips", lambda entry: entry.lost),
+        chart("False flows", false, "published trips", lambda entry: entry.false),
     ]

@@ -213,7 +213,7 @@ def test_names_and_places_get_into_the_page(page, od, unpacked, tmp_path):
     header, _ = unpacked(page(od, files=ReferenceFiles(tmp_path / "n.csv", tmp_path / "c.csv")))
     assert header["axes"][0]["levels"][0]["names"][0] == "First"
     assert header["axes"][0]["levels"][2]["names"][5] == f"Town {codes[5]}"
-    assert header["places"][0][0] == pytest.approx([7 + i / 10 for i in range(30)])
+    assert header["places"][0][3] == [pytest.approx([7 + i / 10, 45]) for i in range(30)]
 
 
 def test_an_estimate_of_another_release_is_refused(page, od, country):

@@ -108,9 +108,8 @@ class Model {
     this.sets = { published: this.readFlows('flows') };
     if ('estimated.cells' in header.arrays) this.sets.estimated = this.readFlows('estimated');
     this.use('published');
-    this.places = header.places?.some(Boolean) ? header.places.map((place) => place && {
-      lon: Float32Array.from(place[0], (at) => at ?? NaN), lat: Float32Array.from(place[1], (at) => at ?? NaN),
-    }) : null;
+    /* places[axis][level][area] is a longitude and a latitude, or null. */
+    this.places = header.places?.some(Boolean) ? header.places : null;
     this.shapes = header.shapes ? new Shapes(header.shapes, numbers('shapes')) : null;
   }
 

@@ -130,52 +130,22 @@ Finder.made = 0;
 /* A further axis: which of its areas is looked at, with their totals; all of them at first. */
 class Filter {
   constructor(explorer, number) {
-    this.explorer = explorer;
     this.number = number;
-    this.axis = explorer.model.axes[number];
-    const { axis } = this;
+    const axis = explorer.model.axes[number];
     this.select = h('select', { class: 'field', id: 'filter-' + number, onchange: () => {
       const [level, index] = this.select.value.split('.').map(Number);
-      this.choose({ level, index });
-    } });
-    const nAreas = axis.levels.reduce((sum, { codes }) => sum + codes.length, 0);
-    this.isLong = nAreas > LONG_LIST;
-    if (!this.isLong) this.fillSelect();
-    this.finder = this.isLong ? new Finder(axis, (area) => this.choose(area)) : null;
-    this.node = h('section', { class: 'end', 'aria-label': axis.title },
-      h('h3', {}, axis.title),
-      h('div', { class: 'row' }, this.finder ? this.finder.node : null,
-        h('label', {}, h('span', {}, 'Only'), this.select)));
-  }
-
-  fillSelect() {
-    const { axis } = this;
-    const groups = [h('option', { value: '0.0' }, 'all together')];
-    for (let level = 1; level <= axis.depth; level += 1) {
-      const { value } = this.explorer.model.totals(this.number, level);
-      const options = Array.from(value, (total, index) =>
-        h('option', { value: `${level}.${index}` }, `${axis.label(level, index)} (${whole(total)})`));
-      groups.push(axis.depth > 1 ? h('optgroup', { label: axis.levels[level].name }, options) : options);
-    }
-    this.select.replaceChildren(...groups.flat());
-  }
-
-  choose(area) {
-    const { further } = this.explorer.view;
-    this.explorer.go({ further: further.map((focus, i) => (i === this.number - 2 ? area : focus)) });
+      explorer.go({ further: explorer.view.further.map((focus, i) => (i === number - 2 ? { level, index } : focus)) });
+    } }, h('option', { value: '0.0' }, 'all together'), axis.levels.slice(1).map((of, i) => {
+      const options = Array.from(explorer.model.totals(number, i + 1).value, (total, index) =>
+        h('option', { value: `${i + 1}.${index}` }, `${axis.label(i + 1, index)} (${whole(total)})`));
+      return axis.depth > 1 ? h('optgroup', { label: of.name }, options) : options;
+    }));
+    this.node = h('section', { class: 'end', 'aria-label': axis.title }, h('h3', {}, axis.title),
+      h('div', { class: 'row' }, h('label', {}, h('span', {}, 'Only'), this.select)));
   }
 
   show(view) {
     const { level, index } = view.further[this.number - 2];
-    if (this.isLong) {
-      const chosen = [h('option', { value: '0.0' }, 'all together')];
-      if (level) chosen.push(h('option', { value: `${level}.${index}` }, this.axis.label(level, index)));
-      this.select.replaceChildren(...chosen);
-      this.finder.clear();
-    }
     this.select.value = `${level}.${index}`;
   }
 }
-
-/* More areas than this are searched for, not chosen from a list. */
-const LONG_LIST = 400;

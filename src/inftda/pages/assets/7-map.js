@@ -55,7 +55,6 @@ class Chart {
     this.model = explorer.model;
     this.direction = this.model.places[0] ? 'out' : 'in';
     this.picked = null;
-    this.locate();
     this.build();
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
     new ResizeObserver(() => {
@@ -86,31 +85,6 @@ class Chart {
     this.note = h('p', { class: 'note' });
     this.node = h('div', {}, h('div', { class: 'bar' }, h('label', {}, h('span', {}, 'Areas by'), this.select),
       this.finder.node, this.all), this.box, this.legend, this.note);
-  }
-
-  /* Places of all levels: the mean of the finest, weighted by their flows. */
-  locate() {
-    const { model } = this;
-    const weight = [0, 1].map((number) => {
-      const axis = model.axes[number];
-      return axis && model.totals(number, axis.depth).value;
-    });
-    if (model.header.shared) weight[0] = weight[1] = weight[0].map((value, i) => Math.abs(value) + Math.abs(weight[1][i]));
-    this.points = [0, 1].map((number) => model.axes[number].spans.map((span) => {
-      const places = model.places[number];
-      if (!places) return null;
-      return Array.from({ length: span.length - 1 }, (_, i) => {
-        let [lon, lat, sum] = [0, 0, 0];
-        for (let leaf = span[i]; leaf < span[i + 1]; leaf += 1) {
-          if (Number.isNaN(places.lon[leaf])) continue;
-          const mass = Math.abs(weight[number][leaf]) + 1e-6;
-          lon += mass * places.lon[leaf];
-          lat += mass * places.lat[leaf];
-          sum += mass;
-        }
-        return sum ? [lon / sum, lat / sum] : null;
-      });
-    }));
   }
 
   show(view, flows) {
@@ -198,13 +172,10 @@ class Chart {
     const { shapes } = model;
     const box = emptyBox();
     [0, 1].forEach((number) => {
-      const places = model.places[number];
-      if (!places) return;
+      if (!model.places[number]) return;
       const axis = model.axes[number];
       const [first, last] = axis.inside(this.focusOf(number), axis.depth);
-      for (let leaf = first; leaf < last; leaf += 1) {
-        if (!Number.isNaN(places.lon[leaf])) extend(box, places.lon[leaf], places.lat[leaf]);
-      }
+      for (const place of model.places[number][axis.depth].slice(first, last)) if (place) extend(box, ...place);
       if (!this.isOutlined(number)) return;
       const span = axis.spans[shapes.level];
       for (const [area, rings] of shapes.rings) {
@@ -231,7 +202,7 @@ class Chart {
   }
 
   point(number, level, index) {
-    const place = this.points[number][level]?.[index];
+    const place = this.model.places[number]?.[level][index];
     return place ? [this.x(place[0]), this.y(place[1])] : null;
   }
 

@@ -44,41 +44,26 @@ class Explorer {
     });
   }
 
-  /* What shades mean, and on the confidential page which pairs are shown. */
+  /* Which numbers, what shades mean, and on the confidential page which pairs are listed. */
   choices() {
-    const option = ([value, text]) => h('option', { value }, text);
-    const shades = [];
-    if (this.model.isConfidential) shades.push(['error', 'true error']);
-    if (this.model.header.errors) shades.push(['reliability', 'reliability']);
-    shades.push(['size', 'size']);
-    const out = [];
-    if (this.model.sets.estimated) {
-      const table = h('select', { class: 'field', id: 'table', onchange: () => {
-        this.model.use(table.value);
-        this.show(this.view);
-      } }, [['published', 'published'], ['estimated', 'estimated']].map(option));
-      out.push(h('label', {}, h('span', {}, 'Numbers'), table));
-    }
-    const shade = h('select', { class: 'field', id: 'shade', onchange: () => {
-      this.shading = shade.value;
-      this.show(this.view);
-    } }, shades.map(option));
-    out.push(h('label', {}, h('span', {}, 'Shade by'), shade));
+    const { model } = this;
+    const select = (id, label, options, choose) => h('label', {}, h('span', {}, label), h('select', {
+      class: 'field', id, onchange: (event) => { choose(event.target.value); this.show(this.view); },
+    }, options.map(([value, text]) => h('option', { value }, text))));
+    const shades = [['error', 'true error'], ['reliability', 'reliability'], ['size', 'size']]
+      .filter(([shade]) => shade === 'size' || (shade === 'error' ? model.isConfidential : model.header.errors));
     /* Flows within an area are the largest ones, and often not what is looked for. */
     this.between = h('label', {}, h('input', { type: 'checkbox', id: 'between', onchange: (event) => {
       this.isBetween = event.target.checked;
       this.show(this.view);
     } }), h('span', {}, 'Only between areas'));
-    if (this.model.header.shared) out.push(this.between);
-    if (this.model.isConfidential) {
-      const filter = h('select', { class: 'field', id: 'filter', onchange: () => {
-        this.filter = filter.value;
-        this.show(this.view);
-      } }, [['all', 'largest flows'], ['error', 'largest errors'],
-        ['positive', 'false positives'], ['negative', 'false negatives']].map(option));
-      out.push(h('label', {}, h('span', {}, 'List'), filter));
-    }
-    return out;
+    return [
+      model.sets.estimated ? select('table', 'Numbers', [['published', 'published'], ['estimated', 'estimated']], (table) => model.use(table)) : null,
+      select('shade', 'Shade by', shades, (shade) => { this.shading = shade; }),
+      model.header.shared ? this.between : null,
+      model.isConfidential ? select('filter', 'List', [['all', 'largest flows'], ['error', 'largest errors'],
+        ['positive', 'false positives'], ['negative', 'false negatives']], (filter) => { this.filter = filter; }) : null,
+    ];
   }
 
   tabKey(event) {
