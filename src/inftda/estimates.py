@@ -253,8 +253,8 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         private=opened.manifest.private,
         release_sha256=_release_digest(opened.manifest),
         model=model,
-        axes=opened.manifest.axes,
-        order=opened.manifest.order,
+        axes=opened.manifest.tree.axes,
+        order=opened.manifest.tree.order,
         total=opened.total,
         n_rows=len(table),
     )

@@ -30,10 +30,9 @@ from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.areas import axis_entries
-from inftda.publication.counting import Counting
 from inftda.publication.folder import check_release, write_public_files
 from inftda.publication.inventory import MEASUREMENTS_FILE
-from inftda.publication.manifest import MECHANISM, OPTIONS, Manifest
+from inftda.publication.manifest import MECHANISM, Counting, Manifest, TreeEntry
 from inftda.publication.measurements import (
     MeasurementsWriter,
     check_publishable,
@@ -229,11 +228,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 write_totals(folder / MEASUREMENTS_FILE, public, setting.totals)
             manifest = Manifest(
                 private=random.is_secure,
-                mechanism=MECHANISM,
-                options=OPTIONS,
                 guarantee=plan.to_dict(),
-                axes=axis_entries(public),
-                order=public.order,
+                tree=TreeEntry(axis_entries(public), public.order),
                 total=written.total,
                 n_flows=written.n_flows,
                 measurements=("all" if measurements else "totals") if published else "none",

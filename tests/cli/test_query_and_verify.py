@@ -177,7 +177,7 @@ def edit_manifest(folder, change):
     path = folder / "manifest.json"
     data = json.loads(path.read_text())
     change(data)
-    path.write_text(json.dumps(data))
+    path.write_text(json.dumps(data, indent=2) + "\n")
 
 
 def set_epsilon(data):
@@ -240,7 +240,7 @@ def test_a_mechanism_that_nobody_knows_is_refused_by_its_name(
     edit_manifest(released, lambda data: data.update(mechanism="inftda-2"))
     done = cli(*command, released)
     assert done.code == 2
-    assert "not known here: 'inftda-2'" in done.err
+    assert "'inftda-2' - at `$.mechanism`" in done.err
     assert done.err.count("\n") == 1
 
 

@@ -94,7 +94,7 @@ def test_the_manifest_states_it(release):
 
 
 def test_exactly_as_many_trips_as_everybody_has_leave_nothing_out():
-    from inftda.publication.counting import Counting  # noqa: PLC0415
+    from inftda.publication.manifest import Counting  # noqa: PLC0415
     from inftda.tree import build_tree  # noqa: PLC0415
 
     tree = build_tree({"town": ["1", "2"]})
@@ -103,7 +103,7 @@ def test_exactly_as_many_trips_as_everybody_has_leave_nothing_out():
 
 
 def test_a_table_that_is_no_table_of_trips_is_called_by_its_name():
-    from inftda.publication.counting import Counting  # noqa: PLC0415
+    from inftda.publication.manifest import Counting  # noqa: PLC0415
     from inftda.tree import build_tree  # noqa: PLC0415
 
     tree = build_tree(axes={"disease": {"name": ["flu", "gout"]}})
@@ -122,7 +122,7 @@ def test_a_table_that_is_no_table_of_trips_is_called_by_its_name():
 )
 def test_what_no_table_can_be_counted_by_does_not_verify(release, stated, unit, says):
     from inftda.errors import ReleaseError  # noqa: PLC0415
-    from inftda.publication.counting import Counting  # noqa: PLC0415
+    from inftda.publication.manifest import Counting  # noqa: PLC0415
 
     release(nowhere=False)
     with pytest.raises(ReleaseError, match=says):

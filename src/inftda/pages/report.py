@@ -286,7 +286,7 @@ def _technical(release: Release) -> dict[str, object]:
         "Unit of privacy": plan.unit.describe(),
         "Counted": not_shown(release) or "all rows of the table",
         "Mechanism": f"{manifest.mechanism} ({options})" if options else manifest.mechanism,
-        "Order of refinement": ", ".join(manifest.order),
+        "Order of refinement": ", ".join(manifest.tree.order),
         "Areas": "; ".join(_describe_areas(release)),
         "Software": ", ".join(f"{name} {version}" for name, version in manifest.software.items()),
     }
@@ -298,7 +298,7 @@ def _technical(release: Release) -> dict[str, object]:
 
 def _describe_areas(release: Release) -> list[str]:
     lines = []
-    for axis, entry in zip(release.tree.axes, release.manifest.axes, strict=True):
+    for axis, entry in zip(release.tree.axes, release.manifest.tree.axes, strict=True):
         sizes = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} ".join(
             f"{axis.hierarchy.n_areas(level):,} {name}"
             for level, name in enumerate(axis.hierarchy.level_names, start=1)

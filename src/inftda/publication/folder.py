@@ -46,11 +46,11 @@ def check_release(folder: Path, name: Path) -> None:
 
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     """Everything of a release but its numbers, which are there."""
-    axes = write_areas(folder, tree, manifest.axes)
+    axes = write_areas(folder, tree, manifest.tree.axes)
     has_measurements = manifest.measurements != "none"
     manifest = replace(
         manifest,
-        axes=axes,
+        tree=replace(manifest.tree, axes=axes),
         flows_sha256=digest(folder / FLOWS_FILE),
         measurements_sha256=digest(folder / MEASUREMENTS_FILE) if has_measurements else "",
     )
@@ -62,11 +62,11 @@ def own_files(manifest: Manifest) -> frozenset[str]:
 
     A manifest that names any other file for its areas does not make it one of these.
     """
-    areas = areas_names([axis.fingerprint for axis in manifest.axes])
+    areas = areas_names([axis.fingerprint for axis in manifest.tree.axes])
     further = {MEASUREMENTS_FILE} if manifest.measurements != "none" else set()
     further |= {
         places_name(file)
-        for file, axis in zip(areas, manifest.axes, strict=True)
+        for file, axis in zip(areas, manifest.tree.axes, strict=True)
         if axis.places_sha256
     }
     return frozenset({MANIFEST_FILE, SIGNATURE_FILE, FLOWS_FILE, *areas, *further})

@@ -341,6 +341,6 @@ def open_release(path: str | Path) -> Release:
             raise ReleaseError(f"{str(folder)!r} is not a release: it has no {name}")
     check_plain(folder, (MANIFEST_FILE, FLOWS_FILE, MEASUREMENTS_FILE))
     manifest = Manifest.read(folder / MANIFEST_FILE)
-    tree = read_tree(folder, manifest.axes, manifest.order)
+    tree = read_tree(folder, manifest.tree.axes, manifest.tree.order)
     measured = None if manifest.measurements == "none" else folder / MEASUREMENTS_FILE
     return Release(manifest, tree, folder / FLOWS_FILE, measured)

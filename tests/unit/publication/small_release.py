@@ -8,7 +8,7 @@ from inftda.hierarchy import Hierarchy
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.areas import areas_files
-from inftda.publication.manifest import AxisEntry, Manifest
+from inftda.publication.manifest import AxisEntry, Manifest, TreeEntry
 from inftda.publication.release import Release
 from inftda.tree import Axis, Tree
 
@@ -48,11 +48,8 @@ def manifest_of(tree, rows, **changes):
     )
     facts = {
         "private": True,
-        "mechanism": "inftda",
-        "options": {"noise": "table", "objective": "intopt"},
         "guarantee": make_plan(tree, PrivacyUnit(), rho="1/2").to_dict(),
-        "axes": axes,
-        "order": tree.order,
+        "tree": TreeEntry(axes, tree.order),
         "total": sum(rows.values()),
         "n_flows": len(rows),
     }

@@ -1,7 +1,6 @@
 """The folder of a release: what is in it, and which folders may be replaced by one."""
 
 import itertools
-import json
 import os
 
 import numpy as np
@@ -28,9 +27,8 @@ from inftda.tree import Tree
 
 def files_of(text):
     """A release in which every file holds this text."""
-    manifest = manifest_of(OD, {}, mechanism=text).to_dict()
     return {
-        "manifest.json": json.dumps(manifest),
+        "manifest.json": manifest_of(OD, {}, total=len(text)).to_text(),
         "flows.parquet": text,
         "areas-1.csv": text,
         "areas-2.csv": text,
@@ -56,7 +54,7 @@ def write(out, *, force=False):
         fill(folder)
 
 
-OLD, NEW = files_of("old"), files_of("new")
+OLD, NEW = files_of("older"), files_of("new")
 
 
 @pytest.fixture
@@ -68,21 +66,20 @@ def out(tmp_path):
 def old(out):
     """A release that is there already."""
     out.mkdir()
-    fill(out, "old")
+    fill(out, "older")
     return out
 
 
 def named_in_the_manifest(folder):
-    manifest = json.loads(OLD["manifest.json"])
-    manifest["tree"]["axes"][0]["file"] = "thesis.txt"
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    manifest = OLD["manifest.json"].replace("areas-1.csv", "thesis.txt")
+    (folder / "manifest.json").write_text(manifest)
     (folder / "areas-1.csv").rename(folder / "thesis.txt")
 
 
 def among_the_parts(folder):
     (folder / "flows.parquet").unlink()
     (folder / "flows.parquet").mkdir()
-    (folder / "flows.parquet" / "part-00000.parquet").write_text("old")
+    (folder / "flows.parquet" / "part-00000.parquet").write_text("older")
     (folder / "flows.parquet" / "thesis.txt").write_text("years of work")
 
 
