@@ -50,12 +50,14 @@ demo: $(VENV)/.run    ## Release a small made-up country and say what happened
 test: $(VENV)/.dev    ## Lint, types and the fast tests: under three minutes on two cores
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types kernels
 	@$(PYTEST) --dist worksteal $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q lab/tests
 
 # Tests that share a server or a browser run on one core. The documentation is built by a test.
 test-all: $(VENV)/.dev  ## Everything: Spark, PostgreSQL, Chromium, crashes, leaks, audit, oldest versions
 	@.ci/shout
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types lint-js kernels
 	@$(PYTEST) --dist loadgroup -m "slow or not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q lab/tests
 	@$(MAKE) --no-print-directory lowest
 	@.ci/shout
 

@@ -1,0 +1,220 @@
+"""The mechanisms that the paper compares, each from a table and a budget to released flows.
+
+InfTDA is `inftda.release`. The others are made of the same parts: the plan and the exact samplers.
+Units of privacy are one trip of each person, who may be replaced by another.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import floor, log, sqrt
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+import inftda
+from inftda_lab.levels import Flows, Level, levels_of
+from inftda_lab.nearest import nearest_l2, nearest_linf
+from inftda_lab.tables import Numbers, Table, numbers_of
+
+#: Children that are drawn at a time.
+BLOCK: Final = 1 << 22
+
+Solver = Callable[[Numbers, Numbers, Numbers, NDArray[np.float64]], None]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is promised, or was: see `published_rho`.
+
+    Attributes:
+        epsilon: strength.
+        delta: probability of failure.
+        is_published: whether noise is as the paper's code drew it. NOT PRIVATE AS STATED.
+    """
+
+    epsilon: float
+    delta: float = 1e-8
+    is_published: bool = False
+
+    def rho_or_epsilon(self, *, is_top_down: bool) -> dict[str, Any]:
+        """The budget as a plan takes it."""
+        if not self.is_published:
+            return {"epsilon": self.epsilon, "delta": self.delta}
+        rho = published_rho(self.epsilon, self.delta)
+        return {"rho": rho / 2 if is_top_down else rho}
+
+
+def published_rho(epsilon: float, delta: float) -> float:
+    """The budget of the published figures: epsilon = rho + 2 sqrt(rho log(1 / delta)), lemma 21.
+
+    The paper's code divided it over twice the number of levels, so its top-down mechanisms used
+    half of it.
+
+    >>> round(published_rho(1, 1e-8), 6)
+    0.013211
+    """
+    log_odds = -log(delta)
+    return (epsilon / (sqrt(log_odds + epsilon) + sqrt(log_odds))) ** 2
+
+
+class Mechanism(Protocol):
+    """From a table and a budget to released flows."""
+
+    def __call__(self, table: Table, budget: Budget, seed: int) -> Flows:
+        """One release."""
+
+
+def inftda_release(table: Table, budget: Budget, seed: int) -> Flows:
+    """InfTDA as in the paper: without totals across the tree."""
+    made = inftda.release(
+        table.flows(),
+        table.areas,
+        across=0,
+        source=inftda.SeededSource(seed),
+        **budget.rho_or_epsilon(is_top_down=True),
+    )
+    flows, codes = made.flows(), table.areas.codes(table.areas.depth)
+    origin, destination = (numbers_of(flows[end], codes) for end in ("origin", "destination"))
+    return Flows(origin, destination, flows["flow"].to_numpy().astype(np.int64))
+
+
+def tda_l2(table: Table, budget: Budget, seed: int) -> Flows:
+    """The top-down algorithm with the nearest integers in Euclidean distance."""
+    return top_down(table, budget, seed, nearest_l2)
+
+
+def tda_linf(table: Table, budget: Budget, seed: int) -> Flows:
+    """The top-down algorithm with any of the nearest integers in Chebyshev distance."""
+    return top_down(table, budget, seed, nearest_linf)
+
+
+def top_down(table: Table, budget: Budget, seed: int, solve: Solver) -> Flows:
+    """Noise on the children of released parents, and integers that add up to the parent.
+
+    Nodes below a dropped parent, and only children, are not drawn: the release does not depend on
+    them.
+    """
+    levels = levels_of(table.areas)
+    tree, given = inftda.build_tree(table.areas), budget.rho_or_epsilon(is_top_down=True)
+    plan = inftda.make_plan(tree, inftda.PrivacyUnit(), **given)
+    sigma2 = {level.index: level.sigma2 for level in plan.levels}
+    source, random = inftda.SeededSource(seed), np.random.default_rng(seed)
+    truth = Flows(table.origin, table.destination, table.count)
+    parents = Flows(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([table.total]))
+    for above, level in pairwise(levels):
+        true = level.summed(truth)
+        sampler = inftda.DiscreteGaussian(sigma2.get(level.index, Fraction(1)))
+        parts = []
+        for number, block in enumerate(_blocks(parents, above, level)):
+            noisy = np.empty(len(block.origin), np.int64)
+            sampler.fill(noisy, source.stream(level.index, number))
+            cells = block.origin * level.areas.n_areas(level.depths[1]) + block.destination
+            noisy += true.at(cells)
+            solve(noisy, block.offsets, block.total, random.random(len(noisy)))
+            kept = noisy > 0
+            parts.append(Flows(block.origin[kept], block.destination[kept], noisy[kept]))
+        parents = Flows(*map(np.concatenate, zip(*parts, strict=True)))
+    return parents
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Children of some parents: their areas, where each family starts, and what it sums to."""
+
+    origin: Numbers
+    destination: Numbers
+    offsets: Numbers
+    total: Numbers
+
+
+def _blocks(parents: Flows, above: Level, level: Level) -> Iterator[_Block]:
+    """All children of all parents, some parents at a time."""
+    axis = 0 if level.depths[0] > above.depths[0] else 1
+    refined = parents[axis]
+    first = above.areas.child_offsets(above.depths[axis]).astype(np.int64)
+    size = first[refined + 1] - first[refined]
+    ends = np.cumsum(size)
+    start = 0
+    while start < len(refined):
+        done = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + BLOCK, side="right")))
+        here = slice(start, stop)
+        offsets = np.concatenate([[0], np.cumsum(size[here])])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], size[here])
+        child = np.repeat(first[refined[here]], size[here]) + within
+        other = np.repeat(parents[1 - axis][here], size[here])
+        origin, destination = (child, other) if axis == 0 else (other, child)
+        yield _Block(origin, destination, offsets, parents.trips[here])
+        start = stop
+
+
+def vanilla_gauss(table: Table, budget: Budget, seed: int) -> Flows:
+    """Noise on every possible pair of finest areas; negative counts are kept."""
+    n = table.areas.n_areas(table.areas.depth)
+    # A tree of one level has the noise of a plan that measures nothing but the leaves.
+    alone = inftda.build_tree(axes={"pair": {"pair": ["a", "b"]}})
+    given = budget.rho_or_epsilon(is_top_down=False)
+    plan = inftda.make_plan(alone, inftda.PrivacyUnit(), **given)
+    noisy = np.empty(n * n, np.int64)
+    sampler = inftda.DiscreteGaussian(plan.levels[0].sigma2)
+    sampler.fill(noisy, inftda.SeededSource(seed).stream())
+    noisy[table.origin * n + table.destination] += table.count
+    cell = np.flatnonzero(noisy)
+    return Flows(cell // n, cell % n, noisy[cell])
+
+
+def stability_histogram(table: Table, budget: Budget, seed: int) -> Flows:
+    """Noise on pairs that occur; noisy counts up to a threshold are dropped.
+
+    The proof is in `stability-histogram.md` beside this package.
+    """
+    if budget.is_published:
+        return _published_histogram(table, budget, seed)
+    scale, threshold = stability_noise(budget.epsilon, budget.delta)
+    noisy = np.empty(len(table.count), np.int64)
+    inftda.DiscreteLaplace(scale).fill(noisy, inftda.SeededSource(seed).stream())
+    noisy += table.count
+    kept = noisy > threshold
+    return Flows(table.origin[kept], table.destination[kept], noisy[kept])
+
+
+def stability_noise(epsilon: float, delta: float) -> tuple[Fraction, int]:
+    """Scale of the discrete Laplace noise, and the largest count that is dropped.
+
+    >>> stability_noise(1.0, 1e-8)
+    (Fraction(2, 1), 39)
+    """
+    scale = 2 / Fraction(repr(epsilon))
+    return scale, floor((1 + float(scale) * log(2 / delta)) * (1 + 1e-12))
+
+
+def _published_histogram(table: Table, budget: Budget, seed: int) -> Flows:
+    """As the paper's code had it: an l1 sensitivity of sqrt(2) where 2 is right.
+
+    It costs 1.41 epsilon. Noise is continuous, and the threshold that of the library it calls.
+    """
+    scale = sqrt(2) / budget.epsilon
+    noisy = table.count + np.random.default_rng(seed).laplace(0, scale, len(table.count))
+    kept = noisy >= sqrt(2) + scale * log(1 / (2 * budget.delta))
+    value = np.rint(noisy[kept]).astype(np.int64)
+    return Flows(table.origin[kept], table.destination[kept], value)
+
+
+#: The paper's five, by the names used in results, with the names of the published figures.
+MECHANISMS: Final[dict[str, Mechanism]] = {
+    "inftda": inftda_release,
+    "tda-l2": tda_l2,
+    "tda-linf": tda_linf,
+    "stability-histogram": stability_histogram,
+    "vanilla-gauss": vanilla_gauss,
+}
+PUBLISHED_NAMES: Final = {
+    "inftda": "InfTDA",
+    "tda-l2": "TDA_l2",
+    "tda-linf": "TDA_linf",
+    "stability-histogram": "SH",
+    "vanilla-gauss": "VanillaGauss",
+}

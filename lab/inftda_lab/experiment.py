@@ -1,0 +1,76 @@
+"""Tables x settings x mechanisms x epsilons x runs: one tidy Parquet file.
+
+Noise is seeded: results can be repeated, and promise nothing. Errors are computed from the true
+counts, so results on a confidential table are as confidential as the table.
+"""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from inftda_lab.baselines import MECHANISMS, Budget
+from inftda_lab.levels import Flows, levels_of, measure
+from inftda_lab.tables import Table
+
+#: "ours" has the guarantee that it states. "published" is how the paper's figures were made.
+SETTINGS: Final = ("ours", "published")
+SCHEMA: Final = pa.schema(
+    [
+        ("dataset", pa.string()),
+        ("setting", pa.string()),
+        ("mechanism", pa.string()),
+        ("epsilon", pa.float64()),
+        ("run", pa.int64()),
+        ("level", pa.int64()),
+        ("level_name", pa.string()),
+        ("measure", pa.string()),
+        ("value", pa.float64()),
+    ]
+)
+#: VanillaGauss draws every possible cell, all at once.
+MOST_CELLS: Final = 1 << 26
+
+
+def run(
+    tables: Sequence[Table], epsilons: Sequence[float], runs: int, out: Path | None = None
+) -> pa.Table:
+    """All results, written to `out` if it is given."""
+    rows = [row for table in tables for row in _results(table, epsilons, runs)]
+    results = pa.Table.from_pylist(rows, schema=SCHEMA)
+    if out is not None:
+        pq.write_table(results, out)
+    return results
+
+
+def _results(table: Table, epsilons: Sequence[float], runs: int) -> Iterator[dict[str, Any]]:
+    levels = levels_of(table.areas)
+    true = [level.summed(Flows(table.origin, table.destination, table.count)) for level in levels]
+    for setting in SETTINGS:
+        for name, mechanism in MECHANISMS.items():
+            if name == "vanilla-gauss" and table.areas.n_areas(table.areas.depth) ** 2 > MOST_CELLS:
+                continue
+            _say(f"{table.name}, {setting}, {name}")
+            for epsilon in epsilons:
+                budget = Budget(epsilon, is_published=setting == "published")
+                for number in range(runs):
+                    started = time.perf_counter()
+                    released = mechanism(table, budget, seed=number + 1)
+                    seconds = time.perf_counter() - started
+                    fixed = {
+                        "dataset": table.name, "setting": setting, "mechanism": name,
+                        "epsilon": epsilon, "run": number,
+                    }  # fmt: skip
+                    yield fixed | {"level": -1, "measure": "time", "value": seconds}
+                    for level, truth in zip(levels, true, strict=True):
+                        where = {"level": level.index, "level_name": level.name}
+                        for of, value in measure(truth, level.summed(released)).items():
+                            yield fixed | where | {"measure": of, "value": value}
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text} ...\n")
