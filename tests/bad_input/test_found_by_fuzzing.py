@@ -107,4 +107,4 @@ def test_what_a_library_says_of_an_outline_does_not_reach_the_screen(refuse, wri
     pytest.importorskip("pyogrio", reason="outlines need the extra geo")
     ring = [[0, 0], [1, 0], [1], [0, 1], [0, 0]]
     file = write("x.geojson", feature(ring))
-    refuse("areas", "grid", file, "--sizes", "40000", "--out", "cells.csv", says="has nothing")
+    refuse("areas", "grid", file, "--sizes", "40000", "--out", "cells.csv", says="is damaged")

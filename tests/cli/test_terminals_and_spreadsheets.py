@@ -141,8 +141,8 @@ def test_a_ledger_that_somebody_else_wrote_is_harmless(cli, tmp_path):
     assert cli("ledger", "charge", path, "census", "--rho", 0.1, "--note", "x").code == 0
     with sqlite3.connect(path) as database:
         database.execute(
-            "INSERT INTO entry (dataset, charged, pool, rho, mechanism, note) "
-            "VALUES ('census', ?, 'zcdp', '1/10', ?, ?)",
+            "INSERT INTO entry (dataset, charged, rho, mechanism, note) "
+            "VALUES ('census', ?, '1/10', ?, ?)",
             [ESCAPE, ESCAPE, f"=1{ESCAPE}"],
         )
     database.close()
