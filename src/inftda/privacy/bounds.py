@@ -50,8 +50,6 @@ class ErrorBound:
         cells: number of possible nodes, false positives included.
         over: released minus true count is at most this.
         under: true minus released count is at most this.
-        theorem4: bound by the recurrence of the paper's theorem 4 with exact quantiles; it
-            also holds for optimisers that return an arbitrary Chebyshev optimum.
     """
 
     index: int
@@ -59,7 +57,6 @@ class ErrorBound:
     cells: int
     over: int
     under: int
-    theorem4: int
 
     @property
     def max_error(self) -> int:
@@ -83,8 +80,7 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
     Returns:
         One bound for each level, trivial ones included. With probability 1 - beta all
         `over` and `under` hold together, for IntOpt in either order and for the integer
-        l2 projection; with probability 1 - beta all `theorem4` hold together. What prices
-        for tables across the tree may add is included.
+        l2 projection. What prices for tables across the tree may add is included.
 
     Raises:
         PrivacyError: beta is not a probability.
@@ -96,15 +92,13 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
     if [level.index for level in measured_levels(tree, plan.unit)] != sorted(planned):
         raise BudgetError("the plan does not measure the levels of this tree; plan anew")
     each = beta / len(planned)
-    each_exact = -math.expm1(math.log1p(-beta) / len(planned))  # levels are independent
     bounds: list[ErrorBound] = []
     prices = _Prices.of(tree, plan)
-    over = under = paper = 0
+    over = under = 0
     extra = 0  # what prices of the levels so far may add to too much; see _Prices
     for level in tree.levels:
         if level.index in planned:
             noise = _Noise.of(level, planned[level.index])
-            paper += noise.quantile_of_largest(each_exact) * (2 if level.index else 1)
             if level.index == 0:
                 over = under = noise.quantile_of_largest(each)
             else:
@@ -114,9 +108,7 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
                 over = max(over, noise.too_much(over, high))
                 under = max(under, max(noise.too_little(low), corner_case) + 2 * max(moved))
                 extra = max(extra, sum(moved) + 1 if any(moved) else 0)
-                paper += 2 * max(moved) + 1 if any(moved) else 0
-        errors = over + extra, under, paper
-        bounds.append(ErrorBound(level.index, level.name, level.n_nodes, *errors))
+        bounds.append(ErrorBound(level.index, level.name, level.n_nodes, over + extra, under))
     return tuple(bounds)
 
 

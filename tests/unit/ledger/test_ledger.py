@@ -264,6 +264,7 @@ def test_a_charge_waits_for_another_one_but_not_for_ever(ledger, monkeypatch):
     charge(ledger)
 
 
+@pytest.mark.slow
 def test_processes_at_once_never_overspend(ledger):
     """Six processes want 4 tenths each; 10 of the 24 charges fit, whoever gets them."""
     code = (

@@ -83,6 +83,7 @@ def random_instances(rng, n):
         yield truth, noise, rng.randint(-min(lacking, sum(truth)), surplus)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_the_inequalities_behind_the_bounds_hold_and_are_reached(name):
     reached = {"over": 0, "pair": 0, "lacking": 0, "corner": 0}
@@ -159,7 +160,6 @@ def test_simulated_releases_keep_the_guarantee_and_come_close(name, unit):
     assert broken <= beta
     usual = np.quantile(errors[:, -1], 0.95)
     assert bounds[-1].max_error <= 2.5 * usual, "a guarantee, not a phantasy"
-    assert bounds[-1].theorem4 >= 2 * bounds[-1].max_error
 
 
 def test_errors_do_not_pile_up_with_depth():
@@ -168,7 +168,6 @@ def test_errors_do_not_pile_up_with_depth():
     plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
     bounds = error_bounds(tree, plan)
     assert bounds[-1].max_error < 1.5 * bounds[3].max_error
-    assert bounds[-1].theorem4 > 6 * bounds[-1].max_error
 
 
 def exact_tail(sigma2, t, n_summands=1):
@@ -250,9 +249,8 @@ def test_a_public_total_is_exact_and_trivial_steps_add_nothing():
     areas = Hierarchy.read({"a": list("xxyy"), "b": list("xxyy"), "c": list("1234")})
     tree = Tree.build([Axis("area", areas)], ["area"] * 3)
     bounds = error_bounds(tree, make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8))
-    assert bounds[0].max_error == bounds[0].theorem4 == 0
+    assert bounds[0].max_error == 0
     assert bounds[2].max_error == bounds[1].max_error < bounds[3].max_error
-    assert bounds[2].theorem4 == bounds[1].theorem4
 
 
 def test_a_thousand_billion_cells_are_no_obstacle():
@@ -272,7 +270,7 @@ def test_a_thousand_billion_cells_are_no_obstacle():
     bound = error_bounds(Shape(), plan)[1]
     sigma = plan.levels[0].sigma
     assert 7 * sigma < bound.over < 9 * sigma
-    assert bound.max_error <= bound.theorem4 < 17 * sigma
+    assert bound.max_error < 17 * sigma
 
 
 def test_less_risk_costs_more():
@@ -335,7 +333,6 @@ def test_prices_add_what_theorem_4_says_and_short_axes_more():
     # Not simply 2 * four: other terms are the largest with and without prices, and the corner
     # is worked out for larger errors above.
     assert 2 * one < less[4] <= 3 * four
-    assert all(bound.max_error <= bound.theorem4 for bound in priced)
 
 
 def test_without_short_axes_prices_move_counts_by_one_sigma():
@@ -346,6 +343,7 @@ def test_without_short_axes_prices_move_counts_by_one_sigma():
     assert [a.over - b.over for a, b in zip(priced, plain, strict=True)][2:] == [2 * one + 1] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_modes", [3, 65])
 def test_bounds_hold_for_releases_with_prices(n_modes):
     """At a beta of 1e-3 none of 40 releases may be further off."""
