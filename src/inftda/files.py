@@ -343,6 +343,8 @@ def _has_taken(lock: int, *, otherwise: bool) -> bool:
 
 def _clear(parent: Path, prefix: str, of: Path | None) -> None:
     """Remove private folders that no process holds."""
+    if not HAS_LOCKS:
+        return
     ours = re.compile(re.escape(prefix) + "[0-9a-f]{32}")
     for name in filter(ours.fullmatch, os.listdir(parent)):  # noqa: PTH208 - names alone
         path = parent / name

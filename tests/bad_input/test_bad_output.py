@@ -6,10 +6,9 @@ import subprocess
 
 import pytest
 
-from inftda import files, publish
+from inftda import publish
 from inftda.cli import release as release_command
 from inftda.cli.main import run
-from inftda.errors import ReleaseError
 from inftda.publication import folder as folders
 
 BUDGET = ("--epsilon", "1", "--delta", "1e-8")
@@ -174,22 +173,6 @@ def test_a_limit_on_file_size_is_the_machines_fault_and_leaves_nothing(place, sh
     assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv"]
 
 
-def test_a_failure_while_the_folder_is_put_in_place_leaves_the_older_release(
-    place, capsys, monkeypatch
-):
-    assert run([*RELEASE, "--out", "out", "--quiet"]) == 0
-    before = (place / "out" / "flows.parquet").read_bytes()
-
-    def fail(*_, **__):
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(files, "_put_in_place", fail)
-    assert run([*RELEASE, "--out", "out", "--force"]) == 1
-    assert "Input/output error; nothing was published" in capsys.readouterr().err
-    assert (place / "out" / "flows.parquet").read_bytes() == before
-    assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
-
-
 @pytest.mark.parametrize("moment", [1, 2])
 def test_an_interruption_while_a_release_is_replaced_keeps_the_older_one(
     place, capsys, monkeypatch, moment
@@ -256,14 +239,6 @@ def test_a_command_that_publishes_nothing_does_not_say_so(place, capsys, monkeyp
     assert run(["verify", "out"]) == 1
     assert capsys.readouterr().err == "error: out of memory\n"
     assert place.is_dir()
-
-
-def test_a_release_that_another_process_has_put_there_by_now_is_not_replaced(place, capsys):
-    with pytest.raises(ReleaseError, match="exists"), files.whole_folder(place / "out"):
-        assert run([*RELEASE, "--out", "out", "--quiet"]) == 0
-    assert run(["verify", "out"]) == 0
-    capsys.readouterr()
-    assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
 
 
 @pytest.mark.parametrize(

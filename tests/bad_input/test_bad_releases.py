@@ -163,18 +163,6 @@ def test_a_damaged_table_is_not_shown(made, refuse, what, command):
     refuse(*command, says="edited or damaged")
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "flows.parquet", "areas.csv"])
-def test_a_release_without_one_of_its_files_does_not_verify(made, refuse, name):
-    (made / name).unlink()
-    refuse("verify", "release", says=name)
-
-
-def test_a_cut_off_table_does_not_verify(made, refuse):
-    path = made / "flows.parquet"
-    path.write_bytes(path.read_bytes()[:-100])
-    refuse("verify", "release", says="get the release again")
-
-
 def test_a_link_to_another_file_does_not_verify(made, refuse):
     (made / "flows.parquet").unlink()
     (made / "flows.parquet").symlink_to("/etc/passwd")

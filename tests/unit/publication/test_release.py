@@ -232,13 +232,6 @@ def test_axes_that_are_not_those_of_the_areas_are_refused(saved, key):
         list(verify(saved))
 
 
-@pytest.mark.parametrize("order", [[], ["origin"], ["mode"] * 5, ["origin"] * 5])
-def test_an_order_that_does_not_fit_the_axes_is_refused(saved, order):
-    edit(saved, lambda data: data["tree"].update(order=order))
-    with pytest.raises(InftdaError):
-        open_release(saved)
-
-
 def test_a_folder_that_is_missing_or_no_release_is_told(tmp_path, saved):
     with pytest.raises(ReleaseError, match="no release folder"):
         open_release(tmp_path / "nothing")
