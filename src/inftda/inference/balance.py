@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from inftda.inference.measured import Families, Floats, Layer, Map, Sums
 from inftda.inference.noise_intervals import NoiseIntervals
 from inftda.inference.prior import CLEAR, MOST_NOISY, TAIL, Posterior, interpolate
-from inftda.inference.shares import Shares
+from inftda.inference.shares import Shares, most_children
 from inftda.kernels import inlined_kernel, kernel
 
 #: Rounds of prices, unless none moves by more than this many noise scales.
@@ -285,44 +285,34 @@ def unbalanced(known: LayerEstimate, map_: Map) -> tuple[Floats, Floats]:
 
 
 @inlined_kernel
-def _moments(families: Families, evidence: Evidence, i: int, by: float) -> tuple[float, float]:
-    """Mean and variance of child i, if its noisy count were larger by `by`."""
-    noisy, sigma = families.noisy[i], families.sigma
-    if evidence.mean.size and families.child_family[i] >= 0:
-        below = families.child_family[i]
-        variance = evidence.variance[below]
-        return evidence.mean[below] + variance * by / (sigma * sigma), variance
+def _moments(
+    moments: Floats, log_mean: float, noisy: int, by: float, sigma: float
+) -> tuple[float, float]:
+    """Mean and variance of a count, if its noisy value were larger by `by`."""
     if noisy > CLEAR * sigma or noisy + by >= MOST_NOISY * sigma:
         return noisy + by, sigma * sigma
-    mean, variance = interpolate(evidence.moments, evidence.log_mean[i], (noisy + by) / sigma)
+    mean, variance = interpolate(moments, log_mean, (noisy + by) / sigma)
     return mean * sigma, variance * sigma * sigma
 
 
 @inlined_kernel
 def _add_up_prices(prices: Prices, family: int, whole: Floats) -> None:
     """Prices of a family's children in all tables, summed up into `whole`."""
+    start, price, _ = prices
     for j in range(len(whole)):
         whole[j] = 0.0
-        for t in range(prices.start.shape[0]):
-            whole[j] += prices.price[prices.start[t, family] + j]
+        for t in range(start.shape[0]):
+            whole[j] += price[start[t, family] + j]
 
 
 @inlined_kernel
 def _add_to_sums(prices: Prices, family: int, estimate: Floats, slope: Floats) -> None:
     """Estimates of a family's children, and their slopes, added to the sums of all tables."""
+    start, _, sums = prices
     for j in range(len(estimate)):
-        for t in range(prices.start.shape[0]):
-            prices.sums[0, prices.start[t, family] + j] += estimate[j]
-            prices.sums[1, prices.start[t, family] + j] += slope[j]
-
-
-@inlined_kernel
-def _most_children(part: tuple[int, int], offsets: NDArray[np.int64]) -> int:
-    """Children of the largest family."""
-    most = 0
-    for f in range(part[0], part[1]):
-        most = max(most, offsets[f + 1] - offsets[f])
-    return most
+        for t in range(start.shape[0]):
+            sums[0, start[t, family] + j] += estimate[j]
+            sums[1, start[t, family] + j] += slope[j]
 
 
 @kernel
@@ -347,12 +337,14 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, wha
         into: float64[families], shifts to start from, and float64[children], estimates;
             overwritten.
     """
+    # Taken out of the tuples once: numba counts references whenever it takes an array out.
+    offsets, _, noisy, child_family, sigma = families
+    log_mean, moments, mean_below, variance_below = evidence
     shift, estimate = into
-    sigma = families.sigma
-    most = _most_children(part, families.offsets)
+    most = most_children(part, offsets)
     price, slope = np.empty(most), np.empty(most)  # of the children of one family
     for f in range(part[0], part[1]):
-        low, high = families.offsets[f], families.offsets[f + 1]
+        low, high = offsets[f], offsets[f + 1]
         if high - low == 1:
             estimate[low], slope[0] = count[f], 0.0
             _add_to_sums(prices, f, estimate[low:high], slope)
@@ -363,7 +355,13 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, wha
         for step in range(_STEPS):
             whole, rise = 0.0, 0.0
             for i in range(low, high):
-                mean, variance = _moments(families, evidence, i, moved + price[i - low])
+                by = moved + price[i - low]
+                below = child_family[i] if mean_below.size else -1
+                if below >= 0:
+                    variance = variance_below[below]
+                    mean = mean_below[below] + variance * by / (sigma * sigma)
+                else:
+                    mean, variance = _moments(moments, log_mean[i], noisy[i], by, sigma)
                 if mean < 0:
                     mean, variance = 0.0, 0.0
                 estimate[i], slope[i - low] = mean, variance / (sigma * sigma)
@@ -391,9 +389,16 @@ def add_children_kernel(
         mean: float64[families], written.
         variance: float64[families], written.
     """
+    offsets, _, noisy, child_family, sigma = families
+    log_mean, moments, mean_below, variance_below = evidence
     for f in range(part[0], part[1]):
         mean[f], variance[f] = 0.0, 0.0
-        for i in range(families.offsets[f], families.offsets[f + 1]):
-            m, v = _moments(families, evidence, i, 0.0)
-            mean[f] += m
-            variance[f] += v
+        for i in range(offsets[f], offsets[f + 1]):
+            below = child_family[i] if mean_below.size else -1
+            if below >= 0:
+                mean[f] += mean_below[below]
+                variance[f] += variance_below[below]
+            else:
+                m, v = _moments(moments, log_mean[i], noisy[i], 0.0, sigma)
+                mean[f] += m
+                variance[f] += v

@@ -313,8 +313,9 @@ def ends_kernel(
         ends: float64[means, noisy values, 2].
         into: float64[n] each, lower and upper ends, written.
     """
-    sigma = families.sigma
+    noisy, sigma = families.noisy, families.sigma
+    low, high = into
     for n in range(child.size):
         i = child[n]
-        low, high = interpolate(ends, log_mean[i], families.noisy[i] / sigma)
-        into[0][n], into[1][n] = low * sigma, high * sigma
+        below, above = interpolate(ends, log_mean[i], noisy[i] / sigma)
+        low[n], high[n] = below * sigma, above * sigma

@@ -205,9 +205,10 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
         lost: float64[areas], what each area has lost by rounding so far; overwritten.
         numbers: int64[children of these families], written.
     """
-    before = families.offsets[part[0]]
+    offsets, firsts = families.offsets, families.first
+    before = offsets[part[0]]
     for f in range(part[0], part[1]):
-        low, high, first = families.offsets[f], families.offsets[f + 1], families.first[f]
+        low, high, first = offsets[f], offsets[f + 1], firsts[f]
         goal = goals[f]
         total = 0.0
         for i in range(low, high):

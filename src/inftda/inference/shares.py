@@ -252,9 +252,10 @@ def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - points at both ends
         there: float64[areas at the other end, 3].
         bins: uint8[children], written.
     """
+    offsets, first = families.offsets, families.first
     for f in range(part[0], part[1]):
-        for i in range(families.offsets[f], families.offsets[f + 1]):
-            k = families.first[f] + i - families.offsets[f]
+        for i in range(offsets[f], offsets[f + 1]):
+            k = first[f] + i - offsets[f]
             square = 0.0
             for x in range(3):
                 square += (here[k, x] - there[other[f], x]) ** 2
@@ -265,15 +266,29 @@ def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - points at both ends
 
 
 @inlined_kernel
-def _factor(families: Families, pairs: Pairs, shares: Shares, f: int, i: int) -> float:
-    """All factors of child i of family f together."""
-    ordinal = i - families.offsets[f]
-    factor: float = shares.area[families.first[f] + ordinal]
-    if pairs.same[f] == ordinal:
-        factor *= shares.same
-    if pairs.bins.size:
-        factor *= shares.bins[pairs.bins[i]]
-    return factor
+def _write_factors(
+    families: Families, pairs: Pairs, shares: Shares, f: int, factor: Floats
+) -> None:
+    """All factors of each child of family f together, into the first of `factor`."""
+    # Taken out of the tuples once: numba counts references whenever it takes an array out.
+    area, bins, bin_factor = shares.area, pairs.bins, shares.bins
+    low, n, first = families.offsets[f], len(factor), families.first[f]
+    for j in range(n):
+        factor[j] = area[first + j]
+    if pairs.same[f] >= 0:
+        factor[pairs.same[f]] *= shares.same
+    if bins.size:
+        for j in range(n):
+            factor[j] *= bin_factor[bins[low + j]]
+
+
+@inlined_kernel
+def most_children(part: tuple[int, int], offsets: NDArray[np.int64]) -> int:
+    """Children of the largest of some families."""
+    most = 0
+    for f in range(part[0], part[1]):
+        most = max(most, offsets[f + 1] - offsets[f])
+    return most
 
 
 @inlined_kernel
@@ -306,17 +321,20 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what 
             bins and then of `same`; squared deviations in excess, and what they are per unit of
             overdispersion.
     """
-    noisy, sigma, first = families.noisy, families.sigma, families.first
+    offsets, first, noisy, _, sigma = families
+    same, bins = pairs
     clear = CLEAR * sigma
     by_area, others = into
+    factors = np.empty(most_children(part, offsets))
     for f in range(part[0], part[1]):
-        low, high = families.offsets[f], families.offsets[f + 1]
+        low, high = offsets[f], offsets[f + 1]
         if high - low == 1:
             by_area[3, first[f]] += count[f]
             continue
+        _write_factors(families, pairs, shares, f, factors[: high - low])
         whole, among, left = 0.0, 0.0, count[f]
         for i in range(low, high):
-            factor = _factor(families, pairs, shares, f, i)
+            factor = factors[i - low]
             whole += factor
             if noisy[i] > clear:
                 left -= noisy[i]
@@ -324,8 +342,7 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what 
                 among += factor
         left = _left(left, count[f], sigma)
         for i in range(low, high):
-            k = first[f] + i - low
-            factor = _factor(families, pairs, shares, f, i)
+            k, factor = first[f] + i - low, factors[i - low]
             is_clear = noisy[i] > clear
             mean = count[f] * factor / whole if is_clear else left * factor / among
             variance = sigma * sigma + mean + mean * mean + overdispersion * sigma * mean
@@ -340,12 +357,12 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what 
                 others[N_BINS + 1, 0] += mean * (off * off - sigma * sigma - mean - mean * mean)
                 others[N_BINS + 1, 1] += mean * mean * sigma
             by_area[1, k] += information
-            if pairs.same[f] == i - low:
+            if same[f] == i - low:
                 others[N_BINS, 0] += score
                 others[N_BINS, 1] += information
-            if pairs.bins.size:
-                others[pairs.bins[i], 0] += score
-                others[pairs.bins[i], 1] += information
+            if bins.size:
+                others[bins[i], 0] += score
+                others[bins[i], 1] += information
 
 
 @kernel
@@ -362,19 +379,21 @@ def log_means_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what is w
     Args as above, and:
         log_mean: float32[children], written; 0 for clear counts, which have no mean here.
     """
-    noisy, clear = families.noisy, CLEAR * families.sigma
+    offsets, _, noisy, _, sigma = families
+    factors = np.empty(most_children(part, offsets))
     for f in range(part[0], part[1]):
-        low, high = families.offsets[f], families.offsets[f + 1]
+        low, high = offsets[f], offsets[f + 1]
+        _write_factors(families, pairs, shares, f, factors[: high - low])
         whole, left = 0.0, count[f]
         for i in range(low, high):
-            factor = _factor(families, pairs, shares, f, i)
+            factor = factors[i - low]
             log_mean[i] = factor
-            if high - low > 1 and noisy[i] > clear:
+            if high - low > 1 and noisy[i] > CLEAR * sigma:
                 left -= noisy[i]
                 log_mean[i] = 0.0
             else:
                 whole += factor
-        left = _left(left, count[f], families.sigma)
+        left = _left(left, count[f], sigma)
         for i in range(low, high):
             if log_mean[i] > 0:
-                log_mean[i] = np.log(log_mean[i] / whole * left / families.sigma)
+                log_mean[i] = np.log(log_mean[i] / whole * left / sigma)
