@@ -14,16 +14,6 @@ from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
 from inftda.publish import release
 
-#: Codes and names a careless page would obey.
-HOSTILE = (
-    "</script><script>window.hacked=1</script>",
-    '"><img src=x onerror="window.hacked=2">',
-    "<!--<script>",
-    "{{packed}}",
-    "=1+1,'\"",
-    "\u2028&amp;<b>",
-)
-
 
 @pytest.fixture(scope="session")
 def country():
@@ -34,17 +24,6 @@ def country():
 def od(country):
     """Origin and destination over the same three levels."""
     return release(country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(1))
-
-
-@pytest.fixture(scope="session")
-def hostile():
-    """A release whose levels and codes are written to break a page."""
-    areas = Hierarchy.read({"<i>group": ["<b>"] * 3 + ["&amp;"] * 3, "</title>": list(HOSTILE)})
-    flows = pa.table(
-        {"origin": list(HOSTILE) * 2, "destination": [HOSTILE[0]] * 6 + list(HOSTILE)[::-1],
-         "count": [500] * 12}
-    )  # fmt: skip
-    return release(flows, areas, epsilon=5, delta=1e-6, source=SeededSource(1))
 
 
 @pytest.fixture(scope="session")

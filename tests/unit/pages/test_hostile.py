@@ -1,0 +1,83 @@
+"""Levels and areas that are written to break a page stay text on every page."""
+
+from html.parser import HTMLParser
+
+import pyarrow as pa
+import pytest
+
+import inftda
+from inftda.disclosure.compare import compare, write_methods_page
+from inftda.hierarchy import Hierarchy
+from inftda.noise.entropy import SeededSource
+from inftda.pages.report import write_confidential_page, write_report
+from inftda.previews.page import write_preview_page
+from inftda.truth import Truth
+
+#: Codes and names a careless page would obey.
+HOSTILE = (
+    "</script><script>window.hacked=1</script>",
+    '"><img src=x onerror="window.hacked=2">',
+    "<!--<script>",
+    "{{packed}}",
+    "=1+1,'\"",
+    "\u2028&amp;<b>",
+)
+LEVELS = {"hostile": ("<i>group", "</title><script>x"), "harmless": ("group", "town")}
+ANSWERS = ("name", "intended_use", "data_product_region", "description")
+
+
+class Elements(HTMLParser):
+    """The kinds of elements of a page, and of their attributes."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.found = set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.found.add((tag, *sorted(name for name, _ in attrs)))
+
+
+def flows(codes):
+    return pa.table(
+        {"origin": codes * 2, "destination": [codes[0]] * 6 + codes[::-1], "count": [500] * 12}
+    )
+
+
+def write(page, kind, folder):
+    """One page from areas that are hostile or harmless, but for that the same."""
+    codes = list(HOSTILE) if kind == "hostile" else [f"c{i}" for i in range(6)]
+    coarse, fine = LEVELS[kind]
+    areas = Hierarchy.read({coarse: ["a"] * 3 + ["b"] * 3, fine: codes})
+    table, out = flows(codes), folder / f"{kind}.html"
+    budget = {"epsilon": 5, "delta": 1e-6, "source": SeededSource(1)}
+    if page == "preview":
+        tried = inftda.preview(areas, stand_in=table, **budget, runs=1)
+        return write_preview_page(tried, out, title=codes[0])
+    if page == "comparison":
+        return write_methods_page(compare(table, areas, **budget, seed=1), out)
+    made = inftda.release(table, areas, **budget, out=folder / f"release-{kind}")
+    if page == "summary":
+        about = dict.fromkeys(ANSWERS, codes[0])
+        about |= {"data_curators": codes[:2], "registry_authors": codes[2:3]}
+        about["publication_date"] = "2026-01-31"
+        options = {"runs": 1, "seconds": 0, "selftest": False}
+        folder = inftda.dossier(
+            folder / f"release-{kind}", about=about, out=folder / kind, **options
+        )
+        return folder / "summary.html"
+    if page == "confidential":
+        leaves = made.tree.axes[0].hierarchy.n_areas(2)
+        ends = [pa.array(range(leaves), pa.int32()).to_numpy()] * 2
+        truth = Truth.from_leaves(made.tree, ends, pa.array([1] * leaves, pa.int64()).to_numpy())
+        return write_confidential_page(made, truth, [{"name": coarse, "max_abs_error": 1}], out)
+    return write_report(made, out, title=codes[0], runs=1)
+
+
+@pytest.mark.parametrize("page", ["report", "confidential", "preview", "comparison", "summary"])
+def test_hostile_areas_add_no_element_and_no_attribute(page, tmp_path):
+    found, expected = (
+        Elements(write(page, kind, tmp_path)).found for kind in ("hostile", "harmless")
+    )
+    assert found == expected
+    assert (("script",) in expected) == (page in {"report", "confidential"})
