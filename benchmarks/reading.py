@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
 from inftda.tree import Axis
 
@@ -76,7 +76,7 @@ def measure(folder, *, n_rows, n_areas, is_bounded):
     axes = [Axis("origin", areas), Axis("destination", areas)]
     path = Path(folder) / "trips.parquet"
     write_trips(path, codes, n_rows, has_persons=is_bounded)
-    unit = PrivacyUnit("add-remove", trips=KEPT)
+    unit = Unit("add-remove", trips=KEPT)
     meaning = Columns(person="person" if is_bounded else None)
     columns = "origin, destination" + (", person" if is_bounded else "")
     # The first reading also warms the file cache.

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, SqlQuery
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
@@ -45,7 +45,7 @@ class UnmadeError(Exception):
 
 
 AXES = (Axis("origin", AREAS), Axis("destination", AREAS))
-UNIT = PrivacyUnit("add-remove", 2)
+UNIT = Unit("add-remove", 2)
 
 
 def columns_of(*, is_bounded):

@@ -12,7 +12,7 @@ from inftda.engines.spark import packing, reading
 from inftda.engines.spark.reading import PartError, Parts
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, bounding, read_leaves
 from inftda.reading.rows import Rows
 from inftda.reading.sources import open_source
@@ -66,7 +66,7 @@ def test_leaves_do_not_depend_on_how_a_table_is_cut(monkeypatch, size, person, d
     for module in (packing, reading):
         monkeypatch.setattr(module, "CELL_ROWS", 3 * size)
     table = people() if person else people().set_column(3, "count", pa.array([1] * 2000))
-    unit = PrivacyUnit("add-remove", 2, distinct=distinct and person is not None)
+    unit = Unit("add-remove", 2, distinct=distinct and person is not None)
     columns = Columns(person=person, unplaceable="outside")
     leaves = read_leaves(table, columns, AXES, unit=unit, random_source=SeededSource(3))
     assert cut_up(table, columns, unit, SeededSource(3), size=size) == leaf_counts(leaves)

@@ -23,15 +23,15 @@ from inftda.engines.spark.session import settings
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
 
 TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "03"]})
 AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))
-NOISED = PrivacyUnit("add-remove")
-ONE = PrivacyUnit()
+NOISED = Unit("add-remove")
+ONE = Unit()
 
 
 def flows(**columns):
@@ -207,7 +207,7 @@ OUTSIDE = TOWNS.with_outside()
 @pytest.mark.parametrize("unplaceable", ["drop", "outside"])
 @pytest.mark.parametrize(
     "unit",
-    [PrivacyUnit("add-remove", 3), PrivacyUnit("add-remove", 2, distinct=True)],
+    [Unit("add-remove", 3), Unit("add-remove", 2, distinct=True)],
     ids=["trips", "distinct"],
 )
 @pytest.mark.parametrize("count", ["count", None])
@@ -245,7 +245,7 @@ def test_equal_seeds_give_equal_leaves_from_every_kind_of_source(spark, tmp_path
     else:
         source = spark_source = table.to_pydict()
     columns = Columns(person="person", unplaceable="drop")
-    unit = PrivacyUnit("add-remove", 2)
+    unit = Unit("add-remove", 2)
     options = {"unit": unit, "random_source": SeededSource(5), "say": None}
     local = _outcome(lambda: read_leaves(source, columns, AXES, **options))
     assert len(local) > 5
@@ -295,7 +295,7 @@ def test_points_and_times_are_placed_alike(spark, tmp_path, kind, areas):
     ]
     names = {"origin": ("x", "y"), "hour": "at", "weekday": "at"}
     for options in ({}, {"person": "who"}):
-        unit = PrivacyUnit("add-remove", 2)
+        unit = Unit("add-remove", 2)
         local, cluster = read_both(
             spark, source[kind], axes=axes, unit=unit, unplaceable="drop", **names, **options
         )

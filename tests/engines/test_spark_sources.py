@@ -15,7 +15,7 @@ from inftda.engines.spark.session import settings
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, CsvFile, SqlQuery
 from inftda.tree import Axis
 
@@ -117,7 +117,7 @@ AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))
 def read(spark, source):
     with settings(spark):
         return read_leaves(
-            spark, source, Columns(), AXES, unit=PrivacyUnit(), random_source=SeededSource(1)
+            spark, source, Columns(), AXES, unit=Unit(), random_source=SeededSource(1)
         )
 
 

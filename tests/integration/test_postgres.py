@@ -15,7 +15,7 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, SqlQuery, read_leaves
 from inftda.tree import Axis
 from patience import PATIENCE
@@ -149,7 +149,7 @@ def test_a_fractional_count_is_an_error(database):
 
 def test_contributions_are_bounded(database):
     query = SqlQuery("SELECT * FROM trips", database)
-    unit = PrivacyUnit("add-remove", trips=3)
+    unit = Unit("add-remove", trips=3)
     leaves = read(query, count=None, person="person", unit=unit)
     assert leaves.counts.sum() == 3000
 

@@ -6,7 +6,7 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, SqlQuery, read_leaves
 from inftda.tree import Axis
 
@@ -44,7 +44,7 @@ def test_flows_are_summed(database):
 
 
 def test_contributions_are_bounded(database):
-    unit = PrivacyUnit("add-remove", trips=2)
+    unit = Unit("add-remove", trips=2)
     query = SqlQuery("SELECT * FROM trips", database)
     leaves = read(query, count=None, person="person", unit=unit)
     assert leaves.counts.sum() == 2000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inftda.areas.clock import clock_hierarchy
 from inftda.areas.reader import read_areas
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
 from inftda.tree import Axis
 from neighbour_tables import KINDS, RANDOM, UnmadeError, cells, check_neighbours, make, outcome
@@ -71,7 +71,7 @@ def read(kind, rows, given, *, is_bounded):
     names, axes = given
     person = "person" if is_bounded else None
     columns = Columns(count="count", person=person, unplaceable="drop", **names)
-    unit = PrivacyUnit("add-remove", 2)
+    unit = Unit("add-remove", 2)
     with tempfile.TemporaryDirectory() as folder:
         source = make(kind, rows, Path(folder))
         return outcome(

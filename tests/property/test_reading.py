@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, CsvFile, read_leaves
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
@@ -105,7 +105,7 @@ def test_no_person_keeps_more_than_m_trips_and_none_that_was_not_made(people, m,
     kept = counted(
         table,
         person="who",
-        unit=PrivacyUnit("add-remove", trips=m, distinct=distinct),
+        unit=Unit("add-remove", trips=m, distinct=distinct),
         random_source=SeededSource(seed),
     )
     assert sum(kept.values()) == sum(min(n, m) for n in per_person.values())

@@ -18,7 +18,7 @@ from inftda.mechanisms.base import Keeper, Written
 from inftda.mechanisms.prices import Map
 from inftda.mechanisms.step import Divided, Drawn, LevelStep, Nodes, Work, join
 from inftda.noise.entropy import RandomSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.tables import join_flows, write_flows
 from inftda.reading import Columns, read_leaves
 from inftda.threads import Crew, available_cores
@@ -62,7 +62,7 @@ class LocalEngine:
         columns: Columns,
         tree: Tree,
         *,
-        unit: PrivacyUnit,
+        unit: Unit,
         source: RandomSource,
         say: Callable[[str], object] | None = None,
     ) -> Truth:

@@ -16,7 +16,7 @@ from inftda.mechanisms.step import Drawn, LevelStep
 from inftda.noise.entropy import RandomSource
 from inftda.noise.sampler import Sampler
 from inftda.privacy.plan import Key
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns
 from inftda.tree import Tree
 
@@ -72,7 +72,7 @@ class Engine(Protocol[AnyTruth, AnyNodes]):
         columns: Columns,
         tree: Tree,
         *,
-        unit: PrivacyUnit,
+        unit: Unit,
         source: RandomSource,
         say: Callable[[str], object] | None,
     ) -> AnyTruth:

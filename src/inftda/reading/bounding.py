@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from inftda.noise.entropy import RandomSource
-    from inftda.privacy.unit import PrivacyUnit
+    from inftda.privacy.unit import Unit
     from inftda.reading.workspace import Workspace
 
 #: Trips of one person that are written out one by one; more are scaled down to these.
@@ -54,7 +54,7 @@ def draw_secret(source: RandomSource) -> str:
     return source.stream(STREAM_LABEL).words(2).tobytes().hex()
 
 
-def gathered(placed: str, areas: Sequence[str], unit: PrivacyUnit) -> str:
+def gathered(placed: str, areas: Sequence[str], unit: Unit) -> str:
     """SQL for each person's trips between the same areas: `person`, areas and `n`.
 
     Applying it to parts of the table and again to the results gives the same as applying it once.
@@ -87,7 +87,7 @@ def merged(rows: str, areas: Sequence[str]) -> str:
 
 
 def fetch_bounded(
-    placed: str, areas: Sequence[str], *, workspace: Workspace, unit: PrivacyUnit, secret: str
+    placed: str, areas: Sequence[str], *, workspace: Workspace, unit: Unit, secret: str
 ) -> pa.Table:
     """Count trips per leaf, at most `unit.trips` of each person.
 

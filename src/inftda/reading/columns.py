@@ -2,20 +2,40 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from inftda.errors import IngestError, PrivacyError
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import DESTINATION, ORIGIN, Axis
+
+if TYPE_CHECKING:
+    from inftda.reading.sources import Source
 
 Unplaceable = Literal["error", "outside", "drop"]
 #: What an axis is read from: a column of codes, two of degrees, or one of time stamps.
 Kind = Literal["code", "point", "hour", "weekday"]
 
+COUNT: Final = "count"
 #: Take the column `count` if there is one, otherwise every row is one trip.
 AUTO: Final = "auto"
+#: The letters of other names that counts go by: such a column is not passed over in silence.
+LIKE_COUNTS: Final = frozenset({
+    "cnt", "count", "counts", "flow", "flows", "n", "ntrips", "number", "obsvalue", "people",
+    "total", "tripcount", "trips", "value", "weight",
+})  # fmt: skip
+#: What columns hold, and the options that say which they are.
+_ENDS: Final = "--origin, --destination (origin=, destination= in Python)"
+_POINTS: Final = "--origin-point, --destination-point (origin_point=, destination_point= in Python)"
+_ROLES: Final[Mapping[str, tuple[str, str]]] = {
+    "code": ("area codes", _ENDS),
+    "point": ("points", _POINTS),
+    "hour": ("time stamps", "--hour-of (hour_of= in Python)"),
+    "weekday": ("time stamps", "--weekday-of (weekday_of= in Python)"),
+    "count": ("counts", "--count (count= in Python)"),
+    "person": ("persons", "--person (person= in Python)"),
+}
 #: The unit where nothing is promised to anybody: rows may be left out, and a table may be empty.
-UNPROMISED: Final = PrivacyUnit("add-remove", 1)
+UNPROMISED: Final = Unit("add-remove", 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +133,7 @@ class Columns:
         """Whether rows that cannot be placed by this axis go to its area `outside`."""
         return self.outside if isinstance(self.outside, bool) else axis in self.outside
 
-    def check(self, axes: Sequence[Axis], unit: PrivacyUnit | None) -> None:
+    def check(self, axes: Sequence[Axis], unit: Unit | None) -> None:
         """Refuse what cannot be read, or must not be under this unit; no row is looked at.
 
         Raises:
@@ -184,7 +204,7 @@ def end_of(end: str, column: str, point: Sequence[str] | None) -> str | Sequence
     return tuple(point)
 
 
-def may_be_empty(unit: PrivacyUnit | None) -> bool:
+def may_be_empty(unit: Unit | None) -> bool:
     """Whether a table without trips is released like any other.
 
     Privacy:
@@ -192,3 +212,81 @@ def may_be_empty(unit: PrivacyUnit | None) -> bool:
         error would distinguish them.
     """
     return unit is not None and not unit.root_is_public
+
+
+# --- which column is which
+
+
+def find_columns(
+    table: "Source", columns: Columns, axes: Sequence[Axis]
+) -> tuple[list[tuple[int, str]], str | None]:
+    """Where the columns in use are in a table.
+
+    Returns:
+        Position and name of those of the axes, the count and the person, in this order; and the
+        count column, None if every row is one trip.
+
+    Raises:
+        IngestError: a column is missing, occurs twice or is given two roles; or nothing was said
+            of counts and a column that is not used looks like them.
+    """
+    uses = [
+        (name, str(columns.kind_of(axis.name)))
+        for axis in axes
+        for name in columns.of_axis(axis.name)
+    ]
+    _check_header(table, columns, [name for name, _ in uses])
+    count = _count_column(table, columns, [name for name, _ in uses])
+    further = ((count, "count"), (columns.person, "person"))
+    uses += [(name, role) for name, role in further if name is not None]
+    _check_roles(table, uses)
+    return [(table.position(name, *_ROLES[role]), name) for name, role in uses], count
+
+
+def _check_header(table: "Source", columns: Columns, names: Sequence[str]) -> None:
+    """Refuse a CSV file or a sheet with none of the columns that are asked for.
+
+    Its first line may be somebody's row, so nothing of that line is shown but what is spelt
+    nearly like a name that is asked for.
+    """
+    given = [name for name in (columns.count, columns.person) if name and name != AUTO]
+    asked = list(dict.fromkeys([*names, *given]))
+    if not table.has_header or not {*asked, COUNT}.isdisjoint(table.names):
+        return
+    near = [found for name in asked if (found := table.nearest(name, cutoff=0.8)) is not None]
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else f"if its first line is a header, say which columns they are: {_ENDS}; if it is not, "
+        "add one"
+    )
+    raise IngestError(f"{table.label} has no column {' or '.join(map(repr, asked))}; {hint}")
+
+
+def _count_column(table: "Source", columns: Columns, names: Sequence[str]) -> str | None:
+    """The column with the number of trips in a row, or None if every row is one trip."""
+    if columns.count != AUTO:
+        return columns.count
+    unused = [name for name in table.names if name not in {*names, columns.person}]
+    if COUNT in unused:
+        return COUNT
+    for name in unused:
+        if "".join(filter(str.isalpha, name.casefold())) in LIKE_COUNTS:
+            raise IngestError(
+                f"column {name!r} of {table.label} may hold counts; say which column counts trips "
+                "(--count NAME, or count= in Python), or that every row is one trip (--count none, "
+                "or count=None)"
+            )
+    return None
+
+
+def _check_roles(table: "Source", uses: Sequence[tuple[str, str]]) -> None:
+    """Refuse a column with two roles; hour and weekday may come from one column of times."""
+    taken: dict[str, str] = {}
+    for name, role in uses:
+        if name in taken and {taken[name], role} != {"hour", "weekday"}:
+            raise IngestError(
+                f"column {name!r} of {table.label} is given twice, for {taken[name]} and {role}; "
+                "name another column for one of them"
+            )
+        taken[name] = role

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 from inftda.errors import IngestError
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 
 
 class Flaw(IntEnum):
@@ -76,7 +76,7 @@ def flawed(  # noqa: PLR0913 - what the sentences mention
     *,
     label: str,
     count: str | None = None,
-    unit: PrivacyUnit | None = None,
+    unit: Unit | None = None,
     lost: str = "",
 ) -> IngestError:
     """The error for rows with a flaw.

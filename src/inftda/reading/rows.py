@@ -31,7 +31,7 @@ from inftda.hierarchy import OUTSIDE
 from inftda.noise.entropy import RandomSource, SecureSource
 from inftda.places import Places
 from inftda.reading import bounding, meaning
-from inftda.reading.columns import AUTO, Columns, may_be_empty
+from inftda.reading.columns import Columns, find_columns, may_be_empty
 from inftda.reading.flaws import Flaw, first_flaw, flawed
 from inftda.reading.meaning import Column
 from inftda.reading.sources import find_files, open_source
@@ -49,31 +49,10 @@ if TYPE_CHECKING:
 
     from inftda.areas.placing import Placer
     from inftda.hierarchy import Hierarchy
-    from inftda.privacy.unit import PrivacyUnit
-    from inftda.reading.columns import Kind
+    from inftda.privacy.unit import Unit
     from inftda.reading.sources import Source
     from inftda.tree import Axis
 
-COUNT: Final = "count"
-#: The letters of other names that counts go by: such a column is not passed over in silence.
-LIKE_COUNTS: Final = frozenset({
-    "cnt", "count", "counts", "flow", "flows", "n", "ntrips", "number", "obsvalue", "people",
-    "total", "tripcount", "trips", "value", "weight",
-})  # fmt: skip
-#: What columns hold, and how to say which they are.
-_ENDS: Final = "--origin, --destination (origin=, destination= in Python)"
-_ROLES: Final[Mapping[Kind, tuple[str, str]]] = {
-    "code": ("area codes", f"say which columns they are: {_ENDS}."),
-    "point": (
-        "points",
-        (
-            "say which columns they are: --origin-point, --destination-point (origin_point=, "
-            "destination_point= in Python)."
-        ),
-    ),
-    "hour": ("time stamps", "say which column it is: --hour-of (hour_of= in Python)."),
-    "weekday": ("time stamps", "say which column it is: --weekday-of (weekday_of= in Python)."),
-}
 #: How many unknown codes a message shows, and how much of each.
 SHOWN_CODES: Final = 5
 SHOWN_CHARACTERS: Final = 40
@@ -86,7 +65,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     columns: Columns,
     axes: Sequence[Axis],
     *,
-    unit: PrivacyUnit | None = None,
+    unit: Unit | None = None,
     random_source: RandomSource | None = None,
     say: Callable[[str], object] | None = None,
     memory_limit: str | None = None,
@@ -249,10 +228,7 @@ class Rows:
                 what it should; or nothing was said of counts and a column that is not used looks
                 like them.
         """
-        _check_header(table, columns, axes)
-        count = _count_column(table, columns, axes)
-        _check_roles(table, columns, axes, count)
-        uses = _uses(table, columns, axes, count)
+        uses, count = find_columns(table, columns, axes)
         sql = table.select([position for position, _ in uses])
         types = [kind for _, kind in table.attempt(lambda: workspace.describe(f"FROM ({sql})"))]
         found = [
@@ -365,7 +341,7 @@ class Rows:
     def check(
         self,
         flaws: Mapping[int, int],
-        unit: PrivacyUnit | None,
+        unit: Unit | None,
         lost: Callable[[], Iterable[tuple[int, str | None]]],
     ) -> None:
         """Report the first kind of flaw.
@@ -388,7 +364,7 @@ class Rows:
             flaw, flaws[flaw], label=self.label, count=self.count_name, unit=unit, lost=codes
         )
 
-    def check_not_empty(self, unit: PrivacyUnit | None, *, has_rows: bool, has_trips: bool) -> None:
+    def check_not_empty(self, unit: Unit | None, *, has_rows: bool, has_trips: bool) -> None:
         """Refuse a table without trips where an error gives nothing away.
 
         Raises:
@@ -439,89 +415,6 @@ class Rows:
         )
         numbers = ", ".join(f"look_{i}.number AS area_{i}" for i in range(len(self.axes)))
         return f"SELECT part.*, {numbers} FROM ({self.sql}) AS part {joins}"
-
-
-# --- which column is which
-
-
-def _names(columns: Columns, axes: Sequence[Axis]) -> list[str]:
-    """The columns of the axes, each once."""
-    return list(dict.fromkeys(name for axis in axes for name in columns.of_axis(axis.name)))
-
-
-def _uses(
-    table: Source, columns: Columns, axes: Sequence[Axis], count: str | None
-) -> list[tuple[int, str]]:
-    """Position and name of the columns in use: those of the axes, the count, the person."""
-    roles = [
-        (name, *_ROLES[columns.kind_of(axis.name)])
-        for axis in axes
-        for name in columns.of_axis(axis.name)
-    ]
-    roles += [
-        (name, f"{role}s", f"say which column it is: --{role} ({role}= in Python).")
-        for name, role in ((count, "count"), (columns.person, "person"))
-        if name is not None
-    ]
-    return [(table.position(name, role=role, option=option), name) for name, role, option in roles]
-
-
-def _check_header(table: Source, columns: Columns, axes: Sequence[Axis]) -> None:
-    """Refuse a CSV file or a sheet with none of the columns that are asked for.
-
-    Its first line may be somebody's row, so nothing of that line is shown but what is spelt
-    nearly like a name that is asked for.
-    """
-    given = [name for name in (columns.count, columns.person) if name not in {None, AUTO}]
-    asked = [*_names(columns, axes), *filter(None, given)]
-    if not table.has_header or not {*asked, COUNT}.isdisjoint(table.names):
-        return
-    near = [found for name in asked if (found := table.nearest(name, cutoff=0.8)) is not None]
-    hint = (
-        f"did you mean {near[0]!r}?"
-        if near
-        else f"if its first line is a header, say which columns they are: {_ENDS}; if it is not, "
-        "add one"
-    )
-    raise IngestError(f"{table.label} has no column {' or '.join(map(repr, asked))}; {hint}")
-
-
-def _count_column(table: Source, columns: Columns, axes: Sequence[Axis]) -> str | None:
-    """The column with the number of trips in a row, or None if every row is one trip."""
-    if columns.count != AUTO:
-        return columns.count
-    unused = [name for name in table.names if name not in (*_names(columns, axes), columns.person)]
-    if COUNT in unused:
-        return COUNT
-    for name in unused:
-        if "".join(filter(str.isalpha, name.casefold())) in LIKE_COUNTS:
-            raise IngestError(
-                f"column {name!r} of {table.label} may hold counts; say which column counts trips "
-                "(--count NAME, or count= in Python), or that every row is one trip (--count none, "
-                "or count=None)"
-            )
-    return None
-
-
-def _check_roles(table: Source, columns: Columns, axes: Sequence[Axis], count: str | None) -> None:
-    """Refuse a column with two roles; hour and weekday may come from one column of times."""
-    times = {columns.hour, columns.weekday}
-    roles: list[tuple[str | None, str]] = [
-        (name, "axis")
-        for axis in axes
-        for name in columns.of_axis(axis.name)
-        if columns.kind_of(axis.name) in {"code", "point"}
-    ]
-    roles += [*((name, "time") for name in times), (count, "count"), (columns.person, "person")]
-    taken: dict[str, str] = {}
-    for name, role in roles:
-        if name is not None and name in taken:
-            raise IngestError(
-                f"column {name!r} of {table.label} is given twice, for {taken[name]} and {role}; "
-                "name another column for one of them"
-            )
-        if name is not None:
-            taken[name] = role
 
 
 # --- axes

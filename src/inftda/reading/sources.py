@@ -125,13 +125,13 @@ class Source:
                 f"{self.label} has no columns; give a table with a row per trip or flow"
             )
 
-    def position(self, name: str, *, role: str, option: str) -> int:
+    def position(self, name: str, role: str, option: str) -> int:
         """Where the column with this name is.
 
         Args:
             name: as it is written in the table.
             role: what it is for, for messages.
-            option: how to say which column it is.
+            option: the option that says which column it is.
 
         Raises:
             IngestError: there is none, or more than one.
@@ -142,11 +142,11 @@ class Source:
         if found:
             return found[0]
         near = self.nearest(name, cutoff=0.5)
-        hint = f"did you mean {near!r}? If so, {option}" if near else option
+        hint = f"did you mean {near!r}? If so, " if near else ""
         listed = ", ".join(map(repr, self.names[:_SHOWN]))
         more = f", ... ({len(self.names)} in all)" if len(self.names) > _SHOWN else ""
         raise IngestError(
-            f"{self.label} has no column {name!r} for the {role}; {hint} "
+            f"{self.label} has no column {name!r} for the {role}; {hint}say which it is: {option}. "
             f"Its columns are {listed}{more}"
         )
 

@@ -17,7 +17,7 @@ import inftda
 from inftda.areas.clock import clock_hierarchy
 from inftda.areas.reader import read_areas
 from inftda.errors import HierarchyError, IngestError, PrivacyError
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, SqlQuery, read_leaves
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
@@ -37,7 +37,7 @@ ENDS = (Axis("origin", SQUARES), Axis("destination", SQUARES))
 POINTS = {"origin": ("olon", "olat"), "destination": ("dlon", "dlat")}
 HOUR, WEEKDAY = (Axis(part, clock_hierarchy(part)) for part in ("hour", "weekday"))
 LEAVES = {(0, 2, 0, 0): 1, (1, 2, 23, 0): 2, (3, 0, 12, 6): 1}
-NOISED = PrivacyUnit("add-remove", 1)
+NOISED = Unit("add-remove", 1)
 
 
 def counted(source, axes=ENDS, unit=None, **columns):
@@ -211,7 +211,7 @@ def test_points_need_areas_with_outlines():
 
 def test_distinct_trips_may_become_one_between_areas():
     """Nobody makes the same trip twice is a promise about points, and counts are of areas."""
-    unit = PrivacyUnit("add-remove", 3, distinct=True)
+    unit = Unit("add-remove", 3, distinct=True)
     with pytest.raises(PrivacyError, match="same trip between areas"):
         Columns(**POINTS).check(ENDS, unit)
     Columns(**POINTS, person="who").check(ENDS, unit)
@@ -220,7 +220,7 @@ def test_distinct_trips_may_become_one_between_areas():
 def test_trips_of_a_person_are_bounded_by_areas():
     table = {**COLUMNS, "who": ["ann"] * 4}
     for distinct, most in ((False, {1, 2}), (True, {1})):
-        unit = PrivacyUnit("add-remove", 2, distinct=distinct)
+        unit = Unit("add-remove", 2, distinct=distinct)
         found = counted(table, unit=unit, person="who", **POINTS)
         assert sum(found.values()) == 2
         assert {*found.values()} <= most

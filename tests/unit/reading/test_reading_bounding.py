@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, bounding, read_leaves
 from inftda.tree import Axis
 
@@ -27,7 +27,7 @@ def trips(*rows):
 
 
 def at_most(m, **options):
-    return PrivacyUnit("add-remove", trips=m, **options)
+    return Unit("add-remove", trips=m, **options)
 
 
 def stream(columns):
@@ -38,7 +38,7 @@ def stream(columns):
 @pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
 def test_at_most_m_trips_of_a_person_are_kept(read, make, neighbours):
     table = trips(*[(1, "001", "002")] * 5, *[(2, "001", "003")] * 2, (3, "002", "002"))
-    unit = PrivacyUnit(neighbours, trips=3, exactly=False)
+    unit = Unit(neighbours, trips=3, exactly=False)
     counts = read(make(table), person="who", unit=unit)
     assert counts == {("001", "002"): 3, ("001", "003"): 2, ("002", "002"): 1}
 
@@ -75,7 +75,7 @@ def test_persons_of_types_that_cannot_tell_them_apart_are_refused(read, kind):
 
 
 def test_exactly_m_trips_pass_and_any_other_number_is_an_error_without_ids(read):
-    unit = PrivacyUnit(trips=2)
+    unit = Unit(trips=2)
     fits = [("id77", "001", "002"), ("id77", "001", "003"), *[("id88", "002", "002")] * 2]
     counts = read(trips(*fits), person="who", unit=unit)
     assert counts == {("001", "002"): 1, ("001", "003"): 1, ("002", "002"): 2}
@@ -89,11 +89,11 @@ def test_exactly_m_trips_pass_and_any_other_number_is_an_error_without_ids(read)
 def test_exactly_counts_a_person_whose_rows_all_stand_for_no_trip(read):
     table = trips(("a", "001", "002", 1), ("b", "001", "002", 0))
     with pytest.raises(IngestError, match="exactly 1 trips"):
-        read(table, person="who", unit=PrivacyUnit())
+        read(table, person="who", unit=Unit())
 
 
 def test_exactly_m_distinct_trips_means_different_ones(read):
-    unit = PrivacyUnit(trips=2, distinct=True)
+    unit = Unit(trips=2, distinct=True)
     table = trips(("a", "001", "002"), ("a", "001", "003"))
     assert sum(read(table, person="who", unit=unit).values()) == 2
     with pytest.raises(IngestError, match="exactly 2 different trips"):

@@ -12,11 +12,11 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 
 NUMBERS = Hierarchy.read({"town": ["1", "2", "007", "1.0", "True"]})
 AXES = [("town", NUMBERS)]
-NOISED = PrivacyUnit("add-remove")
+NOISED = Unit("add-remove")
 
 
 @pytest.mark.parametrize(

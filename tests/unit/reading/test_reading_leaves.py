@@ -8,13 +8,13 @@ import pytest
 
 from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
 from inftda.tree import Axis
 
 TRIPS = {"origin": ["001", "001", "003"], "destination": ["002", "002", "001"]}
 FLOWS = {**TRIPS, "count": [3, 4, 5]}
-ADD_REMOVE = PrivacyUnit("add-remove", trips=1)
+ADD_REMOVE = Unit("add-remove", trips=1)
 
 
 def stream(columns):
@@ -58,7 +58,7 @@ def test_other_columns_of_numbers_are_left_alone(read, name):
 def test_an_axis_and_the_person_are_never_taken_for_counts(read, towns):
     table = {"origin": ["001"], "value": ["002"], "n": ["a"]}
     axes = [("origin", towns), ("value", towns)]
-    assert read(table, axes=axes, person="n", unit=PrivacyUnit()) == {("001", "002"): 1}
+    assert read(table, axes=axes, person="n", unit=Unit()) == {("001", "002"): 1}
 
 
 @pytest.mark.parametrize(
@@ -184,12 +184,12 @@ def test_distinct_trips_that_would_coincide_outside_are_refused(read, towns, nei
     outside = towns.with_outside()
     options = {"axes": [("origin", outside), ("destination", outside)], "unplaceable": "outside"}
     table = {"origin": ["001", "001"], "destination": ["X", "Y"]}
-    unit = PrivacyUnit(neighbours, trips=2, distinct=True)
+    unit = Unit(neighbours, trips=2, distinct=True)
     with pytest.raises(PrivacyError, match="different unknown places become the same trip"):
         read(table, unit=unit, **options)
-    once = PrivacyUnit(neighbours, distinct=True)
+    once = Unit(neighbours, distinct=True)
     assert read(table, unit=once, **options) == {("001", "outside"): 2}
-    again = PrivacyUnit(neighbours, trips=2)
+    again = Unit(neighbours, trips=2)
     assert read(table, unit=again, **options) == {("001", "outside"): 2}
 
 
@@ -200,7 +200,7 @@ def test_a_person_keeps_one_of_the_distinct_trips_that_coincide_outside(read, to
         table,
         axes=[("origin", outside), ("destination", outside)],
         unplaceable="outside",
-        unit=PrivacyUnit("add-remove", trips=2, distinct=True),
+        unit=Unit("add-remove", trips=2, distinct=True),
         person="who",
     )
     assert counts == {("001", "outside"): 1}
@@ -218,7 +218,7 @@ def test_unplaceable_rows_are_dropped_under_add_remove(read, make, extra):
     assert counts == {("001", "002"): extra.get("count", [1])[0]}
 
 
-@pytest.mark.parametrize("unit", [None, PrivacyUnit(), PrivacyUnit(trips=2, exactly=False)])
+@pytest.mark.parametrize("unit", [None, Unit(), Unit(trips=2, exactly=False)])
 def test_dropping_is_refused_where_the_number_of_trips_is_public_or_may_be(read, unit):
     with pytest.raises(PrivacyError, match="number of trips, which is public"):
         read(TRIPS, unplaceable="drop", unit=unit)
@@ -226,13 +226,13 @@ def test_dropping_is_refused_where_the_number_of_trips_is_public_or_may_be(read,
 
 def test_an_empty_table_is_read_like_any_other_where_the_total_is_not_public(read):
     """An error would tell it from a table with one person in it."""
-    at_most = PrivacyUnit(trips=2, exactly=False)
+    at_most = Unit(trips=2, exactly=False)
     nobody = {"origin": ["X"], "destination": ["X"]}
     assert read(nobody, unplaceable="drop", unit=ADD_REMOVE) == {}
     for unit in (ADD_REMOVE, at_most):
         assert read({"origin": ["001"], "destination": ["001"], "count": [0]}, unit=unit) == {}
     with pytest.raises(IngestError, match="all counts"):
-        read({"origin": ["001"], "destination": ["001"], "count": [0]}, unit=PrivacyUnit())
+        read({"origin": ["001"], "destination": ["001"], "count": [0]}, unit=Unit())
 
 
 def test_another_word_for_unplaceable_is_refused(read):
@@ -379,9 +379,9 @@ def test_columns_that_differ_in_case_only_are_two_columns(read):
 def test_one_column_cannot_have_two_roles(read, towns):
     with pytest.raises(IngestError, match=r"'origin' .*given twice"):
         read(TRIPS, axes=[("origin", towns), ("origin", towns)])
-    with pytest.raises(IngestError, match="for axis and count"):
+    with pytest.raises(IngestError, match="for code and count"):
         read(TRIPS, count="origin")
-    with pytest.raises(IngestError, match="for axis and person"):
+    with pytest.raises(IngestError, match="for code and person"):
         read(TRIPS, person="origin", unit=ADD_REMOVE)
 
 

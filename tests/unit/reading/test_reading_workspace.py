@@ -13,7 +13,7 @@ import pytest
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
 from inftda.reading.workspace import Workspace, quote
 from inftda.tree import Axis
@@ -125,7 +125,7 @@ def test_bounding_spills_as_well(tmp_path):
         tmp_path / "trips.parquet",
         Columns(person="who"),
         (Axis("origin", areas), Axis("destination", areas)),
-        unit=PrivacyUnit("add-remove", trips=2),
+        unit=Unit("add-remove", trips=2),
         memory_limit="60MB",
         threads=2,
     )

@@ -38,7 +38,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanisms.base import Keeper, Written
 from inftda.mechanisms.step import LevelStep, Nodes, Work
 from inftda.noise.entropy import KeyedSource, RandomSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns
 from inftda.tree import Tree
 
@@ -134,7 +134,7 @@ class RunningSpark:
         columns: Columns,
         tree: Tree,
         *,
-        unit: PrivacyUnit,
+        unit: Unit,
         source: RandomSource,
         say: Callable[[str], object] | None,
     ) -> SparkTruth:

@@ -31,7 +31,7 @@ from inftda.engines.spark.session import SPARK_ERRORS, Sent, sent
 from inftda.engines.spark.truth import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.errors import IngestError
 from inftda.noise.entropy import RandomSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, CsvFile, SqlQuery, bounding
 from inftda.reading import read_leaves as read_here
 from inftda.reading.rows import Rows
@@ -61,7 +61,7 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     columns: Columns,
     axes: Sequence[Axis],
     *,
-    unit: PrivacyUnit | None,
+    unit: Unit | None,
     random_source: RandomSource,
     say: Callable[[str], object] | None = None,
 ) -> SparkLeaves:
@@ -118,19 +118,18 @@ def _ship(session: SparkSession, leaves: Leaves) -> SparkLeaves:
 def _counted(raw: DataFrame, rows: Rows, parts: Sent["Parts"]) -> DataFrame:
     """Trips per leaf in cells, zeros and flaws included."""
     areas = ", ".join(f"{area} int" for area in rows.numbers)
-    if not rows.has_person:
-        counted = _map(raw, parts, Parts.count, f"{areas}, n bigint")
-    else:
+    frame, work = raw, Parts.count
+    if rows.has_person:
         personal = _map(raw, parts, Parts.gather, f"person string, {areas}, n bigint")
         # All rows of a person in one partition, one after the other.
-        together = personal.repartition("person").sortWithinPartitions("person")
-        counted = _map(together, parts, Parts.bound, f"{areas}, n bigint")
-    if rows.count_name is None or rows.has_person:
-        # Trips repeat in many parts; flows hardly do, and are not worth a shuffle.
-        most = F.lit(MAX_TOTAL + 1)
-        exact = F.sum(F.col("n").cast("decimal(38, 0)"))
-        counted = counted.groupBy(*rows.numbers).agg(F.least(exact, most).cast("bigint").alias("n"))
-    return counted.mapInArrow(pack_leaves, LEAF_CELLS)
+        frame, work = personal.repartition("person").sortWithinPartitions("person"), Parts.bound
+    if rows.count_name is not None and not rows.has_person:
+        # Flows hardly repeat in many parts, and are not worth a shuffle.
+        return _map(frame, parts, lambda *given: pack_leaves(work(*given)), LEAF_CELLS)
+    counted = _map(frame, parts, work, f"{areas}, n bigint")
+    most = F.lit(MAX_TOTAL + 1)
+    capped = F.least(F.coalesce(F.try_sum("n"), most), most)  # NULL beyond 64 bits
+    return counted.groupBy(*rows.numbers).agg(capped.alias("n")).mapInArrow(pack_leaves, LEAF_CELLS)
 
 
 def _map(frame: DataFrame, parts: Sent["Parts"], work: Work, schema: str) -> DataFrame:
@@ -148,7 +147,7 @@ def _check(  # noqa: PLR0913, PLR0917 - what was read, by what, from what
     counted: DataFrame,
     rows: Rows,
     parts: Sent["Parts"],
-    unit: PrivacyUnit | None,
+    unit: Unit | None,
 ) -> int:
     """The sum of all counts, which is all that the driver may know of them before any noise.
 
@@ -189,7 +188,7 @@ class Parts:
     """
 
     rows: Rows
-    unit: PrivacyUnit | None
+    unit: Unit | None
     secret: str = field(repr=False)
 
     def count(self, batches: Batches) -> Made:
@@ -220,7 +219,7 @@ class Parts:
         return self._each(gather(batches), lambda workspace: workspace.fetch(sql))
 
     @property
-    def _bounding_unit(self) -> PrivacyUnit:
+    def _bounding_unit(self) -> Unit:
         if self.unit is None:  # `Columns.check` has seen to it
             raise PartError("there is no privacy unit")
         return self.unit
