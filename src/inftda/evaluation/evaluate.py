@@ -140,9 +140,9 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         origin: name of the column where trips start.
         destination: name of the column where they end.
         origin_point: columns of longitude and latitude where trips start, as for a release.
-        destination_point: likewise where they end.
+        destination_point: the same where they end.
         hour_of: column of time stamps, as for a release.
-        weekday_of: likewise.
+        weekday_of: the same for weekdays.
         count: name of the column of counts, None for one row per trip; "auto" as for a release.
         unplaceable: rows with an unknown or missing area, as for a release; by default as the
             release says.
@@ -185,7 +185,7 @@ def compare(
         release: the release.
         truth: what `read_truth` gives.
         estimate: made from the release, to be compared as well.
-        progress: called with the name of the level, levels done and levels in all.
+        progress: called with the name of the level, levels done and number of levels.
 
     Raises:
         ReleaseError: the release has areas that it does not list, its measurements are damaged,
@@ -303,7 +303,7 @@ def write_comparison(
     release: str | Path | None,
     page: Writer | None = None,
 ) -> tuple[Path, ...]:
-    """Write the measures to a folder of their own, readable by the owner only.
+    """Write the measures to a separate folder, readable by the owner only.
 
     Args:
         comparison: what to write.
@@ -334,7 +334,7 @@ def write_comparison(
 def write_confidential(
     writers: Mapping[str, Writer], out: str | Path, *known: str | Path
 ) -> tuple[Path, ...]:
-    """Write files to a folder of their own, readable by the owner only.
+    """Write files to a separate folder, readable by the owner only.
 
     Args:
         writers: by name of the file, what writes it to the path it is given.

@@ -127,7 +127,7 @@ def measure(
     Args:
         truth: the confidential counts.
         released: the released leaves, summed up by the same tree.
-        progress: called with level name, levels done and levels in all.
+        progress: called with level name, levels done and number of levels.
 
     Raises:
         TreeError: the two do not belong to the same tree.

@@ -233,7 +233,7 @@ class _Pace:
         return self.done < self._runs and (in_time or self.done == 0)
 
     def show(self, *_: object) -> None:
-        """Tell whoever wants to know; a mechanism calls it often, with what is not needed."""
+        """Show progress; the mechanism calls it often, with details that are not needed here."""
         if self._progress is not None:
             passed = time.monotonic() - self._began
             share = max(self.done / self._runs, passed / max(self._seconds, passed, 1e-9))

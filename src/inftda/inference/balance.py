@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from inftda.inference.measured import Families, Floats, Layer, Map, Sums
 from inftda.inference.noise_intervals import NoiseIntervals
-from inftda.inference.prior import CLEAR, MOST_NOISY, TAIL, Posterior, interpolate
+from inftda.inference.prior import MOST_NOISY, PRIOR_FREE_SIGMAS, TAIL, Posterior, interpolate
 from inftda.inference.shares import Shares, most_children
 from inftda.kernels import inlined_kernel, kernel
 
@@ -289,7 +289,7 @@ def _moments(
     moments: Floats, log_mean: float, noisy: int, by: float, sigma: float
 ) -> tuple[float, float]:
     """Mean and variance of a count, if its noisy value were larger by `by`."""
-    if noisy > CLEAR * sigma or noisy + by >= MOST_NOISY * sigma:
+    if noisy > PRIOR_FREE_SIGMAS * sigma or noisy + by >= MOST_NOISY * sigma:
         return noisy + by, sigma * sigma
     mean, variance = interpolate(moments, log_mean, (noisy + by) / sigma)
     return mean * sigma, variance * sigma * sigma

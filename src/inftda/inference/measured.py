@@ -1,7 +1,7 @@
 """What was measured, in the order in which it is used.
 
 On the tree: families, the children of one released node, level by level. Only children are not
-measured. One that has measured nodes below it is put in all the same, as a family of one; below
+measured. One that has measured nodes below it is here nevertheless, as a family of one; below
 all others nothing is known but the sum.
 
 Off the tree: totals of areas, and other sums over the children of a level. A table off the tree

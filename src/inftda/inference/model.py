@@ -38,9 +38,9 @@ from inftda.inference.measured import (
 )
 from inftda.inference.noise_intervals import Ends, whole_ends
 from inftda.inference.prior import (
-    CLEAR,
     LEAST_MEAN,
     MEAN_STEPS,
+    PRIOR_FREE_SIGMAS,
     Posterior,
     interpolate,
     posterior_of,
@@ -278,7 +278,7 @@ def child_ends(levels: Sequence[LayerEstimate], number: int, child: NDArray[np.i
     ends_kernel(child, layer.families, level.evidence.log_mean, level.posterior.ends, (low, high))
     found = whole_ends(low, high)
     noisy = layer.noisy[child]
-    if (is_clear := noisy > CLEAR * layer.sigma).any():
+    if (is_clear := noisy > PRIOR_FREE_SIGMAS * layer.sigma).any():
         for ours, alone in zip(found, level.by_noise.ends(noisy[is_clear]), strict=True):
             ours[is_clear] = alone
     is_only = layer.offsets[family + 1] - layer.offsets[family] == 1

@@ -29,7 +29,7 @@ from inftda.kernels import inlined_kernel, kernel
 Grid = NDArray[np.float64]
 
 #: A noisy count above this many noise scales needs no prior: it is taken as it is.
-CLEAR: Final = 8.0
+PRIOR_FREE_SIGMAS: Final = 8.0
 #: Logarithm of mean / s, and noisy count / s: where the table starts, how fine it is, its end.
 LEAST_MEAN, MEAN_STEPS, MOST_MEAN = -12.0, 4, 3.0
 LEAST_NOISY, NOISY_STEPS, MOST_NOISY = -7.0, 4, 16.0
@@ -46,7 +46,7 @@ ZEROS: Final = (0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 1.7, 3.0, 5.0)
 _LEAST_SPREAD: Final = 0.35
 _DEFAULT: Final = (1.0, 0.3)
 _CLEARLY: Final = 2.0
-#: Probability on either side of an interval: 98.5 % in all. It is stated as 95 %: the
+#: Probability on either side of an interval: 98.5 % together. It is stated as 95 %: the
 #: measured coverage was at least that in every class of numbers (docs/explanation/estimates.md).
 TAIL: Final = 0.0075
 #: The free prior: steps of its fit, rows of the table on either side whose counts it is fitted to
@@ -144,7 +144,7 @@ def _free_counts(law: "Law", seen: NDArray[np.int64], spread: float, zeros: floa
         spread: psi of the prior to start from.
         zeros: phi of it.
     """
-    is_seen = _NOISY <= CLEAR
+    is_seen = _NOISY <= PRIOR_FREE_SIGMAS
     likelihood = np.concatenate([law.noise[:1], law.counts @ law.noise])
     likelihood /= likelihood.sum(axis=1, keepdims=True)
     unclear = likelihood[:, is_seen].sum(axis=1)
@@ -221,7 +221,7 @@ def _most_likely(law: Law, seen: NDArray[np.int64]) -> tuple[float, float]:
         weights, none = _rate_weights(*choice)
         evidence = weights @ by_rate + none[:, None] * by_none
         # Clear counts are not among those seen.
-        evidence /= evidence[:, _NOISY <= CLEAR].sum(axis=1, keepdims=True) + 1e-300
+        evidence /= evidence[:, _NOISY <= PRIOR_FREE_SIGMAS].sum(axis=1, keepdims=True) + 1e-300
         return float((seen * np.log(evidence + 1e-300)).sum())
 
     best = max(((spread, zeros) for spread in SPREADS for zeros in ZEROS), key=likelihood)
@@ -272,7 +272,7 @@ def seen_kernel(
         if offsets[f + 1] - offsets[f] == 1:  # an only child was not measured
             continue
         for i in range(offsets[f], offsets[f + 1]):
-            if noisy[i] > CLEAR * sigma:
+            if noisy[i] > PRIOR_FREE_SIGMAS * sigma:
                 continue
             row = int(np.rint((log_mean[i] - LEAST_MEAN) * MEAN_STEPS))
             column = int(np.rint((noisy[i] / sigma - LEAST_NOISY) * NOISY_STEPS))

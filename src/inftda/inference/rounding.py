@@ -1,7 +1,7 @@
 """Whole numbers that add up: random rounding from the root to the leaves.
 
 Each family is rounded so that it sums to its node. Fractions are rounded up at random, the more
-likely the more an area has lost by rounding so far: so totals of areas lose next to nothing.
+likely the more an area has lost by rounding so far: so totals of areas lose a few trips at most.
 What is left at nodes that nothing divides goes further down trip by trip, by the shares.
 """
 

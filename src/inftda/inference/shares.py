@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.inference.measured import Families, Floats, Layer, Map
-from inftda.inference.prior import CLEAR
+from inftda.inference.prior import PRIOR_FREE_SIGMAS
 from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
 
@@ -323,7 +323,7 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what 
     """
     offsets, first, noisy, _, sigma = families
     same, bins = pairs
-    clear = CLEAR * sigma
+    clear = PRIOR_FREE_SIGMAS * sigma
     by_area, others = into
     factors = np.empty(most_children(part, offsets))
     for f in range(part[0], part[1]):
@@ -388,7 +388,7 @@ def log_means_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what is w
         for i in range(low, high):
             factor = factors[i - low]
             log_mean[i] = factor
-            if high - low > 1 and noisy[i] > CLEAR * sigma:
+            if high - low > 1 and noisy[i] > PRIOR_FREE_SIGMAS * sigma:
                 left -= noisy[i]
                 log_mean[i] = 0.0
             else:

@@ -77,7 +77,7 @@ class Intervals:
         Args:
             table: the sums.
             levels: level name by axis name, as `sum_flows` took them.
-            where: areas by axis name, likewise.
+            where: areas by axis name, as `sum_flows` took them.
         """
         depths, areas = [], []
         for axis in self._tree.axes:
@@ -107,7 +107,7 @@ class Intervals:
         return Fit.of(self._tree, self._measured, self._total)
 
     def _total_ends(self, n: int) -> Ends:
-        """The total: public, or with noise of its own."""
+        """The total: public, or measured with noise."""
         if 0 in self._measured.levels:
             table = self._measured.level(0)
             low, high = measured_ends(table.value, math.sqrt(table.sigma2))
