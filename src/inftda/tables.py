@@ -1,4 +1,4 @@
-"""Any small public table in, Arrow out: files, DataFrames, mappings.
+"""Any small public table in, Arrow out: files, DataFrames, mappings, sheets of Excel.
 
 Codes are strings and stay as they are written: "001001" keeps its zeros. Nothing is guessed
 but the delimiter, and that from the header alone: a sniffer that skips or splits a row it does
@@ -8,7 +8,11 @@ tables must never be read here.
 
 import csv
 import re
+import warnings
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +21,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from inftda import excel
-from inftda.errors import InftdaError
+from inftda.errors import InftdaError, MissingExtraError
 
 #: Endings of files that hold delimited text.
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+EXCEL_ENDINGS = (".xlsx", ".xlsm")
+#: Rows that a sheet of Excel can have, cells and unpacked bytes that any table in one has.
+MOST_ROWS, MOST_CELLS, MOST_BYTES = 1 << 20, 1 << 26, 1 << 30
 #: The one that occurs most often in the header is the delimiter.
 DELIMITERS = (",", ";", "\t", "|")
+
+#: Names and cells of columns.
+Sheet = tuple[list[str], list[list[Any]]]
 
 
 def as_arrow(values: NDArray[Any]) -> pa.Array:
@@ -128,17 +137,17 @@ def _read_file(path: Path, *, what: str, error: type[InftdaError]) -> pa.Table:
             return file.read()
     if name.endswith(CSV_ENDINGS):
         return _read_csv(path)
-    if name.endswith(excel.ENDINGS):
+    if name.endswith(EXCEL_ENDINGS):
         return _read_workbook(path, what=what, error=error)
     raise error(
         f"{path.name!r} (the {what}) has an unknown ending; use {', '.join(CSV_ENDINGS[:3])}, "
-        f"{PARQUET_ENDINGS[0]} or {excel.ENDINGS[0]}"
+        f"{PARQUET_ENDINGS[0]} or {EXCEL_ENDINGS[0]}"
     )
 
 
 def _read_workbook(path: Path, *, what: str, error: type[InftdaError]) -> pa.Table:
-    names, columns = excel.read_sheet(path, what=f"{path.name!r} (the {what})", error=error)
-    texts = [excel.as_texts(cells) for cells in columns]
+    names, columns = read_sheet(path, what=f"{path.name!r} (the {what})", error=error)
+    texts = [as_texts(cells) for cells in columns]
     for name, cells in zip(names, texts, strict=True):
         if cells is None:
             raise error(f"column {name!r} of the {what} must hold text or whole numbers only")
@@ -238,3 +247,128 @@ def _cast(column: pa.ChunkedArray) -> pa.ChunkedArray:
         # Arrow cannot unpack every kind of dictionary (polars'), but can change the kind.
         column = column.cast(pa.dictionary(column.type.index_type, pa.string()))
     return pc.cast(column, pa.string())
+
+
+def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
+    """Names and cells of the columns of the only sheet of Excel that is not empty.
+
+    A cell is text, a number, or something else; the format it is shown in changes nothing, except
+    that dates are not numbers. Excel does not distinguish whole numbers from others, so 12.0 is
+    12. Codes that were typed as numbers have lost their leading zeros. Empty rows are left out.
+
+    Args:
+        path: the file.
+        what: what to call it in messages.
+        error: the class of error to raise.
+
+    Raises:
+        MissingExtraError: openpyxl is not installed.
+    """
+    try:
+        library = import_module("openpyxl")
+    except ImportError:
+        raise MissingExtraError(
+            f"{what} is a workbook of Excel, which needs openpyxl: pip install 'inftda[xlsx]', or "
+            "save the sheet as CSV (UTF-8)"
+        ) from None
+    try:
+        sheets = _sheets(library, path)
+    except _TooLargeError:
+        raise error(
+            f"{what} is too large for a workbook of Excel: it has more than {MOST_ROWS:,} rows or "
+            f"{MOST_CELLS:,} cells, or unpacks to more than {MOST_BYTES >> 20:,} MB; save the "
+            "table as CSV (UTF-8)"
+        ) from None
+    except Exception:  # noqa: BLE001 - of the library, which has no class of its own; may quote cells
+        sheets = None
+    if sheets is None:
+        raise error(
+            f"cannot read {what} as a workbook of Excel: it is damaged, locked by a password, or "
+            "something else; save it again as .xlsx, or as CSV (UTF-8)"
+        )
+    if len(sheets) != 1:
+        found = "no sheet with anything in it" if not sheets else f"{len(sheets)} sheets"
+        raise error(f"{what} has {found}; keep one table, in one sheet")
+    (header, *rows), *_ = sheets
+    names = [_column_name(cell) for cell in header]
+    longest = max(map(len, rows), default=0)
+    while len(names) > longest and not names[-1]:
+        names.pop()
+    if longest > len(names) or "" in names:
+        raise error(f"{what} has a column without a name; its first row must name all columns")
+    return names, [
+        [_whole(row[i]) if i < len(row) else None for row in rows] for i in range(len(names))
+    ]
+
+
+class _TooLargeError(Exception):
+    """A file that holds more than a workbook can."""
+
+
+def _sheets(library: Any, path: Path) -> list[list[tuple[Any, ...]]]:
+    """Rows of every sheet that is not empty."""
+    with zipfile.ZipFile(path) as packed:
+        if sum(member.file_size for member in packed.infolist()) > MOST_BYTES:
+            raise _TooLargeError
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about styles and the like
+        # Links to other workbooks are not even read.
+        book = library.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        try:
+            found = [_rows(sheet) for sheet in book.worksheets]
+        finally:
+            book.close()
+    return [rows for rows in found if rows]
+
+
+def _rows(sheet: Any) -> list[tuple[Any, ...]]:
+    """Rows that are not empty, each up to its last cell.
+
+    A row may go on for 16,384 empty cells that have a colour; others must not become as long.
+    """
+    sheet.reset_dimensions()  # what the file says of its size may be wrong
+    rows, n_cells = [], 0
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        n_cells += len(row)
+        if number > MOST_ROWS or n_cells > MOST_CELLS:
+            raise _TooLargeError
+        if filled := _filled(row):
+            rows.append(filled)
+    return rows
+
+
+def _filled(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    length = len(row)
+    while length and row[length - 1] is None:
+        length -= 1
+    return row[:length]
+
+
+def _column_name(cell: Any) -> str:
+    return "" if cell is None else str(_whole(cell)).strip()
+
+
+def _whole(cell: Any) -> Any:
+    """A number without the .0 that only some programs write."""
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+
+
+def as_texts(cells: list[Any]) -> list[str] | None:
+    """Public codes as text; None if one is neither text nor a whole number.
+
+    >>> as_texts(["001", 2, None])
+    ['001', '2', '']
+    """
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if not kinds <= {str, int}:
+        return None
+    return ["" if cell is None else str(cell) for cell in cells]
+
+
+def silence(connection: Any) -> None:
+    """Switch off DuckDB's progress bar: it goes to standard output, which is for results."""
+    import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
+
+    # In a notebook that cannot show a bar, DuckDB does not even let it be switched off.
+    with suppress(duckdb.Error):
+        connection.execute("SET enable_progress_bar = false")

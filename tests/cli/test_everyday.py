@@ -10,7 +10,7 @@ import pytest
 
 import inftda
 from inftda.errors import InftdaError, IngestError, MissingExtraError
-from inftda.excel import read_sheet
+from inftda.tables import read_sheet
 
 openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
 

@@ -1,6 +1,8 @@
 """Reading small public tables: whatever kind comes in, codes come out as written."""
 
 import gzip
+import socket
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from inftda import tables
 from inftda.errors import HierarchyError, IngestError
 from inftda.tables import as_numpy, read_strings
 
@@ -277,3 +280,54 @@ def test_whole_numbers_become_numpys_of_the_same_kind(sign, bits):
 def test_other_numbers_become_numpys_too():
     assert as_numpy(pa.array([1.5, 2.5])).tolist() == [1.5, 2.5]
     assert np.isnan(as_numpy(pa.array([1, None]))).tolist() == [False, True]
+
+
+# Workbooks of Excel
+
+
+def workbook(folder, more_rows="", more_files=()):
+    """A small table, and what somebody put into the file besides."""
+    openpyxl = pytest.importorskip("openpyxl", reason="workbooks need the extra xlsx")
+    book = openpyxl.Workbook()
+    for row in (["region", "town"], ["N", "001"], ["S", "002"]):
+        book.active.append(row)
+    book.save(folder / "plain.xlsx")
+    with (
+        zipfile.ZipFile(folder / "plain.xlsx") as plain,
+        zipfile.ZipFile(folder / "areas.xlsx", "w", zipfile.ZIP_DEFLATED) as changed,
+    ):
+        for name in plain.namelist():
+            text = plain.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                text = text.replace(b"</sheetData>", more_rows.encode() + b"</sheetData>")
+            changed.writestr(name, text)
+        for name, text in more_files:
+            changed.writestr(name, text)
+    return folder / "areas.xlsx"
+
+
+FAR = '<row r="30000000"><c r="A30000000" t="inlineStr"><is><t>N</t></is></c></row>'
+
+
+@pytest.mark.parametrize(
+    ("more_rows", "limit"),
+    [(FAR, {}), ("", {"MOST_ROWS": 2}), ("", {"MOST_CELLS": 5}), ("", {"MOST_BYTES": 1000})],
+)
+def test_a_workbook_with_more_than_excel_can_hold_is_refused(
+    tmp_path, monkeypatch, more_rows, limit
+):
+    """A megabyte can unpack to thirty million rows; no more is read than a sheet can have."""
+    for name, value in limit.items():
+        monkeypatch.setattr(tables, name, value)
+    with pytest.raises(HierarchyError, match="too large for a workbook of Excel"):
+        read(workbook(tmp_path, more_rows))
+
+
+def test_links_of_a_workbook_are_not_followed(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    link = '<externalLink xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"/>'
+    path = workbook(tmp_path, more_files=[("xl/externalLinks/externalLink1.xml", link)])
+    assert read(path).to_pydict() == {"region": ["N", "S"], "town": ["001", "002"]}

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.growing import Growing
 from inftda.inference.balance import (
     Evidence,
     LayerEstimate,
@@ -105,16 +104,17 @@ class Fit:
         Args:
             seed: decides which numbers are rounded up.
         """
-        areas = [Growing() for _ in self.tree.axes]
-        values = [Growing() for _ in range(3)]
+        n_axes = len(self.tree.axes)
+        columns: list[list[NDArray[Any]]] = [[] for _ in range(n_axes + 3)]
         random = np.random.default_rng(seed)
         for part in round_down_the_tree(
             self.tree, self.levels, self.total, random, self._with_ends, Crew(self.threads).map
         ):
             found: list[NDArray[Any]] = [*part.areas, part.value, part.low, part.high]
-            for column, numbers in zip([*areas, *values], found, strict=True):
-                column.add(numbers)
-        return EstimatedLeaves(tuple(one.cut() for one in areas), *(one.cut() for one in values))
+            for column, numbers in zip(columns, found, strict=True):
+                column.append(_narrow(numbers))
+        joined = [np.concatenate([np.empty(0, np.int32), *column]) for column in columns]
+        return EstimatedLeaves(tuple(joined[:n_axes]), *joined[n_axes:])
 
     def _with_ends(self, rounded: Rounded) -> EstimatedLeaves:
         """Some numbers with their intervals."""
@@ -319,3 +319,10 @@ def ends_kernel(
         i = child[n]
         below, above = interpolate(ends, log_mean[i], noisy[i] / sigma)
         low[n], high[n] = below * sigma, above * sigma
+
+
+def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers in 32 bits if all of them fit."""
+    ends = np.iinfo(np.int32)
+    fits = numbers.min(initial=0) >= ends.min and numbers.max(initial=0) <= ends.max
+    return numbers.astype(np.int32) if fits else numbers

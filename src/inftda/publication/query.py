@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from inftda.database import silence
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.files import FLOWS_FILE, private_folder
 from inftda.publication.inventory import DAMAGED
+from inftda.tables import silence
 from inftda.tree import Axis, Tree
 
 FLOW = "flow"

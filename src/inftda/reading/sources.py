@@ -29,10 +29,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import duckdb
 import pyarrow as pa
 
-from inftda import excel
 from inftda.errors import IngestError
 from inftda.reading.workspace import pattern, quote
-from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
+from inftda.tables import CSV_ENDINGS, EXCEL_ENDINGS, PARQUET_ENDINGS, read_sheet, split_header
 
 if TYPE_CHECKING:
     from inftda.reading.workspace import Workspace
@@ -42,7 +41,7 @@ T = TypeVar("T")
 #: Name of what is registered in the workspace.
 ARROW_INPUT: Final = "arrow_input"
 #: Of files that hold tables.
-ENDINGS: Final = CSV_ENDINGS + PARQUET_ENDINGS + excel.ENDINGS
+ENDINGS: Final = CSV_ENDINGS + PARQUET_ENDINGS + EXCEL_ENDINGS
 #: What we call an encoding -> what Python and DuckDB call it. DuckDB has no others built in.
 ENCODINGS: Final = {
     "utf-8": ("utf-8-sig", "utf-8"),
@@ -207,7 +206,7 @@ def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Sou
     label = label_of(source)
     if len(files) > 1:
         raise IngestError(f"{label} has {len(files)} workbooks; give one, or save them as CSV")
-    names, columns = excel.read_sheet(files[0], what=label, error=IngestError)
+    names, columns = read_sheet(files[0], what=label, error=IngestError)
     return _open_columns(names, columns.__getitem__, workspace, label, has_header=True)
 
 
@@ -262,7 +261,7 @@ def _kind(file: Path) -> str:
         return "CSV"
     if name.endswith(PARQUET_ENDINGS):
         return "Parquet"
-    if name.endswith(excel.ENDINGS):
+    if name.endswith(EXCEL_ENDINGS):
         return "Excel"
     raise IngestError(f"{file.name!r} has an unknown ending; use one of {', '.join(ENDINGS)}")
 

@@ -21,10 +21,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from inftda.database import silence
 from inftda.errors import IngestError
 from inftda.files import private_folder
-from inftda.tables import as_arrow
+from inftda.tables import as_arrow, silence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
