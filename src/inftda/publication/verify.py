@@ -32,6 +32,7 @@ from inftda.publication.tables import (
     check_rewritten,
     files_of,
     is_ascending,
+    join_flows,
     order_keys,
     read_flows,
     write_flows,
@@ -174,7 +175,9 @@ def _check_flows(
 ) -> Generator[str, None, Flows]:
     """Known areas, positive integers, each cell once and in order, total and rows as stated."""
     manifest, tree = release.manifest, release.tree
-    flows = read_flows(files_of(folder / FLOWS_FILE), tree, n_flows=manifest.n_flows)
+    files = files_of(folder / FLOWS_FILE)
+    parts = {file: read_flows([file], tree, n_flows=manifest.n_flows) for file in files}
+    flows = join_flows(tree, parts.values())
     found = {
         "flows are integers above 0": bool((flows.flow > 0).all()),
         "no cell occurs twice, and rows are in order": is_ascending(order_keys(tree, flows.areas)),
@@ -189,10 +192,11 @@ def _check_flows(
     for axis in tree.axes:
         yield f"every {axis.name} is a known area"
 
-    def write(sink: pa.NativeFile, file: Path) -> None:
-        write_flows(sink, tree, read_flows([file], tree, n_flows=manifest.n_flows))
-
-    rewriting.check(folder / FLOWS_FILE, manifest.flows_sha256, write)
+    rewriting.check(
+        folder / FLOWS_FILE,
+        manifest.flows_sha256,
+        lambda sink, file: write_flows(sink, tree, parts[file]),
+    )
     return flows
 
 
