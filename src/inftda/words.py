@@ -32,6 +32,7 @@ from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.query import asked_for
 from inftda.publication.release import Release, open_release
 from inftda.publication.verify import verify as found_right
+from inftda.reading.columns import Columns, end_of
 from inftda.tree import DESTINATION, ORIGIN, build_tree
 
 
@@ -214,19 +215,14 @@ def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
     made = _opened_estimate(estimate)
     if made is not None:
         made.check_release(found)  # before the truth is read
-    counts = read_truth(
-        found,
-        truth,
-        origin=origin,
-        destination=destination,
+    columns = Columns(
+        origin=end_of(ORIGIN, origin, origin_point),
+        destination=end_of(DESTINATION, destination, destination_point),
+        hour=hour_of,
+        weekday=weekday_of,
         count=count,
-        unplaceable=unplaceable,
-        origin_point=origin_point,
-        destination_point=destination_point,
-        hour_of=hour_of,
-        weekday_of=weekday_of,
-        say=say,
     )
+    counts = read_truth(found, truth, columns, unplaceable=unplaceable, say=say)
     comparison = compare(found, counts, estimate=made, progress=progress)
     if out is not None:
         page = None

@@ -6,8 +6,8 @@ readable by its owner only, and must never get into a release folder, by whateve
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -38,8 +38,7 @@ from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.release import Release
 from inftda.publication.spreadsheet import disarmed_table
 from inftda.reading import Columns, Unplaceable, read_leaves
-from inftda.reading.columns import UNPROMISED, end_of, may_be_empty
-from inftda.tree import DESTINATION, ORIGIN
+from inftda.reading.columns import UNPROMISED, may_be_empty
 from inftda.truth import Truth
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"
@@ -115,17 +114,11 @@ class Comparison:
         }
 
 
-def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
+def read_truth(
     release: Release,
     flows: Any,
+    columns: Columns | None = None,
     *,
-    origin: str = ORIGIN,
-    destination: str = DESTINATION,
-    origin_point: Sequence[str] | None = None,
-    destination_point: Sequence[str] | None = None,
-    hour_of: str | None = None,
-    weekday_of: str | None = None,
-    count: str | None = "auto",
     unplaceable: Unplaceable | Mapping[str, str] | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Truth:
@@ -137,13 +130,7 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
     Args:
         release: the release.
         flows: trips or flows, anything `inftda.publish.release` takes.
-        origin: name of the column where trips start.
-        destination: name of the column where they end.
-        origin_point: columns of longitude and latitude where trips start, as for a release.
-        destination_point: the same where they end.
-        hour_of: column of time stamps, as for a release.
-        weekday_of: the same for weekdays.
-        count: name of the column of counts, None for one row per trip; "auto" as for a release.
+        columns: what to read from it.
         unplaceable: rows with an unknown or missing area, as for a release; by default as the
             release says.
         say: called with what a row was taken for, one trip or a count.
@@ -152,14 +139,8 @@ def read_truth(  # noqa: PLR0913 - the columns of the table, as for a release
         IngestError: the table cannot be read by the areas of the release, or cannot be its
             truth because its total is not the release's.
     """
-    columns = Columns(
-        origin=end_of(ORIGIN, origin, origin_point),
-        destination=end_of(DESTINATION, destination, destination_point),
-        hour=hour_of,
-        weekday=weekday_of,
-        count=count,
-        unplaceable=_as_released(release) if unplaceable is None else unplaceable,
-    )
+    policy = _as_released(release) if unplaceable is None else unplaceable
+    columns = replace(columns or Columns(), unplaceable=policy)
     promised = release.manifest.unit
     # Reading drops rows, and accepts an empty table, only for units under which a release may
     # do so. Nothing else about the unit matters here.

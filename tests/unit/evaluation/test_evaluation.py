@@ -20,6 +20,7 @@ from inftda.evaluation.evaluate import (
     read_truth,
     write_comparison,
 )
+from inftda.reading.columns import Columns
 
 AREAS = {"region": ["N", "N", "S"], "town": ["001", "002", "003"]}
 TRUTH = {"origin": ["001", "001", "003"], "destination": ["002", "003", "003"], "count": [5, 1, 4]}
@@ -38,8 +39,8 @@ def released(flows=FLOWS, truth=TRUTH, **options):
     return replace(made, table=table, manifest=replace(made.manifest, n_flows=len(flows)))
 
 
-def compared(release, flows=TRUTH, **options):
-    return compare(release, read_truth(release, flows, **options))
+def compared(release, flows=TRUTH, *columns, **options):
+    return compare(release, read_truth(release, flows, *columns, **options))
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +76,8 @@ def test_a_release_is_compared_at_every_level(comparison):
 
 def test_a_release_in_a_folder_and_columns_of_other_names_compare_alike(folder, comparison):
     renamed = {"from": TRUTH["origin"], "to": TRUTH["destination"], "n": TRUTH["count"]}
-    names = {"origin": "from", "destination": "to", "count": "n"}
-    assert compared(inftda.open_release(folder), renamed, **names).levels == comparison.levels
+    columns = Columns(origin="from", destination="to", count="n")
+    assert compared(inftda.open_release(folder), renamed, columns).levels == comparison.levels
 
 
 def test_further_axes_are_compared_too():
