@@ -200,7 +200,9 @@ def _panel(panel: Any, db: Any, name: str, epsilon: float, what: str) -> None:
             )  # fmt: skip
     if what == ERROR:
         panel.set_yscale("symlog", linthresh=1)
-    elif what == TIME:
+    elif what == FALSE:
+        panel.set_ylim(-3, 103)
+    else:
         panel.set_yscale("log")
         panel.set_xticks([])
     panel.grid(axis="y", alpha=0.3)
