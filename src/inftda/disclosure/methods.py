@@ -33,6 +33,8 @@ Numbers = NDArray[np.int64]
 _VARIANCE = 2.0
 #: Where the largest true counts lie, sums of bounds stay far from overflow.
 _MOST_TRIPS = 1 << 40
+#: Records that are looked at together, so that memory does not grow with the table.
+_RECORDS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,20 +236,16 @@ class CellKey:
         """All tables; the same records give the same number everywhere."""
         matrix = perturbation_matrix(self.most)
         record_keys = random.integers(0, 1 << 64, truth.total, np.uint64)
-        leaf_of_record = np.repeat(np.arange(truth.n_leaves), truth.leaves[1])
-        levels, changed = [], []
+        first = np.cumsum(truth.leaves[1]) - truth.leaves[1]
+        leaf_keys = np.add.reduceat(record_keys, first)  # modulo 2^64, as all sums of keys
+        levels, level_keys = [], []
         for true, node in zip(true_levels(truth), nodes_of_leaves(truth), strict=True):
-            node_of_record = node[leaf_of_record]
-            keys = np.zeros(len(true), np.uint64)
-            np.add.at(keys, node_of_record, record_keys)  # modulo 2^64
-            value = true + change_by_key(true, keys, matrix)
+            level_keys.append(np.zeros(len(true), np.uint64))
+            np.add.at(level_keys[-1], node, leaf_keys)
+            value = true + change_by_key(true, level_keys[-1], matrix)
             levels.append(self._shown(true, value))
-            # The same cell without the record.
-            fewer, other_keys = true[node_of_record] - 1, keys[node_of_record] - record_keys
-            without = fewer + change_by_key(fewer, other_keys, matrix)
-            changed.append(without != value[node_of_record])
         totals = [self._shown(true, self.show(true, random)) for true in finest_totals(truth)]
-        seen = int(changed[-1].sum()), int(np.any(changed[1:], axis=0).sum())
+        seen = _seen_by_keys(truth, record_keys, levels, level_keys, matrix)
         return ProtectedTables(truth, tuple(levels), tuple(totals), self.most, *seen)
 
     def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
@@ -259,6 +257,34 @@ class CellKey:
         # Zeros stay zeros, so what is published above 0 is above 0.
         low = np.where(value > 0, np.maximum(value - self.most, 1), 0)
         return ProtectedTable(true, value, np.zeros(len(true), bool), low, value + self.most)
+
+
+def _seen_by_keys(
+    truth: Truth,
+    record_keys: NDArray[np.uint64],
+    levels: Sequence[ProtectedTable],
+    level_keys: Sequence[NDArray[np.uint64]],
+    matrix: NDArray[np.float64],
+) -> tuple[int, int]:
+    """Records without which the number of their leaf, and of any level, is another."""
+    leaf_of_record = np.repeat(np.arange(truth.n_leaves, dtype=np.int32), truth.leaves[1])
+    # That somebody is gone from the root says nothing about where.
+    tables = list(zip(nodes_of_leaves(truth), levels, level_keys, strict=True))[1:]
+    n_at_leaf = n_anywhere = 0
+    for start in range(0, len(record_keys), _RECORDS_AT_ONCE):
+        key = record_keys[start : start + _RECORDS_AT_ONCE]
+        leaf = leaf_of_record[start : start + _RECORDS_AT_ONCE]
+        n_left = [len(key)]
+        for nodes, table, keys in reversed(tables):  # those that are seen need no further look
+            node = nodes[leaf]
+            fewer = table.true[node] - 1
+            without = fewer + change_by_key(fewer, keys[node] - key, matrix)
+            is_same = without == table.value[node]
+            key, leaf = key[is_same], leaf[is_same]
+            n_left.append(len(key))
+        n_at_leaf += n_left[0] - n_left[min(1, len(tables))]
+        n_anywhere += n_left[0] - n_left[-1]
+    return n_at_leaf, n_anywhere
 
 
 def change_by_key(true: Numbers, key: NDArray[np.uint64], matrix: NDArray[np.float64]) -> Numbers:
@@ -350,6 +376,8 @@ def _seen(truth: Truth, changed: Sequence[NDArray[Any]]) -> tuple[int, int]:
         changed: for the root and each splitting level, whether the number changes. That of the
             root says nothing about where somebody went.
     """
+    if not truth.levels:
+        return 0, 0
     flags = zip(changed[1:], nodes_of_leaves(truth)[1:], strict=True)
     anywhere = np.any([level[node] for level, node in flags], axis=0)
     count = truth.leaves[1]
