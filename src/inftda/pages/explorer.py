@@ -389,14 +389,14 @@ def _levels(
 def _errors(
     errors: TypicalErrors, layout: Layout, unknown: Collection[Depths], depths: Depths
 ) -> dict[str, list[list[float]]]:
-    """Level to its size classes: smallest number, median, 95 % point, share of false ones.
+    """Level to its size classes: smallest number, 95 % point, share of false ones.
 
     Long sums across the tree that were not measured are left out: there simulated errors hold
     for as few as three in five of the largest numbers.
     """
     return {
         layout.key(level.depths): [
-            [entry.low, entry.median, entry.p95, round(entry.false, 3)] for entry in level.classes
+            [entry.low, entry.p95, round(entry.false, 3)] for entry in level.classes
         ]
         for level in errors.levels
         if _is_within(level.depths, depths) and level.depths not in unknown

@@ -283,7 +283,7 @@ class Model {
     const size = Math.abs(value);
     let found = classes[0];
     for (const entry of classes) if (size >= entry[0]) found = entry;
-    return { median: found[1], p95: found[2], isFalse: found[3] };
+    return { p95: found[1], isFalse: found[2] };
   }
 
   /* Part of the numbers of this size that are noise, as simulated; null if unknown. */
