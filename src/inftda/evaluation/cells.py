@@ -12,35 +12,13 @@ from numpy.typing import NDArray
 from inftda.errors import ReleaseError
 from inftda.estimates import VALUES, Estimate
 from inftda.inference.measured import EstimatedLeaves
-from inftda.publication.release import Release
-from inftda.publication.tables import Areas, Flows, files_of, from_table, leaf_areas, read_flows
+from inftda.publication.tables import Areas, leaf_areas
 from inftda.tree import Tree
 
 #: Up to this number of cells a level is summed up in a dense array.
 DENSE_CELLS = 1 << 22
 #: Beyond this number of cells a cell has no 64-bit number; such levels are left out.
 MAX_CELLS = 1 << 62
-
-
-def released_leaves(release: Release) -> Flows:
-    """Numbers of the finest areas on each axis, and the flow, of every released row.
-
-    Raises:
-        ReleaseError: the table cannot be read, a code is not one of the release's areas, or a
-            flow is one that its mechanism does not release.
-    """
-    table, tree = release.table, release.tree
-    if isinstance(table, pa.Table):
-        found = from_table(tree, table)
-        _check_known(tree, found.areas)
-    else:
-        found = read_flows(files_of(table), tree, n_flows=release.manifest.n_flows)
-    if found.flow.min(initial=0) < 0:
-        raise ReleaseError(
-            "the release has negative numbers, which inftda does not release; it was edited or "
-            "damaged: get the release again from its publisher"
-        )
-    return found
 
 
 def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from inftda.bars import Progress
 from inftda.errors import IngestError, ReleaseError
 from inftda.estimates import Estimate
-from inftda.evaluation.cells import estimated_leaves, released_leaves
+from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.intervals import (
     IntervalMeasures,
     measure_estimated,
@@ -203,7 +203,7 @@ def released_counts(release: Release) -> Truth:
     Raises:
         ReleaseError: the release has areas that it does not list.
     """
-    areas, flow = released_leaves(release)
+    areas, flow = release.leaves()
     kept = flow != 0
     return Truth.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums, match_cells, released_leaves
+from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums, match_cells
 from inftda.evaluation.measures import TotalMeasures, area_totals, totals_across
 from inftda.evaluation.typical import CLASS_STARTS, class_of
 from inftda.inference.measured import EstimatedLeaves
@@ -47,7 +47,7 @@ def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures,
     """
     if not release.has_measurements:
         return ()
-    known, leaves = release.intervals(), released_leaves(release)
+    known, leaves = release.intervals(), release.leaves()
     found: list[IntervalMeasures] = []
     for level in release.tree.splitting_levels:
         if level.n_nodes > MAX_CELLS:

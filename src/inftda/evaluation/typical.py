@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.cells import MAX_CELLS, LevelSums, match_cells, released_leaves
+from inftda.evaluation.cells import MAX_CELLS, LevelSums, match_cells
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
 from inftda.tree import TreeLevel
@@ -192,7 +192,7 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
     Privacy:
         Post-processing of the release: no cost.
     """
-    areas, flow = released_leaves(release)
+    areas, flow = release.leaves()
     simulation = _simulation(release, areas, flow, source)
     chosen = _chosen_depths(release.tree, depths)
     has_tables = release.has_totals

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer, from_seam
-from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums, released_leaves
+from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums
 from inftda.evaluation.measures import totals_across
 from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
@@ -206,7 +206,7 @@ def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
     """Intervals of all levels that a release tells them for; none if it has no measurements."""
     if not release.has_measurements:
         return {}
-    known, leaves = release.intervals(), released_leaves(release)
+    known, leaves = release.intervals(), release.leaves()
     found: dict[Depths, CellIntervals] = {}
     room = MAX_INTERVALS
     for depths in product(*(range(axis.hierarchy.depth + 1) for axis in release.tree.axes)):

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from inftda.areas.locations import Gazetteer
-from inftda.evaluation.cells import estimated_leaves, released_leaves
+from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.evaluate import Comparison
 from inftda.evaluation.intervals import overall
 from inftda.evaluation.stated import (
@@ -146,7 +146,7 @@ def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may 
     noise = mostly_noise(release)
     table = Table(
         release.tree,
-        *released_leaves(release),
+        *release.leaves(),
         keeps_formulas=keep_formulas,
         estimated=None if estimate is None else estimated_leaves(estimate),
     )
@@ -188,7 +188,7 @@ def write_confidential_page(
     """
     check_file(Path(out), force=True)
     places, shapes = ReferenceFiles().read(release)
-    table = Table(release.tree, *released_leaves(release), truth=counts.leaves)
+    table = Table(release.tree, *release.leaves(), truth=counts.leaves)
     data = pack_explorer(table, places, shapes, Quality())
     every = dict.fromkeys(
         key

@@ -25,6 +25,7 @@ from inftda.publication.areas import read_tree
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
 from inftda.publication.folder import check_release, write_public_files
 from inftda.publication.inventory import (
+    DAMAGED,
     GET_AGAIN,
     MEASUREMENTS_FILE,
     SIGNATURE_FILE,
@@ -171,11 +172,24 @@ class Release:
         """The flows between finest areas, by the numbers of the areas.
 
         Raises:
-            ReleaseError: the table cannot be read, or has areas that the release does not have.
+            ReleaseError: the table cannot be read, or has areas or numbers that a release does
+                not have.
         """
         if isinstance(self.table, pa.Table):
-            return from_table(self.tree, self.table)
-        return read_flows(files_of(self.table), self.tree, n_flows=self.manifest.n_flows)
+            found = from_table(self.tree, self.table)
+        else:
+            found = read_flows(files_of(self.table), self.tree, n_flows=self.manifest.n_flows)
+        for axis, numbers in zip(self.tree.axes, found.areas, strict=True):
+            if (numbers < 0).any():
+                raise ReleaseError(
+                    f"the released table has a code on axis {axis.name!r} that is not among its "
+                    f"areas; {DAMAGED}"
+                )
+        if found.flow.min(initial=0) < 0:
+            raise ReleaseError(
+                f"the release has negative numbers, which inftda does not release; {DAMAGED}"
+            )
+        return found
 
     @property
     def has_measurements(self) -> bool:

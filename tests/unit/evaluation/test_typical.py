@@ -7,7 +7,7 @@ import pytest
 from inftda.demo import make_country
 from inftda.errors import ReleaseError
 from inftda.evaluation import typical
-from inftda.evaluation.cells import LevelSums, match_cells, released_leaves
+from inftda.evaluation.cells import LevelSums, match_cells
 from inftda.evaluation.typical import typical_errors
 from inftda.hierarchy import Hierarchy
 from inftda.noise.entropy import SeededSource
@@ -42,7 +42,7 @@ def class_of(level, size):
 def coverage(errors, made, country, factor=1.0):
     """Published numbers, and those whose true error is within the stated 95 %, at all levels."""
     stated = within = 0
-    released, true = released_leaves(made), ((country.origin, country.destination), country.count)
+    released, true = made.leaves(), ((country.origin, country.destination), country.count)
     for level in made.tree.levels[1:]:
         sums, stated_here = LevelSums(made.tree, level.depths), errors.at(level.depths)
         cells = sums.of(*released)
@@ -147,7 +147,7 @@ def test_sizes_that_often_vanish_end_about_where_they_truly_do(errors, made, cou
         again = release(
             country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(seed)
         )
-        lost += match_cells(sums.of(*released_leaves(again)), true)[1]
+        lost += match_cells(sums.of(*again.leaves()), true)[1]
     stated = errors.at((3, 3)).often_lost
     below, beyond = ((true.value > at * stated) & (true.value <= (at + 0.4) * stated)
                      for at in (0.4, 1.0))  # fmt: skip
@@ -208,13 +208,13 @@ def test_negative_releases_are_refused(made):
     with pytest.raises(ReleaseError, match="negative numbers"):
         typical_errors(replace(made, table=table))
     with pytest.raises(ReleaseError, match="negative numbers"):
-        released_leaves(replace(made, table=table))
+        replace(made, table=table).leaves()
 
 
 def test_a_code_that_is_no_area_is_refused(made):
     table = pa.table({"origin": ["???"], "destination": ["001"], "flow": [1]})
     with pytest.raises(ReleaseError, match="axis 'origin'"):
-        released_leaves(replace(made, table=table))
+        replace(made, table=table).leaves()
 
 
 def test_tables_of_more_axes_are_looked_at_level_by_level():

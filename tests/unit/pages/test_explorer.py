@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as npst
 from inftda import estimate
 from inftda.areas.locations import Gazetteer
 from inftda.demo import make_country
-from inftda.evaluation.cells import estimated_leaves, released_leaves
+from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.typical import typical_errors
 from inftda.noise.entropy import SeededSource
 from inftda.pages import explorer
@@ -23,7 +23,7 @@ from inftda.tree import build_tree
 
 
 def packed(made, quality=None, **options):
-    table = Table(made.tree, *released_leaves(made), **options)
+    table = Table(made.tree, *made.leaves(), **options)
     return pack_explorer(
         table, Gazetteer.of(axis.hierarchy for axis in table.tree.axes), None, quality or Quality()
     )

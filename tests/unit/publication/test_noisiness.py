@@ -7,7 +7,7 @@ from small_release import HEALTH
 
 from inftda import SeededSource, release
 from inftda.demo import make_country
-from inftda.evaluation.cells import LevelSums, released_leaves
+from inftda.evaluation.cells import LevelSums
 from inftda.publication.trust import (
     ENOUGH,
     LevelNoise,
@@ -32,7 +32,7 @@ def sparse():
 
 
 def test_what_is_counted_is_what_the_release_holds(sparse):
-    tree, (areas, flow) = sparse.tree, released_leaves(sparse)
+    tree, (areas, flow) = sparse.tree, sparse.leaves()
     found = level_noise(sparse)
     assert [one.level for one in found] == list(tree.splitting_levels)
     sigma = {level.index: float(level.sigma2) ** 0.5 for level in sparse.manifest.plan.levels}
