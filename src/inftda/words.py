@@ -27,7 +27,7 @@ from inftda.evaluation.outlook import Outlook, balanced_areas
 from inftda.lattice import share_or_default
 from inftda.privacy.bounds import guaranteed_errors
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.conversion import FlowFormat, converted_flows
 from inftda.publication.query import asked_for
 from inftda.publication.release import Release, open_release
@@ -107,7 +107,7 @@ def plan(  # noqa: PLR0913 - the same options as a release
     )
     made = make_plan(
         shape,
-        PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct),
+        Unit(neighbours, trips, exactly=exactly, distinct=distinct),
         epsilon=epsilon,
         delta=delta,
         rho=rho,

@@ -23,7 +23,7 @@ from audit.pairs import PAIRS, SHORT_ORIGINS
 from inftda.errors import BudgetError, ReleaseError
 from inftda.privacy import plan
 from inftda.privacy.accounting import noise_at
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
 from inftda.publish import build_tree
 from inftda.selftest import self_check_samplers
@@ -109,4 +109,4 @@ def test_a_plan_refuses_rho_divided_over_too_few_levels_before_any_audit(monkeyp
     # The audit has to look behind a check that catches this fault first.
     monkeypatch.setattr(plan, "noise_at", lambda rho, shares: noise_at(2 * rho, shares))
     with pytest.raises(BudgetError, match="promises delta"):
-        plan.make_plan(build_tree({"area": ["0", "1"]}), PrivacyUnit(), **ONE)
+        plan.make_plan(build_tree({"area": ["0", "1"]}), Unit(), **ONE)

@@ -11,7 +11,7 @@ from inftda.evaluation.outlook import balanced_areas
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.bounds import guaranteed_errors
 from inftda.privacy.plan import Plan, make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Tree
 
 BUDGET = ("--epsilon", 1, "--delta", 1e-8)
@@ -34,7 +34,7 @@ def test_json_has_what_is_promised_of_each_level_and_of_the_whole(planned, count
     stated = planned("--areas", country.areas, *BUDGET)
     assert {"epsilon", "delta", "rho", "accountant", "levels"} <= set(stated)
     tree = Tree.destination_first(Hierarchy.read(country.areas))
-    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8, across=0.08)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.08)
     assert (stated["epsilon"], stated["delta"]) == (1, 1e-8)
     assert stated["accountant"] == plan.accountant
     assert Fraction(stated["rho"]) == plan.rho
@@ -159,13 +159,13 @@ def test_the_odds_that_errors_hold_are_not_rounded(cli, beta, said):
 @pytest.mark.parametrize(
     ("arguments", "unit", "has_root"),
     [
-        ((), PrivacyUnit(), False),
-        (("--trips", 3), PrivacyUnit(trips=3), False),
-        (("--trips", 3, "--at-most"), PrivacyUnit(trips=3, exactly=False), True),
-        (("--neighbours", "add-remove"), PrivacyUnit("add-remove"), True),
+        ((), Unit(), False),
+        (("--trips", 3), Unit(trips=3), False),
+        (("--trips", 3, "--at-most"), Unit(trips=3, exactly=False), True),
+        (("--neighbours", "add-remove"), Unit("add-remove"), True),
         (
             ("--neighbours", "add-remove", "--trips", 2, "--distinct"),
-            PrivacyUnit("add-remove", 2, distinct=True),
+            Unit("add-remove", 2, distinct=True),
             True,
         ),
     ],

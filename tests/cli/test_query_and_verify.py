@@ -11,7 +11,7 @@ import pytest
 
 from inftda.cli.query import as_text
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.release import open_release
 
 
@@ -180,7 +180,7 @@ def edit_manifest(folder, change):
 
 
 def leaves_only(tree):
-    plan = make_plan(tree, PrivacyUnit(), rho=Fraction(1, 100))
+    plan = make_plan(tree, Unit(), rho=Fraction(1, 100))
     return replace(plan, levels=plan.levels[-1:])
 
 

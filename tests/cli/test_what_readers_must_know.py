@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.release import open_release
 from inftda.publication.trust import careful_words
 from inftda.publication.verify import verify
@@ -98,8 +98,8 @@ def test_exactly_as_many_trips_as_everybody_has_leave_nothing_out():
     from inftda.tree import build_tree  # noqa: PLC0415
 
     tree = build_tree({"town": ["1", "2"]})
-    assert Counting(bounded=True).words(PrivacyUnit(trips=3), tree) == ()
-    assert Counting(bounded=True).words(PrivacyUnit(trips=3, exactly=False), tree)
+    assert Counting(bounded=True).words(Unit(trips=3), tree) == ()
+    assert Counting(bounded=True).words(Unit(trips=3, exactly=False), tree)
 
 
 def test_a_table_that_is_no_table_of_trips_is_called_by_its_name():
@@ -107,9 +107,9 @@ def test_a_table_that_is_no_table_of_trips_is_called_by_its_name():
     from inftda.tree import build_tree  # noqa: PLC0415
 
     tree = build_tree(axes={"disease": {"name": ["flu", "gout"]}})
-    words = Counting(bounded=True).words(PrivacyUnit("add-remove", 3), tree)
+    words = Counting(bounded=True).words(Unit("add-remove", 3), tree)
     assert words[0].startswith("at most 3 entries of each person are counted")
-    words = Counting(bounded=True).words(PrivacyUnit("add-remove", 1), tree)
+    words = Counting(bounded=True).words(Unit("add-remove", 1), tree)
     assert words[0].startswith("at most 1 entry of each person is counted")
 
 
@@ -126,7 +126,7 @@ def test_what_no_table_can_be_counted_by_does_not_verify(release, stated, unit, 
 
     release(nowhere=False)
     with pytest.raises(ReleaseError, match=says):
-        Counting(unplaceable=stated).check(PrivacyUnit(**unit), open_release("out").tree)
+        Counting(unplaceable=stated).check(Unit(**unit), open_release("out").tree)
 
 
 def test_a_release_is_compared_with_what_it_counts(release, cli):
@@ -178,6 +178,6 @@ def test_an_empty_release_is_pointed_out(release, cli):
 
 def test_no_careful_words_without_need(release):
     assert not careful(release(nowhere=False, epsilon=1))
-    plan = make_plan(open_release("out").tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+    plan = make_plan(open_release("out").tree, Unit(), epsilon=1, delta=1e-8)
     assert careful_words(plan, total=100) == []
     assert list(verify("out"))

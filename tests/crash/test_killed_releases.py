@@ -20,7 +20,7 @@ from inftda.demo import make_country
 from inftda.files import LOCK, OLD, private_folder
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
 from patience import PATIENCE
 
@@ -42,7 +42,7 @@ class Site:
         pq.write_table(country.flows(), folder / "flows.parquet")
         pa_csv.write_csv(country.areas.to_table(), folder / "areas.csv")
         self.ledger = Ledger.create(self.path)
-        self.ledger.add("census", PrivacyUnit(), Budget.make(rho="5000"))
+        self.ledger.add("census", Unit(), Budget.make(rho="5000"))
         self.given = {"areas.csv", "flows.parquet", "ledger.db", "tmp"}
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("zygote.py"))],

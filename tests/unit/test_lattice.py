@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from inftda.hierarchy import Hierarchy
 from inftda.lattice import CELLS_PER_AREA, chains, off_tree_tables, weights
 from inftda.privacy.accounting import Share, noise_at, resolve
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Axis, Tree
 from random_trees import random_trees
 from tiers import some
@@ -113,7 +113,7 @@ def test_weights_stay_within_the_share(tree, share):
 
 @pytest.mark.parametrize("sizes", [(5, 20), (20, 110, 800), (3, 11, 43, 581), (2, 4, 8, 16, 32)])
 def test_plans_with_off_tree_tables_are_accounted_for_exactly(sizes):
-    tree, unit = Tree.destination_first(hierarchy(*sizes)), PrivacyUnit()
+    tree, unit = Tree.destination_first(hierarchy(*sizes)), Unit()
     tables = off_tree_tables(tree)
     shares = [
         Share(weight, unit.squared_sensitivity(level), unit.n_shifts(level))

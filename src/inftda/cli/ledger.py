@@ -56,14 +56,14 @@ def create(  # noqa: PLR0913 - a budget and a unit
     """Give a data set a budget for one unit of privacy; both are fixed from then on."""
     from inftda.ledger.budget import Budget  # noqa: PLC0415 - help must be instant
     from inftda.ledger.ledger import Ledger, check_name  # noqa: PLC0415
-    from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
+    from inftda.privacy.unit import Unit  # noqa: PLC0415
 
     budget = Budget.make(
         rho=options.exact_number("--rho", rho),
         epsilon=options.exact_number("--epsilon", epsilon),
         delta=options.exact_number("--delta", delta),
     )
-    unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    unit = Unit(neighbours, trips, exactly=exactly, distinct=distinct)
     check_name(dataset)
     # An empty file is left over from an interrupted creation.
     is_new = not path.exists() or path.stat().st_size == 0

@@ -34,7 +34,7 @@ from inftda.evaluation.measures import (
 )
 from inftda.files import published_around, whole_file
 from inftda.notebook import card
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.release import Release
 from inftda.publication.spreadsheet import disarmed_table
 from inftda.reading import Columns, Unplaceable, read_leaves
@@ -208,7 +208,7 @@ def released_counts(release: Release) -> Truth:
     return Truth.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
 
 
-def _check_total(truth: Truth, release: Release, unit: PrivacyUnit) -> None:
+def _check_total(truth: Truth, release: Release, unit: Unit) -> None:
     """Refuse a table whose total differs from the release's, where that is exact.
 
     Of several distinct trips, a release leaves out what one person does twice.

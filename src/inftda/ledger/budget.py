@@ -21,7 +21,7 @@ from inftda.privacy.numbers import (
     rounded_down,
     rounded_up,
 )
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 
 #: The mechanism of entries for what was released by other means.
 BY_HAND: Final = "stated by hand"
@@ -128,7 +128,7 @@ class Dataset(msgspec.Struct, frozen=True):
 
     name: str
     created: str
-    unit: PrivacyUnit
+    unit: Unit
     budget: Budget
     entries: tuple[Entry, ...]
 
@@ -162,7 +162,7 @@ class Dataset(msgspec.Struct, frozen=True):
         noise = [(1 / (2 * rho), 1, 0)]
         return epsilon_of("zcdp", delta=self.budget.delta, noise=noise)
 
-    def check(self, cost: Cost, unit: PrivacyUnit) -> None:
+    def check(self, cost: Cost, unit: Unit) -> None:
         """Refuse a release that does not fit.
 
         Raises:
@@ -232,7 +232,7 @@ def _check_positive(*amounts: Fraction | None) -> None:
         raise ValueError("an amount must be above 0")
 
 
-def _is_same(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
+def _is_same(unit: Unit, other: Unit) -> bool:
     """Whether two units are one; a single trip is always distinct."""
     if unit.is_single_trip and other.is_single_trip:
         return (unit.neighbours, unit.exactly) == (other.neighbours, other.exactly)

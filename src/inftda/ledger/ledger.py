@@ -28,7 +28,7 @@ from inftda.errors import LedgerError, PrivacyError
 from inftda.ledger.budget import Budget, Cost, Dataset
 from inftda.privacy.numbers import decode_fraction, exact_number
 from inftda.privacy.plan import Plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 
 #: What a ledger does not know, for everybody who reads one.
 CANNOT_KNOW: Final = (
@@ -120,7 +120,7 @@ class Ledger:
             database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
         return cls(path)
 
-    def add(self, name: str, unit: PrivacyUnit, budget: Budget) -> Dataset:
+    def add(self, name: str, unit: Unit, budget: Budget) -> Dataset:
         """Give a data set a budget, once and for all.
 
         Raises:
@@ -151,9 +151,7 @@ class Ledger:
         with self._open("BEGIN") as database:
             return _read(database, name)
 
-    def charge(
-        self, name: str, cost: Cost, unit: PrivacyUnit, *, mechanism: str, note: str = ""
-    ) -> int:
+    def charge(self, name: str, cost: Cost, unit: Unit, *, mechanism: str, note: str = "") -> int:
         """Take a release from the budget; two processes at once are served one by one.
 
         Args:
@@ -222,7 +220,7 @@ class Charge:
     ledger: Ledger
     dataset: str
     cost: Cost
-    unit: PrivacyUnit
+    unit: Unit
     mechanism: str
     note: str
     number: int | None = None

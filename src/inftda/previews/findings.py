@@ -6,7 +6,7 @@ from typing import Any, Final
 from inftda.evaluation.evaluate import NOTICE
 from inftda.evaluation.typical import LevelErrors
 from inftda.pages.html import percent
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 
 #: Of the numbers from the stated size on, at most this part is further off.
 RARELY: Final = 0.05
@@ -51,7 +51,7 @@ class Setting:
     """
 
     epsilon: float
-    unit: PrivacyUnit
+    unit: Unit
     split: Any = "uniform"
 
     def describe(self) -> str:

@@ -9,7 +9,7 @@ from inftda.demo import make_country
 from inftda.dossiers.dossier import dossier
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publish import release
 
 
@@ -19,7 +19,7 @@ def published(tmp_path_factory):
     folder = tmp_path_factory.mktemp("published")
     country = make_country((3, 6, 24), 5_000, seed=3)
     ledger = Ledger.create(folder / "office.ledger")
-    ledger.add("commuting", PrivacyUnit(), Budget.make(epsilon="3", delta="1e-7"))
+    ledger.add("commuting", Unit(), Budget.make(epsilon="3", delta="1e-7"))
     for name in ("first", "second"):
         made = release(
             country.flows(),

@@ -10,11 +10,11 @@ from inftda.ledger.budget import Budget, Cost, Dataset, Entry
 from inftda.privacy.accounting import epsilon_of
 from inftda.privacy.numbers import exact_number
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Tree
 
 TREE = Tree.destination_first(Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]}))
-UNIT = PrivacyUnit()
+UNIT = Unit()
 
 
 def dataset(costs=(), **budget):
@@ -108,16 +108,14 @@ def test_a_budget_of_rho_has_no_exception_for_the_first_release():
         dataset(rho=plan.rho * Fraction("0.999"), delta="1e-8").check(cost_of(plan), UNIT)
 
 
-@pytest.mark.parametrize(
-    "unit", [PrivacyUnit(trips=2), PrivacyUnit("add-remove"), PrivacyUnit(exactly=False)]
-)
+@pytest.mark.parametrize("unit", [Unit(trips=2), Unit("add-remove"), Unit(exactly=False)])
 def test_another_unit_of_privacy_is_refused_because_costs_would_not_add_up(unit):
     with pytest.raises(LedgerError, match="does not add up"):
         dataset(rho="1").check(rho("0.1"), unit)
 
 
 def test_a_single_trip_is_distinct_whether_or_not_it_is_said():
-    dataset(rho="1").check(rho("0.1"), PrivacyUnit(distinct=True))
+    dataset(rho="1").check(rho("0.1"), Unit(distinct=True))
 
 
 @pytest.mark.parametrize(

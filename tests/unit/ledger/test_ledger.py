@@ -13,9 +13,9 @@ from inftda.errors import LedgerError, PrivacyError
 from inftda.ledger import ledger as module
 from inftda.ledger.budget import Budget, Cost
 from inftda.ledger.ledger import Charge, Ledger
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 
-UNIT = PrivacyUnit()
+UNIT = Unit()
 TENTH = Cost(Fraction(1, 10))
 
 
@@ -273,11 +273,11 @@ def test_processes_at_once_never_overspend(ledger):
         "from inftda.errors import LedgerError\n"
         "from inftda.ledger.budget import Cost\n"
         "from inftda.ledger.ledger import Ledger\n"
-        "from inftda.privacy.unit import PrivacyUnit\n"
+        "from inftda.privacy.unit import Unit\n"
         "ledger, done = Ledger(sys.argv[1]), 0\n"
         "for _ in range(4):\n"
         "    try:\n"
-        "        ledger.charge('census', Cost(Fraction(1, 10)), PrivacyUnit(),\n"
+        "        ledger.charge('census', Cost(Fraction(1, 10)), Unit(),\n"
         "                      mechanism='inftda')\n"
         "        done += 1\n"
         "    except LedgerError: pass\n"

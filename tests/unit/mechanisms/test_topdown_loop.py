@@ -11,14 +11,14 @@ from inftda.errors import BudgetError
 from inftda.hierarchy import Hierarchy
 from inftda.mechanisms.topdown import TopDown, release_total
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Axis, Tree
 from inftda.truth import Truth
 
 #: Towns 0 and 1 are in E, 2 to 4 in N, and 5 is the only one in S.
 AREAS = Hierarchy.read({"region": list("EENNNS"), "town": ["e1", "e2", "n1", "n2", "n3", "s1"]})
 TREE = Tree.destination_first(AREAS)
-UNIT = PrivacyUnit()
+UNIT = Unit()
 TRUTH = {(0, 1): 40, (0, 5): 7, (5, 5): 25, (1, 0): 3, (3, 2): 11}
 #: Draws of each level if there is no noise.
 DRAWS = [3, 9, 2 + 0 + 0 + 3, 2 + 2 + 2 + 0 + 3]
@@ -36,7 +36,7 @@ def counts_of(truth, tree=TREE):
 
 @pytest.mark.parametrize("noise", [-1000, -87, -86, -85, 0, 12])
 def test_a_noised_total_is_clamped_at_zero(noise):
-    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=1)
+    plan = make_plan(TREE, Unit("add-remove"), rho=1)
     counts = counts_of(TRUTH)
     assert counts.total == 86
     assert release_total(86, setting_of(plan, Record(always(noise)))) == max(86 + noise, 0)
@@ -51,7 +51,7 @@ def test_a_public_total_gets_no_noise():
 
 
 def test_trips_may_be_released_where_there_are_none():
-    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=1)
+    plan = make_plan(TREE, Unit("add-remove"), rho=1)
     found = cells(TopDown().run(counts_of({}), setting_of(plan, Record(always(9)))))
     assert sum(found.values()) == 9
 
@@ -83,14 +83,14 @@ def test_noise_goes_to_every_child_of_a_surviving_parent_and_to_no_other():
     """Nobody travels, so what is released is the noise: 5 in all, 5 in E, 2 and 3 in its towns."""
     tree = Tree.build([Axis("x", AREAS)], "xx")
     record = Record(iter([5, 5, 0, 0, 2, 3]))
-    plan = make_plan(tree, PrivacyUnit("add-remove"), rho=1)
+    plan = make_plan(tree, Unit("add-remove"), rho=1)
     found = cells(TopDown().run(counts_of({}, tree), setting_of(plan, record)))
     assert found == {(0,): 2, (1,): 3}
     assert record.sizes == [1, 3, 2]
 
 
 def test_every_level_gets_the_scale_that_was_planned_for_it():
-    for unit in (UNIT, PrivacyUnit("add-remove", trips=3)):
+    for unit in (UNIT, Unit("add-remove", trips=3)):
         plan = make_plan(TREE, unit, epsilon=1, delta=1e-8, split="geometric:1.5")
         record = Record()
         list(TopDown().run(counts_of(TRUTH), setting_of(plan, record)))
@@ -181,7 +181,7 @@ def test_every_item_of_work_has_a_stream_of_its_own():
             taken.append(labels)
             return SeededSource(1).stream(*labels)
 
-    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=Fraction(1, 2))
+    plan = make_plan(TREE, Unit("add-remove"), rho=Fraction(1, 2))
     list(TopDown(item_children=3).run(counts_of(TRUTH), setting_of(plan, source=Source())))
     assert len(taken) > 10
     assert len(set(taken)) == len(taken), "equal labels would be equal noise"
@@ -191,7 +191,7 @@ def test_every_item_of_work_has_a_stream_of_its_own():
 
 
 def test_every_level_and_table_gets_the_scale_that_was_planned_for_it():
-    for unit in (UNIT, PrivacyUnit("add-remove", trips=3, distinct=True)):
+    for unit in (UNIT, Unit("add-remove", trips=3, distinct=True)):
         plan = make_plan(TREE, unit, rho=Fraction(1, 100), split="geometric:1.5", across=0.08)
         record = Record()
         setting = setting_of(plan, record)
@@ -238,7 +238,7 @@ def test_only_tables_of_the_plan_are_measured():
 
 
 def test_all_of_nothing_is_released_across_too():
-    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=Fraction(1, 100), across=0.08)
+    plan = make_plan(TREE, Unit("add-remove"), rho=Fraction(1, 100), across=0.08)
     setting = setting_of(plan, Record(always(-3)))
     assert cells(TopDown().run(counts_of({}), setting)) == {}
     assert all((found.value == -3).all() for found in setting.totals)

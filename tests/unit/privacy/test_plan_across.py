@@ -13,7 +13,7 @@ from inftda.hierarchy import Hierarchy
 from inftda.lattice import off_tree_tables
 from inftda.privacy.accounting import Noise, delta_of, epsilon_of
 from inftda.privacy.plan import Plan, make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Axis, Tree
 
 AREAS = Hierarchy.read(
@@ -26,10 +26,10 @@ BY_MODE = Tree.build(
     ["destination", "origin"] * 3 + ["mode"],
 )
 UNITS = {
-    "substitute": PrivacyUnit(),
-    "add-remove": PrivacyUnit("add-remove"),
-    "trips": PrivacyUnit(trips=3, exactly=False),
-    "distinct": PrivacyUnit("add-remove", trips=3, distinct=True),
+    "substitute": Unit(),
+    "add-remove": Unit("add-remove"),
+    "trips": Unit(trips=3, exactly=False),
+    "distinct": Unit("add-remove", trips=3, distinct=True),
 }
 
 

@@ -17,10 +17,10 @@ from inftda.errors import BudgetError, PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.numbers import rounded_down, rounded_up
 from inftda.privacy.plan import Plan, make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Tree
 
-ONE_TRIP = PrivacyUnit()
+ONE_TRIP = Unit()
 #: Two regions of two provinces of two towns; six measured levels.
 TREE = Tree.destination_first(
     Hierarchy.read(
@@ -32,12 +32,12 @@ TREE = Tree.destination_first(
     )
 )
 UNITS = [
-    PrivacyUnit(),
-    PrivacyUnit(exactly=False),
-    PrivacyUnit("add-remove"),
-    PrivacyUnit(trips=3),
-    PrivacyUnit("add-remove", trips=3, distinct=True),
-    PrivacyUnit("substitute", trips=5, exactly=False, distinct=True),
+    Unit(),
+    Unit(exactly=False),
+    Unit("add-remove"),
+    Unit(trips=3),
+    Unit("add-remove", trips=3, distinct=True),
+    Unit("substitute", trips=5, exactly=False, distinct=True),
 ]
 
 
@@ -72,7 +72,7 @@ def test_published_noise_is_planned():
 
 
 def test_a_total_that_may_change_costs_a_share():
-    assert plan_of(PrivacyUnit(exactly=False)).levels[1].sigma > plan_of().levels[0].sigma
+    assert plan_of(Unit(exactly=False)).levels[1].sigma > plan_of().levels[0].sigma
 
 
 def test_trivial_steps_get_nothing_and_the_others_more():
@@ -187,7 +187,7 @@ def test_a_tree_without_anything_to_measure_is_refused():
 
 
 def test_a_single_area_still_has_a_total_to_protect():
-    plan = plan_of(PrivacyUnit("add-remove"), tree=HandmadeTree.of((0,), (0,)))
+    plan = plan_of(Unit("add-remove"), tree=HandmadeTree.of((0,), (0,)))
     assert [level.index for level in plan.levels] == [0]
 
 
@@ -272,7 +272,7 @@ def test_less_noise_with_matching_costs_is_refused_too():
 def test_a_plan_is_only_good_for_its_tree():
     with pytest.raises(BudgetError, match="levels of this tree"):
         plan_of().verify(UNEVEN_TREE)
-    unit = PrivacyUnit("add-remove", trips=3, distinct=True)
+    unit = Unit("add-remove", trips=3, distinct=True)
     plan = plan_of(unit)
     # The same cost with a smaller sensitivity: only the tree can tell.
     first = plan.levels[1]

@@ -15,11 +15,11 @@ from handmade import (
 
 from inftda.errors import PrivacyError
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Tree
 
 UNITS = [
-    PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    Unit(neighbours, trips, exactly=exactly, distinct=distinct)
     for neighbours, trips, exactly, distinct in itertools.product(
         ("substitute", "add-remove"), (1, 2, 3), (True, False), (True, False)
     )
@@ -60,12 +60,12 @@ def test_the_sensitivity_is_reached_on_the_smallest_destination_tree(unit):
 
 @pytest.mark.parametrize("trips", [2, 3])
 def test_the_paper_understates_the_sensitivity_of_distinct_trips(trips):
-    unit = PrivacyUnit("substitute", trips, distinct=True)
+    unit = Unit("substitute", trips, distinct=True)
     _root, *found = largest_squared_changes(BINARY_TREE, unit)
     paper = 2 * trips
     assert found[-1] == paper, "at the leaves the paper is right"
     assert found[0] == 2 * trips**2 > paper, "at the top it is not"
-    unit = PrivacyUnit("add-remove", trips, distinct=True)
+    unit = Unit("add-remove", trips, distinct=True)
     assert largest_squared_changes(BINARY_TREE, unit)[1] == trips**2 > trips
 
 
@@ -73,20 +73,20 @@ def test_the_rule_for_distinct_trips_fills_the_largest_nodes_first():
     # Nodes of 4, 3, 3 and 1 leaves, 9 trips: 16 + 9 + 2^2.
     tree = HandmadeTree.of((0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3), range(11))
     root, nodes, leaves = tree.levels
-    unit = PrivacyUnit("add-remove", 9, distinct=True)
+    unit = Unit("add-remove", 9, distinct=True)
     assert unit.squared_sensitivity(nodes) == 16 + 9 + 4
     assert unit.squared_sensitivity(leaves) == 9
     assert unit.squared_sensitivity(root) == 81
 
 
 def test_more_distinct_trips_than_leaves_count_as_the_leaves():
-    unit = PrivacyUnit("substitute", 100, exactly=False, distinct=True)
+    unit = Unit("substitute", 100, exactly=False, distinct=True)
     assert sensitivities(LOPSIDED_TREE, unit) == [16, 2 * (9 + 1), 2 * 4]
 
 
 def test_the_bound_is_not_reached_where_two_disjoint_choices_do_not_fit():
     # Exactly 3 of 4 leaves: any two choices share two of them.
-    unit = PrivacyUnit("substitute", 3, distinct=True)
+    unit = Unit("substitute", 3, distinct=True)
     assert largest_squared_changes(LOPSIDED_TREE, unit) == [0, 2, 2]
     assert sensitivities(LOPSIDED_TREE, unit) == [0, 18, 6]
 
@@ -104,7 +104,7 @@ def test_a_single_trip_changes_so_many_cells_by_one(unit):
 
 
 def test_several_trips_are_no_unit_shifts():
-    assert PrivacyUnit(trips=2).n_shifts(BINARY_TREE.levels[1]) == 0
+    assert Unit(trips=2).n_shifts(BINARY_TREE.levels[1]) == 0
 
 
 def test_real_trees_tell_their_capacities_as_handmade_ones_do():
@@ -119,13 +119,13 @@ def test_real_trees_tell_their_capacities_as_handmade_ones_do():
         range(9),
     )
     for trips in range(1, 11):
-        unit = PrivacyUnit("substitute", trips, exactly=False, distinct=True)
+        unit = Unit("substitute", trips, exactly=False, distinct=True)
         assert sensitivities(tree, unit) == sensitivities(handmade, unit)
 
 
 def test_exactly_is_assumed_for_substitute_and_dropped_for_add_remove():
-    assert PrivacyUnit().exactly is True
-    assert PrivacyUnit("add-remove", exactly=True) == PrivacyUnit("add-remove", exactly=False)
+    assert Unit().exactly is True
+    assert Unit("add-remove", exactly=True) == Unit("add-remove", exactly=False)
 
 
 @pytest.mark.parametrize(
@@ -142,20 +142,20 @@ def test_exactly_is_assumed_for_substitute_and_dropped_for_add_remove():
 )
 def test_a_unit_that_means_nothing_is_refused(arguments, message):
     with pytest.raises(PrivacyError, match=message):
-        PrivacyUnit(**arguments)
+        Unit(**arguments)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_a_unit_survives_writing_and_reading(unit):
-    assert PrivacyUnit.from_dict(unit.to_dict()) == unit
+    assert Unit.from_dict(unit.to_dict()) == unit
 
 
 @pytest.mark.parametrize("data", [None, {}, {"neighbours": "substitute"}, []])
 def test_a_damaged_unit_is_refused(data):
     with pytest.raises(PrivacyError):
-        PrivacyUnit.from_dict(data)
+        Unit.from_dict(data)
 
 
 def test_units_describe_themselves_in_plain_words():
-    assert "exactly 1 trip may be replaced" in PrivacyUnit().describe()
-    assert "total is noised" in PrivacyUnit(exactly=False).describe()
+    assert "exactly 1 trip may be replaced" in Unit().describe()
+    assert "total is noised" in Unit(exactly=False).describe()

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.areas import areas_files
 from inftda.publication.manifest import AxisEntry, Manifest, TreeEntry
 from inftda.publication.release import Release
@@ -48,7 +48,7 @@ def manifest_of(tree, rows, **changes):
     )
     facts = {
         "private": True,
-        "guarantee": make_plan(tree, PrivacyUnit(), rho="1/2").to_dict(),
+        "guarantee": make_plan(tree, Unit(), rho="1/2").to_dict(),
         "tree": TreeEntry(axes, tree.order),
         "total": sum(rows.values()),
         "n_flows": len(rows),
