@@ -84,12 +84,6 @@ def test_a_parquet_file_is_read(read, tmp_path):
     assert read(str(path)) == EXPECTED
 
 
-def test_the_working_directory_is_where_relative_paths_start(read, tmp_path, monkeypatch):
-    write(tmp_path / "flows.parquet")
-    monkeypatch.chdir(tmp_path)
-    assert read("flows.parquet") == EXPECTED
-
-
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_parquet_codes_may_be_large_or_dictionary_strings(read, tmp_path, kind):
     columns = FLOWS | {"origin": pa.array(FLOWS["origin"]).cast(kind)}
@@ -226,16 +220,6 @@ def test_a_stream_that_breaks_off_is_one_clear_error_without_what_it_says(read):
     with pytest.raises(IngestError, match="cannot read the table") as error:
         read(pa.RecordBatchReader.from_batches(schema, batches()))
     assert "secret" not in str(error.value)
-
-
-def test_many_batches_and_files_are_one_table(read, tmp_path):
-    table = pa.table({"origin": ["001", "002", "003"] * 50, "destination": ["001"] * 150})
-    expected = {(code, "001"): 50 for code in ("001", "002", "003")}
-    batches = table.to_batches(max_chunksize=7)
-    assert read(pa.RecordBatchReader.from_batches(table.schema, batches)) == expected
-    for i, batch in enumerate(batches):
-        pq.write_table(pa.Table.from_batches([batch]), tmp_path / f"{i}.parquet")
-    assert read(tmp_path) == expected
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.decimal256(50, 1), pa.list_(pa.float16())])
