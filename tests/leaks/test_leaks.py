@@ -95,7 +95,6 @@ def watched(tmp_path_factory):
     ledger = [
         "ledger", "create", str(work / "ledger.db"), "census", "--neighbours", "add-remove",
         "--rho", "1", "--delta", "1e-6",
-        "--approximate-epsilon", "1", "--approximate-delta", "1e-7",
     ]  # fmt: skip
     assert run(ledger) == 0
     given = {path.name for path in work.iterdir()}
@@ -233,7 +232,7 @@ def test_the_manifest_says_what_was_planned_and_nothing_else(watched):
     manifest = json.loads((watched.work / "out" / "manifest.json").read_text())
     assert set(manifest) == {
         "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
-        "counted", "flows_sha256", "software",
+        "counted", "measurements", "flows_sha256", "software",
     } | {name.replace(".parquet", "_sha256") for name in noisy_of(watched)}  # fmt: skip
     assert set(manifest["counted"]) == {"bounded", "unplaceable"}
     flows = pq.read_table(watched.work / "out" / "flows.parquet")
