@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from inftda.noise.bits import SecureSource
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
-from inftda.noise.entropy import SecureSource
 from inftda.noise.ladder import gaussian_ladder
 from inftda.noise.table import Table
 
@@ -61,7 +61,7 @@ def best_seconds(run, repeats=REPEATS):
 def measure(sampler):
     """Nanoseconds and random bytes per draw."""
     out = np.empty(N_DRAWS, dtype=np.int64)
-    stream = SecureSource().stream()
+    stream = SecureSource().bits()
     sampler.fill(out, stream)  # compile, touch the memory
     seconds = best_seconds(partial(sampler.fill, out, stream))
     counting = CountingStream(stream)
@@ -79,7 +79,7 @@ def measure_opendp(sigma2):
 def measure_entropy():
     """Gigabytes of secure bits a second."""
     words = np.empty(1 << 20, dtype=np.uint64)
-    stream = SecureSource().stream()
+    stream = SecureSource().bits()
     stream.fill(words)
     return words.nbytes / best_seconds(partial(stream.fill, words)) / 1e9
 

@@ -19,7 +19,7 @@ from PIL import Image
 from selenium import webdriver
 
 import inftda
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 
 HERE = Path(__file__).parent / "img"
 SIZES = (6, 24, 260)

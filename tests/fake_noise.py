@@ -1,28 +1,43 @@
 """Noise that is chosen, not drawn, and a record of what was asked for."""
 
 import itertools
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import numpy as np
 
-from inftda.engines.local import LocalEngine
-from inftda.mechanisms.base import Setting
+from inftda.mechanism import step, topdown
+from inftda.noise.bits import SeededSource
 from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import SeededSource
 
 
 @dataclass
 class Record:
-    """What a mechanism asked for: a scale for each sampler made, and the size of every block."""
+    """What a release asked for: a scale for each sampler made, and the number of draws of each.
+
+    Attributes:
+        noise: what is drawn, in this order; real noise without it.
+    """
 
     noise: object = None
     scales: list = field(default_factory=list)
     sizes: list = field(default_factory=list)
     steps: list = field(default_factory=list)
 
-    def make_sampler(self, sigma2):
-        self.scales.append(sigma2)
-        return _Sampler(self, DiscreteGaussian(sigma2) if self.noise is None else self.noise)
+    @contextmanager
+    def watching(self):
+        """While it lasts, noise is drawn from here."""
+
+        def make(sigma2):
+            self.scales.append(sigma2)
+            return _Sampler(self, DiscreteGaussian(sigma2))
+
+        with (
+            patch.object(step, "DiscreteGaussian", make),
+            patch.object(topdown, "DiscreteGaussian", make),
+        ):
+            yield self
 
     def progress(self, name, done, total):
         self.steps.append((name, done, total))
@@ -35,14 +50,17 @@ class Record:
 @dataclass
 class _Sampler:
     record: Record
-    noise: object
+    real: DiscreteGaussian
 
-    def fill(self, out, stream):
+    def fill(self, out, bits):
+        self.fill_rows(out, bits, np.zeros(1, np.int64), np.array([0, len(out)]))
+
+    def fill_rows(self, out, bits, rows, offsets):
         self.record.sizes.append(len(out))
-        if hasattr(self.noise, "fill"):
-            self.noise.fill(out, stream)
+        if self.record.noise is None:
+            self.real.fill_rows(out, bits, rows, offsets)
         else:
-            out[:] = list(itertools.islice(self.noise, len(out)))
+            out[:] = list(itertools.islice(self.record.noise, len(out)))
 
 
 def always(value):
@@ -50,26 +68,29 @@ def always(value):
     return itertools.repeat(value)
 
 
-def setting_of(plan, record=None, *, seed=0, threads=1, **changes):
+def release(truth, plan, record=None, *, seed=0, threads=1, account=None, part=None, keep=None):
+    """What comes of a release, by noise that is recorded; `part` is the size of batches."""
     record = record or Record()
-    facts = {
-        "spending": plan.account(),
-        "make_sampler": record.make_sampler,
-        "source": SeededSource(seed),
-        "engine": LocalEngine(threads),
-        "progress": record.progress,
-    }
-    return Setting(**{**facts, **changes})
+    size = step.PART_CHILDREN if part is None else part
+    with (
+        record.watching(),
+        patch.object(step, "PART_CHILDREN", size),
+        patch.object(topdown, "LARGE", 3 * size),
+    ):
+        return topdown.release_counts(
+            truth,
+            account or plan.account(),
+            SeededSource(seed),
+            threads=threads,
+            progress=record.progress,
+            keep=keep,
+        )
 
 
-def cells(blocks):
+def cells(outcome):
     """Cell to value; fails if a cell stands twice."""
-    blocks = list(blocks)
-    columns = [
-        np.concatenate([block.areas[i] for block in blocks]) for i in range(len(blocks[0].areas))
-    ]
-    keys = list(zip(*(column.tolist() for column in columns), strict=True))
-    values = np.concatenate([block.value for block in blocks])
-    assert values.dtype == np.int64
+    leaves = outcome.leaves
+    keys = list(zip(*(column.tolist() for column in leaves.areas), strict=True))
+    assert leaves.value.dtype == np.int64
     assert len(set(keys)) == len(keys)
-    return dict(zip(keys, values.tolist(), strict=True))
+    return dict(zip(keys, leaves.value.tolist(), strict=True))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, SqlQuery
 from inftda.tree import Axis

@@ -20,8 +20,7 @@ class OpenDPGaussian:
         scale = math.sqrt(Fraction(sigma2))
         self._measure = dp.m.make_gaussian(integers, dp.l2_distance(T="f64"), scale=scale)
 
-    def fill(self, out, stream=None):
-        del stream
+    def fill(self, out, *_):
         for start in range(0, out.size, CHUNK):
             part = out[start : start + CHUNK]
             part[:] = self._measure([0] * part.size)

@@ -2,13 +2,6 @@
 
 import numpy as np
 
-from inftda.noise.entropy import SeededSource
-
-
-def words(n, label=0):
-    """Reproducible uniform words, one a vector."""
-    return SeededSource(2024).stream(label).words(n)
-
 
 def vectors(n, size, seed):
     """Vectors and totals as the mechanism meets them, and worse: ties, all negative, c = 0."""
@@ -38,7 +31,3 @@ def sparse_vectors(n, size, sigma, seed):
 
 def chebyshev(x, y):
     return max(abs(int(a) - int(b)) for a, b in zip(x, y, strict=True))
-
-
-def squared(x, y):
-    return sum((int(a) - int(b)) ** 2 for a, b in zip(x, y, strict=True))

@@ -110,7 +110,7 @@ def top_down(table: Table, budget: Budget, seed: int, solve: Solver) -> Flows:
         parts = []
         for number, block in enumerate(_blocks(parents, above, level)):
             noisy = np.empty(len(block.origin), np.int64)
-            sampler.fill(noisy, source.stream(level.index, number))
+            sampler.fill(noisy, source.bits(level.index, number))
             cells = block.origin * level.areas.n_areas(level.depths[1]) + block.destination
             noisy += true.at(cells)
             solve(noisy, block.offsets, block.total, random.random(len(noisy)))
@@ -160,7 +160,7 @@ def vanilla_gauss(table: Table, budget: Budget, seed: int) -> Flows:
     plan = inftda.make_plan(alone, inftda.PrivacyUnit(), **given)
     noisy = np.empty(n * n, np.int64)
     sampler = inftda.DiscreteGaussian(plan.levels[0].sigma2)
-    sampler.fill(noisy, inftda.SeededSource(seed).stream())
+    sampler.fill(noisy, inftda.SeededSource(seed).bits())
     noisy[table.origin * n + table.destination] += table.count
     cell = np.flatnonzero(noisy)
     return Flows(cell // n, cell % n, noisy[cell])
@@ -175,7 +175,7 @@ def stability_histogram(table: Table, budget: Budget, seed: int) -> Flows:
         return _published_histogram(table, budget, seed)
     scale, threshold = stability_noise(budget.epsilon, budget.delta)
     noisy = np.empty(len(table.count), np.int64)
-    inftda.DiscreteLaplace(scale).fill(noisy, inftda.SeededSource(seed).stream())
+    inftda.DiscreteLaplace(scale).fill(noisy, inftda.SeededSource(seed).bits())
     noisy += table.count
     kept = noisy > threshold
     return Flows(table.origin[kept], table.destination[kept], noisy[kept])

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from inftda.estimates import open_estimate as open_estimate
     from inftda.exports.export import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
+    from inftda.mechanism.intopt import intopt as intopt
+    from inftda.noise.bits import SecureSource as SecureSource
+    from inftda.noise.bits import SeededSource as SeededSource
     from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
-    from inftda.noise.entropy import SecureSource as SecureSource
-    from inftda.noise.entropy import SeededSource as SeededSource
-    from inftda.optimize.intopt import intopt as intopt
     from inftda.previews.preview import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
@@ -56,8 +56,8 @@ _HOMES = {
     "InftdaError": "inftda.errors",
     "PrivacyUnit": "inftda.privacy.unit",
     "Release": "inftda.publication.release",
-    "SecureSource": "inftda.noise.entropy",
-    "SeededSource": "inftda.noise.entropy",
+    "SecureSource": "inftda.noise.bits",
+    "SeededSource": "inftda.noise.bits",
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
     "build_tree": "inftda.tree",
@@ -67,7 +67,7 @@ _HOMES = {
     "export": "inftda.exports.export",
     "grid_areas": "inftda.areas.cells",
     "h3_areas": "inftda.areas.cells",
-    "intopt": "inftda.optimize.intopt",
+    "intopt": "inftda.mechanism.intopt",
     "make_plan": "inftda.privacy.plan",
     "open_estimate": "inftda.estimates",
     "open_release": "inftda.publication.release",

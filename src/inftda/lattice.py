@@ -3,7 +3,7 @@
 The tree measures one path through the lattice, from the whole to the leaves. Totals across
 it ("all who leave this town", "all who go by ferry") lie off the path. Some of these
 tables are measured too, each with a small part of the budget, and tell the level steps
-which way to lean (`inftda.mechanisms.prices`).
+which way to lean (`inftda.mechanism.prices`).
 
 Like the tree, the lattice is public knowledge: it must never be derived from the trips.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import prod
+from math import inf, prod
 from typing import Final
 
 from inftda.tree import Axis, Tree, TreeLevel
@@ -97,9 +97,13 @@ class Table:
             trust: variance of the noise of the step's children over that of the table.
             parents: released parents of a group.
         """
+        return parents >= self.hard_from(trust)
+
+    def hard_from(self, trust: float) -> float:
+        """From how many released parents of a group on sums have to agree with it; see above."""
         hierarchy = self.level.axes[self.level.axis].hierarchy
         is_short = self.across is None and hierarchy.n_areas(hierarchy.depth) <= SHORT
-        return is_short and trust * parents >= MUCH_BETTER
+        return MUCH_BETTER / trust if is_short else inf
 
     @property
     def most_parents(self) -> int:

@@ -5,8 +5,8 @@ before the data is touched, and the plan before any noise is drawn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import gettempdir
@@ -18,23 +18,20 @@ import pyarrow.parquet as pq
 from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
 from inftda.bars import Progress, following
-from inftda.engines.local import LocalEngine
 from inftda.errors import InftdaError
 from inftda.files import FLOWS_FILE, check_folder, private_folder, whole_folder
 from inftda.lattice import share_or_default
 from inftda.ledger.ledger import Charge, Ledger
-from inftda.mechanisms.base import EngineStart, Setting
-from inftda.mechanisms.topdown import TopDown
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import RandomSource, SecureSource
-from inftda.privacy.plan import make_plan
+from inftda.mechanism.topdown import Keep, Outcome, release_counts
+from inftda.noise.bits import RandomSource, SecureSource
+from inftda.privacy.plan import Account, make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.areas import axis_entries
 from inftda.publication.folder import check_release, write_public_files
 from inftda.publication.inventory import MEASUREMENTS_FILE
 from inftda.publication.manifest import MECHANISM, Counting, Manifest, TreeEntry
 from inftda.publication.measurements import (
-    MeasurementsWriter,
+    MeasurementsFile,
     check_publishable,
     planned_measurements,
     write_totals,
@@ -42,9 +39,15 @@ from inftda.publication.measurements import (
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import read_private_key
 from inftda.publication.signature import sign as sign_manifest
-from inftda.reading import Columns, Unplaceable
+from inftda.publication.tables import Flows, write_flows
+from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import end_of
-from inftda.tree import DESTINATION, ORIGIN, build_tree
+from inftda.threads import available_cores
+from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
+from inftda.truth import Truth
+
+#: With tens of thousands DuckDB runs out of memory, and ends the process.
+MOST_THREADS = 1024
 
 if TYPE_CHECKING:
     from inftda.engines.spark import SparkEngine
@@ -84,7 +87,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     measurements: bool = False,
     unplaceable: Unplaceable | Mapping[str, str] = "error",
     threads: int | None = None,
-    engine: "str | LocalEngine | SparkEngine" = "local",
+    engine: "str | SparkEngine" = "local",
     source: RandomSource | None = None,
     progress: Progress | bool | None = None,
     say: Callable[[str], object] | None = None,
@@ -201,39 +204,39 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         ledger, dataset, plan, is_private=random.is_secure, mechanism=MECHANISM, out=out
     )
     counting = Counting(bounded=person is not None, unplaceable=columns.policy)
-    start = _engine(engine, threads)
-    with following(progress) as report, start.started() as running:
-        truth = running.read(flows, columns, public, unit=unit, source=random, say=say)
+    with following(progress) as report, _place(engine, threads) as place:
+        # Read. The only door that the truth comes in by.
+        truth = place.read(flows, columns, public, unit=unit, source=random, say=say)
         with _folder(out, force=force) as folder:
-            keeper = (
-                MeasurementsWriter(folder / MEASUREMENTS_FILE, public) if measurements else None
-            )
-            setting = Setting(
-                spending=plan.account(),
-                make_sampler=DiscreteGaussian,
-                source=random,
-                engine=running,
-                progress=report,
-                keeper=keeper,
-            )
+            path = folder / MEASUREMENTS_FILE
+            writer = MeasurementsFile(path, public.axes) if measurements else None
+            # Draw. Every noise scale comes from the account, each once.
             if charge is not None:
                 # Now, and not when all is done: whoever sees a part of the noise has seen it.
                 charge.pay()
-            written = running.write(TopDown().run(truth, setting), folder / FLOWS_FILE, public)
-            # Checked here too, so that nothing is published that was not paid for.
-            setting.spending.finish()
-            if keeper is not None:
-                keeper.close()
+            drawn = place.release(
+                truth,
+                plan.account(),
+                random,
+                progress=report,
+                keep=None if writer is None else writer.keep,
+            )
+            # Publish. Nothing below has seen the truth.
+            released = Flows(drawn.leaves.areas, drawn.leaves.value)
+            write_flows(folder / FLOWS_FILE, public, released)
+            if writer is not None:
+                writer.close()
             else:
-                write_totals(folder / MEASUREMENTS_FILE, public, setting.totals)
+                write_totals(path, public, drawn.totals)
             manifest = Manifest(
                 private=random.is_secure,
                 guarantee=plan.to_dict(),
                 tree=TreeEntry(axis_entries(public), public.order),
-                total=written.total,
-                n_flows=written.n_flows,
+                total=released.total,
+                n_flows=len(released.flow),
                 measurements=("all" if measurements else "totals") if published else "none",
                 counted=counting,
+                seed=drawn.seed.hex(),
             )
             write_public_files(folder, public, manifest)
             if key is not None:
@@ -245,19 +248,69 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     return made
 
 
-def _engine(
-    engine: "str | LocalEngine | SparkEngine", threads: int | None
-) -> EngineStart[Any, Any]:
+@dataclass(frozen=True)
+class _Machine:
+    """One machine: where a release is read and drawn unless Spark is asked for."""
+
+    threads: int
+
+    def read(  # noqa: PLR0913 - the table, what it means, and what it is read for
+        self,
+        table: Any,
+        columns: Columns,
+        tree: Tree,
+        *,
+        unit: PrivacyUnit,
+        source: RandomSource,
+        say: Callable[[str], object] | None,
+    ) -> Truth:
+        """The confidential table, counted per leaf and summed up level by level.
+
+        Raises:
+            InftdaError: it cannot be read as counts, or must not be read that way.
+        """
+        leaves = read_leaves(
+            table,
+            columns,
+            tree.axes,
+            unit=unit,
+            random_source=source,
+            say=say,
+            threads=self.threads,
+        )
+        return Truth.of(tree, leaves, threads=self.threads)
+
+    def release(
+        self,
+        truth: Truth,
+        account: Account,
+        source: RandomSource,
+        *,
+        progress: Progress,
+        keep: Keep | None,
+    ) -> Outcome:
+        """Released leaves, and what else was drawn."""
+        return release_counts(
+            truth, account, source, threads=self.threads, progress=progress, keep=keep
+        )
+
+
+def _place(engine: "str | SparkEngine", threads: int | None) -> AbstractContextManager[Any]:
     """Where the release is carried out; in which form it keeps the truth is its own business."""
     if engine == "local":
-        return LocalEngine() if threads is None else LocalEngine(threads)
+        n = available_cores() if threads is None else threads
+        if n < 1:
+            raise InftdaError(f"threads must be at least 1, got {n}")
+        if n > MOST_THREADS:
+            raise InftdaError(f"threads must be at most {MOST_THREADS:,}, got {n:,}")
+        return nullcontext(_Machine(n))
     if engine == "spark":
         from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - an optional library
 
-        return SparkEngine()
+        return SparkEngine().started()
     if isinstance(engine, str):
         raise InftdaError(f"engine must be 'local' or 'spark', got {engine!r}")
-    return engine
+    return engine.started()
 
 
 def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Path]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 from flint import arb
 
+from inftda.errors import OptimizeError
+from inftda.mechanism.intopt import Ints, intopt
+from inftda.mechanism.reference import algorithm_3, shares
+from inftda.noise.bits import Bits, SecureSource
 from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import SecureSource, Stream
-from inftda.optimize.intopt import intopt_into
-from inftda.optimize.reference import algorithm_3, shares
-from inftda.optimize.selection import OK, TOO_LARGE, Vector
 from inftda.privacy.accounting import Share, delta_of, max_rho, noise_at
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from inftda.noise.entropy import RandomSource
+    from inftda.noise.bits import RandomSource
     from inftda.noise.sampler import Sampler
 
 #: Draws of each sampler and bins of their test; a check fails below this p-value.
@@ -35,9 +34,6 @@ N_VECTORS: Final = 1000
 #: accountants `zcdp` and `exact` ask for.
 _KNOWN: Final = ((0.1, 169.509, 159.132), (1.0, 18.674, 17.668), (10.0, 2.228, 2.135))
 _SHARES: Final = (Share(Fraction(1), 2, 2),) * 6
-
-Solve = Callable[[Vector, int, np.uint64], tuple[int, Vector]]
-IsRight = Callable[[list[int], int, list[int]], bool]
 
 
 class Check(NamedTuple):
@@ -73,7 +69,7 @@ def self_check_samplers(*, source: RandomSource | None = None) -> list[Check]:
 
 def _sampler_checks(source: RandomSource) -> Iterator[Check]:
     yield check_cipher()
-    yield check_streams_differ()
+    yield check_keys_differ()
     for sigma in ("0.5", "2", "4.4721", "20", "300", "20000"):
         sigma2 = Fraction(sigma) ** 2
         name = f"discrete Gaussian, sigma {sigma}"
@@ -98,17 +94,17 @@ def check_gaussian(
 
 
 def check_cipher() -> Check:
-    """Compare the first block of a stream with the published one of AES-256."""
-    words = Stream(lambda _: bytes(32), is_rekeyed_by_fork=False).words(2)
+    """Compare the first block under a key with the published one of AES-256."""
+    words = Bits(bytes(32)).words(2)
     ok = words.tobytes().hex() == "dc95c078a2408989ad48a21492842087"
-    return Check("AES-256 in counter mode", ok, "first block for a zero key")
+    return Check("AES-256 of numbered blocks", ok, "first block for a zero key")
 
 
-def check_streams_differ() -> Check:
-    """Compare two secure streams with each other."""
+def check_keys_differ() -> Check:
+    """Compare bits under two secure keys with each other."""
     source = SecureSource()
-    ok = not np.any(source.stream().words(1000) == source.stream().words(1000))
-    return Check("secure streams", ok, "two streams share none of 1,000 words")
+    ok = not np.any(source.bits().words(1000) == source.bits().words(1000))
+    return Check("secure keys", ok, "bits under two keys share none of 1,000 words")
 
 
 def _check_draws(name: str, draws: NDArray[np.int64], weights: NDArray[np.float64]) -> Check:
@@ -142,7 +138,7 @@ def chi_square_p(draws: NDArray[np.int64], weights: NDArray[np.float64]) -> floa
 
 
 def self_check_optimizer() -> list[Check]:
-    """Compare IntOpt with its slow, obvious twin of `optimize.reference`.
+    """Compare IntOpt with its slow, obvious twin of `mechanism.reference`.
 
     Compiled integer code can be wrong on one machine and right on another. So it is run on a
     thousand vectors, of which many have ties, negative values or tight totals. The vectors are the
@@ -152,26 +148,20 @@ def self_check_optimizer() -> list[Check]:
         >>> all(check.ok for check in self_check_optimizer())
         True
     """
-    return [
-        _compare(
-            "IntOpt, ascending", _intopt(is_descending=False), _is_intopt(is_descending=False)
-        ),
-        _compare("IntOpt, descending", _intopt(is_descending=True), _is_intopt(is_descending=True)),
-        _refuses_overflow(),
-    ]
+    return [_compare("ascending"), _compare("descending"), _refuses_overflow()]
 
 
-def _compare(name: str, solve: Solve, is_right: IsRight) -> Check:
+def _compare(order: Literal["ascending", "descending"]) -> Check:
+    name = f"IntOpt, {order}"
     for number, (vector, total) in enumerate(_vectors()):
-        status, result = solve(vector, total, np.uint64(number))
-        y = result.tolist()
-        is_valid = status == OK and sum(y) == total and min(y) >= 0
-        if not (is_valid and is_right(vector.tolist(), total, y)):
+        x, y = vector.tolist(), intopt(vector, total, order=order).tolist()
+        expected = algorithm_3(x, total, is_descending=order == "descending")
+        if sum(y) != total or min(y) < 0 or shares(x, y) != shares(x, expected):
             return Check(name, ok=False, detail=f"wrong on vector {number} of {N_VECTORS}")
     return Check(name, ok=True, detail=f"{N_VECTORS} vectors as the reference")
 
 
-def _vectors() -> Iterator[tuple[Vector, int]]:
+def _vectors() -> Iterator[tuple[Ints, int]]:
     """Vectors as the mechanism makes them: mostly noise, a few large, some of them tied."""
     generator = np.random.default_rng(20)
     for _ in range(N_VECTORS):
@@ -183,31 +173,12 @@ def _vectors() -> Iterator[tuple[Vector, int]]:
         yield vector, int(max(0, generator.choice([0, 1, truth.sum() + slack, vector.sum()])))
 
 
-def _intopt(*, is_descending: bool) -> Solve:
-    def solve(vector: Vector, total: int, seed: np.uint64) -> tuple[int, Vector]:
-        out = np.empty_like(vector)
-        return intopt_into(vector, total, seed, is_descending, out), out
-
-    return solve
-
-
-def _is_intopt(*, is_descending: bool) -> IsRight:
-    def is_right(x: list[int], total: int, y: list[int]) -> bool:
-        expected = algorithm_3(x, total, is_descending=is_descending)
-        return shares(x, y) == shares(x, expected)
-
-    return is_right
-
-
 def _refuses_overflow() -> Check:
-    vector = np.full(3, 1 << 60, np.int64)
-    statuses = [
-        _intopt(is_descending=False)(vector, 1, np.uint64(0))[0],
-        _intopt(is_descending=True)(vector, 1, np.uint64(0))[0],
-    ]
-    is_refused = all(status == TOO_LARGE for status in statuses)
-    detail = "sums beyond 64 bits are refused" if is_refused else f"statuses {statuses}"
-    return Check("overflow", ok=is_refused, detail=detail)
+    try:
+        intopt(np.full(3, 1 << 60, np.int64), 1)
+    except OptimizeError:
+        return Check("overflow", ok=True, detail="sums beyond 64 bits are refused")
+    return Check("overflow", ok=False, detail="sums beyond 64 bits are not refused")
 
 
 def self_check_accounting() -> list[Check]:

@@ -89,6 +89,11 @@ class TreeLevel:
         return self.axes[self.axis].hierarchy.child_offsets(self.depths[self.axis] - 1)
 
     @cached_property
+    def n_children(self) -> NDArray[np.int64]:
+        """int64: how many children areas of the refined axis have, by number at the level above."""
+        return np.diff(self.child_offsets).astype(np.int64)
+
+    @cached_property
     def parent_depths(self) -> tuple[int, ...]:
         """The level in each axis's hierarchy that the parents of nodes of this level are at."""
         return tuple(depth - (axis == self.axis) for axis, depth in enumerate(self.depths))
@@ -157,7 +162,7 @@ class TreeLevel:
     @cached_property
     def max_children(self) -> int:
         """Largest number of nodes of this level under one node of the level above."""
-        return 1 if self.step is None else int(np.diff(self.child_offsets).max())
+        return 1 if self.step is None else int(self.n_children.max())
 
     @cached_property
     def is_trivial(self) -> bool:
@@ -165,6 +170,35 @@ class TreeLevel:
         if self.step is None:
             return False
         return not self.axes[self.step.axis].hierarchy.splits(self.step.level)
+
+    def sum_up(
+        self, leaves: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]
+    ) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
+        """Leaves summed up to the nodes of this level.
+
+        Args:
+            leaves: int32 finest areas of the leaves, for each axis; they may repeat.
+            counts: int64.
+
+        Returns:
+            Areas of all nodes that have leaves, sorted by the first axis, then by the second and
+            so on; and int64 sums.
+        """
+        above = [
+            axis.hierarchy.ancestor(axis.hierarchy.depth, depth)[numbers]
+            for axis, depth, numbers in zip(self.axes, self.depths, leaves, strict=True)
+        ]
+        if self.n_nodes < 1 << MAX_BITS:  # one key is sorted faster than several
+            key = np.zeros(len(counts), np.int64)
+            for axis, depth, numbers in zip(self.axes, self.depths, above, strict=True):
+                key = key * axis.hierarchy.n_areas(depth) + numbers
+            order = np.argsort(key, kind="stable")
+        else:
+            order = np.lexsort(above[::-1])
+        above = [numbers[order] for numbers in above]
+        first = np.flatnonzero(differ(above))
+        sums = np.add.reduceat(counts[order], first) if len(first) else counts[:0]
+        return tuple(numbers[first] for numbers in above), sums
 
     def leaf_capacities(self) -> Iterator[tuple[int, int]]:
         """(leaves under a node, number of such nodes), nodes with most leaves first, lazily."""
@@ -266,26 +300,8 @@ class Tree:
     def sum_up(
         self, depths: Sequence[int], areas: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]
     ) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
-        """Leaves summed up to one level of every axis.
-
-        Args:
-            depths: level of each axis's hierarchy, 0 where the axis is summed up.
-            areas: int32 finest areas of the leaves, for each axis.
-            counts: int64.
-
-        Returns:
-            Areas of all cells that have leaves, sorted by the first axis, then by the second and
-            so on; and int64 sums.
-        """
-        above = [
-            axis.hierarchy.ancestor(axis.hierarchy.depth, depth)[numbers]
-            for axis, depth, numbers in zip(self.axes, depths, areas, strict=True)
-        ]
-        order = np.lexsort(above[::-1])
-        above = [numbers[order] for numbers in above]
-        first = np.flatnonzero(differ(above))
-        sums = np.add.reduceat(counts[order], first) if len(first) else counts[:0]
-        return tuple(numbers[first] for numbers in above), sums
+        """Leaves summed up to one level of every axis, 0 where it is summed up altogether."""
+        return TreeLevel(0, None, self.axes, tuple(depths)).sum_up(areas, counts)
 
     @property
     def order(self) -> tuple[str, ...]:

@@ -25,8 +25,8 @@ from inftda.kernels import kernel
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree, TreeLevel
 
-#: Sums at any level stay far from overflow, also after noise is added.
-MAX_TOTAL: Final = 2**60
+#: Counts of any level, also after noise is added, leave room for the digits that decide ties.
+MAX_TOTAL: Final = 2**43
 #: Bits sorted by one pass: 2^11 counters stay in the first-level cache.
 DIGIT_BITS: Final = 11
 #: Fewer nodes than this are not worth a second thread.
@@ -48,7 +48,7 @@ class Leaves:
 
     Attributes:
         areas: for each axis, int32 depth-first numbers of the finest areas; read-only.
-        counts: int64, all above zero; their sum is at most 2^60. Read-only.
+        counts: int64, all above zero; their sum is at most 2^43. Read-only.
     """
 
     areas: Areas
@@ -63,7 +63,7 @@ class Leaves:
             counts: int64, not negative; zeros are left out.
 
         Raises:
-            IngestError: the total is beyond 2^60.
+            IngestError: the total is beyond 2^43.
         """
         check_total(_sum(counts))
         is_kept = counts != 0
@@ -98,11 +98,11 @@ def check_total(total: int) -> None:
     """Refuse more trips than sums of noisy counts leave room for.
 
     Raises:
-        IngestError: there are more than 2^60.
+        IngestError: there are more than 2^43.
     """
     if total > MAX_TOTAL:
         raise IngestError(
-            "the total number of trips is beyond 2^60; check the count column, or split the table "
+            "the total number of trips is beyond 2^43; check the count column, or split the table "
             "into parts"
         )
 
@@ -135,7 +135,8 @@ class Children(NamedTuple):
         parents = level.parents(areas)
         key = level.keys(parents)
         ordinal = areas[level.axis] - level.child_offsets[parents[level.axis]]
-        key, ordinal, count = _sorted(level, key, ordinal.astype(np.int32, copy=False), count, crew)
+        ordinal = ordinal.astype(np.int32, copy=False)
+        key, ordinal, count = sort_by_key(key, ordinal, count, level, crew)
         first, offsets = np.empty_like(key), np.empty(len(key) + 1, np.int64)
         n, n_parents = merge_equal_kernel(key, ordinal, count, first, offsets)
         # Copies where much would stay allocated for little.
@@ -209,7 +210,7 @@ class Truth:
         """The same from plain arrays; see `Leaves.of`.
 
         Raises:
-            IngestError: the total is beyond 2^60.
+            IngestError: the total is beyond 2^43.
         """
         return cls.of(tree, Leaves.of(areas, counts), threads=threads)
 
@@ -251,8 +252,8 @@ def _fitted(array: NDArray[_Number], n: int) -> NDArray[_Number]:
     return array[:n] if 8 * n > 7 * len(array) else array[:n].copy()
 
 
-def _sorted(
-    level: TreeLevel, key: Ints, ordinal: NDArray[np.int32], count: Ints, crew: Crew
+def sort_by_key(
+    key: Ints, ordinal: NDArray[np.int32], count: Ints, level: TreeLevel, crew: Crew
 ) -> tuple[Ints, NDArray[np.int32], Ints]:
     """Nodes by key and ordinal: partitioned by the top bits of keys, then parts of them sorted."""
     cut = max(level.key_bits - DIGIT_BITS, 0)

@@ -28,12 +28,9 @@ import inftda
 from audit.evidence import Features, Sample
 from audit.pairs import Areas, Pair, labelled
 from inftda.cli.main import run as run_command
-from inftda.engines.local import LocalEngine
-from inftda.mechanisms.base import Setting
-from inftda.mechanisms.step import Drawn
-from inftda.mechanisms.topdown import TopDown
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import RandomSource, SecureSource, SeededSource
+from inftda.mechanism.step import Noisy
+from inftda.mechanism.topdown import release_counts
+from inftda.noise.bits import RandomSource, SecureSource, SeededSource
 from inftda.publication.measurements import PlannedMeasurement, planned_measurements
 from inftda.truth import Truth
 
@@ -166,16 +163,15 @@ class Runs(_Box):
             totals: list[NDArray[np.int64]] = []
             kept = [_Kept() if self.is_kept else None for _ in range(n)]
             for number in range(n):
-                setting = Setting(
-                    spending=plan.account(),
-                    make_sampler=DiscreteGaussian,
-                    source=self.randomness(batch, side, number),
-                    engine=LocalEngine(1),
-                    keeper=kept[number],
+                outcome = release_counts(
+                    counts,
+                    plan.account(),
+                    self.randomness(batch, side, number),
+                    threads=1,
+                    keep=None if (one := kept[number]) is None else one.keep,
                 )
-                for flows in TopDown().run(counts, setting):
-                    cells[number][flows.areas] = flows.value
-                totals.append(_side_by_side(measured.value for measured in setting.totals))
+                cells[number][outcome.leaves.areas] = outcome.leaves.value
+                totals.append(_side_by_side(measured.value for measured in outcome.totals))
             seen = [cells.reshape(n, -1), np.stack(totals)]
             if self.is_kept:
                 planned = planned_measurements(self._tree, plan)
@@ -332,18 +328,9 @@ class _Kept:
     def __init__(self) -> None:
         self._values: dict[tuple[int, ...], list[Block]] = {}
 
-    def keep_total(self, value: int) -> None:
-        """Take the noisy total."""
-        nowhere = np.zeros(1, np.int32)
-        self._values[0, 0] = [((nowhere, nowhere), np.array([value]))]
-
-    def keep(self, drawn: Drawn) -> None:
+    def keep(self, noisy: Noisy) -> None:
         """Take values of a table."""
-        self._values.setdefault(drawn.depths, []).append((drawn.cells(), drawn.value))
-
-    def keep_file(self, file: bytes) -> None:
-        """Never: everything happens here."""
-        raise NotImplementedError
+        self._values.setdefault(noisy.depths, []).append((noisy.cells(), noisy.value))
 
     def seen(self, planned: Sequence[PlannedMeasurement]) -> Features:
         """All of them."""

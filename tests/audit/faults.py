@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 import inftda
 from inftda.lattice import Table
-from inftda.mechanisms import step, topdown
-from inftda.mechanisms.across import AcrossStep
-from inftda.mechanisms.base import Setting
-from inftda.noise import entropy
+from inftda.mechanism import step, topdown
+from inftda.noise import bits
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy import plan
@@ -28,15 +26,27 @@ from inftda.privacy.plan import Plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import bounding
 from inftda.tree import TreeLevel
+from inftda.truth import Children
 
 
 class Nothing:
     """A sampler that draws zeros."""
 
-    def fill(self, out: NDArray[np.int64], stream: entropy.Stream) -> None:
+    def __init__(self, sigma2: Fraction) -> None:
+        del sigma2
+
+    def fill(self, out: NDArray[np.int64], *_: object) -> None:
         """No noise."""
-        del stream
         out[:] = 0
+
+    fill_rows = fill
+
+
+@contextmanager
+def without_noise(module: Any = step) -> Iterator[None]:
+    """What a module draws is zeros."""
+    with patch.object(module, "DiscreteGaussian", Nothing):
+        yield
 
 
 @contextmanager
@@ -96,12 +106,7 @@ def rho_over_too_few_levels(share: Fraction) -> Iterator[None]:
 @contextmanager
 def root_without_noise() -> Iterator[None]:
     """The total is charged and published as it is."""
-    right = topdown.release_total
-
-    def wrong(total: int, setting: Setting[Any, Any]) -> int:
-        return right(total, replace(setting, make_sampler=lambda _: Nothing()))  # type: ignore[arg-type, return-value] # a sampler that only fills
-
-    with patch.object(topdown, "release_total", wrong):
+    with without_noise(topdown):
         yield
 
 
@@ -112,20 +117,14 @@ def empty_cells_without_noise() -> Iterator[None]:
 
     def wrong(
         x: NDArray[np.int64],
-        start: NDArray[np.int64],
-        truth: NDArray[np.int64],
-        *children: NDArray[Any],
+        offsets: NDArray[np.int64],
+        key: NDArray[np.int64],
+        truth: tuple[NDArray[Any], ...],
     ) -> None:
-        true_start, true_ordinal, _ = children
-        parents = np.flatnonzero((truth >= 0) & (np.diff(start) > 0))
-        first, last = true_start[truth[parents]], true_start[truth[parents] + 1]
-        child = np.repeat(last - np.cumsum(last - first), last - first) + np.arange(
-            (last - first).sum()
-        )
-        is_true = np.zeros(len(x), bool)
-        is_true[np.repeat(start[parents], last - first) + true_ordinal[child]] = True
-        x[~is_true] = 0
-        right(x, start, truth, *children)
+        there = np.zeros_like(x)
+        right(there, offsets, key, truth)
+        x[there == 0] = 0
+        right(x, offsets, key, truth)
 
     with patch.object(step, "add_truth_kernel", wrong):
         yield
@@ -134,19 +133,19 @@ def empty_cells_without_noise() -> Iterator[None]:
 @contextmanager
 def generator_reused() -> Iterator[None]:
     """What the operating system gives as fresh random bits is the same every time."""
-    with patch.object(entropy.os, "urandom", bytes):
+    with patch.object(bits.os, "urandom", bytes):
         yield
 
 
 @contextmanager
 def bits_shared_by_blocks() -> Iterator[None]:
-    """Every item of work of a release draws the same bits; every release draws others."""
+    """All parents of a level draw the same bits; every release draws others."""
+    right = bits.number_blocks_kernel
 
-    def wrong(self: entropy.SeededSource, *labels: int) -> entropy.Stream:
-        return right(self, *labels[:1])  # the level, without the number of the block
+    def wrong(rows: NDArray[np.int64], *asked: Any) -> None:
+        right(np.zeros_like(rows), *asked)
 
-    right = entropy.SeededSource.stream
-    with patch.object(entropy.SeededSource, "stream", wrong):
+    with patch.object(bits, "number_blocks_kernel", wrong):
         yield
 
 
@@ -188,72 +187,98 @@ def sensitivity_of_tables() -> Iterator[None]:
 @contextmanager
 def prices_from_the_truth() -> Iterator[None]:
     """Prices go by true sums; what is published as measured has its noise."""
-    right = AcrossStep._cells_of
+    right = topdown.divide_all
 
-    def wrong(self: AcrossStep, *asked: Any) -> NDArray[np.int64]:
-        tables = tuple(replace(known, sampler=Nothing()) for known in self.across.tables)
-        across = replace(self.across, tables=tables, totals=None)
-        return right(replace(self, across=across), *asked)
+    def wrong(
+        given: step.Step, parents: step.Nodes, truth: Children, *asked: Any, **how: Any
+    ) -> Any:
+        if given.totals is not None:
+            sums = np.zeros(len(given.totals), np.int64)
+            areas = truth.areas()[given.level.axis]
+            np.add.at(sums, areas, truth.count)
+            given = replace(given, totals=sums)
+        return right(given, parents, truth, *asked, **how)
 
-    with patch.object(AcrossStep, "_cells_of", wrong):
+    tables = topdown.measure_table
+
+    def true_table(*asked: Any) -> NDArray[np.int64]:
+        with without_noise():
+            return tables(*asked)
+
+    with (
+        patch.object(topdown, "divide_all", wrong),
+        patch.object(topdown, "measure_table", true_table),
+    ):
         yield
 
 
 @contextmanager
 def totals_drawn_twice() -> Iterator[None]:
     """Prices go by other noise than that of the totals which are published."""
-    right = AcrossStep._cells_of
+    right = topdown.divide_all
 
-    def wrong(self: AcrossStep, number: int, item: int, *asked: Any) -> NDArray[np.int64]:
-        across = replace(self.across, totals=None)
-        return right(replace(self, across=across), number, item + 10**6, *asked)
+    def wrong(
+        given: step.Step, parents: step.Nodes, truth: Children, *asked: Any, **how: Any
+    ) -> Any:
+        if given.totals is not None and given.one_way is not None:
+            hierarchy, depth = given.level.axes[given.level.axis].hierarchy, given.level.depths
+            above = hierarchy.descendant_offsets(depth[given.level.axis], hierarchy.depth)[:-1]
+            margin = np.zeros(hierarchy.n_areas(hierarchy.depth), np.int64)
+            np.add.at(margin, above[truth.areas()[given.level.axis]], truth.count)
+            secret = replace(asked[0], secret=bytes(b ^ 1 for b in asked[0].secret))
+            given = replace(given, totals=step.measure_totals(given, margin, secret))
+        return right(given, parents, truth, *asked, **how)
 
-    with patch.object(AcrossStep, "_cells_of", wrong):
+    with patch.object(topdown, "divide_all", wrong):
         yield
 
 
 @contextmanager
 def measurements_without_noise() -> Iterator[None]:
     """Flows are made of noisy counts; what is published as measured is the truth."""
-    right = step.LevelStep.divide
+    right = topdown._divide
 
-    def wrong(self: step.LevelStep, *asked: Any, **how: Any) -> step.Divided:
-        bare = right(replace(self, sampler=Nothing()), *asked, **how)  # type: ignore[arg-type] # a sampler that only fills
-        return right(self, *asked, **how)._replace(drawn=bare.drawn)
+    def wrong(*asked: Any, **how: Any) -> Any:
+        with without_noise():
+            bare = right(*asked, **how)
+        return right(*asked, **how)._replace(noisy=bare.noisy)
 
-    with patch.object(step.LevelStep, "divide", wrong):
+    with patch.object(topdown, "_divide", wrong):
         yield
 
 
 @contextmanager
 def measurements_of_true_cells() -> Iterator[None]:
     """Noisy values are published only of cells that somebody travels in."""
-    right = step.LevelStep.divide
+    right = topdown._divide
 
-    def wrong(self: step.LevelStep, *asked: Any, **how: Any) -> step.Divided:
-        bare = right(replace(self, sampler=Nothing()), *asked, **how)  # type: ignore[arg-type] # likewise
-        made = right(self, *asked, **how)
-        (truth,), (drawn,) = bare.drawn, made.drawn
-        is_there = truth.value > 0
-        areas = tuple(numbers[is_there] for numbers in drawn.cells())
-        one = np.ones(int(is_there.sum()), np.int64)
-        some = step.Drawn(drawn.depths, drawn.refined, areas, one, drawn.value[is_there])
-        return made._replace(drawn=(some,))
+    def wrong(*asked: Any, **how: Any) -> Any:
+        with without_noise():
+            bare = right(*asked, **how)
+        made = right(*asked, **how)
+        kept = []
+        for truth, noisy in zip(bare.noisy, made.noisy, strict=True):
+            is_there = truth.value > 0
+            areas = tuple(numbers[is_there] for numbers in noisy.cells())
+            one = np.ones(int(is_there.sum()), np.int64)
+            kept.append(step.Noisy(noisy.depths, noisy.refined, areas, one, noisy.value[is_there]))
+        return made._replace(noisy=kept)
 
-    with patch.object(step.LevelStep, "divide", wrong):
+    with patch.object(topdown, "_divide", wrong):
         yield
 
 
 @contextmanager
 def measurements_drawn_twice() -> Iterator[None]:
     """What is published as measured was drawn once more, with fresh noise."""
-    right = step.LevelStep.divide
+    right = topdown._divide
 
-    def wrong(self: step.LevelStep, item: int, *asked: Any, **how: Any) -> step.Divided:
-        again = right(self, item + 10**6, *asked, **how)
-        return right(self, item, *asked, **how)._replace(drawn=again.drawn)
+    def wrong(given: Any, parents: Any, truth: Any, secret: Any, *asked: Any, **how: Any) -> Any:
+        other = replace(secret, secret=bytes(b ^ 1 for b in secret.secret))
+        again = right(given, parents, truth, other, *asked, **how)
+        return right(given, parents, truth, secret, *asked, **how)._replace(noisy=again.noisy)
 
-    with patch.object(step.LevelStep, "divide", wrong):
+    with patch.object(topdown, "_divide", wrong):
         yield
 
 

@@ -14,7 +14,7 @@ from audit.cases import ONE, WEAK, Claim, all_claims
 from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import FAR_TOO_MANY_TRIPS, FLAT, PAIRS, table_of_people
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 
 N = 16_000
 #: What part of a claim an audit of this size should at least see, so that it is known to look.

@@ -37,7 +37,7 @@ FILES = {
     "two counts": ("x.csv", "origin,destination,count,count\n1,2,3,4\n", "rename the others"),
     "a line cut off": ("x.csv", GOOD + "1,2", "line 4"),
     "a quoted separator in a code": ("x.csv", HEAD + '"1,2",2,3\n', "unknown origin '1,2'"),
-    "counts that overflow": ("x.csv", HEAD + "1,2,9000000000000000000\n" * 3, "beyond 2^60"),
+    "counts that overflow": ("x.csv", HEAD + "1,2,9000000000000000000\n" * 3, "beyond 2^43"),
     "an unknown ending": ("x.ods", GOOD, "unknown ending"),
     "no workbook": ("x.xlsx", GOOD, "damaged"),
     "no ending": ("x", GOOD, "unknown ending"),

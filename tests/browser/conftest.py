@@ -7,7 +7,7 @@ from page_files import labelled
 
 from inftda.demo import make_country
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.pages.report import ReferenceFiles, write_confidential_page, write_report
 from inftda.publish import release
 from inftda.truth import Truth

@@ -20,7 +20,7 @@ import inftda
 from inftda.demo import make_country
 from inftda.disclosure.compare import compare, write_methods_page
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.pages.report import ReferenceFiles, write_report
 from inftda.previews.page import write_preview_page
 from inftda.publication.spreadsheet import disarmed

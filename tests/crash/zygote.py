@@ -41,12 +41,10 @@ def load_everything() -> None:
 
     import inftda.ledger.ledger  # noqa: F401, PLC0415
     from inftda.cli.main import run  # noqa: PLC0415
-    from inftda.engines.local import LocalEngine  # noqa: PLC0415
     from inftda.hierarchy import Hierarchy  # noqa: PLC0415
-    from inftda.mechanisms.base import Setting  # noqa: PLC0415
-    from inftda.mechanisms.topdown import TopDown  # noqa: PLC0415
-    from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
-    from inftda.noise.entropy import SecureSource  # noqa: PLC0415
+    from inftda.mechanism.topdown import release_counts  # noqa: PLC0415
+    from inftda.noise.bits import SecureSource  # noqa: PLC0415
+    from inftda.privacy.plan import make_plan  # noqa: PLC0415
     from inftda.privacy.unit import PrivacyUnit  # noqa: PLC0415
     from inftda.tree import Tree  # noqa: PLC0415
     from inftda.truth import Truth  # noqa: PLC0415
@@ -57,9 +55,8 @@ def load_everything() -> None:
     tree = Tree.destination_first(Hierarchy.read({"a": ["x", "x", "y"], "b": ["1", "2", "3"]}))
     areas = [np.array([0, 2], np.int32)] * 2
     counts = Truth.from_leaves(tree, areas, np.array([5, 6], np.int64))
-    plan = TopDown().plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
-    setting = Setting(plan.account(), DiscreteGaussian, SecureSource(), LocalEngine(1))
-    list(TopDown().run(counts, setting))
+    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+    release_counts(counts, plan.account(), SecureSource(), threads=1)
 
 
 def run_once(order: dict) -> dict:

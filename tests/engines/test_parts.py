@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 from inftda.engines.spark import packing, reading
 from inftda.engines.spark.reading import PartError, Parts
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, bounding, read_leaves
 from inftda.reading.rows import Rows

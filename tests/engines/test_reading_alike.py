@@ -22,7 +22,7 @@ from inftda.engines.spark.reading import read_leaves as read_on_spark
 from inftda.engines.spark.session import settings
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
 from inftda.tree import Axis
@@ -123,7 +123,7 @@ BAD = {
     "a column like counts": flows(Count=[3, 4]),
     "only zeros": flows(count=[0, 0]),
     "counts beyond 2^63 in all": flows(count=[2**62, 2**62 + 2**61]),
-    "counts beyond 2^60 in a leaf": pa.table(
+    "counts beyond 2^43 in a leaf": pa.table(
         {"origin": ["1"] * 9, "destination": ["2"] * 9, "count": [2**63 - 1] * 9}
     ),
     "exact decimals as codes": flows(origin=[Decimal(1), Decimal(2)]),

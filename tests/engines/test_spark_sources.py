@@ -14,7 +14,7 @@ from inftda.engines.spark.reading import open_table, read_leaves
 from inftda.engines.spark.session import settings
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, CsvFile, SqlQuery
 from inftda.tree import Axis

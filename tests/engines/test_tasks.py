@@ -1,12 +1,11 @@
 """The tasks of a level step on a cluster, on random trees, without a cluster.
 
 Rows are sent to tasks as Spark would send them, in any order; what the tasks make of them is,
-to the bit, what one machine makes of them.
+to the bit and in the same order, what one machine makes of them.
 """
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,23 +16,22 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.bars import no_progress
-from inftda.engines.local import LocalEngine, item_offsets
 from inftda.engines.spark import tasks
+from inftda.engines.spark.packing import PACKED, unpack
 from inftda.errors import ReleaseError
 from inftda.lattice import off_tree_tables
-from inftda.mechanisms.across import Across, AcrossStep, MeasuredTable
-from inftda.mechanisms.step import LevelStep, Nodes
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import KeyedSource, SecureSource, SeededSource
-from inftda.optimize.segments import optimize_intopt
+from inftda.mechanism.intopt import words_of
+from inftda.mechanism.step import Nodes, Step, measure_totals
+from inftda.mechanism.topdown import divide_all
+from inftda.noise.bits import Secret, SecureSource
+from inftda.threads import Crew
 from random_trees import random_counts, random_trees
 from tiers import some
 
 
 @st.composite
-def random_steps(draw, *, with_prices=False):
-    """A level step: released parents, true or not, and the truth; items of any size."""
+def random_steps(draw):
+    """A level step with tables off the tree or without: released parents, and the truth."""
     tree = draw(random_trees())
     truth = draw(random_counts(tree))
     level = draw(st.sampled_from(tree.splitting_levels))
@@ -42,40 +40,23 @@ def random_steps(draw, *, with_prices=False):
     cells = random.permutation(np.prod(sizes))[: draw(st.integers(1, 60))]
     areas = tuple(a.astype(np.int32) for a in np.unravel_index(cells, sizes))
     parents = Nodes(areas, random.integers(1, 40, len(cells)))
-    step = LevelStep(
-        level, DiscreteGaussian(9), optimize_intopt, SeededSource(draw(st.integers(0, 99))),
-        draw(st.sampled_from([1, 4, 20, 10**6])), across_of(tree, level) if with_prices else None,
-    )  # fmt: skip
-    if step.across is not None and step.across.one_way is not None:
-        totals = AcrossStep.of(step).measure_totals(truth.margins[step.level.axis])
-        step = replace(step, across=replace(step.across, totals=totals))
-    return step, parents, truth, random
-
-
-def across_of(tree, level):
-    """All tables off the tree that belong to a step, none of them very exact."""
     here = [table for table in off_tree_tables(tree) if table.index == level.index]
-    trust = 1 / 8
-    measured = (MeasuredTable(table, DiscreteGaussian(72), trust, Fraction(72)) for table in here)
-    return Across(tuple(measured), 3.0) if here else None
-
-
-def division_of(step, parents, n_tasks):
-    in_order = parents.take(step.group_order(parents.areas))
-    firsts = item_offsets(step, in_order)[:-1]
-    keys = step.keys(in_order.areas)[firsts]
-    return tasks.Division.of(step, keys, n_tasks)
+    tables = tuple((table, Fraction(72)) for table in here) if draw(st.booleans()) else ()
+    step, secret = Step(level, Fraction(9), tables), Secret.of(SecureSource())
+    if step.one_way is not None:
+        totals = measure_totals(step, truth.margins[level.axis], secret)
+        step = replace(step, totals=totals)
+    n_tasks = draw(st.integers(1, 9))
+    division = tasks.Division(step, secret, words_of(bytes(16)), n_tasks, is_kept=True)
+    return division, parents, truth, random
 
 
 def rows_of(division, parents, truth, random):
     """What each task is given, in any order."""
-    names = [f"area_{i}" for i in range(len(parents.areas))]
-    released = pa.table([*parents.areas, parents.value], names=[*names, "n"])
-    areas, count = truth.leaves
-    leaves = pa.table([*areas, count], names=[*names, "n"])
+    released = pa.Table.from_batches([tasks.as_batch(parents.areas, parents.value)])
+    leaves = pa.Table.from_batches([tasks.as_batch(*truth.leaves)])
     sent = [*tasks.send_parents(division, released.to_batches(max_chunksize=7))]
-    ascent = tasks.Ascent(division.step.level)
-    sent += tasks.send_truth(division, ascent, leaves.to_batches(max_chunksize=5))
+    sent += tasks.send_truth(division, leaves.to_batches(max_chunksize=5))
     rows = pa.Table.from_batches(sent)
     rows = rows.take(pa.array(random.permutation(rows.num_rows)))
     task = rows[tasks.TASK].to_numpy()
@@ -87,84 +68,69 @@ def rows_of(division, parents, truth, random):
     ]
 
 
-def cells_of(batches):
-    found = [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
-    cells = {tuple(cell): n for *cell, n in found}
-    assert len(cells) == len(found), "no cell stands twice"
-    return cells
+def given_by(batches, kind):
+    """Rows of one kind that tasks give, one after the other."""
+    found = []
+    for batch in batches:
+        here = batch.filter(pa.array(batch[tasks.KIND].to_numpy() == kind))
+        for part in unpack([here.select([PACKED])]):
+            found += zip(*part.to_pydict().values(), strict=True)
+    return found
 
 
-@given(made=st.one_of(random_steps(), random_steps(with_prices=True)), n_tasks=st.integers(1, 9))
+@given(made=random_steps())
 @settings(max_examples=some(300), deadline=None)
-def test_tasks_make_what_one_machine_makes_to_the_bit(made, n_tasks):
-    step, parents, truth, random = made
-    division = division_of(step, parents, n_tasks)
-    cells = cells_of(
-        batch
-        for rows in rows_of(division, parents, truth, random)
-        for batch in tasks.divide(division, rows)
+def test_tasks_make_what_one_machine_makes_to_the_bit_and_in_order(made):
+    division, parents, truth, random = made
+    step, kept = division.step, []
+    expected = divide_all(
+        step,
+        parents,
+        truth.level(step.level),
+        division.secret,
+        division.seed,
+        crew=Crew(1),
+        keep=kept.append,
     )
-    local = LocalEngine(1).step(parents, truth, step, no_progress)
-    keys = zip(*(axis.tolist() for axis in local.areas), strict=True)
-    assert cells == dict(zip(keys, local.value.tolist(), strict=True))
+    parts = rows_of(division, parents, truth, random)
+    batches = [batch for rows in parts for batch in tasks.divide(division, rows)]
+    released = zip(*(a.tolist() for a in (*expected.areas, expected.value)), strict=True)
+    assert given_by(batches, tasks.CHILDREN) == list(released)
+    depths = [step.level.depths, *(table.depths for table, _ in step.two_way)]
+    for kind, known in enumerate(depths):
+        noisy = [
+            (*map(int, cell), value)
+            for one in kept
+            if one.depths == known
+            for *cell, value in zip(*one.cells(), one.value.tolist(), strict=True)
+        ]
+        assert given_by(batches, kind) == noisy
 
 
-@given(made=st.one_of(random_steps(), random_steps(with_prices=True)))
+@given(made=random_steps())
 @settings(max_examples=some(60), deadline=None)
 def test_a_task_that_runs_twice_gives_the_same_rows_whatever_their_order(made):
-    """Also with secure bits, which on one machine would differ each time."""
-    step, parents, truth, random = made
-    division = division_of(replace(step, source=KeyedSource.of(SecureSource())), parents, 3)
+    division, parents, truth, random = made
     for rows in rows_of(division, parents, truth, random):
         once, again = (list(tasks.divide(division, part)) for part in (rows, rows[::-1]))
         assert [batch.to_pydict() for batch in once] == [batch.to_pydict() for batch in again]
 
 
 @given(made=random_steps())
-@settings(max_examples=some(30), deadline=None)
-def test_neighbouring_items_go_to_one_task_and_every_task_has_work(made):
-    step, parents, *_ = made
-    division = division_of(step, parents, 4)
-    in_order = parents.take(step.group_order(parents.areas))
-    task = division.task_of(in_order.areas)
-    assert (np.diff(task) >= 0).all()
-    assert sorted(set(task.tolist())) == list(range(division.n_tasks))
-    items = item_offsets(step, in_order)
-    assert all(len(set(task[low:high].tolist())) == 1 for low, high in pairwise(items))
-
-
-def test_keyed_streams_follow_from_secret_and_labels_alone():
-    one, other = KeyedSource.of(SecureSource()), KeyedSource.of(SecureSource())
-    assert one.is_secure
-    assert one.stream(1, 2).words(4).tolist() == one.stream(1, 2).words(4).tolist()
-    assert one.stream(1, 2).words(4).tolist() != one.stream(2, 1).words(4).tolist()
-    assert one.stream(1, 2).words(4).tolist() != other.stream(1, 2).words(4).tolist()
-    assert not KeyedSource.of(SeededSource(1)).is_secure
-    assert repr(one.secret) not in repr(one)
-
-
-@given(made=random_steps(with_prices=True), n_tasks=st.integers(2, 9))
 @settings(max_examples=some(60), deadline=None)
-def test_with_prices_a_group_stays_together_with_all_its_truth(made, n_tasks):
-    step, parents, *_ = made
-    division = division_of(step, parents, n_tasks)
-    if step.across is None:
-        return
-    task, group = division.task_of(parents.areas), parents.areas[step.level.axis]
-    task_of_group = dict(zip(group.tolist(), task.tolist(), strict=True))
-    assert [task_of_group[area] for area in group.tolist()] == task.tolist()
-    for other in range(3):  # not released, perhaps, but of a group that is
-        elsewhere = tuple(
-            areas if axis == step.level.axis else np.full_like(areas, min(other, areas.max()))
-            for axis, areas in enumerate(parents.areas)
-        )
-        assert division.task_of(elsewhere).tolist() == task.tolist()
+def test_a_group_stays_together_with_all_its_truth_and_tasks_are_in_order(made):
+    division, parents, *_ = made
+    task, group = division.task_of(parents.areas), parents.areas[division.step.level.axis]
+    by_group = dict(zip(group.tolist(), task.tolist(), strict=True))
+    assert [by_group[area] for area in group.tolist()] == task.tolist()
+    assert [by_group[area] for area in sorted(by_group)] == sorted(by_group.values())
 
 
 @given(made=random_steps())
 @settings(max_examples=1, deadline=None)
 def test_an_executor_with_another_version_draws_nothing(made):
-    step, parents, truth, random = made
-    division = replace(division_of(step, parents, 1), version="0.0.0")
+    division, parents, truth, random = made
+    old = replace(division, version="0.0.0")
     with pytest.raises(ReleaseError, match="same version everywhere"):
-        list(tasks.divide(division, rows_of(division, parents, truth, random)[0]))
+        list(tasks.divide(old, rows_of(division, parents, truth, random)[0]))
+    assert "confidential" in repr(division)

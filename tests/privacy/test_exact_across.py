@@ -17,19 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
 from inftda.lattice import off_tree_tables
-from inftda.mechanisms import across, step
-from inftda.mechanisms.across import AcrossStep
-from inftda.mechanisms.base import Setting
-from inftda.mechanisms.topdown import TopDown
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import SeededSource
+from inftda.mechanism import step, topdown
+from inftda.mechanism.topdown import release_counts
+from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Axis, Tree
-from inftda.truth import Children, Truth
+from inftda.truth import Truth
 from random_trees import random_counts, random_trees
 
 #: Little enough that off-tree tables are measured.
@@ -132,30 +128,20 @@ class Measured:
     def _replaced(make):
         with (
             patch.object(step, "add_truth_kernel", make(step.add_truth_kernel)),
-            patch.object(across, "add_sums_kernel", make(across.add_sums_kernel)),
-            patch.object(across, "add_totals", make(across.add_totals)),
+            patch.object(step, "add_sums_kernel", make(step.add_sums_kernel)),
+            patch.object(step, "add_totals", make(step.add_totals)),
         ):
             yield
 
 
-class Kept:
-    """All that is published as measured."""
-
-    def __init__(self):
-        self.drawn = []
-
-    def keep(self, drawn):
-        self.drawn.append(drawn)
-
-
-def release(counts, plan, seed):
-    kept = Kept()
-    setting = Setting(
-        plan.account(), DiscreteGaussian, SeededSource(seed), LocalEngine(1), keeper=kept
+def release(counts, plan, seed, keep=None):
+    kept = []
+    outcome = release_counts(
+        counts, plan.account(), SeededSource(seed), threads=1, keep=keep or kept.append
     )
-    (leaves,) = TopDown().run(counts, setting)
-    measured = [part for drawn in kept.drawn for part in (*drawn.cells(), drawn.value)]
-    return [*leaves.areas, leaves.value, *(totals.value for totals in setting.totals), *measured]
+    measured = [part for noisy in kept for part in (*noisy.cells(), noisy.value)]
+    leaves = outcome.leaves
+    return [*leaves.areas, leaves.value, *(totals.value for totals in outcome.totals), *measured]
 
 
 @settings(max_examples=40, deadline=None)
@@ -179,17 +165,13 @@ def test_the_release_is_a_function_of_what_is_measured(data, share, seed):
 @given(data=st.data(), share=st.sampled_from([0, 0.5]), seed=st.integers(0, 2**32))
 def test_what_is_published_as_measured_is_every_draw_and_each_once(data, share, seed):
     tree = data.draw(random_trees())
-    truth, kept, measured = data.draw(random_counts(tree)), Kept(), Measured()
+    truth, kept, measured = data.draw(random_counts(tree)), [], Measured()
     plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=share)
-    source, engine = SeededSource(seed), LocalEngine(1)
-    setting = Setting(plan.account(), DiscreteGaussian, source, engine, keeper=kept)
     with measured.recorded():
-        list(TopDown().run(truth, setting))
+        release(truth, plan, seed, kept.append)
     drawn = sorted(itertools.chain.from_iterable(some.tolist() for some in measured.counts))
-    assert sorted(itertools.chain.from_iterable(d.value.tolist() for d in kept.drawn)) == drawn
-    cells = [
-        (drawn.depths, *cell) for drawn in kept.drawn for cell in zip(*drawn.cells(), strict=True)
-    ]
+    assert sorted(itertools.chain.from_iterable(d.value.tolist() for d in kept)) == drawn
+    cells = [(drawn.depths, *cell) for drawn in kept for cell in zip(*drawn.cells(), strict=True)]
     assert len(cells) == len({*cells}) == len(drawn)
 
 
@@ -199,14 +181,13 @@ def test_a_release_that_looks_at_the_truth_is_seen():
     truth = Truth.from_leaves(tree, areas, np.array([700, 200, 90, 10]))
     other = Truth.from_leaves(tree, areas, np.array([10, 90, 200, 700]))
     plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=0.5)
-    right = AcrossStep._cells_of
+    right = topdown.measure_table
 
-    def wrong(self, *asked):
-        (truth,) = (part for part in asked if isinstance(part, Children))
-        return right(self, *asked) + truth.count[:1]
+    def wrong(step, known, groups, truth, secret):
+        return right(step, known, groups, truth, secret) + truth.count[:1]
 
     measured = Measured()
-    with patch.object(AcrossStep, "_cells_of", wrong):
+    with patch.object(topdown, "measure_table", wrong):
         with measured.recorded():
             expected = release(truth, plan, 1)
         with measured.replayed():

@@ -27,16 +27,14 @@ from exact_release import (
 from flint import arb, ctx
 from scipy.stats import chi2, norm
 
-from inftda.bars import no_progress
-from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
-from inftda.mechanisms.base import Setting
-from inftda.mechanisms.step import Nodes
-from inftda.mechanisms.topdown import TopDown
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import SeededSource
+from inftda.mechanism.intopt import words_of
+from inftda.mechanism.step import Nodes
+from inftda.mechanism.topdown import divide_all, step_to
+from inftda.noise.bits import Secret, SeededSource, draw_seed
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
+from inftda.threads import Crew
 from inftda.tree import Axis, Tree
 from inftda.truth import Truth
 
@@ -363,15 +361,15 @@ def many_releases(shape, table, n):
     plan = make_plan(tree, PrivacyUnit(), rho=Fraction(3))
     spending = plan.account()
     spending.charge(1)  # the level of copies, which are public here
-    setting = Setting(spending, DiscreteGaussian, SeededSource(5), LocalEngine(1))
+    secret, seed = Secret.of(SeededSource(5)), words_of(draw_seed(SeededSource(5)))
     first = np.arange(n, dtype=np.int32)
     whole = tuple(np.zeros(n, np.int32) for _ in shape.tree.axes)
-    nodes = Nodes((first, *whole), np.full(n, sum(table)), np.arange(n))
+    nodes = Nodes((first, *whole), np.full(n, sum(table)))
     cells = np.zeros((n, len(table)), np.int64)
     place = {leaf: number for number, leaf in enumerate(zip(*areas, strict=True))}
     for level in tree.splitting_levels[1:]:
-        step = TopDown().step_to(level, setting)
-        nodes = setting.engine.step(nodes, counts, step, no_progress)
+        step = step_to(level, tree, spending)
+        nodes = divide_all(step, nodes, counts.level(level), secret, seed, crew=Crew(1))
     copy, *rest = nodes.areas
     leaf = [place[key] for key in zip(*(axis.tolist() for axis in rest), strict=True)]
     cells[copy, leaf] = nodes.value

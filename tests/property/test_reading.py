@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, CsvFile, read_leaves
 from inftda.tree import Axis

@@ -6,11 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.engines.local import LocalEngine
-from inftda.mechanisms.base import Setting
-from inftda.mechanisms.topdown import TopDown
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import SeededSource
+from inftda.mechanism.topdown import release_counts
+from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from random_trees import dense, random_counts, random_trees
@@ -26,18 +23,9 @@ UNITS = st.builds(
 
 
 def run(counts, unit, rho, *, seed=0, threads=1):
-    setting = Setting(
-        spending=make_plan(counts.tree, unit, rho=rho).account(),
-        make_sampler=DiscreteGaussian,
-        source=SeededSource(seed),
-        engine=LocalEngine(threads),
-    )
-    blocks = list(TopDown().run(counts, setting))
-    areas = tuple(
-        np.concatenate([block.areas[axis] for block in blocks])
-        for axis in range(len(counts.tree.axes))
-    )
-    return areas, np.concatenate([block.value for block in blocks])
+    account = make_plan(counts.tree, unit, rho=rho).account()
+    leaves = release_counts(counts, account, SeededSource(seed), threads=threads).leaves
+    return leaves.areas, leaves.value
 
 
 @given(data=st.data())

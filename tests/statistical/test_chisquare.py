@@ -21,8 +21,8 @@ class FromNumpy:
         self.cdf = np.cumsum(pmf.p)
         self.reach = pmf.reach
 
-    def fill(self, out, stream):
-        out[:] = np.minimum(np.searchsorted(self.cdf, stream.random(out.size)), self.cdf.size - 1)
+    def fill(self, out, random, *_):
+        out[:] = np.minimum(np.searchsorted(self.cdf, random.random(out.size)), self.cdf.size - 1)
         out -= self.reach
 
 
@@ -51,7 +51,7 @@ def test_equal_bins_are_about_equal_and_in_order():
 
 def test_draws_are_counted_and_far_ones_count_as_the_nearest():
     class Scripted:
-        def fill(self, out, _):
+        def fill(self, out, *_):
             out[:] = [-9, -2, 0, 0, 1, 7]
 
     assert count_draws(Scripted(), 6, None, 2).tolist() == [2, 0, 2, 1, 1]

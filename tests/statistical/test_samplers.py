@@ -2,7 +2,7 @@
 
 Every sample is compared with the exact probabilities at its own scale, where a p-value
 below `ALARM` is a failure, and at scales that are slightly wrong, where it must be below `ALARM`.
-The streams are seeded, so the outcome is fixed once and for all; a fresh seed would raise a
+The bits are seeded, so the outcome is fixed once and for all; a fresh seed would raise a
 false alarm with odds of one in ten million for each of some fifty comparisons.
 
 A published sampler was wrong for years by 0.6 to 3 % in its variance. At 20 million draws
@@ -23,10 +23,10 @@ from chisquare import (
     two_samples,
 )
 
+from inftda.noise.bits import SecureSource, SeededSource
 from inftda.noise.blocks import Blocks
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
-from inftda.noise.entropy import SecureSource, SeededSource
 from inftda.noise.ladder import gaussian_ladder, laplace_ladder
 from inftda.noise.table import Table
 from opendp_noise import OpenDPGaussian
@@ -46,14 +46,14 @@ VARIANCE_OFF = [Fraction(97, 100), Fraction(994, 1000), Fraction(1006, 1000), Fr
 @lru_cache
 def gaussian_counts(sigma):
     sigma2 = Fraction(sigma) ** 2
-    stream = SeededSource(20).stream(SIGMAS.index(sigma))
-    return count_draws(DiscreteGaussian(sigma2), N_DRAWS, stream, gaussian_pmf(sigma2).reach)
+    bits = SeededSource(20).bits(SIGMAS.index(sigma))
+    return count_draws(DiscreteGaussian(sigma2), N_DRAWS, bits, gaussian_pmf(sigma2).reach)
 
 
 @lru_cache
 def laplace_counts(scale):
-    stream = SeededSource(21).stream(SCALES.index(scale))
-    return count_draws(DiscreteLaplace(scale), N_DRAWS, stream, laplace_pmf(Fraction(scale)).reach)
+    bits = SeededSource(21).bits(SCALES.index(scale))
+    return count_draws(DiscreteLaplace(scale), N_DRAWS, bits, laplace_pmf(Fraction(scale)).reach)
 
 
 def resize(pmf, reach):
@@ -102,17 +102,18 @@ class CountingTable(Table):
         super().__init__(*args)
         self.n_settled = 0
 
-    def _settle(self, word, stream):
+    def _settle(self, word, further):
         self.n_settled += 1
-        return super()._settle(word, stream)
+        return super()._settle(word, further)
 
 
 class RedrawingTable(Table):
     """The tempting mistake: an undecided word is replaced by a fresh one."""
 
-    def _settle(self, _, stream):
+    def _settle(self, _, further):
         out = np.empty(1, dtype=np.int64)
-        self.fill(out, stream)
+        word = np.array([next(further) >> (64 - 8 * self.word_bytes)], self.word_type)
+        self.draw(word, out, lambda _: further)
         return int(out[0])
 
 
@@ -140,7 +141,7 @@ EIGHT_BITS = pytest.mark.parametrize(
 @EIGHT_BITS
 def test_settled_draws_have_their_exact_probabilities(ladder_of, pmf):
     table = CountingTable(ladder_of, 8)
-    counts = count_draws(table, 200_000, SeededSource(22).stream(), pmf.reach)
+    counts = count_draws(table, 200_000, SeededSource(22).bits(), pmf.reach)
     assert table.n_settled > 9_000
     assert goodness_of_fit(counts, pmf) > ALARM
     assert cell_by_cell(counts, pmf) > ALARM
@@ -149,7 +150,7 @@ def test_settled_draws_have_their_exact_probabilities(ladder_of, pmf):
 @EIGHT_BITS
 @pytest.mark.parametrize("mistaken", [RedrawingTable, RoundingTable])
 def test_settling_wrongly_would_be_noticed(ladder_of, pmf, mistaken):
-    counts = count_draws(mistaken(ladder_of, 8), 200_000, SeededSource(23).stream(), pmf.reach)
+    counts = count_draws(mistaken(ladder_of, 8), 200_000, SeededSource(23).bits(), pmf.reach)
     assert cell_by_cell(counts, pmf) < ALARM
 
 
@@ -159,7 +160,7 @@ def test_narrow_blocks_have_the_exact_probabilities_though_many_pairs_are_droppe
     table = Table(partial(gaussian_ladder, sigma2 / size**2, is_half=True), 32)
     blocks = Blocks(table, bits, (size / sigma2, 1 / (2 * sigma2), Fraction(0)))
     pmf = gaussian_pmf(sigma2)
-    counts = count_draws(blocks, 100_000, SeededSource(24).stream(), pmf.reach)
+    counts = count_draws(blocks, 100_000, SeededSource(24).bits(), pmf.reach)
     assert goodness_of_fit(counts, pmf) > ALARM
     assert cell_by_cell(counts, pmf) > ALARM
     assert (
@@ -172,7 +173,7 @@ def agree_with_opendp(sigma2, n, off):
     reach = gaussian_pmf(sigma2).reach
     theirs = count_draws(OpenDPGaussian(sigma2), n, None, reach)
     ours, wrong = (
-        count_draws(DiscreteGaussian(factor * sigma2), 10 * n, SecureSource().stream(), reach)
+        count_draws(DiscreteGaussian(factor * sigma2), 10 * n, SecureSource().bits(), reach)
         for factor in (1, Fraction(off) ** 2)
     )
     assert two_samples(ours, theirs) > 1e-9

@@ -11,7 +11,7 @@ import pytest
 
 import inftda
 from inftda.cli.main import run
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 
 DISEASES = {
     "chapter": ["circulatory", "circulatory", "respiratory", "respiratory", "mental"],

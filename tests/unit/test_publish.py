@@ -6,7 +6,6 @@ Where numbers are looked at, the budget is so large that a draw differs from 0 w
 
 import inspect
 import json
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -18,13 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import inftda
-from inftda.engines.local import LocalEngine
 from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, TreeError
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
-from inftda.mechanisms.step import Nodes
-from inftda.mechanisms.topdown import TopDown
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publication.verify import verify
 from inftda.publish import build_tree, release
@@ -411,20 +407,6 @@ def test_threads_change_nothing_but_the_time(threads):
     assert cells(made) == cells(release(FLOWS, AREAS, source=SeededSource(3), **BUDGET))
 
 
-def test_an_engine_may_be_given():
-    used = []
-
-    @dataclass(frozen=True)
-    class Noted(LocalEngine):
-        def map(self, work, items):
-            used.append(1)
-            return super().map(work, items)
-
-    made = release(FLOWS, AREAS, engine=Noted(1), source=SeededSource(3), **BUDGET)
-    assert len(used) == 4
-    assert cells(made) == cells(release(FLOWS, AREAS, source=SeededSource(3), **BUDGET))
-
-
 def test_progress_is_told_of_every_level():
     steps = []
     release(FLOWS, AREAS, progress=lambda *step: steps.append(step), **BUDGET)
@@ -461,20 +443,20 @@ def test_a_release_is_charged_to_its_ledger(tmp_path):
         release(FLOWS, AREAS, rho="3/4", ledger=ledger, dataset="census")
 
 
-class Cheat(TopDown):
-    """Publishes without drawing what was planned."""
-
-    def run(self, counts, setting):
-        del setting
-        yield Nodes(*counts.leaves)
-
-
-def test_no_mechanism_can_publish_what_it_did_not_pay_for(monkeypatch, tmp_path):
-    monkeypatch.setattr("inftda.publish.TopDown", Cheat)
+def test_nothing_is_published_that_was_not_all_drawn(monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        "inftda.mechanism.topdown.off_tree_tables", lambda _: ()
+    )  # tables of the plan are passed over
     for out in (None, tmp_path / "out"):
         with pytest.raises(BudgetError, match="not drawn"):
             release(FLOWS, AREAS, out=out, **BUDGET)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("threads", "said"), [(0, "at least 1, got 0"), (2000, "at most 1,024")])
+def test_a_senseless_number_of_threads_is_refused(threads, said):
+    with pytest.raises(InftdaError, match=f"threads must be {said}"):
+        in_memory(threads=threads)
 
 
 def test_a_folder_holds_the_release_and_nothing_else(tmp_path):
@@ -494,7 +476,7 @@ def test_a_folder_holds_the_release_and_nothing_else(tmp_path):
     stated = json.loads((tmp_path / "one" / "manifest.json").read_text())
     assert set(stated) == {
         "format", "private", "mechanism", "options", "guarantee", "tree", "total", "n_flows",
-        "counted", "flows_sha256", "measurements", "measurements_sha256", "software",
+        "seed", "counted", "flows_sha256", "measurements", "measurements_sha256", "software",
     }  # fmt: skip
 
 
@@ -541,7 +523,7 @@ def test_threads_limit_reading_and_sorting_too(monkeypatch):
 
         return call
 
-    monkeypatch.setattr("inftda.engines.local.read_leaves", noting("reading", read_leaves))
+    monkeypatch.setattr("inftda.publish.read_leaves", noting("reading", read_leaves))
     monkeypatch.setattr(Truth, "of", noting("sorting", Truth.of))
     in_memory(threads=1)
     assert given == {"reading": 1, "sorting": 1}

@@ -7,9 +7,7 @@ import time
 
 import pytest
 
-from inftda.engines.local import LocalEngine
-from inftda.errors import InftdaError
-from inftda.threads import BACKLOG, Crew, available_cores, map_in_order
+from inftda.threads import BACKLOG, Crew, map_in_order
 from patience import PATIENCE
 
 
@@ -115,37 +113,3 @@ def test_a_forked_child_takes_threads_of_its_own():
     is_stuck = child.is_alive()
     child.kill()
     assert not is_stuck
-
-
-def test_an_engine_has_all_cores_unless_told_otherwise():
-    assert LocalEngine().threads == available_cores() >= 1
-    assert LocalEngine(3) == LocalEngine(3)
-    assert repr(LocalEngine(3)) == "LocalEngine(threads=3)"
-    with pytest.raises(InftdaError, match="threads must be at least 1, got 0"):
-        LocalEngine(0)
-
-
-def test_the_first_item_of_an_engine_is_the_callers_alone():
-    """Kernels are loaded for it, and a thread interrupted while it loads keeps the lock."""
-    engine, under_way, seen = LocalEngine(3), set(), []
-    is_shared = threading.Event()
-
-    def work(item):
-        under_way.add(item)
-        if threading.current_thread() is not caller:
-            is_shared.set()
-        elif item > 0:
-            is_shared.wait(PATIENCE)  # another thread may be slow to start
-        time.sleep(0.01)
-        seen.append((item, threading.current_thread() is caller, len(under_way)))
-        under_way.discard(item)
-        return item
-
-    caller = threading.current_thread()
-    assert list(engine.map(work, range(6))) == list(range(6))
-    assert seen[0] == (0, True, 1)
-    assert not all(is_callers for _, is_callers, _ in seen)
-    seen.clear()
-    is_shared.clear()
-    assert list(engine.map(work, range(6))) == list(range(6))
-    assert not all(is_callers for _, is_callers, _ in seen)

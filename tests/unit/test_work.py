@@ -12,28 +12,23 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+import fake_noise
+from fake_noise import Record
 from inftda.demo import make_country
-from inftda.engines.local import LocalEngine
 from inftda.hierarchy import Hierarchy
-from inftda.mechanisms import step
-from inftda.mechanisms.base import Setting
-from inftda.mechanisms.step import ITEM_CHILDREN
-from inftda.mechanisms.topdown import TopDown
-from inftda.noise import entropy
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import SeededSource
+from inftda.mechanism import step
+from inftda.mechanism.topdown import release_counts
+from inftda.noise import bits
+from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.tree import Tree
 from inftda.truth import Truth
 
-#: What one leaf takes: 32 bytes to be sorted (key and count, twice), 20 to be written down, and
-#: less for each level above. Another copy of everything would not fit.
-BYTES_PER_LEAF = 72
 #: Of the tree and of Python, whatever the number of leaves.
 BYTES_FIXED = 1_000_000
-#: Buffers of a thread for one draw: noise, seed, index, value and offset.
-BYTES_PER_DRAW = 36
+#: Buffer of a thread for one draw.
+BYTES_PER_DRAW = 8
 
 
 @dataclass
@@ -57,38 +52,21 @@ class Work:
         return [len(level.key) for level in self.released.levels]
 
 
-def release(counts, *, rho=1, unit=None, seed=1, threads=1, item_children=ITEM_CHILDREN):
+def release(counts, *, rho=1, unit=None, seed=1):
     """Release counts and note what was done."""
-    steps, fills, words = [], [], Counter()
+    words, record = Counter(), Record()
+    original = bits.Bits.fill
 
-    class Sampler(DiscreteGaussian):
-        def fill(self, out, stream):
-            fills.append(len(out))
-            super().fill(out, stream)
-
-    original = entropy.Stream.fill
-
-    def noted(stream, array):
+    def noted(self, array, *rows):
         words[array.dtype.itemsize] += len(array)
-        original(stream, array)
+        original(self, array, *rows)
 
     plan = make_plan(counts.tree, unit or PrivacyUnit(), rho=rho)
-    setting = Setting(
-        spending=plan.account(),
-        make_sampler=Sampler,
-        source=SeededSource(seed),
-        engine=LocalEngine(threads),
-        progress=lambda *step: steps.append(step),
-    )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entropy.Stream, "fill", noted)
-        blocks = list(TopDown(item_children=item_children).run(counts, setting))
-    areas = [
-        np.concatenate([block.areas[axis] for block in blocks])
-        for axis in range(len(counts.tree.axes))
-    ]
-    value = np.concatenate([block.value for block in blocks])
-    return Work(counts, Truth.from_leaves(counts.tree, areas, value), steps, fills, words)
+        patch.setattr(bits.Bits, "fill", noted)
+        leaves = fake_noise.release(counts, plan, record, seed=seed).leaves
+    released = Truth.from_leaves(counts.tree, leaves.areas, leaves.value)
+    return Work(counts, released, record.steps, record.sizes, words)
 
 
 def counts_of(sizes, trips, *, seed=3):
@@ -141,26 +119,11 @@ def test_only_children_are_no_work():
     assert list(work.draws.values()) == [2, 4, 2, 4, 2, 2 * 2]
 
 
-@pytest.mark.parametrize("block", [50, 1_000, 1 << 17])
-def test_items_grow_with_children_and_not_with_nodes(small, block):
-    work = release(small, item_children=block)
-    draws, parents = work.draws.values(), work.parents
-    # An item is full unless the next parent or group does not fit, so two neighbours are more
-    # than one full item, but for the end of a group that is larger than one.
-    most = sum(1 + 4 * (d + p) // block for d, p in zip(draws, parents, strict=True))
-    assert len(work.fills) <= most
-    assert max(work.fills) <= max(block, 200)
-    if block > sum(draws):
-        assert len(work.fills) == len(small.levels), "one item a level, however many nodes"
-
-
-def test_one_draw_takes_one_short_word_and_one_parent_one_seed(small):
+def test_one_draw_takes_one_short_word(small):
     work = release(small)
-    n_draws, n_parents = sum(work.draws.values()), sum(work.parents)
-    assert work.words[4] == n_draws
-    # Seeds for the order of equal children; a draw in 10^8 or so needs another word.
-    assert n_parents <= work.words[8] <= n_parents + 2
-    assert set(work.words) == {4, 8}
+    assert work.words[4] == sum(work.draws.values())
+    # The secret and the public seed of the release.
+    assert work.words[8] == 4 + 2
 
 
 @pytest.mark.parametrize("rho", ["1/100", 1, 100])
@@ -201,13 +164,8 @@ def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch)
     assert counts.tree.levels[-1].n_nodes == 2_500_000_000
 
     def run():
-        setting = Setting(
-            spending=make_plan(counts.tree, PrivacyUnit(), rho=1).account(),
-            make_sampler=DiscreteGaussian,
-            source=SeededSource(1),
-            engine=LocalEngine(1),
-        )
-        return sum(len(block.value) for block in TopDown().run(counts, setting))
+        account = make_plan(counts.tree, PrivacyUnit(), rho=1).account()
+        return len(release_counts(counts, account, SeededSource(1), threads=1).leaves.value)
 
     run()  # kernels are loaded, tables are made: that is not the loop's memory
     monkeypatch.setattr(step, "_of_thread", threading.local())  # buffers are kept otherwise
@@ -216,5 +174,5 @@ def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert n_flows <= 1_000
-    buffers = 2 * step.ITEM_CHILDREN * BYTES_PER_DRAW
+    buffers = 2 * step.PART_CHILDREN * BYTES_PER_DRAW
     assert buffers <= peak < buffers + BYTES_FIXED

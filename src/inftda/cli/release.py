@@ -213,7 +213,7 @@ def _engine(name: str, *, master: str | None) -> Any:
 def _source(seed: int | None) -> Any:
     if seed is None:
         return None
-    from inftda.noise.entropy import SeededSource  # noqa: PLC0415 - help must be instant
+    from inftda.noise.bits import SeededSource  # noqa: PLC0415 - help must be instant
 
     return SeededSource(seed)
 

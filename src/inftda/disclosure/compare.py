@@ -38,7 +38,7 @@ from inftda.evaluation.measures import (
 from inftda.evaluation.typical import Simulation
 from inftda.files import check_file
 from inftda.lattice import share_or_default
-from inftda.noise.entropy import RandomSource, SecureSource
+from inftda.noise.bits import RandomSource, SecureSource
 from inftda.pages import html
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit

@@ -36,7 +36,7 @@ from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
     from inftda.bars import Progress
-    from inftda.noise.entropy import RandomSource
+    from inftda.noise.bits import RandomSource
     from inftda.privacy.plan import Plan
     from inftda.tree import Tree
     from inftda.truth import Truth
@@ -77,24 +77,12 @@ class Simulation:
 
     def run(self, progress: "Progress") -> tuple[Areas, NDArray[np.int64]]:
         """One simulated release: areas and flows of its leaves."""
-        from inftda.engines.local import LocalEngine  # noqa: PLC0415 - compiled kernels
-        from inftda.mechanisms.base import Setting  # noqa: PLC0415
-        from inftda.mechanisms.topdown import TopDown  # noqa: PLC0415
-        from inftda.noise.discrete_gaussian import DiscreteGaussian  # noqa: PLC0415
+        from inftda.mechanism.topdown import release_counts  # noqa: PLC0415 - compiled kernels
 
-        setting = Setting(
-            spending=self.plan.account(),
-            make_sampler=DiscreteGaussian,
-            source=self.source,
-            engine=LocalEngine(),
-            progress=progress,
-        )
-        blocks = list(TopDown().run(self.counts, setting))
-        areas = tuple(
-            np.concatenate([block.areas[axis] for block in blocks])
-            for axis in range(len(self.counts.tree.axes))
-        )
-        return areas, np.concatenate([block.value for block in blocks])
+        leaves = release_counts(
+            self.counts, self.plan.account(), self.source, progress=progress
+        ).leaves
+        return leaves.areas, leaves.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +232,7 @@ def _simulation(
     release: Release, areas: Areas, flow: NDArray[np.int64], source: "RandomSource | None"
 ) -> Simulation:
     """The release as a truth, and all that is needed to release it again."""
-    from inftda.noise.entropy import SecureSource  # noqa: PLC0415
+    from inftda.noise.bits import SecureSource  # noqa: PLC0415
     from inftda.truth import Truth  # noqa: PLC0415 - compiled kernels
 
     counts = Truth.from_leaves(release.tree, areas, flow)

@@ -14,7 +14,7 @@ from typing import Final
 
 from inftda.noise.blocks import Blocks
 from inftda.noise.ladder import gaussian_ladder
-from inftda.noise.sampler import WIDEST, ExactSampler, exact_positive
+from inftda.noise.sampler import WIDEST, Sampler, exact_positive
 from inftda.noise.table import Table
 
 SHORT_WORD_SIGMA2: Final = 1024**2  # up to here tables are short enough for 32-bit words
@@ -22,7 +22,7 @@ TABLE_SIGMA2: Final = 10_000**2  # up to here there is a table of draws; beyond 
 BLOCKS_SIGMA2: Final = 512**2  # block width is chosen so that sigma spans at most 512 blocks
 
 
-class DiscreteGaussian(ExactSampler):
+class DiscreteGaussian(Sampler):
     """Exact sampler of the discrete Gaussian.
 
     Args:

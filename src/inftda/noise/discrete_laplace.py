@@ -14,7 +14,7 @@ from typing import Final
 
 from inftda.noise.blocks import Blocks
 from inftda.noise.ladder import laplace_ladder
-from inftda.noise.sampler import WIDEST, ExactSampler, exact_positive
+from inftda.noise.sampler import WIDEST, Sampler, exact_positive
 from inftda.noise.table import Table
 
 SHORT_WORD_SCALE: Final = 512  # up to here tables are short enough for 32-bit words
@@ -22,7 +22,7 @@ TABLE_SCALE: Final = 2_000  # up to here there is a table of draws; beyond it, o
 BLOCKS_SCALE: Final = 256  # block width is chosen so that the scale spans at most 256 blocks
 
 
-class DiscreteLaplace(ExactSampler):
+class DiscreteLaplace(Sampler):
     """Exact sampler of the discrete Laplace.
 
     Args:

@@ -1,14 +1,14 @@
-"""What every sampler of integer noise can do, and the checks they share.
+"""What the samplers of integer noise have in common.
 
 A sampler's scale is fixed when it is made; it knows neither what the noise is for nor the
-counts it will be added to. Samplers hold no random state, so one sampler serves many
-threads as long as each brings its own stream.
+counts it will be added to. Samplers hold no random state: a draw follows from the bits at its
+address (`inftda.noise.bits`).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,38 +17,16 @@ from inftda.errors import PrivacyError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from inftda.noise.entropy import RandomSource, Stream
-
-#: Where noise may come from, the usual source first.
+    from inftda.noise.bits import Bits, RandomSource
+    from inftda.noise.blocks import Blocks
+    from inftda.noise.table import Table
 
 WIDEST: Final = 2**50
 """Largest scale, and the reciprocal of the smallest: wider noise could leave the range of int64."""
 
 
-class Filler(Protocol):
-    """Anything that writes independent draws into a caller's array."""
-
-    def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
-        """Overwrite `out` (contiguous int64) with independent draws made from `stream`."""
-
-
-class Method(Filler, Protocol):
-    """A way to draw from one distribution; it holds no random state, so samplers share it."""
-
-    @property
-    def word_bytes(self) -> int:
-        """Random bytes used per draw, apart from the rare draws that need more."""
-
-
-class Sampler(Filler, Protocol):
-    """A distribution over the integers that can be drawn from."""
-
-    def sample(self, n: int, source: RandomSource | None = None) -> NDArray[np.int64]:
-        """Return n independent draws; secure unless another source is given."""
-
-
-class ExactSampler:
-    """What the exact samplers have in common: they draw by one method.
+class Sampler:
+    """A distribution over the integers that can be drawn from, exactly.
 
     Args:
         method: draws from the distribution.
@@ -57,7 +35,7 @@ class ExactSampler:
 
     __slots__ = ("_method", "_word_bits")
 
-    def __init__(self, method: Method, word_bits: int | None) -> None:
+    def __init__(self, method: Table | Blocks, word_bits: int | None) -> None:
         self._method, self._word_bits = method, word_bits
 
     @property
@@ -65,36 +43,40 @@ class ExactSampler:
         """Random bytes used per draw, apart from the rare draws that need more."""
         return self._method.word_bytes
 
-    def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
-        """Overwrite `out` (contiguous int64) with independent draws, without the GIL."""
-        self._method.fill(out, stream)
+    def fill(self, out: NDArray[np.int64], bits: Bits) -> None:
+        """Overwrite `out` (contiguous int64) with the draws of row 0."""
+        self.fill_rows(out, bits, np.zeros(1, np.int64), np.array([0, len(out)]))
+
+    def fill_rows(
+        self,
+        out: NDArray[np.int64],
+        bits: Bits,
+        rows: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+    ) -> None:
+        """Overwrite an array with independent draws, without the interpreter lock.
+
+        Args:
+            out: int64, contiguous.
+            bits: random bits.
+            rows: int64[rows], ascending: where the bits of each row are.
+            offsets: int64[rows + 1], slices of out.
+        """
+        flags = out.flags
+        if out.dtype != np.int64 or out.ndim != 1 or not (flags.c_contiguous and flags.writeable):
+            raise PrivacyError(
+                "out must be a writable, contiguous, one-dimensional int64 array, got "
+                f"{out.dtype} with {out.ndim} dimensions (allocate it with np.empty(n, np.int64))"
+            )
+        self._method.fill(out, bits, rows, offsets)
 
     def sample(self, n: int, source: RandomSource | None = None) -> NDArray[np.int64]:
         """Return n independent draws; secure unless another source is given."""
-        return draw(self, n, source)
+        from inftda.noise.bits import SecureSource  # noqa: PLC0415 - a cipher, for draws only
 
-
-def draw(sampler: Filler, n: int, source: RandomSource | None) -> NDArray[np.int64]:
-    """Return n draws from a new stream of `source`, or of a secure source if it is None."""
-    from inftda.noise.entropy import SecureSource  # noqa: PLC0415 - a cipher, for draws only
-
-    out = np.empty(n, dtype=np.int64)
-    sampler.fill(out, (SecureSource() if source is None else source).stream())
-    return out
-
-
-def check_out(out: NDArray[np.int64]) -> None:
-    """Raise unless `out` can be filled in place.
-
-    Raises:
-        PrivacyError: if it is not a writable one-dimensional contiguous array of int64.
-    """
-    flags = out.flags
-    if out.dtype != np.int64 or out.ndim != 1 or not (flags.c_contiguous and flags.writeable):
-        raise PrivacyError(
-            "out must be a writable, contiguous, one-dimensional int64 array, got "
-            f"{out.dtype} with {out.ndim} dimensions (allocate it with np.empty(n, np.int64))"
-        )
+        out = np.empty(n, dtype=np.int64)
+        self.fill(out, (SecureSource() if source is None else source).bits())
+        return out
 
 
 def exact_positive(name: str, value: Fraction | float | str, *, at_most: int) -> Fraction:

@@ -18,13 +18,13 @@ import numpy as np
 
 from inftda.errors import PrivacyError
 from inftda.kernels import kernel
-from inftda.noise.entropy import CHUNK_BYTES
-from inftda.noise.sampler import check_out
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from numpy.typing import NDArray
 
-    from inftda.noise.entropy import Stream
+    from inftda.noise.bits import Bits
     from inftda.noise.ladder import Ladder
 
     Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
@@ -116,41 +116,63 @@ class Table:
         return int(self._cdf.size) - 1
 
     @property
+    def word_type(self) -> np.dtype[np.unsignedinteger[Any]]:
+        """Type of the words."""
+        return self._cdf.dtype
+
+    @property
     def word_bytes(self) -> int:
         """Random bytes used per draw (an undecided one takes 8 or so more)."""
         return int(self._cdf.itemsize)
 
-    def fill(self, out: NDArray[np.int64], stream: Stream) -> None:
-        """Overwrite `out` with independent draws made from `stream`."""
-        check_out(out)
-        step = CHUNK_BYTES // self.word_bytes
-        for start in range(0, out.size, step):
-            self._fill_chunk(out[start : start + step], stream)
-
-    def _fill_chunk(self, out: NDArray[np.int64], stream: Stream) -> None:
+    def fill(
+        self,
+        out: NDArray[np.int64],
+        bits: Bits,
+        rows: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+    ) -> None:
+        """Overwrite `out` with independent draws; see `Sampler.fill_rows`."""
         # The words are made at the end of the array itself. Going forward, draw i overwrites
         # bytes up to 8 (i + 1), and no unread word lies there, whether it has 4 bytes or 8.
-        words = out.view(self._cdf.dtype)[-out.size :]
-        stream.fill(words)
+        words = out.view(self._cdf.dtype)[out.size * (8 // self.word_bytes - 1) :]
+        bits.fill(words, rows, offsets)
+
+        def further(draw: int) -> Iterator[int]:
+            row = int(np.searchsorted(offsets, draw, side="right")) - 1
+            return bits.further(int(rows[row]), draw - int(offsets[row]))
+
+        self.draw(words, out, further)
+
+    def draw(
+        self, words: Words, out: NDArray[np.int64], further: Callable[[int], Iterator[int]]
+    ) -> None:
+        """Turn words into draws.
+
+        Args:
+            words: uniform, of the length of the table's.
+            out: int64, overwritten; see `map_words_kernel`.
+            further: gives further random words of a draw.
+        """
         spare = 8 * self.word_bytes - self.word_bits
         if spare:
             words >>= spare
         done = self._map(words, out, 0)
         while done < out.size:
-            out[done] = self._settle(int(words[done]), stream)
+            out[done] = self._settle(int(words[done]), further(done))
             done = self._map(words, out, done + 1)
 
     def _map(self, words: Words, out: NDArray[np.int64], first: int) -> int:
         done: int = map_words_kernel(words, out, self._cdf, self._guide, self._shift, first)
         return done
 
-    def _settle(self, word: int, stream: Stream) -> int:
-        """Return the draw an undecided word leads to, given further bits of `stream`."""
+    def _settle(self, word: int, further: Iterator[int]) -> int:
+        """Return the draw an undecided word leads to, given further random words."""
         u, sign = word >> 1, word & 1
         bits = self.word_bits - 1
         k = None
         while k is None:
-            u = u << 64 | int(stream.words(1)[0])
+            u = u << 64 | next(further)
             bits += 64
             k = self._ladder(bits).find(u, bits)
         return -k if sign else k

@@ -28,7 +28,7 @@ from inftda.evaluation.typical import (
     quantile,
 )
 from inftda.lattice import share_or_default
-from inftda.noise.entropy import RandomSource, SecureSource
+from inftda.noise.bits import RandomSource, SecureSource
 from inftda.noise.quantiles import half_width
 from inftda.previews.findings import (
     RARELY,

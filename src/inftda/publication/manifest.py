@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import pyarrow as pa
@@ -167,6 +167,8 @@ class Manifest:
         counted: what of the table was counted.
         total: sum of all flows.
         n_flows: number of rows.
+        seed: 16 random bytes, as hexadecimal digits, which decided between equal noisy counts. No
+            noise follows from it, and with the measurements anybody can make the flows again.
         flows_sha256: digest of the flows as they were written; empty while they are in memory only.
         measurements: which noisy values are published: none, totals across the tree, or all.
         measurements_sha256: digest of their file; empty without one.
@@ -182,6 +184,7 @@ class Manifest:
     counted: Counting = Counting()
     total: int
     n_flows: int
+    seed: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")] = "00" * 16
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
     measurements: Literal["none", "totals", "all"] = "none"
     measurements_sha256: str = field(default="", compare=False)

@@ -29,14 +29,14 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.inference.measured import Measurements, NoisyTable
 from inftda.lattice import coarsest_equal
 from inftda.privacy.plan import Plan
-from inftda.publication.inventory import DAMAGED, MEASUREMENTS_FILE, part_name
+from inftda.publication.inventory import DAMAGED, MEASUREMENTS_FILE
 from inftda.publication.tables import CODE, ROW_GROUP, files_of, in_use, row_groups
 from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
 from inftda.tree import Axis, Tree, TreeLevel
 
 if TYPE_CHECKING:
-    from inftda.mechanisms.base import MeasuredTotals
-    from inftda.mechanisms.step import Drawn
+    from inftda.mechanism.step import Noisy
+    from inftda.mechanism.topdown import MeasuredTotals
 
 #: Which measurements are published: none, the totals across the tree, or all.
 Published = Literal["none", "totals", "all"]
@@ -157,6 +157,10 @@ class MeasurementsFile:
         while self._n_waiting >= ROW_GROUP:
             self._flush()
 
+    def keep(self, noisy: "Noisy") -> None:
+        """Take the next counts of a table, in group order."""
+        self.write(noisy.depths, noisy.cells(), noisy.value)
+
     def close(self) -> None:
         """Write what waits and end the file."""
         if self._n_waiting or not self.n_values:
@@ -194,62 +198,6 @@ class MeasurementsFile:
         for axis, depth, numbers in zip(self._axes, depths, areas, strict=True):
             columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
         return pa.record_batch([*columns, as_arrow(value)], schema=self._schema)
-
-
-class MeasurementsWriter:
-    """Keeps every noisy value of a release: in a file, or in a folder if it comes in files.
-
-    Args:
-        path: what to make.
-        tree: the public tree.
-    """
-
-    def __init__(self, path: Path, tree: Tree) -> None:
-        self._path, self._axes = path, tree.axes
-        self._file: MeasurementsFile | None = None
-        self._n_files = 0
-
-    def keep_total(self, value: int) -> None:
-        """Take the noisy total."""
-        areas = tuple(np.zeros(1, np.int32) for _ in self._axes)
-        self._opened().write((0,) * len(areas), areas, np.array([value], np.int64))
-
-    def keep(self, drawn: "Drawn") -> None:
-        """Take the next counts of a table, in group order."""
-        self._opened().write(drawn.depths, drawn.cells(), drawn.value)
-
-    def keep_file(self, file: bytes) -> None:
-        """Take counts that are in a file already."""
-        self._end_file()
-        self._next_path().write_bytes(file)
-
-    def close(self) -> None:
-        """End the last file."""
-        if not self._n_files:
-            self._opened()
-        self._end_file()
-
-    def _opened(self) -> MeasurementsFile:
-        if self._file is None:
-            self._file = MeasurementsFile(self._next_path(), self._axes)
-        return self._file
-
-    def _end_file(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def _next_path(self) -> Path:
-        """The file itself is the first; with the second they are parts in a folder."""
-        number = self._n_files
-        self._n_files += 1
-        if number == 0:
-            return self._path
-        if number == 1:
-            alone = self._path.rename(self._path.with_suffix(".first"))
-            self._path.mkdir(mode=0o700)
-            alone.rename(self._path / part_name(0))
-        return self._path / part_name(number)
 
 
 def write_totals(path: Path, tree: Tree, measured: "Iterable[MeasuredTotals]") -> None:

@@ -223,7 +223,7 @@ def _check_measurements(
     if release.has_measurements:
         from inftda.publication import replay  # noqa: PLC0415 - compiled kernels
 
-        yield from replay.check_follows(flows, measured, tables)
+        yield from replay.check_follows(flows, measured, tables, tree, manifest.seed)
         replay.check_noisy_total(manifest.total, measured)
     else:
         for table, found in zip(tables, measured.tables, strict=True):

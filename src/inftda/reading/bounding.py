@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from inftda.noise.entropy import RandomSource
+    from inftda.noise.bits import RandomSource
     from inftda.privacy.unit import Unit
     from inftda.reading.workspace import Workspace
 
@@ -51,7 +51,7 @@ STREAM_LABEL: Final = 0x626F756E64
 
 def draw_secret(source: RandomSource) -> str:
     """128 fresh random bits as text, for one table."""
-    return source.stream(STREAM_LABEL).words(2).tobytes().hex()
+    return source.bits(STREAM_LABEL).words(2).tobytes().hex()
 
 
 def gathered(placed: str, areas: Sequence[str], unit: Unit) -> str:

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from inftda.areas.placing import placer_of
 from inftda.errors import IngestError
 from inftda.hierarchy import OUTSIDE
-from inftda.noise.entropy import RandomSource, SecureSource
+from inftda.noise.bits import RandomSource, SecureSource
 from inftda.places import Places
 from inftda.reading import bounding, meaning
 from inftda.reading.columns import Columns, find_columns, may_be_empty

@@ -16,7 +16,7 @@ from inftda.disclosure.methods import (
     perturbation_matrix,
 )
 from inftda.errors import InftdaError
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from inftda.dossiers.dossier import FILES
 from inftda.errors import InftdaError, LedgerError, ReleaseError
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publish import release
 

@@ -16,7 +16,7 @@ from inftda.evaluation.stated import (
     within_guarantee,
 )
 from inftda.evaluation.typical import TypicalErrors, typical_errors
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.bounds import error_bounds
 from inftda.publish import release
 

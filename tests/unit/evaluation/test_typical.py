@@ -10,7 +10,7 @@ from inftda.evaluation import typical
 from inftda.evaluation.cells import LevelSums, match_cells
 from inftda.evaluation.typical import typical_errors
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
 from inftda.publish import release

@@ -9,7 +9,7 @@ import pytest
 
 from inftda.demo import make_country
 from inftda.exports.export import export
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.publish import release
 
 

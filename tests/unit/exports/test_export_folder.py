@@ -9,7 +9,7 @@ import pytest
 import inftda
 from inftda.errors import InftdaError, ReleaseError
 from inftda.exports.export import KINDS, export
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.publish import release
 
 

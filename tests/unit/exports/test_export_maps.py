@@ -10,7 +10,7 @@ import pytest
 from inftda.errors import InftdaError
 from inftda.exports import webmaps
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.places import Places
 from inftda.publish import release
 

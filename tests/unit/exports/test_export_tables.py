@@ -8,7 +8,7 @@ import pytest
 
 from inftda.errors import InftdaError, MissingExtraError
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.publish import release
 
 #: Libraries warn of each other, which is no concern of ours.

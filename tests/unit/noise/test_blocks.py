@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
-from scripted_stream import ScriptedStream
+from scripted_bits import ScriptedBits
 
 from inftda.errors import PrivacyError
-from inftda.noise.blocks import Blocks, keep_pairs_kernel
+from inftda.noise.bits import SeededSource
+from inftda.noise.blocks import DROPPED, KEPT, OPEN, Blocks, keep_pairs_kernel
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
-from inftda.noise.entropy import SeededSource
 from inftda.noise.ladder import gaussian_ladder, laplace_ladder
 from inftda.noise.table import Table
 
@@ -61,39 +61,42 @@ def test_every_pair_is_kept_or_dropped_as_exact_arithmetic_says():
     rng = np.random.default_rng(5)
     n = 4_000
     numbers = rng.integers(-6, 7, n)
-    words = rng.integers(0, 2**64, (n, 2), dtype=np.uint64)
-    n_kept = n_dropped = n_open = 0
+    words = rng.integers(0, 2**64, (n, 4), dtype=np.uint64)
+    out, state = np.zeros(n, np.int64), np.zeros(n, np.uint8)
+    keep_pairs_kernel(numbers, words, slopes, BITS, out, state)
     for i in range(n):
-        out, state = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
-        is_decided = keep_pairs_kernel(
-            numbers[i : i + 1], words[i : i + 1], slopes, BITS, out, state
-        )
-        block, element = abs(int(numbers[i])), int(words[i, 0]) >> (64 - BITS)
-        is_negative = int(words[i, 0]) & 1
+        block, element = abs(int(numbers[i])), int(words[i, 1]) >> (64 - BITS)
+        is_negative = int(words[i, 1]) & 1
         magnitude = (block << BITS) + element
         gamma = gap(block, element)
         with ctx.workprec(200):
             bound = (-arb(fmpq(gamma.numerator, gamma.denominator))).exp() * arb(2) ** 64
-            is_below = int(words[i, 1]) + 1 <= bound
-        if not is_decided:
-            n_open += 1
-            assert state.tolist() == [0, 0]
-        elif is_below and (magnitude or not is_negative):
-            n_kept += 1
-            assert state.tolist() == [1, 1]
-            assert out[0] == (-magnitude if is_negative else magnitude)
+            is_below = int(words[i, 2]) + 1 <= bound
+        if state[i] == OPEN:
+            continue
+        if is_below and (magnitude or not is_negative):
+            assert state[i] == KEPT
+            assert out[i] == (-magnitude if is_negative else magnitude)
         else:
-            n_dropped += 1
-            assert state.tolist() == [1, 0]
-    assert min(n_kept, n_dropped, n_open) > 100
+            assert state[i] == DROPPED
+    assert min(np.bincount(state, minlength=3)) > 100
+
+
+def tried(word, uniform, *further, block_word=0):
+    """What becomes of one pair of a block and an element, and what is left of its bits."""
+    blocks = narrow_gaussian()
+    pairs = np.array([[block_word << 32, word, uniform, 0]], np.uint64)
+    bits = ScriptedBits(np.array(further, np.uint64), pairs=pairs)
+    nowhere = np.zeros(1, np.int64)
+    (value,), (is_kept,) = blocks._try(bits, nowhere, nowhere, 0)
+    assert not bits.data
+    return value if is_kept else None
 
 
 def open_pair(uniform, *further, sign=0):
-    """The stream of one pair, block 1 and element 5, and the number that decides about it."""
-    blocks = narrow_gaussian()
-    block_word = np.uint32((int(blocks.table._cdf[0]) + 1) << 1)
-    word = 5 << (64 - BITS) | sign
-    return blocks, ScriptedStream(block_word, np.array([word, uniform, *further], dtype=np.uint64))
+    """Block 1 and element 5, and the number that decides about it."""
+    block_word = (int(narrow_gaussian().table._cdf[0]) + 1) << 1
+    return tried(5 << (64 - BITS) | sign, uniform, *further, block_word=block_word)
 
 
 def exp_bits(gamma, n_words):
@@ -108,31 +111,20 @@ def exp_bits(gamma, n_words):
 @pytest.mark.parametrize("n_words", [1, 2, 3])
 def test_an_undecided_pair_is_settled_by_the_first_bit_that_differs(n_words, sign):
     *same, last = exp_bits(gap(1, 5), n_words)
-    out = np.zeros(1, dtype=np.int64)
-    blocks, stream = open_pair(*same, last - 1, sign=sign)
-    assert blocks._fill_some(out, stream) == 1
-    assert out[0] == (-13 if sign else 13)
-    assert not stream.data
-    blocks, stream = open_pair(*same, last + 1, sign=sign)
-    assert blocks._fill_some(out, stream) == 0
-    assert not stream.data
+    assert open_pair(*same, last - 1, sign=sign) == (-13 if sign else 13)
+    assert open_pair(*same, last + 1, sign=sign) is None
 
 
 def test_zero_is_drawn_with_one_sign_only():
-    blocks = narrow_gaussian()
     for uniform in (0, 2**64 - 1):  # decided, and settled the slow way
-        kept = []
-        for sign in (0, 1):
-            words = np.array([sign, uniform], dtype=np.uint64)
-            out = np.zeros(1, dtype=np.int64)
-            kept.append(blocks._fill_some(out, ScriptedStream(np.uint32(0), words)))
-        assert kept == [1, 0]
+        assert tried(0, uniform) == 0
+        assert tried(1, uniform) is None
 
 
 @pytest.mark.parametrize("n", [0, 1, 1000, 16384, 16385, 50_000])
 def test_every_place_is_filled(n):
     out = np.full(n, 2**62, dtype=np.int64)
-    DiscreteGaussian(10**12).fill(out, SeededSource(1).stream())
+    DiscreteGaussian(10**12).fill(out, SeededSource(1).bits())
     assert np.all(np.abs(out) < 10**7)
 
 

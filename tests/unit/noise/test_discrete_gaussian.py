@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from inftda.errors import PrivacyError
+from inftda.noise.bits import SeededSource
 from inftda.noise.blocks import Blocks
 from inftda.noise.discrete_gaussian import DiscreteGaussian
 from inftda.noise.discrete_laplace import DiscreteLaplace
-from inftda.noise.entropy import SeededSource
 from inftda.noise.ladder import gaussian_ladder, laplace_ladder
 from inftda.noise.table import Table
 
@@ -67,10 +67,10 @@ def test_a_table_is_built_once_for_equal_scales(make):
         (DiscreteGaussian(1024**2), Table, 4),
         (DiscreteGaussian(1024**2 + 1), Table, 8),
         (DiscreteGaussian(10**8), Table, 8),
-        (DiscreteGaussian(10**8 + 1), Blocks, 20),
+        (DiscreteGaussian(10**8 + 1), Blocks, 32),
         (DiscreteLaplace(512), Table, 4),
         (DiscreteLaplace(513), Table, 8),
-        (DiscreteLaplace(2001), Blocks, 20),
+        (DiscreteLaplace(2001), Blocks, 32),
     ],
 )
 def test_the_method_and_its_random_bits_follow_from_the_scale(sampler, method, word_bytes):

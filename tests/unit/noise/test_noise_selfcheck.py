@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chi2
 
 from inftda import selftest
+from inftda.noise.bits import SeededSource
 from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.entropy import SeededSource
 from inftda.selftest import check_gaussian, chi_square_p, self_check_samplers
 
 SIGMA = pytest.mark.parametrize("sigma", ["0.5", "2", "4.4721", "20", "300", "20000"])
@@ -65,10 +65,10 @@ def test_a_broken_cipher_is_caught(monkeypatch):
         def words(self, n):
             return np.zeros(n, dtype=np.uint64)
 
-    monkeypatch.setattr(selftest, "Stream", Zeros)
+    monkeypatch.setattr(selftest, "Bits", Zeros)
     assert not selftest.check_cipher().ok
 
 
-def test_streams_that_repeat_each_other_are_caught(monkeypatch):
+def test_keys_that_repeat_each_other_are_caught(monkeypatch):
     monkeypatch.setattr(selftest, "SecureSource", lambda: SeededSource(1))
-    assert not selftest.check_streams_differ().ok
+    assert not selftest.check_keys_differ().ok

@@ -11,7 +11,7 @@ import pytest
 
 from inftda.demo import make_country
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.publish import release
 
 

@@ -14,7 +14,7 @@ from inftda.areas.locations import Gazetteer
 from inftda.demo import make_country
 from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.typical import typical_errors
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.pages import explorer
 from inftda.pages.explorer import Layout, Quality, Table, pack_explorer
 from inftda.pages.packing import Pack

@@ -8,7 +8,7 @@ import pytest
 import inftda
 from inftda.disclosure.compare import compare, write_methods_page
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.pages.report import write_confidential_page, write_report
 from inftda.previews.page import write_preview_page
 from inftda.truth import Truth

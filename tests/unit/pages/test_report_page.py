@@ -13,7 +13,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluation.stated import guess_bound, level_rows
 from inftda.evaluation.typical import TypicalErrors, typical_errors
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.pages.html import NOTICE
 from inftda.pages.report import ReferenceFiles, write_confidential_page, write_report
 from inftda.publish import release

@@ -8,7 +8,7 @@ import pytest
 from inftda.demo import make_country
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.previews.page import believed_after, write_preview_page
 from inftda.previews.preview import ReliabilityHistogram, preview
 from inftda.privacy.bounds import error_bounds

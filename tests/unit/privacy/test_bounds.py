@@ -8,11 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fake_noise import setting_of
+from fake_noise import release
 from inftda.errors import BudgetError, PrivacyError
 from inftda.evaluation.cells import LevelSums
 from inftda.hierarchy import Hierarchy
-from inftda.mechanisms.topdown import TopDown
 from inftda.privacy.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import PrivacyUnit
@@ -354,7 +353,7 @@ def test_bounds_hold_for_releases_with_prices(n_modes):
     leaves = [draw.integers(0, n, 400, dtype=np.int32) for n in (400, 6, n_modes)]
     counts = Truth.from_leaves(tree, leaves, draw.geometric(0.02, 400))
     for seed in range(40):
-        (nodes,) = TopDown().run(counts, setting_of(plan, seed=seed))
+        nodes = release(counts, plan, seed=seed).leaves
         for level, bound in zip(tree.levels, bounds, strict=True):
             sums = LevelSums(tree, level.depths)
             error = np.zeros(level.n_nodes, np.int64)

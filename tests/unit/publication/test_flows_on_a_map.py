@@ -7,7 +7,7 @@ import pytest
 import inftda
 from inftda.areas.locations import short_way
 from inftda.errors import ReleaseError
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 
 geopandas = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")

@@ -77,6 +77,7 @@ FACTS = {
     ("counted", "unplaceable"): "dropped",
     ("total",): 7.0,
     ("n_flows",): True,
+    ("seed",): "0123",
     ("flows_sha256",): None,
     ("measurements",): "some",
     ("measurements_sha256",): 0,

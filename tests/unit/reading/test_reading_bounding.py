@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from inftda.errors import IngestError, PrivacyError
 from inftda.hierarchy import Hierarchy
-from inftda.noise.entropy import SeededSource
+from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, bounding, read_leaves
 from inftda.tree import Axis

@@ -1,23 +1,18 @@
 """The Spark engine: what `release(..., engine=SparkEngine(session))` is given."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-from pyspark.sql.types import IntegerType, LongType, StructType
 
 from inftda.bars import Progress
-from inftda.engines.local import LocalEngine, keep_totals
-from inftda.engines.spark import measurements, tasks
-from inftda.engines.spark.flows import FILES, make_files, one_by_one, read_back, write_files
+from inftda.engines.spark import tasks
 from inftda.engines.spark.packing import (
     CELLS,
     FOR_CELLS,
@@ -27,19 +22,23 @@ from inftda.engines.spark.packing import (
     Made,
     addressed_cells,
     cell_table,
-    pack,
     pack_by,
     unpack,
+    unpack_cell,
 )
 from inftda.engines.spark.reading import read_leaves
 from inftda.engines.spark.session import PARTITIONS, carry_out, opened, sent, settings
+from inftda.engines.spark.tasks import Division
 from inftda.engines.spark.truth import SparkTruth
 from inftda.errors import InftdaError, ReleaseError
-from inftda.mechanisms.base import Keeper, Written
-from inftda.mechanisms.step import LevelStep, Nodes, Work
-from inftda.noise.entropy import KeyedSource, RandomSource
-from inftda.privacy.unit import Unit
+from inftda.mechanism.intopt import Seed
+from inftda.mechanism.step import Nodes, Noisy, Step
+from inftda.mechanism.topdown import Keep, Outcome, divide_all, top_down
+from inftda.noise.bits import RandomSource, Secret
+from inftda.privacy.plan import Account
+from inftda.privacy.unit import PrivacyUnit
 from inftda.reading import Columns
+from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
 
 #: Tasks of a step for each core, so that slow ones even out.
@@ -56,7 +55,8 @@ class Scattered:
     """Released nodes of one level, kept by the executors.
 
     Attributes:
-        frame: cells (see `packing`) with int32 area numbers on each axis and the released count.
+        frame: cells (see `packing`) with int32 area numbers on each axis and the released count,
+            from one partition to the next in group order.
         total: sum of the released counts.
     """
 
@@ -126,7 +126,6 @@ class RunningSpark:
     tasks: int
     driver_nodes: int
     stack: ExitStack
-    _local: LocalEngine = field(default_factory=LocalEngine, repr=False)
 
     def read(  # noqa: PLR0913 - the table, what it means, and what it is read for
         self,
@@ -134,7 +133,7 @@ class RunningSpark:
         columns: Columns,
         tree: Tree,
         *,
-        unit: Unit,
+        unit: PrivacyUnit,
         source: RandomSource,
         say: Callable[[str], object] | None,
     ) -> SparkTruth:
@@ -151,133 +150,90 @@ class RunningSpark:
         self.stack.enter_context(settings(self.session, FOR_CELLS))
         return SparkTruth(tree, leaves, self.driver_nodes)
 
-    def root(self, truth: SparkTruth, value: int) -> SparkNodes:
-        """The root with its released count."""
-        return self._local.root(truth.trunk, value)
-
-    def step(
+    def release(
         self,
-        parents: SparkNodes,
         truth: SparkTruth,
-        step: LevelStep,
+        account: Account,
+        source: RandomSource,
+        *,
         progress: Progress,
-        keeper: Keeper | None = None,
-    ) -> SparkNodes:
-        """Released children of released parents: here if there are few, else on executors."""
-        step = replace(step, source=_repeatable(step.source))
-        if isinstance(parents, Nodes) and step.level.index <= truth.trunk_end.index:
-            return self._local.step(parents, truth.trunk, step, progress, keeper)
-        if keeper is not None:
-            keep_totals(step, keeper)
-        if isinstance(parents, Nodes) and not len(parents.value):
-            return parents
-        scattered = self._scatter(parents) if isinstance(parents, Nodes) else parents
-        progress(step.level.name, 0, 1)
-        children = self._divide(scattered.frame, truth, step, keeper)
-        progress(step.level.name, 1, 1)
-        return replace(scattered, frame=children)
+        keep: Keep | None,
+    ) -> Outcome:
+        """Released leaves, which come to the driver part by part; see `release_counts`."""
+        crew = Crew(available_cores())
 
-    def write(self, flows: Iterable[SparkNodes], path: Path, tree: Tree) -> Written:
-        """Released leaves as a folder of Parquet files, or as a file if they are few.
+        def carry_out(step: Step, parents: SparkNodes, secret: Secret, seed: Seed) -> SparkNodes:
+            if isinstance(parents, Nodes) and step.level.index <= truth.trunk_end.index:
+                return divide_all(
+                    step, parents, truth.trunk.level(step.level), secret, seed,
+                    crew=crew, progress=progress, keep=keep,
+                )  # fmt: skip
+            scattered = self._scatter(parents) if isinstance(parents, Nodes) else parents
+            n_tasks = min(self.tasks, len(step.level.child_offsets) - 1)
+            division = Division(step, secret, seed, n_tasks, is_kept=keep is not None)
+            progress(step.level.name, 0, 1)
+            cells = self._divide(scattered.frame, truth, division)
+            progress(step.level.name, 1, 1)
+            if keep is not None:
+                _hand_on(cells, step, keep)
+            children = cells.where(F.col(tasks.KIND) == tasks.CHILDREN).select(PACKED)
+            return replace(scattered, frame=children)
 
-        Raises:
-            ReleaseError: Spark failed, or the files do not hold what was released.
-        """
-        (nodes,) = flows
-        if isinstance(nodes, Nodes):
-            return self._local.write([nodes], path, tree)
-        with sent(self.session, tree) as shared:
-
-            def make(batches: Batches) -> Made:
-                return make_files(shared.value, unpack(batches))
-
-            write_files(nodes.frame.mapInArrow(make, FILES), path)
-        written = read_back(path, tree)
-        if written.total != nodes.total:
+        drawn = top_down(truth, account, source, carry_out, keep=keep)
+        if isinstance(drawn.leaves, Nodes):
+            return drawn
+        leaves = Nodes.join([Nodes.root(len(truth.tree.axes), 0), *_one_by_one(drawn.leaves.frame)])
+        if int(leaves.value.sum()) != drawn.leaves.total:
             raise ReleaseError(
-                "the files do not hold all that was released; nothing was published. Please "
+                "the executors did not give all that was released; nothing was published. Please "
                 "report it, with the versions of Spark and inftda"
             )
-        return written
+        return drawn._replace(leaves=leaves)
 
-    def _divide(
-        self, parents: DataFrame, truth: SparkTruth, step: LevelStep, keeper: Keeper | None
-    ) -> DataFrame:
-        """One shuffle: parents and true children to the task of their item of work."""
-        item_keys = self._item_keys(parents, step)
-        division = tasks.Division.of(step, item_keys, self.tasks)
-        shared = self.stack.enter_context(sent(self.session, (division, tasks.Ascent(step.level))))
+    def _divide(self, parents: DataFrame, truth: SparkTruth, division: Division) -> DataFrame:
+        """One shuffle: parents and true children to the task of their group."""
+        shared = self.stack.enter_context(sent(self.session, division))
 
         def send_parents(batches: Batches) -> Made:
-            return pack_by(TASK, tasks.send_parents(shared.value[0], unpack(batches)))
+            return pack_by(TASK, tasks.send_parents(shared.value, unpack(batches)))
 
         def send_truth(batches: Batches) -> Made:
-            return pack_by(TASK, tasks.send_truth(*shared.value, unpack(batches)))
+            return pack_by(TASK, tasks.send_truth(shared.value, unpack(batches)))
 
         def divide(batches: Batches) -> Made:
-            return pack(tasks.divide(shared.value[0], unpack(batches)))
-
-        def divide_and_keep(batches: Batches) -> Made:
-            return measurements.divide_and_keep(shared.value[0], unpack(batches))
+            return tasks.divide(shared.value, unpack(batches))
 
         routed = addressed_cells(TASK)
         cells = parents.mapInArrow(send_parents, routed).unionByName(
             truth.leaves.frame.mapInArrow(send_truth, routed)
         )
         cells = cells.repartitionById(division.n_tasks, F.col(TASK))
-        if keeper is None:
-            return self._persisted(cells.mapInArrow(divide, CELLS))
-        both = self._persisted(cells.mapInArrow(divide_and_keep, measurements.KINDS))
-        is_file = F.col(measurements.IS_FILE)
-        for file in one_by_one(both.where(is_file).select(PACKED)):
-            keeper.keep_file(file)
-        return both.where(~is_file).select(PACKED)
-
-    def _persisted(self, cells: DataFrame) -> DataFrame:
-        """Cells computed now, and kept by the executors until the release is made."""
-        persisted = cells.persist(StorageLevel.MEMORY_AND_DISK)
-        self.stack.callback(persisted.unpersist)
-        carry_out(persisted.count)
-        return persisted
-
-    def _item_keys(self, parents: DataFrame, step: LevelStep) -> NDArray[np.int64]:
-        """Items of work, from how many released parents each group has."""
-        first_axes = step.sort_axes[:2]
-
-        def work(*axes: int, among: NDArray[np.int64] | None = None) -> Work:
-            def tally(batches: Batches) -> Made:
-                return tasks.tally(axes, among, unpack(batches))
-
-            names = [f"area_{axis}" for axis in axes]
-            counted = parents.mapInArrow(tally, _schema(*names).add(tasks.COUNT, LongType()))
-            summed = counted.groupBy(*names).agg(F.sum(tasks.COUNT).alias(tasks.COUNT))
-            found = carry_out(summed.toArrow)
-            areas = [found[name].to_numpy().astype(np.int32) for name in names]
-            children = found[tasks.COUNT].to_numpy() * step.n_children(areas[0])
-            key = areas[0].astype(np.int64) * step.n_others + (areas[1] if len(areas) > 1 else 0)
-            order = np.argsort(key)
-            return Work(key[order], children[order])
-
-        def cells_of(groups: NDArray[np.int64]) -> Work:
-            return work(*first_axes, among=groups // step.n_others)
-
-        return step.item_keys(work(first_axes[0]), cells_of)
+        divided = cells.mapInArrow(divide, addressed_cells(tasks.KIND))
+        divided = divided.persist(StorageLevel.MEMORY_AND_DISK)
+        self.stack.callback(divided.unpersist)
+        carry_out(divided.count)  # computed now, and kept until the release is made
+        return divided
 
     def _scatter(self, nodes: Nodes) -> Scattered:
-        """Released nodes of the driver for the executors; the true index stays here."""
-        columns = {f"area_{i}": areas for i, areas in enumerate(nodes.areas)}
-        table = pa.table({**columns, tasks.COUNT: nodes.value})
+        """Released nodes of the driver for the executors."""
+        table = pa.Table.from_batches([tasks.as_batch(nodes.areas, nodes.value)])
         frame = self.session.createDataFrame(cell_table(table), CELLS)
         return Scattered(frame, int(nodes.value.sum()))
 
 
-def _repeatable(source: RandomSource) -> RandomSource:
-    """Random bits that a task can be asked for twice; seeded ones already are."""
-    return KeyedSource.of(source) if source.is_secure else source
+def _hand_on(cells: DataFrame, step: Step, keep: Keep) -> None:
+    """Noisy counts of a step, table after table: the tree's, totals of areas, then others."""
+    level = step.level
+    for kind, depths in enumerate([level.depths, *(table.depths for table, _ in step.two_way)]):
+        for part in _one_by_one(cells.where(F.col(tasks.KIND) == kind).select(PACKED)):
+            alone = np.ones(len(part.value), np.int64)
+            keep(Noisy(depths, level.axis, part.areas, alone, part.value))
+        if kind == 0 and step.totals is not None:
+            keep(step.noisy_totals())
 
 
-def _schema(*names: str) -> StructType:
-    schema = StructType()
-    for name in names:
-        schema = schema.add(name, IntegerType())
-    return schema
+def _one_by_one(cells: DataFrame) -> Iterator[Nodes]:
+    """Rows that executors keep, cell by cell, in the order of their tasks."""
+    found = carry_out(cells.toLocalIterator)
+    while (row := carry_out(lambda: next(found, None))) is not None:
+        yield from map(tasks.as_nodes, unpack_cell(row[0]))

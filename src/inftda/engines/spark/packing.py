@@ -67,8 +67,13 @@ def unpack(batches: Batches) -> Made:
     """The rows of cells."""
     for batch in batches:
         for cell in batch.column(PACKED):
-            with pa.ipc.open_stream(cell.as_buffer(), options=_READ) as stream:
-                yield from stream
+            yield from unpack_cell(cell.as_buffer())
+
+
+def unpack_cell(cell: "bytes | pa.Buffer") -> Made:
+    """The rows of one cell."""
+    with pa.ipc.open_stream(cell, options=_READ) as stream:
+        yield from stream
 
 
 def pack_table(table: pa.Table) -> bytes:

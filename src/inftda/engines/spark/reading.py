@@ -30,7 +30,7 @@ from inftda.engines.spark.packing import CELL_ROWS, CELLS, PACKED, Batches, Made
 from inftda.engines.spark.session import SPARK_ERRORS, Sent, sent
 from inftda.engines.spark.truth import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.errors import IngestError
-from inftda.noise.entropy import RandomSource
+from inftda.noise.bits import RandomSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, CsvFile, SqlQuery, bounding
 from inftda.reading import read_leaves as read_here

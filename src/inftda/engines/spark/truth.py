@@ -112,10 +112,10 @@ class SparkTruth:
         frame = self.leaves.frame
         names = [f"area_{axis}" for axis in range(len(self.tree.axes))]
         schema = StructType([*(StructField(name, IntegerType()) for name in names)])
-        with sent(frame.sparkSession, tasks.Ascent(end)) as ascent:
+        with sent(frame.sparkSession, end) as level:
 
             def climb(batches: Batches) -> Made:
-                return tasks.climb(ascent.value, unpack(batches))
+                return tasks.climb(level.value, unpack(batches))
 
             nodes = frame.mapInArrow(climb, schema.add("n", LongType()))
             summed = nodes.groupBy(*names).agg(F.sum("n").alias("n"))
@@ -130,17 +130,17 @@ class SparkTruth:
     @cached_property
     def margins(self) -> list[NDArray[np.int64]]:
         """int64[finest areas] for each axis: the true trips of every area."""
-        n_axes = len(self.tree.axes)
+        sizes = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in self.tree.axes]
 
         def sum_up(batches: Batches) -> Made:
-            return tasks.margins(n_axes, unpack(batches))
+            return tasks.margins(sizes, unpack(batches))
 
         rows = self.leaves.frame.mapInArrow(sum_up, "axis int, area int, n bigint")
         summed = rows.groupBy("axis", "area").agg(F.sum("n").alias("n"))
         axis, area, n = (column.to_numpy() for column in carry_out(summed.toArrow).columns)
         found = []
-        for number, known in enumerate(self.tree.axes):
-            of_axis = np.zeros(known.hierarchy.n_areas(known.hierarchy.depth), np.int64)
+        for number, size in enumerate(sizes):
+            of_axis = np.zeros(size, np.int64)
             of_axis[area[axis == number]] = n[axis == number]
             found.append(of_axis)
         return found

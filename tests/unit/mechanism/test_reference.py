@@ -2,7 +2,7 @@
 
 import pytest
 
-from inftda.optimize.reference import algorithm_3, shares
+from inftda.mechanism.reference import algorithm_3, shares
 from optimize_vectors import chebyshev, vectors
 from slow_optimizers import algorithm_2, chebyshev_optimum, exhaustive
 from tiers import some

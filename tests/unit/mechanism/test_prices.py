@@ -10,21 +10,18 @@ from slow_prices import divide
 
 from inftda.errors import OptimizeError
 from inftda.lattice import HARD_REACH
-from inftda.mechanisms.prices import (
+from inftda.mechanism.intopt import Candidates, Vectors, check_exact, intopt, words_of
+from inftda.mechanism.prices import (
     HARD,
     ONE,
-    Candidates,
     Cells,
     Sums,
     balance,
-    check_exact,
-    count_candidates_kernel,
+    bound_with_prices_kernel,
     divide_kernel,
     keep_positive_kernel,
     solve_kernel,
-    write_candidates_kernel,
 )
-from inftda.optimize.intopt import intopt
 from tiers import some
 
 
@@ -117,8 +114,8 @@ def test_numbers_as_large_as_are_taken_are_divided_exactly(case, is_hard):
     (noisy, fraction, price, total, is_candidate), reach = case
     if is_hard:
         price = [HARD_REACH * p if p < 0 else p for p in price]
-    sizes = {"total": ints([total]), "size": ints([len(noisy)])}
-    check_exact(max(map(abs, noisy)), reach=reach, **sizes)
+    largest = max(*map(abs, noisy), math.ceil(HARD_REACH * reach))
+    check_exact(largest, ints([total]), ints([len(noisy)]))
     divided = (noisy, fraction, price, total, is_candidate)
     trust = HARD if is_hard else 1.0
     assume(sum(is_candidate) > 1)  # one takes all: `balance` asks for no more
@@ -132,7 +129,7 @@ def test_many_large_counts_sum_up_exactly(bits, n_bits):
     x = (1 << bits) - np.random.default_rng(1).integers(0, 1 << (bits - 1), n)
     x[1::2] = 0
     total = int(x.sum())
-    check_exact(1 << bits, reach=50.0, total=ints([total]), size=ints([n]))
+    check_exact(1 << bits, ints([total]), ints([n]))
     candidates = (np.zeros(n), np.full(n, -10 * ONE), total, x > 0)
     value = ints(run(x, *candidates, reach=50.0))
     assert sum(value.tolist()) == total
@@ -140,18 +137,12 @@ def test_many_large_counts_sum_up_exactly(bits, n_bits):
 
 
 @pytest.mark.parametrize(
-    ("largest", "reach", "total", "size"),
-    [
-        ((1 << 44) + 1, 1.0, 1, 2),
-        (1, (1 << 42) + 1, 1, 2),
-        (1, 1.0, (1 << 44) + 1, 2),
-        (1 << 44, 1.0, 1, (1 << 16) + 1),
-        (1, 1 << 42, 1, (1 << 16) + 1),
-    ],
+    ("largest", "total", "size"),
+    [((1 << 44) + 1, 1, 2), (1, (1 << 44) + 1, 2), (1 << 44, 1, (1 << 16) + 1)],
 )
-def test_numbers_that_leave_no_room_are_refused(largest, reach, total, size):
-    with pytest.raises(OptimizeError, match="--across 0"):
-        check_exact(largest, reach=reach, total=ints([1, total]), size=ints([size, 1]))
+def test_numbers_that_leave_no_room_are_refused(largest, total, size):
+    with pytest.raises(OptimizeError, match="larger epsilon"):
+        check_exact(largest, ints([1, total]), ints([size, 1]))
 
 
 @given(divisions(), st.sampled_from([0.5, 3.0]))
@@ -317,20 +308,19 @@ def test_sums_agree_with_hard_totals():
 
 
 def test_candidates_are_those_not_far_below_the_least_that_is_kept():
-    x = ints([5, -3, 9, 1, 0, 7, 7])
-    x_offsets = ints([0, 5, 5, 7])
-    kept, kept_offsets = np.array([0, 2, 0, 1], np.int32), ints([0, 2, 3, 4])
-    sums, least, bound, offsets = (np.empty(n, np.int64) for n in (3, 3, 3, 4))
-    largest = count_candidates_kernel(
-        x, x_offsets, kept, kept_offsets, 4, sums, least, bound, offsets
-    )
-    assert largest == 9
-    assert sums.tolist() == [12, 0, 14]
-    assert least.tolist() == [-3, 0, 7]
-    assert offsets.tolist() == [0, 3, 4, 6]
-    column, noisy = np.empty(6, np.int32), np.empty(6, np.int64)
-    seeds = np.arange(3, dtype=np.uint64)
-    write_candidates_kernel(x, x_offsets, bound, seeds, offsets, column, noisy)
-    assert column.tolist() == [0, 2, 3, 0, 0, 1]
-    assert (noisy >> 16).tolist() == [5, 9, 1, 0, 7, 7]
-    assert noisy[4] != noisy[5], "chance decides between equals"
+    x, offsets = ints([5, -3, 9, 1, 0, 7, 7]), ints([0, 5, 5, 7])
+    vectors = Vectors.of(x, offsets, ints([12, 4, 7]), ints([3, 4, 8]))
+    assert vectors.sum.tolist() == [12, 0, 14]
+    assert vectors.least.tolist() == [-3, 0, 7]
+    seed = words_of(bytes(16))
+    kept = vectors.candidates(1, seed)
+    kept.value[:] = kept.noisy >> 16  # all that are positive survive
+    bound_with_prices_kernel(kept, 4, vectors.bound)
+    least = [min(v for v in part if v > 0) for part in ([5, 9], [7, 7])]
+    assert vectors.bound[[0, 2]].tolist() == [low - 4 for low in least]
+    vectors.bound[1] = 0
+    found = vectors.candidates(1, seed)
+    assert found.offsets.tolist() == [0, 3, 4, 6]
+    assert found.column.tolist() == [0, 2, 3, 0, 0, 1]
+    assert (found.noisy >> 16).tolist() == [5, 9, 1, 0, 7, 7]
+    assert found.noisy[4] != found.noisy[5], "chance decides between equals"

@@ -1,4 +1,4 @@
-"""Prices: noisy children lean towards what was measured across the tree.
+"""Prices: noisy children lean towards what was measured off the tree.
 
 A group of parents (all that share the area A being refined) is divided together. Off-tree
 tables measure sums of their children: those of area a' below A over all parents, or over the
@@ -9,26 +9,38 @@ sum to more, it is subtracted:
     repeat: divide the count of every parent: IntOpt of noisy count + price
             sum up the children in every cell; move the prices towards the measurements
 
-How much a child's guaranteed error grows by it is theorem 4 of docs/proofs/across.md.
+How much a child's guaranteed error grows by it is theorem 4 of docs/proofs/across.md. In the
+words of optimisation these are dual prices of the measured cells.
 
 Privacy:
     Post-processing of noisy counts: needs no budget. It must never be given true counts.
     Sums are whole numbers, so the result does not depend on how the work is divided.
 """
 
-import math
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.errors import OptimizeError
 from inftda.kernels import inlined_kernel, kernel
-from inftda.lattice import HARD_REACH
-from inftda.optimize.selection import ceil_div, find_threshold, random_word
+from inftda.lattice import HARD_REACH, Table, chains
+from inftda.mechanism.intopt import (
+    DIGITS,
+    LOWEST,
+    Candidates,
+    Ints,
+    ceil_div,
+    find_lift_and_drop,
+    raise_largest,
+)
+from inftda.tree import TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.mechanism.step import Nodes
 
 #: Passes for each chain of tables: two more make totals 1 % better and releases an eighth slower.
 PASSES: Final = 6
@@ -36,42 +48,96 @@ PASSES: Final = 6
 LAST_PASSES: Final = 6
 #: Trust in a hard total: whatever its noise, sums agree with it.
 HARD: Final = np.inf
-#: Priced counts are whole numbers of 2^-16, so that a price of less than 1 counts too.
-DIGITS: Final = 16
 ONE: Final = 1 << DIGITS
-#: Larger numbers cannot be given these digits, and larger sums of them not be made exactly.
-LARGEST: Final = 1 << (60 - DIGITS)
-LARGEST_SUM: Final = 1 << 60
-#: Below all priced counts.
-LOWEST: Final = -(1 << 62)
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Candidates(NamedTuple):
-    """Children of some parents that may become positive; all others stay 0.
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one table that hold parents of some groups: a group and one area across each.
 
     Attributes:
-        offsets: int64[parents + 1], slices of the next three.
-        column: int32, index of each among all children of its parent, ascending.
-        noisy: int64, its noisy count in units of 2^-16, with a random fraction.
-        value: int64, what is released.
-        total: int64[parents], the parent's released count.
-        size: int64[parents], number of all its children.
-        sum: int64[parents], the sum of their noisy counts.
-        least: int64[parents], the least of these.
+        axis: the axis across; that of the groups for a one-way table, which has no other.
+        ancestor: int32, the area across of each area that a parent may have on that axis.
+        group: int64[rows].
+        across: int32[rows], the area across.
+        of_parents: int64[parents], the row that holds each.
+        of_cells: int64[groups, areas across], the row of each; -1 if no parent is there.
     """
 
-    offsets: Ints
-    column: NDArray[np.int32]
-    noisy: Ints
-    value: Ints
-    total: Ints
-    size: Ints
-    sum: Ints
-    least: Ints
+    axis: int
+    ancestor: NDArray[np.int32]
+    group: Ints
+    across: NDArray[np.int32]
+    of_parents: Ints
+    of_cells: Ints
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Some whole groups of parents.
+
+    Attributes:
+        level: the level of the children.
+        parents: all parents of the groups, in group order.
+        area: int32[groups], the area that each refines.
+        of_parents: int64[parents], the group of each.
+    """
+
+    level: TreeLevel
+    parents: "Nodes"
+    area: NDArray[np.int32]
+    of_parents: Ints
+
+    @classmethod
+    def of(cls, level: TreeLevel, parents: "Nodes") -> "Groups":
+        """The groups of some parents in group order."""
+        refined = parents.areas[level.axis]
+        is_first = np.diff(refined, prepend=-1) != 0
+        return cls(level, parents, refined[is_first], np.cumsum(is_first) - 1)
+
+    @property
+    def n_parents(self) -> Ints:
+        """int64[groups]: parents of each."""
+        return np.bincount(self.of_parents, minlength=len(self.area)).astype(np.int64)
+
+    @property
+    def n_children(self) -> Ints:
+        """int64[groups]: children of the area of each."""
+        return self.level.n_children[self.area]
+
+    def rows(self, table: Table) -> Rows:
+        """Rows of a table that hold a parent."""
+        axis = self.level.axis if table.across is None else table.across
+        hierarchy = self.level.axes[axis].hierarchy
+        depth = 0 if table.across is None else table.depths[axis]
+        ancestor = hierarchy.ancestor(self.level.parent_depths[axis], depth)
+        n = hierarchy.n_areas(depth)
+        cell = self.of_parents * n + ancestor[self.parents.areas[axis]]
+        row_of = np.full(len(self.area) * n, -1)
+        row_of[cell] = 0
+        found = np.flatnonzero(row_of == 0)
+        row_of[found] = np.arange(len(found))
+        group, across = found // n, (found % n).astype(np.int32)
+        return Rows(axis, ancestor, group, across, row_of[cell], row_of.reshape(-1, n))
+
+    def totals(self, totals: Ints) -> Ints:
+        """Those of a one-way table that belong to children of the groups."""
+        sizes = self.n_children
+        shift = self.level.child_offsets[self.area] - (np.cumsum(sizes) - sizes)
+        found: Ints = totals[np.repeat(shift, sizes) + np.arange(sizes.sum())]
+        return found
+
+    def agreed(self, measured: Ints) -> Ints:
+        """Totals of children, shifted equally in each group to sum to its count; none below 0."""
+        sizes = self.n_children
+        released = np.zeros(len(sizes), np.int64)
+        np.add.at(released, self.of_parents, self.parents.value)
+        too_much = np.add.reduceat(measured, np.cumsum(sizes) - sizes) - released
+        agreed: Ints = np.maximum(measured - np.repeat(too_much // sizes, sizes), 0)
+        return agreed
 
 
 class Cells(NamedTuple):
@@ -95,6 +161,61 @@ class Cells(NamedTuple):
     offsets: Ints
     measured: Ints
     trust: Floats
+
+    @classmethod
+    def of(  # noqa: PLR0913 - what was measured, and how well
+        cls,
+        groups: Groups,
+        tables: Sequence[tuple[Table, Fraction]],
+        trust: Sequence[float],
+        totals: Ints | None,
+        two_way: Callable[[Table], Ints],
+        *,
+        is_hard: bool,
+    ) -> "Cells":
+        """Cells of all tables of a step.
+
+        Args:
+            groups: whole groups.
+            tables: the tables, and the variance of each.
+            trust: in each.
+            totals: the one-way table among them, for all areas.
+            two_way: gives the noisy cells of another table, row by row.
+            is_hard: whether sums have to agree with the totals, which are then a chain of their
+                own.
+        """
+        known = {table: amount for (table, _), amount in zip(tables, trust, strict=True)}
+        found = chains(list(known))
+        if is_hard:
+            found = [part for part in (found[0][:1], found[0][1:], *found[1:]) if part]
+        row: list[Ints] = []
+        above: list[Ints] = []
+        sizes, finest, measured, trusts = [], [], [], []
+        n_rows = 0
+        for chain in found:
+            finer: Rows | None = None
+            for table in reversed(chain):
+                rows, is_hard_here = groups.rows(table), is_hard and chain is found[0]
+                n = len(rows.group)
+                if finer is None:
+                    row.append(rows.of_parents + n_rows)
+                else:
+                    above[-1][finer.of_parents] = rows.of_parents + n_rows
+                if table.across is None and totals is not None:
+                    cells = groups.totals(totals)
+                    measured.append(groups.agreed(cells) if is_hard_here else cells)
+                else:
+                    measured.append(two_way(table))
+                above.append(np.full(n, -1))
+                sizes.append(groups.n_children[rows.group])
+                finest.append(np.full(n, finer is None))
+                trusts.append(np.full(n, HARD if is_hard_here else known[table]))
+                n_rows, finer = n_rows + n, rows
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        return cls(
+            np.stack(row), np.concatenate(above), np.concatenate(finest), offsets,
+            np.concatenate(measured), np.concatenate(trusts),
+        )  # fmt: skip
 
 
 class Prices(NamedTuple):
@@ -120,39 +241,6 @@ class Sums(NamedTuple):
     positive: Ints
 
 
-def candidate_depth(sigma: float, *, is_hard: bool) -> int:
-    """How far below the least count that survives without prices others may survive.
-
-    Args:
-        sigma: noise scale of the children.
-        is_hard: whether sums have to agree with a total: its price goes further down, which
-            makes room for lower counts.
-    """
-    return int(sigma * (2 if is_hard else 1))
-
-
-def check_exact(largest: int, *, reach: float, total: Ints, size: Ints) -> None:
-    """Refuse numbers that do not leave room for prices, or for sums of priced counts.
-
-    Args:
-        largest: the largest |noisy count|.
-        reach: the largest price.
-        total: int64[parents], their counts.
-        size: int64[parents], numbers of their children.
-
-    Raises:
-        OptimizeError: something could overflow.
-    """
-    most = max(largest, math.ceil(HARD_REACH * reach))
-    is_sum_too_large = most * int(size.max(initial=1)) > LARGEST_SUM
-    if is_sum_too_large or max(most, int(total.max(initial=0))) > LARGEST:
-        raise OptimizeError(
-            "counts or their noise are too large for totals across the tree to be exact; leave "
-            "these out (--across 0, across=0 in Python), use a larger epsilon or split the table "
-            "into parts"
-        )
-
-
 def balance(
     candidates: Candidates, cells: Cells, *, reach: float, threads: int = 1, map_: Map = map
 ) -> None:
@@ -171,25 +259,26 @@ def balance(
         np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5)
     )
     best, weight = np.empty(n_cells), np.empty(n_cells)
-    parts = [Sums(np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)) for _ in range(threads)]
+    sums = [Sums(np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)) for _ in range(threads)]
     bounds = [n_parents * part // threads for part in range(threads + 1)]
+    parts = list(zip(pairwise(bounds), sums, strict=True))
     most = int(np.floor(reach * ONE))
-    divisions = [
-        partial(divide_kernel, *ends, candidates, cells, prices.units, most, sums)
-        for ends, sums in zip(pairwise(bounds), parts, strict=True)
-    ]
-    solve = partial(solve_kernel, cells, parts[0], prices.price, best, weight)
+
+    def divide(part: tuple[tuple[int, int], Sums]) -> None:
+        (first, last), own = part
+        divide_kernel(first, last, candidates, cells, prices.units, most, own)
 
     def divide_all() -> None:
-        list(map_(lambda divide: divide(), divisions))
-        for part in parts[1:]:
-            parts[0].sum[:] += part.sum
-            parts[0].positive[:] += part.positive
+        for _ in map_(divide, parts):
+            pass
+        for part in sums[1:]:
+            sums[0].sum[:] += part.sum
+            sums[0].positive[:] += part.positive
 
     n_passes = PASSES * n_chains
     for number in range(n_passes + (LAST_PASSES if np.isinf(cells.trust).any() else 0)):
         divide_all()
-        solve()
+        solve_kernel(cells, sums[0], prices.price, best, weight)
         move_kernel(cells, best, reach, number >= n_passes, prices)
     divide_all()
 
@@ -214,7 +303,7 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         candidates: `value` is written.
         cells: as `Cells` says.
         price: int64[cells], in units of 2^-16.
-        reach: the largest price of a candidate, likewise.
+        reach: the largest price of a candidate, in these units.
         sums: written.
     """
     offsets, column, _, value, total, size, sum_of_all, least = candidates
@@ -228,7 +317,9 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         else:
             added, largest = add_prices(parent, candidates, cells, price, reach)
             lift = ceil_div(total[parent] - sum_of_all[parent] - added, size[parent])
-            lift, drop, floors = find_lift_and_drop(x, total[parent], lift, least[parent], largest)
+            lift, drop, floors = find_lift_and_drop(
+                x, DIGITS, total[parent], lift, least[parent], largest
+            )
             raise_largest(x, largest, lift, drop, total[parent] - floors)
         for chain in range(cells.row.shape[0]):
             first_cell = cells.offsets[cells.row[chain, parent]]
@@ -270,91 +361,6 @@ def add_prices(
         added += (value[i] >> DIGITS) - (noisy[i] >> DIGITS)
         largest = max(largest, value[i])
     return added, largest
-
-
-@inlined_kernel
-def find_lift_and_drop(
-    x: Ints, total: int, lift: int, least: int, largest: int
-) -> tuple[int, int, int]:
-    """How far candidates may be raised, and how far they may fall: Algorithm 2 of the paper.
-
-    Args:
-        x: int64, counts in units of 2^-16.
-        total: what the result sums to, positive.
-        lift: as it follows from the sum of all children, candidates or not.
-        least: the least noisy count of all children.
-        largest: the largest of x.
-
-    Returns:
-        Both, and the sum of what candidates fall to.
-    """
-    count, ceilings = positive(x, lift)
-    if ceilings < total:
-        # Candidates alone are too few, so they are raised further: the least that is enough.
-        # Either would do, the largest alone or all of them; raised by the lesser no sum overflows.
-        lift = min(total - (largest >> DIGITS), ceil_div(total - sum_of_wholes(x), x.size))
-        count, ceilings = positive(x, lift)
-        while ceilings - total >= count:
-            lift -= (ceilings - total) // count
-            count, ceilings = positive(x, lift)
-    drop = max(lift, -lift, -least)
-    count, floors = positive(x, -drop)
-    if floors > total:
-        while floors > total:
-            drop += ceil_div(floors - total, count)
-            count, floors = positive(x, -drop)
-        lift = 1 - drop
-    return lift, drop, floors
-
-
-@inlined_kernel
-def raise_largest(x: Ints, largest: int, lift: int, drop: int, room: int) -> None:
-    """Put all on their floors, max(0, x - drop), and raise the largest to their ceilings.
-
-    These are max(0, x + lift); the last one is raised as far as there is room.
-
-    Args:
-        x: int64, counts in units of 2^-16; whole counts are written.
-        largest: the largest of these.
-        lift: how far ceilings lie above counts, in whole counts; negative if they lie below.
-        drop: how far floors lie below counts, likewise; at least |lift|.
-        room: by how much all may rise together.
-    """
-    lower, upper, raised = find_threshold(x, DIGITS, largest, lift, drop, room)
-    room -= raised
-    for i in range(x.size):
-        key = x[i]
-        whole = key >> DIGITS
-        floor = max(0, whole - drop)
-        if key > upper:
-            x[i] = whole + lift
-        elif key > lower:
-            rise = min(room, whole + lift - floor)
-            x[i] = floor + rise
-            room -= rise
-        else:
-            x[i] = floor
-
-
-@inlined_kernel
-def positive(x: Ints, lift: int) -> tuple[int, int]:
-    """Number and sum of the positive ones among the whole parts of x plus lift."""
-    count = mass = 0
-    for i in range(x.size):
-        whole = (x[i] >> DIGITS) + lift
-        if whole > 0:
-            count += 1
-            mass += whole
-    return count, mass
-
-
-@inlined_kernel
-def sum_of_wholes(x: Ints) -> int:
-    """Sum of the whole parts of x."""
-    mass = 0
-    for i in range(x.size):
-        mass += x[i] >> DIGITS
-    return mass
 
 
 @kernel
@@ -434,92 +440,25 @@ def move_kernel(
 
 
 @kernel
-def count_candidates_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    x: Ints,
-    x_offsets: Ints,
-    kept: NDArray[np.int32],
-    kept_offsets: Ints,
-    depth: int,
-    sums: Ints,
-    least: Ints,
-    bound: Ints,
-    offsets: Ints,
-) -> int:
-    """Find out which children may become positive, and what their siblings sum to.
+def bound_with_prices_kernel(candidates: Candidates, depth: int, bound: Ints) -> None:
+    """Lower bounds to as far as prices can reach below the least count that survives without them.
 
     Args:
-        x: int64, noisy counts of the children of all parents.
-        x_offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
-        kept: int32, which children are positive without prices.
-        kept_offsets: int64[parents + 1], slices of these.
-        depth: how far below the least of those candidates may lie.
-        sums: int64[parents], written: the sum of x.
-        least: int64[parents], written: the least x.
-        bound: int64[parents], written: candidates are not below.
-        offsets: int64[parents + 1], written: slices of candidates.
-
-    Returns:
-        The largest |x|.
+        candidates: with what is released of them without prices.
+        depth: how far that is.
+        bound: int64[parents], written.
     """
-    largest = 0
-    offsets[0] = 0
-    for parent in range(sums.size):
-        first, last = x_offsets[parent], x_offsets[parent + 1]
-        sums[parent] = least[parent] = bound[parent] = 0
-        n = 1
-        if last > first:
-            n = total = 0
-            smallest = x[first]
-            for i in range(np.uint64(first), np.uint64(last)):
-                total += x[i]
-                smallest = min(smallest, x[i])
-                largest = max(largest, x[i], -x[i])
-            low = x[first + kept[kept_offsets[parent]]]
-            for k in range(kept_offsets[parent], kept_offsets[parent + 1]):
-                low = min(low, x[first + kept[k]])
-            low -= depth
-            for i in range(np.uint64(first), np.uint64(last)):
-                n += x[i] >= low
-            sums[parent], least[parent], bound[parent] = total, smallest, low
-        offsets[parent + 1] = offsets[parent] + n
-    return largest
-
-
-@kernel
-def write_candidates_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    x: Ints,
-    x_offsets: Ints,
-    bound: Ints,
-    seeds: NDArray[np.uint64],
-    offsets: Ints,
-    column: NDArray[np.int32],
-    noisy: Ints,
-) -> None:
-    """Write down the candidates with a random fraction, which decides between equal counts.
-
-    Args:
-        x: int64, noisy counts of the children of all parents.
-        x_offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
-        bound: int64[parents], candidates are not below.
-        seeds: uint64[parents], a fresh uniform word each.
-        offsets: int64[parents + 1], slices of the next two.
-        column: int32, written.
-        noisy: int64, written.
-    """
+    offsets, _, noisy, value = candidates[:4]
     for parent in range(bound.size):
-        first = x_offsets[parent]
-        at, end = offsets[parent], offsets[parent + 1]
-        if x_offsets[parent + 1] == first:
-            column[at] = noisy[at] = 0
-            continue
-        i = first
-        while at < end:
-            if x[i] >= bound[parent]:
-                fraction = random_word(seeds[parent], i - first) >> np.uint64(64 - DIGITS)
-                column[at] = i - first
-                noisy[at] = (x[i] << DIGITS) + np.int64(fraction)
-                at += 1
-            i += 1
+        low = LARGEST_KEY
+        for i in range(offsets[parent], offsets[parent + 1]):
+            if value[i] > 0:
+                low = min(low, noisy[i] >> DIGITS)
+        bound[parent] = low - depth
+
+
+#: Above all counts.
+LARGEST_KEY: Final = 1 << 62
 
 
 @kernel

@@ -1,0 +1,1 @@
+"""InfTDA: from true counts to released ones, level by level."""

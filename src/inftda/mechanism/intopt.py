@@ -1,0 +1,546 @@
+"""IntOpt: the Chebyshev-nearest non-negative integers with a given sum (paper, section 4.2).
+
+Closed form of the paper's Algorithms 2 and 3, without their rounds and without sorting.
+Given integers x_1..x_b and a total c:
+
+1. D = c - sum x, lift = ceil(D / b), drop = max(|lift|, -min x).
+   If sum max(0, x - drop) > c, take the least drop with sum max(0, x - drop) <= c instead,
+   and lift = 1 - drop.
+2. Every element ends between its floor max(0, x - drop) and its ceiling max(0, x + lift).
+   What separates them is its gap, min(x, drop) + lift for x > -lift and 0 otherwise.
+3. Ascending order: raise elements from floor to ceiling, largest first, until the sum is c.
+   Descending order: lower them from ceiling to floor, largest first, until the sum is c.
+   So there is a threshold: elements above it move by their whole gap, those below it not at
+   all. It is found by bisection: the gaps above it must not exceed what is to be moved.
+4. Equal elements are ordered by a pseudo-random fraction of 16 binary digits that is added to
+   each. The paper leaves their order open; an order by position would favour areas by their code.
+   The fraction follows from the public seed of the release, from the parent and from the index of
+   the child, so that anybody can repeat what was done.
+
+The threshold is first found for whole numbers, which leaves few candidates: only these get a
+fraction, and prices (`inftda.mechanism.prices`) where totals were measured off the tree.
+
+Proof: docs/proofs/intopt.md. Slow twin: reference.py.
+
+Privacy:
+    Post-processing of noisy values: needs no budget. It must never be given true counts.
+"""
+
+import operator
+import os
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from inftda.errors import OptimizeError
+from inftda.kernels import inlined_kernel, kernel
+
+#: Counts are whole numbers of 2^-16 once they have a fraction.
+DIGITS: Final = 16
+#: Larger numbers cannot be given these digits, and larger sums of them not be made exactly.
+LARGEST: Final = 1 << (60 - DIGITS)
+LARGEST_SUM: Final = 1 << 60
+
+Ints = NDArray[np.int64]
+#: Two words that say which of equal elements come first.
+Seed = tuple[np.uint64, np.uint64]
+
+
+class Candidates(NamedTuple):
+    """Children of some parents that may become positive; all others stay 0.
+
+    Attributes:
+        offsets: int64[parents + 1], slices of the next three.
+        column: int32, index of each among all children of its parent, ascending.
+        noisy: int64, its noisy count in units of 2^-16, with a fraction.
+        value: int64, what is released.
+        total: int64[parents], the parent's released count.
+        size: int64[parents], number of all its children.
+        sum: int64[parents], the sum of their noisy counts.
+        least: int64[parents], the least of these.
+    """
+
+    offsets: Ints
+    column: NDArray[np.int32]
+    noisy: Ints
+    value: Ints
+    total: Ints
+    size: Ints
+    sum: Ints
+    least: Ints
+
+
+class Vectors(NamedTuple):
+    """Noisy counts of the children of some parents, with what is said of each parent.
+
+    Attributes:
+        x: int64, children of all parents, one parent after another.
+        offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
+        total: int64[parents], what the children of each sum to, positive.
+        key: int64[parents], what tells the parent from others of its level.
+        sum: int64[parents], the sum of each slice.
+        least: int64[parents], the least element of each.
+        bound: int64[parents], the least count that can become positive.
+    """
+
+    x: Ints
+    offsets: Ints
+    total: Ints
+    key: Ints
+    sum: Ints
+    least: Ints
+    bound: Ints
+
+    @classmethod
+    def of(  # noqa: PLR0913 - one for each thing that is known of parents
+        cls,
+        x: Ints,
+        offsets: Ints,
+        total: Ints,
+        key: Ints,
+        *,
+        reach: int = 0,
+        is_descending: bool = False,
+    ) -> "Vectors":
+        """Vectors with the bounds of step 3, for whole numbers.
+
+        Args:
+            x: as above, and the next three.
+            offsets: see there.
+            total: see there.
+            key: see there.
+            reach: how far counts will be moved by prices.
+            is_descending: whether large elements are lowered first.
+
+        Raises:
+            OptimizeError: numbers are so large that sums could overflow.
+        """
+        made = cls(x, offsets, total, key, *np.empty((3, len(total)), np.int64))
+        largest = describe_kernel(x, offsets, made.sum, made.least)
+        check_exact(max(largest, reach), total, made.size)
+        bound_kernel(made, is_descending)
+        return made
+
+    @property
+    def size(self) -> Ints:
+        """int64[parents]: number of children."""
+        return np.maximum(np.diff(self.offsets), 1)
+
+    def candidates(self, level: int, seed: Seed) -> Candidates:
+        """Children that are not below the bound, with fractions that follow from the seed."""
+        offsets = np.empty_like(self.offsets)
+        count_candidates_kernel(self, offsets)
+        n = int(offsets[-1])
+        noisy, value = np.empty((2, n), np.int64)
+        made = Candidates(
+            offsets, np.empty(n, np.int32), noisy, value,
+            self.total, self.size, self.sum, self.least,
+        )  # fmt: skip
+        write_candidates_kernel(self, np.uint64(level), seed, made)
+        return made
+
+
+def check_exact(largest: int, total: Ints, size: Ints) -> None:
+    """Refuse numbers that do not leave room for fractions, or for sums.
+
+    Args:
+        largest: the largest |noisy count|, or price.
+        total: int64[parents], their counts.
+        size: int64[parents], numbers of their children.
+
+    Raises:
+        OptimizeError: something could overflow.
+    """
+    is_sum_too_large = largest * int(size.max(initial=1)) > LARGEST_SUM
+    if is_sum_too_large or max(largest, int(total.max(initial=0))) > LARGEST:
+        raise OptimizeError(
+            "counts or their noise are too large to be exact; use a larger epsilon or split the "
+            "table into parts"
+        )
+
+
+def words_of(seed: bytes) -> Seed:
+    """The two words of a seed of 16 bytes."""
+    first, second = np.frombuffer(seed, "<u8").tolist()
+    return np.uint64(first), np.uint64(second)
+
+
+def intopt(
+    x: ArrayLike,
+    total: int,
+    *,
+    order: Literal["ascending", "descending"] = "ascending",
+    seed: bytes | None = None,
+) -> Ints:
+    """Non-negative integers that sum to `total`, at the least Chebyshev distance from x.
+
+    Among the optimal vectors it picks the one that lowers small elements first, which are
+    the likely false positives, or large ones first with `order="descending"`, which keeps
+    more small elements and so has fewer false negatives.
+
+    Args:
+        x: integers, any sign.
+        total: what the result sums to, at least 0.
+        order: which elements are lowered first.
+        seed: 16 bytes that decide between equal elements; fresh ones by default.
+
+    Returns:
+        An int64 array as long as x.
+
+    Raises:
+        OptimizeError: if x is not a vector of integers, the total is negative or cannot be
+            reached, or the values are so large that sums could overflow.
+
+    Example:
+        >>> intopt([12, -3, 2, 0], 10)
+        array([10,  0,  0,  0])
+        >>> intopt([12, -3, 2, 1], 12, order="descending")
+        array([9, 0, 2, 1])
+    """
+    vector, amount = _vector(x), _total(total)
+    if order not in {"ascending", "descending"}:
+        raise OptimizeError(f"order must be 'ascending' or 'descending', got {order!r}")
+    out = np.zeros(len(vector), np.int64)
+    if amount == 0:
+        return out
+    if len(vector) == 0:
+        raise OptimizeError(f"x must have elements to share out total={amount}; pass all children")
+    is_descending = order == "descending"
+    vectors = Vectors.of(
+        vector if len(vector) > 1 else vector[:0],
+        np.array([0, len(vector) if len(vector) > 1 else 0]),
+        np.array([amount]),
+        np.zeros(1, np.int64),
+        is_descending=is_descending,
+    )
+    found = vectors.candidates(0, words_of(os.urandom(16) if seed is None else seed))
+    optimize_kernel(found, is_descending)
+    out[found.column] = found.value
+    return out
+
+
+def _vector(x: ArrayLike) -> Ints:
+    """An int64 copy of a vector of integers."""
+    try:
+        array = np.asarray(x)
+    except (ValueError, OverflowError) as error:
+        raise OptimizeError("x must be a vector of integers; pass a list or an array") from error
+    if array.ndim != 1:
+        raise OptimizeError(
+            f"x must have one dimension, got {array.ndim}; pass one vector per call"
+        )
+    if array.size and array.dtype.kind not in "iu":
+        raise OptimizeError("x must hold integers below 2^63 in size; round them or scale them")
+    if array.dtype.kind == "u" and array.size and int(array.max()) > LARGEST:
+        raise OptimizeError("x must hold integers below 2^44 in size; scale them down")
+    return np.array(array, dtype=np.int64, order="C")
+
+
+def _total(total: int) -> int:
+    """A non-negative total that can be given digits."""
+    try:
+        amount = operator.index(total)
+    except TypeError as error:
+        kind = type(total).__name__
+        raise OptimizeError(f"total must be an integer, got a {kind}; round it first") from error
+    if not 0 <= amount <= LARGEST:
+        raise OptimizeError(f"total must be in 0..2^44, got {amount}; pass a released count")
+    return amount
+
+
+@kernel
+def describe_kernel(x: Ints, offsets: Ints, sums: Ints, least: Ints) -> int:
+    """Write sum (it may have wrapped) and least element of every vector; return the largest |x|."""
+    largest = 0
+    for parent in range(sums.size):
+        total, smallest, biggest = 0, 0, 0
+        if offsets[parent + 1] > offsets[parent]:
+            smallest = biggest = x[offsets[parent]]
+        for i in range(np.uint64(offsets[parent]), np.uint64(offsets[parent + 1])):
+            total += x[i]
+            smallest = min(smallest, x[i])
+            biggest = max(biggest, x[i])
+        sums[parent], least[parent] = total, smallest
+        largest = max(largest, biggest, -smallest)
+    return largest
+
+
+@kernel
+def bound_kernel(
+    vectors: Vectors,
+    is_descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+) -> None:
+    """Write the least count of every vector that can become positive: steps 1 to 3."""
+    x, offsets, total, _, sums, least, bound = vectors
+    for parent in range(total.size):
+        vector = x[offsets[parent] : offsets[parent + 1]]
+        bound[parent] = 0
+        if vector.size > 0:
+            largest = vector[0]
+            for i in range(vector.size):
+                largest = max(largest, vector[i])
+            lift = ceil_div(total[parent] - sums[parent], vector.size)
+            lift, drop, floors = find_lift_and_drop(
+                vector, 0, total[parent], lift, least[parent], largest
+            )
+            lower = -lift
+            if not is_descending:
+                room = total[parent] - floors
+                lower = find_threshold(vector, 0, largest, lift, drop, room)[0]
+                lower = min(lower, drop)
+            bound[parent] = lower + 1
+
+
+@kernel
+def count_candidates_kernel(vectors: Vectors, offsets: Ints) -> None:
+    """Write slices of the children that are not below their parent's bound."""
+    x, x_offsets, bound = vectors.x, vectors.offsets, vectors.bound
+    offsets[0] = 0
+    for parent in range(bound.size):
+        first, last = x_offsets[parent], x_offsets[parent + 1]
+        n = 0 if last > first else 1
+        for i in range(np.uint64(first), np.uint64(last)):
+            n += x[i] >= bound[parent]
+        offsets[parent + 1] = offsets[parent] + n
+
+
+@kernel
+def write_candidates_kernel(
+    vectors: Vectors, level: np.uint64, seed: Seed, candidates: Candidates
+) -> None:
+    """Write down candidates with a fraction, which decides between equal counts.
+
+    Args:
+        vectors: the noisy counts.
+        level: number of their level.
+        seed: the public seed.
+        candidates: `column` and `noisy` are written.
+    """
+    x, x_offsets, key, bound = vectors.x, vectors.offsets, vectors.key, vectors.bound
+    offsets, column, noisy = candidates.offsets, candidates.column, candidates.noisy
+    of_level = random_word(seed[0], level)
+    for parent in range(bound.size):
+        first = x_offsets[parent]
+        at, end = offsets[parent], offsets[parent + 1]
+        if x_offsets[parent + 1] == first:
+            column[at] = noisy[at] = 0
+            continue
+        own = random_word(random_word(of_level, np.uint64(key[parent])) ^ seed[1], np.uint64(0))
+        i = first
+        while at < end:
+            if x[i] >= bound[parent]:
+                fraction = random_word(own, np.uint64(i - first)) >> np.uint64(64 - DIGITS)
+                column[at] = i - first
+                noisy[at] = (x[i] << DIGITS) + np.int64(fraction)
+                at += 1
+            i += 1
+
+
+@kernel
+def optimize_kernel(
+    candidates: Candidates,
+    is_descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+) -> None:
+    """Write what is released of every candidate, without any prices."""
+    offsets, _, noisy, value, total, size, sums, least = candidates
+    for parent in range(total.size):
+        x = value[offsets[parent] : offsets[parent + 1]]
+        largest = LOWEST
+        for i in range(x.size):
+            x[i] = noisy[offsets[parent] + i]
+            largest = max(largest, x[i])
+        if size[parent] == 1:
+            x[0] = total[parent]
+            continue
+        lift = ceil_div(total[parent] - sums[parent], size[parent])
+        lift, drop, floors = find_lift_and_drop(
+            x, DIGITS, total[parent], lift, least[parent], largest
+        )
+        if is_descending:
+            lower_largest(x, largest, lift, drop, total[parent] - floors)
+        else:
+            raise_largest(x, largest, lift, drop, total[parent] - floors)
+
+
+#: Below all counts in units of 2^-16.
+LOWEST: Final = -(1 << 62)
+
+
+@inlined_kernel
+def find_lift_and_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    x: Ints, digits: int, total: int, lift: int, least: int, largest: int
+) -> tuple[int, int, int]:
+    """How far candidates may be raised, and how far they may fall: step 1.
+
+    Args:
+        x: int64, counts in units of 2^-digits.
+        digits: binary digits of x after the point.
+        total: what the result sums to, positive.
+        lift: as it follows from the sum of all children, candidates or not.
+        least: the least noisy count of all children.
+        largest: the largest of x.
+
+    Returns:
+        Both, and the sum of what candidates fall to.
+    """
+    count, ceilings = positive(x, digits, lift)
+    if ceilings < total:
+        # Candidates alone are too few, so they are raised further: the least that is enough.
+        # Either would do, the largest alone or all of them; raised by the lesser no sum overflows.
+        lift = min(total - (largest >> digits), ceil_div(total - sum_of_wholes(x, digits), x.size))
+        count, ceilings = positive(x, digits, lift)
+        while ceilings - total >= count:
+            lift -= (ceilings - total) // count
+            count, ceilings = positive(x, digits, lift)
+    drop = max(lift, -lift, -least)
+    count, floors = positive(x, digits, -drop)
+    if floors > total:
+        # Newton's method: the sum is convex and piecewise linear in drop with slope -count, so a
+        # step from the left never passes the zero, and rounding the step up loses no integer.
+        while floors > total:
+            drop += ceil_div(floors - total, count)
+            count, floors = positive(x, digits, -drop)
+        lift = 1 - drop
+    return lift, drop, floors
+
+
+@inlined_kernel
+def raise_largest(x: Ints, largest: int, lift: int, drop: int, room: int) -> None:
+    """Put all on their floors, max(0, x - drop), and raise the largest to their ceilings.
+
+    These are max(0, x + lift); the last one is raised as far as there is room.
+
+    Args:
+        x: int64, counts in units of 2^-16; whole counts are written.
+        largest: the largest of these.
+        lift: how far ceilings lie above counts, in whole counts; negative if they lie below.
+        drop: how far floors lie below counts, in whole counts; at least |lift|.
+        room: by how much all may rise together.
+    """
+    lower, upper, raised = find_threshold(x, DIGITS, largest, lift, drop, room)
+    room -= raised
+    for i in range(x.size):
+        key = x[i]
+        whole = key >> DIGITS
+        floor = max(0, whole - drop)
+        if key > upper:
+            x[i] = whole + lift
+        elif key > lower:
+            rise = min(room, whole + lift - floor)
+            x[i] = floor + rise
+            room -= rise
+        else:
+            x[i] = floor
+
+
+@inlined_kernel
+def lower_largest(x: Ints, largest: int, lift: int, drop: int, room: int) -> None:
+    """Put all on their ceilings, and lower the largest to their floors; args as above."""
+    excess = gaps_above(x, DIGITS, ((1 - lift) << DIGITS) - 1, lift, drop)[1] - room
+    lower, upper, lowered = find_threshold(x, DIGITS, largest, lift, drop, excess)
+    excess -= lowered
+    for i in range(x.size):
+        key = x[i]
+        whole = key >> DIGITS
+        ceiling = max(0, whole + lift)
+        if key > upper:
+            x[i] = max(0, whole - drop)
+        elif key > lower:
+            fall = min(excess, ceiling - max(0, whole - drop))
+            x[i] = ceiling - fall
+            excess -= fall
+        else:
+            x[i] = ceiling
+
+
+@inlined_kernel
+def find_threshold(  # noqa: PLR0913, PLR0917 - compiled code takes plain values
+    x: Ints, digits: int, largest: int, lift: int, drop: int, to_move: int
+) -> tuple[int, int, int]:
+    """Bisect until the bracket (lower, upper] of the threshold holds one value or one element.
+
+    The gaps above `upper` fit into `to_move`, those above `lower` exceed it or just fill it.
+
+    Args:
+        x: int64[b], in units of 2^-digits.
+        digits: binary digits of x after the point.
+        largest: the largest element.
+        lift: in whole numbers.
+        drop: in whole numbers, at least |lift|.
+        to_move: not more than the sum of all gaps.
+
+    Returns:
+        The bracket, and the gaps above it.
+    """
+    lower, count_lower = ((1 - lift) << digits) - 1, x.size
+    upper, count_upper, gaps_upper = largest, 0, 0
+    if min(largest >> digits, drop) + lift >= to_move:  # often one element takes all
+        return largest - 1, largest, 0
+    while upper - lower > 1 and count_lower - count_upper > 1:
+        # Above `drop` values range over orders of magnitude: find out first if it lies there.
+        middle = drop << digits
+        if not lower < middle < upper:
+            middle = (lower + upper) >> 1
+        count, gaps = gaps_above(x, digits, middle, lift, drop)
+        if gaps <= to_move:
+            upper, count_upper, gaps_upper = middle, count, gaps
+        else:
+            lower, count_lower = middle, count
+    return lower, upper, gaps_upper
+
+
+@inlined_kernel
+def gaps_above(x: Ints, digits: int, level: int, lift: int, drop: int) -> tuple[int, int]:
+    """Number of the elements larger than `level`, and the sum of their gaps.
+
+    An element's gap is what separates max(0, w - drop) from max(0, w + lift), w being its whole
+    part; that of all elements above `level` must be larger than -lift. Args as above.
+    """
+    count = gaps = 0
+    for i in range(x.size):
+        value = x[i]
+        if value > level:
+            count += 1
+            gaps += min(value >> digits, drop)
+    return count, gaps + count * lift
+
+
+@inlined_kernel
+def positive(x: Ints, digits: int, lift: int) -> tuple[int, int]:
+    """Number and sum of the positive ones among the whole parts of x plus lift."""
+    count = mass = 0
+    for i in range(x.size):
+        whole = (x[i] >> digits) + lift
+        if whole > 0:
+            count += 1
+            mass += whole
+    return count, mass
+
+
+@inlined_kernel
+def sum_of_wholes(x: Ints, digits: int) -> int:
+    """Sum of the whole parts of x."""
+    mass = 0
+    for i in range(x.size):
+        mass += x[i] >> digits
+    return mass
+
+
+@inlined_kernel
+def ceil_div(number: int, divisor: int) -> int:
+    """Smallest integer not below number / divisor, for divisor > 0."""
+    return -(-number // divisor)
+
+
+@inlined_kernel
+def random_word(seed: np.uint64, counter: np.uint64) -> np.uint64:
+    """The counter-th word of a splitmix64 generator: a bijection of seed + counter * odd.
+
+    Not cryptographic, and need not be: it only decides ties between noisy values, which is
+    post-processing.
+    """
+    word = seed + counter * np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))

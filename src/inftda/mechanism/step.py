@@ -1,0 +1,540 @@
+"""One level step: from released parents to their released children.
+
+All children of a surviving parent get noise, also those that are truly zero (`measure`). The
+optimiser turns the noisy counts into non-negative integers that sum to the parent's released
+count; zeros are dropped, the rest are the next parents (`divide`).
+
+Parents are handled in *groups*: all that share the area being refined. Groups in ascending order,
+and the parents of a group by their other areas, is *group order*. Where tables off the tree are
+measured, a group is divided as a whole (`inftda.mechanism.prices`).
+
+Noise belongs to the parent that it is drawn for, or to the row of a table. What is made of noisy
+counts follows from them, from the plan and from a public seed. So equal secrets and seeds give
+equal children, however parents are dealt out to threads or tasks; and with the noisy counts and the
+seed, which may be published, anybody can divide again.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inftda.kernels import kernel
+from inftda.lattice import HARD_REACH, Table
+from inftda.mechanism.intopt import Candidates, Seed, Vectors, optimize_kernel
+from inftda.mechanism.prices import (
+    Cells,
+    Groups,
+    balance,
+    bound_with_prices_kernel,
+    keep_positive_kernel,
+)
+from inftda.noise.bits import Secret
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.threads import Crew
+from inftda.tree import TreeLevel
+from inftda.truth import Children, sort_by_key
+
+#: Children that are divided at a time, at most, unless a parent has more: enough that handing them
+#: out costs little, few enough that the buffers of a thread stay small.
+PART_CHILDREN: Final = 1 << 19
+
+Areas = tuple[NDArray[np.int32], ...]
+Ints = NDArray[np.int64]
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Released nodes of one level.
+
+    Attributes:
+        areas: int32 area numbers, one array per axis.
+        value: int64 released counts, positive.
+    """
+
+    areas: Areas
+    value: Ints
+
+    @classmethod
+    def root(cls, n_axes: int, value: int) -> "Nodes":
+        """The root; nothing at all if its released count is 0."""
+        n = int(value > 0)
+        return cls(tuple(np.zeros(n, np.int32) for _ in range(n_axes)), np.full(n, value, np.int64))
+
+    def take(self, index: slice) -> "Nodes":
+        """Some of the nodes."""
+        return Nodes(tuple(numbers[index] for numbers in self.areas), self.value[index])
+
+    def in_group_order(self, level: TreeLevel, crew: Crew) -> "Nodes":
+        """The same as parents of a level, in group order."""
+        ordinal = np.zeros(len(self.value), np.int32)
+        key, _, value = sort_by_key(level.keys(self.areas), ordinal, self.value, level, crew)
+        return Nodes(level.areas_of(key), value)
+
+    @classmethod
+    def join(cls, parts: Sequence["Nodes"]) -> "Nodes":
+        """Nodes of several parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            tuple(map(np.concatenate, zip(*(part.areas for part in parts), strict=True))),
+            np.concatenate([part.value for part in parts]),
+        )
+
+
+class Noisy(NamedTuple):
+    """Noisy counts of a table as they were drawn, before anything was made of them.
+
+    They come in rows: the children of one area on the refined axis, with one area on each
+    other axis.
+
+    Attributes:
+        depths: level of each axis's hierarchy that the counts are at, 0 where it is summed up.
+        refined: the axis whose areas the counts of a row differ in.
+        areas: int32[rows] for each axis, on the refined one the first child.
+        sizes: int64[rows], how many counts each has.
+        value: int64, row by row.
+    """
+
+    depths: tuple[int, ...]
+    refined: int
+    areas: Areas
+    sizes: Ints
+    value: Ints
+
+    @classmethod
+    def below(cls, level: TreeLevel, depths: tuple[int, ...], areas: Areas, value: Ints) -> "Noisy":
+        """Counts of all children that some rows have at a level of the tree.
+
+        Args:
+            level: the level.
+            depths: see above.
+            areas: int32[rows] for each axis, on the refined one at the level above.
+            value: int64, row by row; there is none for an only child unless it was drawn.
+        """
+        offsets, refined = level.child_offsets, areas[level.axis]
+        sizes = (offsets[refined + 1] - offsets[refined]).astype(np.int64)
+        if sizes.sum() != len(value):
+            is_drawn = sizes > 1
+            areas, sizes = tuple(numbers[is_drawn] for numbers in areas), sizes[is_drawn]
+        first = offsets[areas[level.axis]]
+        placed = (*areas[: level.axis], first, *areas[level.axis + 1 :])
+        return cls(depths, level.axis, placed, sizes, value)
+
+    def cells(self) -> Areas:
+        """int32[counts] for each axis: the areas of every single count."""
+        repeated = [np.repeat(numbers, self.sizes) for numbers in self.areas]
+        start = np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
+        repeated[self.refined] += (np.arange(len(self.value)) - start).astype(np.int32)
+        return tuple(repeated)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is measured to get from parents to the children of a level: all of it public.
+
+    Attributes:
+        level: the level of the children.
+        sigma2: variance of their noise.
+        tables: tables off the tree that are measured beside them, and the variance of each.
+        totals: int64[areas], the one-way table among these as it was measured, for all areas that
+            the refined axis has at the level; None if there is no such table.
+    """
+
+    level: TreeLevel
+    sigma2: Fraction
+    tables: tuple[tuple[Table, Fraction], ...] = ()
+    totals: Ints | None = None
+
+    @property
+    def sigma(self) -> float:
+        """Noise scale of the children."""
+        return math.sqrt(self.sigma2)
+
+    @cached_property
+    def trust(self) -> tuple[float, ...]:
+        """For each table, variance of the children's noise over that of the table."""
+        return tuple(float(self.sigma2 / sigma2) for _, sigma2 in self.tables)
+
+    @property
+    def one_way(self) -> tuple[Table, Fraction] | None:
+        """The table that gives the totals of areas, and its variance, if there is one."""
+        return next((known for known in self.tables if known[0].across is None), None)
+
+    @property
+    def two_way(self) -> tuple[tuple[Table, Fraction], ...]:
+        """All other tables off the tree, and the variance of each."""
+        return tuple(known for known in self.tables if known[0].across is not None)
+
+    def noisy_totals(self) -> Noisy:
+        """The one-way table as it was measured: of all areas, also dropped ones."""
+        if self.one_way is None or self.totals is None:
+            raise ValueError("no totals were measured")
+        areas = [np.zeros(len(self.level.child_offsets) - 1, np.int32) for _ in self.level.axes]
+        areas[self.level.axis] = np.arange(len(self.level.child_offsets) - 1, dtype=np.int32)
+        return Noisy.below(self.level, self.one_way[0].depths, tuple(areas), self.totals)
+
+    def is_hard(self, n_parents: Ints) -> NDArray[np.bool_]:
+        """Whether sums have to agree with the totals of areas, in groups with so many parents."""
+        if self.one_way is None:
+            return np.zeros(len(n_parents), bool)
+        table, sigma2 = self.one_way
+        least = table.hard_from(float(self.sigma2 / sigma2))
+        return n_parents >= least
+
+    def n_children(self, parents: Nodes) -> Ints:
+        """int64: children of each parent."""
+        return self.level.n_children[parents.areas[self.level.axis]]
+
+    def offsets(self, parents: Nodes) -> Ints:
+        """int64[parents + 1]: slices of what is drawn for them.
+
+        An only child has its parent's count whatever the noise, so none is drawn.
+        """
+        sizes = self.n_children(parents)
+        offsets = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(np.where(sizes > 1, sizes, 0), out=offsets[1:])
+        return offsets
+
+
+def rows_drawn(step: Step, groups: Groups, table: Table) -> Areas:
+    """int32[rows] for each axis: where a two-way table is measured, wherever groups have a parent.
+
+    On the refined axis areas are at the level above.
+    """
+    rows = groups.rows(table)
+    areas = [np.zeros(len(rows.group), np.int32) for _ in step.level.axes]
+    areas[step.level.axis], areas[rows.axis] = groups.area[rows.group], rows.across
+    return tuple(areas)
+
+
+# Truth meets noise here, and nowhere else
+
+
+def measure(step: Step, parents: Nodes, truth: Children, secret: Secret, out: Ints) -> None:
+    """Noisy counts of all children of some parents in group order.
+
+    Args:
+        step: the step.
+        parents: the parents.
+        truth: true children, of these parents at least.
+        secret: what the noise follows from.
+        out: int64, overwritten: noise, then the truth is added.
+    """
+    level, key, offsets = step.level, step.level.keys(parents.areas), step.offsets(parents)
+    DiscreteGaussian(step.sigma2).fill_rows(out, secret.bits(level.index), key, offsets)
+    add_truth_kernel(out, offsets, key, truth[1:])
+
+
+def measure_totals(step: Step, margin: Ints, secret: Secret) -> Ints:
+    """The one-way table of a step, noisy: all its cells, also below areas that were dropped.
+
+    Args:
+        step: a step that has such a table.
+        margin: int64[finest areas], the true trips of every area on the refined axis.
+        secret: what the noise follows from.
+    """
+    level = step.level
+    if step.one_way is None:
+        raise ValueError("the step measures no totals")
+    table, sigma2 = step.one_way
+    sums = level.axes[level.axis].hierarchy.sum_up(margin, level.depths[level.axis])
+    totals = np.empty(len(sums), np.int64)
+    DiscreteGaussian(sigma2).fill(totals, secret.bits(level.index, *table.depths))
+    add_totals(totals, sums)
+    return totals
+
+
+def measure_table(
+    step: Step, known: tuple[Table, Fraction], groups: Groups, truth: Children, secret: Secret
+) -> Ints:
+    """Noisy cells of a two-way table of a step, wherever some groups have a parent.
+
+    Args:
+        step: the step.
+        known: the table, and the variance of its noise.
+        groups: whole groups.
+        truth: true children of these groups, at least.
+        secret: what the noise follows from.
+    """
+    table, sigma2 = known
+    level, rows = step.level, groups.rows(table)
+    sizes = groups.n_children[rows.group]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    cells = np.empty(int(offsets[-1]), np.int64)
+    address = (groups.area[rows.group].astype(np.int64) << 32) | rows.across
+    bits = secret.bits(level.index, *table.depths)
+    DiscreteGaussian(sigma2).fill_rows(cells, bits, address, offsets)
+    shift, width = level.key_field(rows.axis)
+    add_sums_kernel(
+        cells,
+        offsets,
+        rows.of_cells,
+        groups.area,
+        level.key_field(level.axis)[0],
+        (shift, (1 << width) - 1, rows.ancestor),
+        truth[1:],
+    )
+    return cells
+
+
+# Nothing below has seen the truth
+
+
+def divide(  # noqa: PLR0913 - what to divide, by what, and where
+    step: Step,
+    parents: Nodes,
+    noisy: Callable[[slice], Ints],
+    tables: Callable[[Groups, Table], Ints],
+    seed: Seed,
+    *,
+    threads: int = 1,
+    map_: Map = map,
+) -> Nodes:
+    """Released children of released parents, in group order.
+
+    Args:
+        step: what was measured.
+        parents: in group order; one of `batches`.
+        noisy: gives the noisy counts of all children of some of the parents. They are not kept.
+        tables: gives the noisy cells of a two-way table of the step, as `measure_table` does.
+        seed: decides between equal counts.
+        threads: how many there are to divide on; the result does not depend on it.
+        map_: maps a function over parts on these threads.
+    """
+    groups = Groups.of(step.level, parents)
+    is_hard = False
+    reach = depth = 0
+    if step.tables:
+        is_hard = bool(step.is_hard(groups.n_parents).any())
+        reach = math.ceil(HARD_REACH * step.sigma)
+        # The price of a hard total goes further down, which makes room for lower counts.
+        depth = int(step.sigma * (2 if is_hard else 1))
+
+    def find(part: slice) -> Candidates:
+        some = parents.take(part)
+        key = step.level.keys(some.areas)
+        vectors = Vectors.of(noisy(part), step.offsets(some), some.value, key, reach=reach)
+        found = vectors.candidates(step.level.index, seed)
+        optimize_kernel(found, False)
+        if step.tables:
+            bound_with_prices_kernel(found, depth, vectors.bound)
+            found = vectors.candidates(step.level.index, seed)
+        return found
+
+    is_large = int(step.n_children(parents).sum()) > PART_CHILDREN
+    parts = parts_of(step, parents) if is_large else [slice(0, len(parents.value))]
+    candidates = _join(list(map_(find, parts)))
+    if step.tables:
+        cells = Cells.of(
+            groups, step.tables, step.trust, step.totals, partial(tables, groups), is_hard=is_hard
+        )
+        balance(candidates, cells, reach=step.sigma, threads=threads, map_=map_)
+    offsets = np.empty_like(candidates.offsets)
+    keep_positive_kernel(candidates, offsets)
+    n, level = int(offsets[-1]), step.level
+    areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
+    child_areas_kernel(
+        parents.areas, level.axis, level.child_offsets, offsets, candidates.column, areas
+    )
+    return Nodes(areas, candidates.value[:n].copy())
+
+
+def batches(step: Step, parents: Nodes) -> list[slice]:
+    """Parents in group order in batches that can be divided one by one; how does not matter.
+
+    Where tables off the tree are measured, a batch is whole groups, in all or none of which sums
+    have to agree with totals.
+    """
+    if not step.tables:
+        return parts_of(step, parents)
+    groups = Groups.of(step.level, parents)
+    ends = np.cumsum(groups.n_parents)
+    is_hard = step.is_hard(groups.n_parents)
+    walls = [*ends[:-1][is_hard[1:] != is_hard[:-1]].tolist(), len(parents.value)]
+    found, first = [], 0
+    for wall in walls:
+        some = parents.take(slice(first, wall))
+        inside = ends[(ends > first) & (ends <= wall)] - first
+        found += [
+            slice(part.start + first, part.stop + first) for part in parts_of(step, some, inside)
+        ]
+        first = wall
+    return found
+
+
+def parts_of(step: Step, parents: Nodes, ends: Ints | None = None) -> list[slice]:
+    """Parents in parts of about equal work.
+
+    A part has a quarter of what is left, within limits: large parts first, small ones last, so
+    that no core waits long for another.
+
+    Args:
+        step: the step.
+        parents: in group order.
+        ends: int64, ascending, where a part may end; anywhere by default.
+    """
+    n = len(parents.value)
+    ends = np.arange(1, n + 1) if ends is None else ends
+    done = np.zeros(n + 1, np.int64)
+    np.cumsum(step.n_children(parents), out=done[1:])
+    work, parts, first, at = done[ends], [], 0, 0
+    while first < n:
+        left = int(done[-1] - done[first])
+        goal = int(done[first]) + min(PART_CHILDREN, max(PART_CHILDREN // 8, left // 4))
+        # The last end that is not beyond the goal, or the next one.
+        at = max(at, int(np.searchsorted(work, goal, side="right")) - 1)
+        parts.append(slice(first, int(ends[at])))
+        first, at = int(ends[at]), at + 1
+    return parts
+
+
+def _join(parts: Sequence[Candidates]) -> Candidates:
+    """Candidates of several parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    joined = Candidates(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    return joined._replace(offsets=np.concatenate([[0], np.cumsum(counts)]))
+
+
+def divide_again(
+    step: Step, parents: Nodes, noisy: Ints, tables: Mapping[tuple[int, ...], Ints], seed: Seed
+) -> Nodes:
+    """What a release made of its measurements at one level: anybody can do it again.
+
+    Args:
+        step: what was measured, with its totals.
+        parents: released parents, in group order.
+        noisy: int64, noisy counts of all their children, but for only children.
+        tables: depths of each two-way table of the step to its noisy cells, row by row.
+        seed: of the release.
+    """
+    offsets = step.offsets(parents)
+    done = dict.fromkeys(tables, 0)
+    children = [Nodes.root(len(parents.areas), 0)]
+    for batch in batches(step, parents):
+        first = batch.start
+
+        def counts(part: slice, first: int = first) -> Ints:
+            return noisy[offsets[first + part.start] : offsets[first + part.stop]]
+
+        def cells(groups: Groups, table: Table) -> Ints:
+            start = done[table.depths]
+            done[table.depths] += int(groups.n_children[groups.rows(table).group].sum())
+            return tables[table.depths][start : done[table.depths]]
+
+        children.append(divide(step, parents.take(batch), counts, cells, seed))
+    return Nodes.join(children)
+
+
+_of_thread = threading.local()
+
+
+def buffer(n: int) -> Ints:
+    """int64[n] of this thread, which the next call overwrites: fresh pages cost more than draws."""
+    held: Ints | None = getattr(_of_thread, "held", None)
+    if held is None or len(held) < n:
+        held = _of_thread.held = np.empty(max(n, 2 * PART_CHILDREN), np.int64)
+    return held[:n]
+
+
+def add_totals(totals: Ints, sums: Ints) -> None:
+    """Add true totals of areas to their noise, in place."""
+    totals += sums
+
+
+@kernel
+def add_truth_kernel(x: Ints, offsets: Ints, key: Ints, truth: Any) -> None:
+    """Add the true counts to the noise of the children, in place.
+
+    Args:
+        x: int64, children of all parents, one parent after another.
+        offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
+        key: int64[parents], ascending.
+        truth: key, offsets, ordinal and count, as in `Children`.
+    """
+    true_key, true_offsets, true_ordinal, true_count = truth
+    if key.size == 0:
+        return
+    at = np.searchsorted(true_key, key[0])
+    for parent in range(key.size):
+        while at < true_key.size and true_key[at] < key[parent]:
+            at += 1
+        first = offsets[parent]
+        if at < true_key.size and true_key[at] == key[parent] and offsets[parent + 1] > first:
+            for child in range(true_offsets[at], true_offsets[at + 1]):
+                x[first + true_ordinal[child]] += true_count[child]
+
+
+@kernel
+def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    cells: Ints,
+    row_offsets: Ints,
+    row_of: Ints,
+    area: NDArray[np.int32],
+    shift: int,
+    across: tuple[int, int, NDArray[np.int32]],
+    truth: Any,
+) -> None:
+    """Add true counts to the noise of the cells they are summed up in, in place.
+
+    Args:
+        cells: int64, row by row.
+        row_offsets: int64[rows or one more], slices of these.
+        row_of: int64[groups, areas across], the row of each; -1 if it is not measured.
+        area: int32[groups], the area that each refines.
+        shift: where that area lies in the key of a parent; all below it are other areas.
+        across: shift and mask of the area across in the key, and int32, the area of the table that
+            holds each.
+        truth: key, offsets, ordinal and count, as in `Children`.
+    """
+    across_shift, mask, ancestor = across
+    key, child_offsets, ordinal, count = truth
+    for group in range(area.size):
+        refined = np.int64(area[group])
+        parent = np.searchsorted(key, refined << shift)
+        while parent < key.size and key[parent] >> shift == refined:
+            row = row_of[group, ancestor[(key[parent] >> across_shift) & mask]]
+            if row >= 0:
+                for child in range(child_offsets[parent], child_offsets[parent + 1]):
+                    cells[row_offsets[row] + ordinal[child]] += count[child]
+            parent += 1
+
+
+@kernel
+def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    parents: Areas,
+    refined: int,
+    child_offsets: NDArray[np.int32],
+    offsets: Ints,
+    index: NDArray[np.int32],
+    out: Areas,
+) -> None:
+    """Areas of some children: on one axis their own, on the others their parents'.
+
+    Args:
+        parents: int32[parents] for every axis, area of each parent.
+        refined: the axis on which children differ.
+        child_offsets: int32[areas + 1], first child of each area on that axis.
+        offsets: int64[parents + 1], slices of the next.
+        index: int32, index of each child among all children of its parent.
+        out: int32 for every axis, written.
+    """
+    for axis in range(len(parents)):
+        areas, children = parents[axis], out[axis]
+        if axis == refined:
+            for i in range(areas.size):
+                for child in range(offsets[i], offsets[i + 1]):
+                    children[child] = child_offsets[areas[i]] + index[child]
+        else:
+            for i in range(areas.size):
+                for child in range(offsets[i], offsets[i + 1]):
+                    children[child] = areas[i]

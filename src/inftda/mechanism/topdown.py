@@ -1,0 +1,281 @@
+"""InfTDA: noise and integer optimisation, level by level from the root (paper, section 4).
+
+What is done to one level is `inftda.mechanism.step`; here are the loop over the levels and the
+threads of one machine. The work is the number of children of surviving parents.
+
+Privacy:
+    Level l is the discrete Gaussian mechanism on all its nodes at the scale the plan
+    states; nodes below a dropped parent, and only children, are not drawn because the
+    release does not depend on them (post-processing). Tables off the tree are further
+    levels of this kind, as far as the plan has any. See docs/privacy-guarantee.md.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from inftda.bars import Progress, no_progress
+from inftda.lattice import Table, off_tree_tables
+from inftda.mechanism.intopt import Seed, words_of
+from inftda.mechanism.prices import Groups
+from inftda.mechanism.step import (
+    PART_CHILDREN,
+    Ints,
+    Map,
+    Nodes,
+    Noisy,
+    Step,
+    batches,
+    buffer,
+    divide,
+    measure,
+    measure_table,
+    measure_totals,
+    rows_drawn,
+)
+from inftda.noise.bits import RandomSource, Secret, draw_seed
+from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.privacy.plan import Account
+from inftda.threads import Crew, available_cores
+from inftda.tree import Tree, TreeLevel
+from inftda.truth import Children, Truth
+
+#: Batches of more children than this are divided on all threads.
+LARGE: Final = 8 * PART_CHILDREN
+
+#: Takes noisy counts as they are drawn, table after table.
+Keep = Callable[[Noisy], object]
+
+
+@dataclass(frozen=True)
+class MeasuredTotals:
+    """A one-way table off the tree, as it was measured: it may be published.
+
+    Attributes:
+        table: the table.
+        value: int64[areas], noisy.
+        sigma2: variance parameter of its noise.
+    """
+
+    table: Table
+    value: Ints
+    sigma2: Fraction
+
+
+class Outcome(NamedTuple):
+    """What comes of a release, all of which may be published.
+
+    Attributes:
+        leaves: released leaves.
+        totals: one-way tables off the tree.
+        seed: what decided ties.
+    """
+
+    leaves: Any
+    totals: tuple[MeasuredTotals, ...]
+    seed: bytes
+
+
+def release_counts(  # noqa: PLR0913 - what is released, by which plan, where it goes
+    truth: Truth,
+    account: Account,
+    source: RandomSource,
+    *,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+    keep: Keep | None = None,
+) -> Outcome:
+    """Release the counts of a tree on the threads of this machine.
+
+    Args:
+        truth: the counts.
+        account: a fresh account of the plan; the only place that noise scales come from.
+        source: random bits.
+        threads: how many; all cores by default. The release does not depend on it.
+        progress: called as work is finished.
+        keep: takes all noisy counts; without it they are forgotten.
+
+    Raises:
+        BudgetError: not all that was planned was drawn.
+    """
+    crew = Crew(threads or available_cores())
+
+    def carry_out(step: Step, parents: Nodes, secret: Secret, seed: Seed) -> Nodes:
+        return divide_all(
+            step, parents, truth.level(step.level), secret, seed,
+            crew=crew, progress=progress, keep=keep,
+        )  # fmt: skip
+
+    return top_down(truth, account, source, carry_out, keep=keep)
+
+
+def top_down(
+    truth: Any,
+    account: Account,
+    source: RandomSource,
+    carry_out: Callable[[Step, Any, Secret, Seed], Any],
+    *,
+    keep: Keep | None = None,
+) -> Outcome:
+    """The loop over the levels.
+
+    Args:
+        truth: the counts, wherever they are: `tree`, `total` and `margins` are asked for here.
+        account: as above, and `source` and `keep`.
+        source: see there.
+        carry_out: from parents to children, wherever that is done.
+        keep: see there.
+    """
+    tree: Tree = truth.tree
+    secret, seed = Secret.of(source), draw_seed(source)
+    nodes = Nodes.root(len(tree.axes), _total(truth.total, len(tree.axes), account, secret, keep))
+    totals = []
+    for level in tree.splitting_levels:
+        step = step_to(level, tree, account)
+        if step.one_way is not None:
+            table, sigma2 = step.one_way
+            noisy = measure_totals(step, truth.margins[level.axis], secret)
+            totals.append(MeasuredTotals(table, noisy, sigma2))
+            step = replace(step, totals=noisy)
+        nodes = carry_out(step, nodes, secret, words_of(seed))
+    account.finish()
+    return Outcome(nodes, tuple(totals), seed)
+
+
+def step_to(level: TreeLevel, tree: Tree, account: Account) -> Step:
+    """The step to a level; all that is measured there is taken from the account."""
+    sigma2 = account.charge(level.index).sigma2
+    here = [table for table in off_tree_tables(tree) if table.index == level.index]
+    tables = [
+        (table, account.charge(table.depths).sigma2)
+        for table in here
+        if account.is_planned(table.depths)
+    ]
+    return Step(level, sigma2, tuple(tables))
+
+
+def _total(total: int, n_axes: int, account: Account, secret: Secret, keep: Keep | None) -> int:
+    """The root: public where the unit makes it so, otherwise noised and clamped at 0."""
+    if not account.is_planned(0):
+        return total
+    noisy = np.empty(1, np.int64)
+    DiscreteGaussian(account.charge(0).sigma2).fill(noisy, secret.bits(0))
+    noisy += total
+    if keep is not None:
+        root = tuple(np.zeros(1, np.int32) for _ in range(n_axes))
+        keep(Noisy((0,) * n_axes, 0, root, np.ones(1, np.int64), noisy))
+    return max(int(noisy[0]), 0)
+
+
+def divide_all(  # noqa: PLR0913 - one step, and how it is carried out
+    step: Step,
+    parents: Nodes,
+    truth: Children,
+    secret: Secret,
+    seed: Seed,
+    *,
+    crew: Crew,
+    progress: Progress = no_progress,
+    keep: Keep | None = None,
+) -> Nodes:
+    """Released children of released parents, batches of them on all threads.
+
+    Noisy counts of the tree are handed on as they come, those of other tables after them.
+    """
+    parents = parents.in_group_order(step.level, crew)
+    total, done = int(step.offsets(parents)[-1]), 0
+    progress(step.level.name, 0, total)
+    children, tables = [Nodes.root(len(parents.areas), 0)], []
+    for made in _divided(step, parents, truth, secret, seed, crew, is_kept=keep is not None):
+        done += made.n_draws
+        progress(step.level.name, done, total)
+        children.append(made.children)
+        tables.append(made.tables)
+        for noisy in made.noisy:
+            _keep(keep, noisy)
+    if step.totals is not None:
+        _keep(keep, step.noisy_totals())
+    for parts in zip(*tables, strict=True):
+        for noisy in parts:
+            _keep(keep, noisy)
+    return Nodes.join(children)
+
+
+def _keep(keep: Keep | None, noisy: Noisy) -> None:
+    if keep is not None:
+        keep(noisy)
+
+
+def _divided(  # noqa: PLR0913, PLR0917 - private
+    step: Step,
+    parents: Nodes,
+    truth: Children,
+    secret: Secret,
+    seed: Seed,
+    crew: Crew,
+    *,
+    is_kept: bool,
+) -> "Iterator[_Batch]":
+    """What becomes of each batch, in order; a very large one is divided on all threads."""
+
+    def carry_out(batch: slice, threads: int = 1, map_: Map = map) -> "_Batch":
+        some = parents.take(batch)
+        return _divide(step, some, truth, secret, seed, threads, map_, is_kept=is_kept)
+
+    work = np.concatenate([[0], np.cumsum(step.n_children(parents))])
+    cut = batches(step, parents)
+    for is_large, some in groupby(cut, lambda b: work[b.stop] - work[b.start] > LARGE):
+        if is_large:
+            yield from (carry_out(batch, crew.threads, crew.map) for batch in some)
+        else:
+            yield from crew.map(carry_out, some)
+
+
+class _Batch(NamedTuple):
+    """What has become of a batch: children, and noisy counts if they are wanted."""
+
+    children: Nodes
+    n_draws: int
+    noisy: Sequence[Noisy]
+    tables: Sequence[Noisy]
+
+
+def _divide(  # noqa: PLR0913, PLR0917 - private
+    step: Step,
+    parents: Nodes,
+    truth: Children,
+    secret: Secret,
+    seed: Seed,
+    threads: int,
+    map_: Map,
+    *,
+    is_kept: bool,
+) -> _Batch:
+    """Measure and divide one batch."""
+    level, offsets = step.level, step.offsets(parents)
+    noisy: dict[int, Noisy] = {}
+    tables: dict[tuple[int, ...], Noisy] = {}
+    variances = dict(step.tables)
+
+    def counts(part: slice) -> Ints:
+        x, some = buffer(int(offsets[part.stop] - offsets[part.start])), parents.take(part)
+        measure(step, some, truth, secret, x)
+        if is_kept:
+            noisy[part.start] = Noisy.below(level, level.depths, some.areas, x.copy())
+        return x
+
+    def cells(groups: Groups, table: Table) -> Ints:
+        value = measure_table(step, (table, variances[table]), groups, truth, secret)
+        if is_kept and table.across is not None:
+            areas = rows_drawn(step, groups, table)
+            tables[table.depths] = Noisy.below(level, table.depths, areas, value)
+        return value
+
+    children = divide(step, parents, counts, cells, seed, threads=threads, map_=map_)
+    in_order = [noisy[start] for start in sorted(noisy)]
+    kept = [tables[table.depths] for table, _ in step.two_way] if is_kept else []
+    return _Batch(children, int(offsets[-1]), in_order, kept)

@@ -1,1 +1,0 @@
-"""What is done to the counts; where it runs is the business of engines."""

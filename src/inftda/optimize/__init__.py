@@ -1,1 +1,0 @@
-"""From noisy vectors to non-negative integers with a given sum."""
