@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from packed_page import unpack
+
 AREAS = "region,town\nN,1\nN,2\nS,3\nS,4\n"
 REGION = {"1": "N", "2": "N", "3": "S", "4": "S"}
 #: Counts so large and noise so wide that a released number equals a true one with odds of
@@ -73,8 +75,11 @@ def found_in(content: bytes, numbers: Iterable[int] = (), texts: Iterable[str] =
 
 
 def unpacked(path: Path) -> bytes:
-    """A file's bytes; of a Parquet file, all that is packed in it as well."""
+    """A file's bytes; of a Parquet file or a page, all that is packed in it as well."""
     content = path.read_bytes()
+    if path.suffix == ".html":
+        header, arrays = unpack(content.decode("utf-8"))
+        return content + repr(header).encode() + repr(arrays).encode()
     if path.suffix != ".parquet":
         return content
     with pq.ParquetFile(path) as file:

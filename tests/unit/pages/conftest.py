@@ -1,11 +1,5 @@
 """Small releases for the tests of pages; made with a seed, so the same every time."""
 
-import base64
-import gzip
-import json
-import re
-from itertools import accumulate
-
 import pyarrow as pa
 import pytest
 
@@ -13,6 +7,7 @@ from inftda.demo import make_country
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.publish import release
+from packed_page import unpack
 
 
 @pytest.fixture(scope="session")
@@ -52,22 +47,5 @@ def one_axis():
 
 @pytest.fixture
 def unpacked():
-    """Header and arrays of a page's packed data, read as the browser reads them."""
-
-    def read(text):
-        if "<html" in text:
-            text = re.search(r'id="packed">([^<]*)<', text).group(1)
-        plain = gzip.decompress(base64.b64decode(text))
-        length = int.from_bytes(plain[:4], "little")
-        header = json.loads(plain[4 : 4 + length])
-        arrays = {}
-        for name, (start, n, width, least) in header["arrays"].items():
-            planes = plain[4 + length + start :][: n * width]
-            numbers = [
-                least + sum(planes[plane * n + i] << 8 * plane for plane in range(width))
-                for i in range(n)
-            ]
-            arrays[name] = list(accumulate(numbers)) if name.endswith(".cells") else numbers
-        return header, arrays
-
-    return read
+    """Header and arrays of a page's packed data."""
+    return unpack
