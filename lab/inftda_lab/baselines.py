@@ -99,7 +99,7 @@ def top_down(table: Table, budget: Budget, seed: int, solve: Solver) -> Flows:
     """
     levels = levels_of(table.areas)
     tree, given = inftda.build_tree(table.areas), budget.rho_or_epsilon(is_top_down=True)
-    plan = inftda.make_plan(tree, inftda.PrivacyUnit(), **given)
+    plan = inftda.make_plan(tree, inftda.Unit(), **given)
     sigma2 = {level.index: level.sigma2 for level in plan.levels}
     source, random = inftda.SeededSource(seed), np.random.default_rng(seed)
     truth = Flows(table.origin, table.destination, table.count)
@@ -157,7 +157,7 @@ def vanilla_gauss(table: Table, budget: Budget, seed: int) -> Flows:
     # A tree of one level has the noise of a plan that measures nothing but the leaves.
     alone = inftda.build_tree(axes={"pair": {"pair": ["a", "b"]}})
     given = budget.rho_or_epsilon(is_top_down=False)
-    plan = inftda.make_plan(alone, inftda.PrivacyUnit(), **given)
+    plan = inftda.make_plan(alone, inftda.Unit(), **given)
     noisy = np.empty(n * n, np.int64)
     sampler = inftda.DiscreteGaussian(plan.levels[0].sigma2)
     sampler.fill(noisy, inftda.SeededSource(seed).bits())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from inftda.previews.preview import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
-    from inftda.privacy.unit import PrivacyUnit as PrivacyUnit
+    from inftda.privacy.unit import Unit as Unit
     from inftda.publication.release import Release as Release
     from inftda.publication.release import open_release as open_release
     from inftda.publish import release as release
@@ -54,7 +54,7 @@ _HOMES = {
     "Estimate": "inftda.estimates",
     "Hierarchy": "inftda.hierarchy",
     "InftdaError": "inftda.errors",
-    "PrivacyUnit": "inftda.privacy.unit",
+    "Unit": "inftda.privacy.unit",
     "Release": "inftda.publication.release",
     "SecureSource": "inftda.noise.bits",
     "SeededSource": "inftda.noise.bits",

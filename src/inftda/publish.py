@@ -25,7 +25,7 @@ from inftda.ledger.ledger import Charge, Ledger
 from inftda.mechanism.topdown import Keep, Outcome, release_counts
 from inftda.noise.bits import RandomSource, SecureSource
 from inftda.privacy.plan import Account, make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.areas import axis_entries
 from inftda.publication.folder import check_release, write_public_files
 from inftda.publication.inventory import MEASUREMENTS_FILE
@@ -185,7 +185,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         levels=levels,
     )
     public.check_numbers()
-    unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    unit = Unit(neighbours, trips, exactly=exactly, distinct=distinct)
     columns.check(public.axes, unit)
     plan = make_plan(
         public,
@@ -260,7 +260,7 @@ class _Machine:
         columns: Columns,
         tree: Tree,
         *,
-        unit: PrivacyUnit,
+        unit: Unit,
         source: RandomSource,
         say: Callable[[str], object] | None,
     ) -> Truth:

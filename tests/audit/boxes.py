@@ -155,7 +155,7 @@ class Runs(_Box):
 
     def draw(self, n: int, batch: int) -> Sample:
         """One run of the mechanism for each release."""
-        unit = inftda.PrivacyUnit(**self.pair.unit)
+        unit = inftda.Unit(**self.pair.unit)
         plan = inftda.make_plan(self._tree, unit, **self.budget)
         sides = []
         for side, counts in enumerate(self._counts):

@@ -23,7 +23,7 @@ from inftda.noise.discrete_laplace import DiscreteLaplace
 from inftda.privacy import plan
 from inftda.privacy.accounting import Noise, Share, noise_at
 from inftda.privacy.plan import Plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import bounding
 from inftda.tree import TreeLevel
 from inftda.truth import Children
@@ -68,25 +68,25 @@ def noise_scale(factor: Fraction) -> Iterator[None]:
 
 
 @contextmanager
-def sensitivity(of_level: Callable[[PrivacyUnit, TreeLevel], int]) -> Iterator[None]:
+def sensitivity(of_level: Callable[[Unit, TreeLevel], int]) -> Iterator[None]:
     """Every level that is not the root has this squared sensitivity."""
-    right = PrivacyUnit.squared_sensitivity
+    right = Unit.squared_sensitivity
 
-    def wrong(self: PrivacyUnit, level: TreeLevel) -> int:
+    def wrong(self: Unit, level: TreeLevel) -> int:
         return of_level(self, level) if level.index else right(self, level)
 
     # The plan would notice a sensitivity that is impossible, as would who reads a manifest.
-    with patch.object(PrivacyUnit, "squared_sensitivity", wrong), _plan_unchecked():
+    with patch.object(Unit, "squared_sensitivity", wrong), _plan_unchecked():
         yield
 
 
-def paper_sensitivity(unit: PrivacyUnit, level: TreeLevel) -> int:
+def paper_sensitivity(unit: Unit, level: TreeLevel) -> int:
     """Sqrt(2m), or sqrt(m), at every level, which is right at the leaves only."""
     del level
     return unit.trips * (2 if unit.is_substitute else 1)
 
 
-def one_sided_sensitivity(unit: PrivacyUnit, level: TreeLevel) -> int:
+def one_sided_sensitivity(unit: Unit, level: TreeLevel) -> int:
     """That a replaced person leaves one cell *and* enters another is forgotten."""
     del level
     return unit.trips**2
@@ -175,12 +175,12 @@ def tables_not_charged() -> Iterator[None]:
 @contextmanager
 def sensitivity_of_tables() -> Iterator[None]:
     """In off-tree tables a person counts as if they made one trip."""
-    right = PrivacyUnit.squared_sensitivity
+    right = Unit.squared_sensitivity
 
-    def wrong(self: PrivacyUnit, level: TreeLevel) -> int:
+    def wrong(self: Unit, level: TreeLevel) -> int:
         return right(replace(self, trips=1) if isinstance(level, Table) else self, level)
 
-    with patch.object(PrivacyUnit, "squared_sensitivity", wrong), _plan_unchecked():
+    with patch.object(Unit, "squared_sensitivity", wrong), _plan_unchecked():
         yield
 
 

@@ -31,7 +31,7 @@ from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publish import release
 from inftda.reading import bounding
 from inftda.tree import Tree
@@ -421,4 +421,4 @@ def test_a_crash_leaves_no_memory_on_disk():
 def test_a_plan_needs_no_data():
     """What is stated before the table is read cannot tell anything about it."""
     tree = Tree.destination_first(Hierarchy.read({"town": ["1", "2"]}))
-    assert make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8).levels
+    assert make_plan(tree, Unit(), epsilon=1, delta=1e-8).levels

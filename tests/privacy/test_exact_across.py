@@ -23,7 +23,7 @@ from inftda.mechanism import step, topdown
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Axis, Tree
 from inftda.truth import Truth
 from random_trees import random_counts, random_trees
@@ -41,7 +41,7 @@ TREES = {
     ),
 }
 UNITS = [
-    PrivacyUnit(neighbours, trips, exactly=False, distinct=distinct)
+    Unit(neighbours, trips, exactly=False, distinct=distinct)
     for neighbours in ("substitute", "add-remove")
     for trips, distinct in ((1, False), (2, False), (2, True), (3, True))
 ]
@@ -69,7 +69,7 @@ def cells_of(tree, depths):
 
 
 @pytest.mark.parametrize("name", TREES)
-@pytest.mark.parametrize("unit", UNITS, ids=PrivacyUnit.describe)
+@pytest.mark.parametrize("unit", UNITS, ids=Unit.describe)
 def test_every_table_changes_by_its_sensitivity_and_no_more(name, unit):
     tree = TREES[name]
     plan = make_plan(tree, unit, rho=RHO, across=0.08)
@@ -151,7 +151,7 @@ def test_the_release_is_a_function_of_what_is_measured(data, share, seed):
     truth, other = data.draw(random_counts(tree)), data.draw(random_counts(tree))
     # The total is public, and noised where it is not: it is the same here.
     other = with_total(other, truth.total)
-    plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=share)
+    plan = make_plan(tree, Unit(), rho=RHO, across=share)
     measured = Measured()
     with measured.recorded():
         expected = release(truth, plan, seed)
@@ -166,7 +166,7 @@ def test_the_release_is_a_function_of_what_is_measured(data, share, seed):
 def test_what_is_published_as_measured_is_every_draw_and_each_once(data, share, seed):
     tree = data.draw(random_trees())
     truth, kept, measured = data.draw(random_counts(tree)), [], Measured()
-    plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=share)
+    plan = make_plan(tree, Unit(), rho=RHO, across=share)
     with measured.recorded():
         release(truth, plan, seed, kept.append)
     drawn = sorted(itertools.chain.from_iterable(some.tolist() for some in measured.counts))
@@ -180,7 +180,7 @@ def test_a_release_that_looks_at_the_truth_is_seen():
     areas = [axis.astype(np.int32) for axis in leaf_areas(tree)]
     truth = Truth.from_leaves(tree, areas, np.array([700, 200, 90, 10]))
     other = Truth.from_leaves(tree, areas, np.array([10, 90, 200, 700]))
-    plan = make_plan(tree, PrivacyUnit(), rho=RHO, across=0.5)
+    plan = make_plan(tree, Unit(), rho=RHO, across=0.5)
     right = topdown.measure_table
 
     def wrong(step, known, groups, truth, secret):

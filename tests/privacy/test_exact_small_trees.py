@@ -33,7 +33,7 @@ from inftda.mechanism.step import Nodes
 from inftda.mechanism.topdown import divide_all, step_to
 from inftda.noise.bits import Secret, SeededSource, draw_seed
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.threads import Crew
 from inftda.tree import Axis, Tree
 from inftda.truth import Truth
@@ -76,14 +76,14 @@ FEW, MANY = 1, 9
 CASES = [
     pytest.param(name, unit, others, id=f"{name}, {others} others, {unit.describe()}")
     for unit, shapes in (
-        (PrivacyUnit(), ("two leaves", "three leaves", "two by two", "an only child")),
-        (PrivacyUnit(exactly=False), ("two leaves", "an only child")),
-        (PrivacyUnit("add-remove"), ("two leaves", "an only child")),
-        (PrivacyUnit(trips=2), ("two leaves", "two by two")),
-        (PrivacyUnit(trips=2, distinct=True), ("two by two",)),
-        (PrivacyUnit(trips=2, exactly=False), ("two leaves",)),
-        (PrivacyUnit("add-remove", trips=2), ("two leaves",)),
-        (PrivacyUnit("add-remove", trips=2, distinct=True), ("two leaves",)),
+        (Unit(), ("two leaves", "three leaves", "two by two", "an only child")),
+        (Unit(exactly=False), ("two leaves", "an only child")),
+        (Unit("add-remove"), ("two leaves", "an only child")),
+        (Unit(trips=2), ("two leaves", "two by two")),
+        (Unit(trips=2, distinct=True), ("two by two",)),
+        (Unit(trips=2, exactly=False), ("two leaves",)),
+        (Unit("add-remove", trips=2), ("two leaves",)),
+        (Unit("add-remove", trips=2, distinct=True), ("two leaves",)),
     )
     for name in shapes
     for others in (FEW, MANY)
@@ -161,7 +161,7 @@ def test_no_pair_of_neighbours_is_further_apart_than_promised(name, unit, others
 @pytest.mark.parametrize("promise", [(1.0, 0.1), (6.0, 1e-3)])
 def test_every_accountant_keeps_its_promise(accountant, promise):
     epsilon, delta = promise
-    shape, unit = SHAPES["two leaves"], PrivacyUnit()
+    shape, unit = SHAPES["two leaves"], Unit()
     plan = make_plan(shape.tree, unit, epsilon=epsilon, delta=delta, accountant=accountant)
     for others in (FEW, MANY):
         pairs = neighbours(unit, shape.n_leaves, others)
@@ -171,7 +171,7 @@ def test_every_accountant_keeps_its_promise(accountant, promise):
 
 
 def test_in_whichever_order_elements_give_way_the_promise_is_kept():
-    shape, unit = SHAPES["two by two"], PrivacyUnit()
+    shape, unit = SHAPES["two by two"], Unit()
     plan = make_plan(shape.tree, unit, epsilon=EPSILON, delta=DELTA)
     pairs = neighbours(unit, shape.n_leaves, FEW)
     delta, cost = worst(exact_release(shape, plan, pairs, is_descending=True), pairs, EPSILON)
@@ -183,7 +183,7 @@ def test_in_whichever_order_elements_give_way_the_promise_is_kept():
 
 
 def test_a_release_of_two_leaves_gives_away_all_that_is_promised():
-    shape, unit = SHAPES["two leaves"], PrivacyUnit()
+    shape, unit = SHAPES["two leaves"], Unit()
     plan = make_plan(shape.tree, unit, epsilon=EPSILON, delta=DELTA)
     pairs = neighbours(unit, 2, MANY)
     release = exact_release(shape, plan, pairs)
@@ -204,7 +204,7 @@ def test_the_sensitivity_of_the_paper_is_seen_to_be_too_small():
     parts = [f"{number:03b}" for number in range(8)]
     columns = {"half": [p[:1] for p in parts], "quarter": [p[:2] for p in parts], "part": parts}
     tree = one_axis((), **columns).tree
-    plan = make_plan(tree, PrivacyUnit(trips=4, distinct=True), rho=Fraction(1))
+    plan = make_plan(tree, Unit(trips=4, distinct=True), rho=Fraction(1))
     assert [level.squared_sensitivity for level in plan.levels] == [32, 16, 8]
     pairs = [((24, 20), (20, 24))]
     shift = 5 * 4
@@ -285,7 +285,7 @@ def test_the_noise_of_every_level_costs_exactly_its_rho(name, unit):
 def test_the_noise_of_all_levels_attains_the_promised_delta(name, neighbouring):
     plan = make_plan(
         SHAPES[name].tree,
-        PrivacyUnit(neighbouring),
+        Unit(neighbouring),
         epsilon=EPSILON,
         delta=DELTA,
         accountant="exact",
@@ -309,7 +309,7 @@ def delta_of_noise(plan, epsilon):
 
 def test_the_continuous_gaussian_would_promise_too_much():
     # Noise for which the continuous Gaussian has delta 0.01 at some epsilon near 4.
-    plan = make_plan(SHAPES["two leaves"].tree, PrivacyUnit(), rho=Fraction(2))
+    plan = make_plan(SHAPES["two leaves"].tree, Unit(), rho=Fraction(2))
     width = 2.0
     ratios = []
     for epsilon in np.linspace(3, 5, 41):
@@ -358,7 +358,7 @@ def many_releases(shape, table, n):
         ),
         np.tile(table, n),
     )
-    plan = make_plan(tree, PrivacyUnit(), rho=Fraction(3))
+    plan = make_plan(tree, Unit(), rho=Fraction(3))
     spending = plan.account()
     spending.charge(1)  # the level of copies, which are public here
     secret, seed = Secret.of(SeededSource(5)), words_of(draw_seed(SeededSource(5)))

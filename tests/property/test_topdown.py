@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from random_trees import dense, random_counts, random_trees
 from tiers import some
 
 UNITS = st.builds(
-    PrivacyUnit,
+    Unit,
     st.sampled_from(["substitute", "add-remove"]),
     st.integers(1, 3),
     exactly=st.sampled_from([None, False]),
@@ -34,7 +34,7 @@ def test_a_release_is_positive_whole_and_has_the_public_total(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
     rho = data.draw(st.sampled_from([Fraction(1, 100), Fraction(1), Fraction(100)]))
-    areas, value = run(counts, PrivacyUnit(), rho, seed=data.draw(st.integers(0, 99)))
+    areas, value = run(counts, Unit(), rho, seed=data.draw(st.integers(0, 99)))
     assert value.dtype == np.int64
     assert (value > 0).all()
     assert value.sum() == counts.total
@@ -59,8 +59,8 @@ def test_with_next_to_no_noise_the_release_is_the_truth(data):
 def test_the_number_of_threads_changes_nothing(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
-    one = run(counts, PrivacyUnit(), Fraction(1), threads=1)
-    two = run(counts, PrivacyUnit(), Fraction(1), threads=3)
+    one = run(counts, Unit(), Fraction(1), threads=1)
+    two = run(counts, Unit(), Fraction(1), threads=3)
     assert dense(tree, *one) == dense(tree, *two)
 
 
@@ -69,7 +69,5 @@ def test_the_number_of_threads_changes_nothing(data):
 def test_a_noised_total_is_never_negative_and_leaves_sum_to_it(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree, most=3))
-    _, value = run(
-        counts, PrivacyUnit("add-remove"), Fraction(1, 50), seed=data.draw(st.integers(0, 99))
-    )
+    _, value = run(counts, Unit("add-remove"), Fraction(1, 50), seed=data.draw(st.integers(0, 99)))
     assert (value > 0).all()

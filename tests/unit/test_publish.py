@@ -21,7 +21,7 @@ from inftda.errors import BudgetError, InftdaError, IngestError, PrivacyError, T
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
 from inftda.noise.bits import SeededSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
 from inftda.publish import build_tree, release
 from inftda.reading import read_leaves
@@ -263,7 +263,7 @@ def test_the_guarantee_is_the_one_that_was_asked_for():
     made = in_memory(epsilon=2, delta=1e-6, accountant="zcdp", split="geometric:1.5")
     plan = made.manifest.plan
     assert (plan.epsilon, plan.delta, plan.accountant) == (2, 1e-6, "zcdp")
-    assert plan.unit == PrivacyUnit()
+    assert plan.unit == Unit()
     costs = [level.rho for level in plan.levels]
     assert all(float(b / a) == pytest.approx(1.5, rel=1e-6) for a, b in pairwise(costs))
     assert made.manifest.private is True
@@ -280,13 +280,13 @@ def test_rho_is_taken_as_it_is_written(rho):
 @pytest.mark.parametrize(
     ("options", "unit"),
     [
-        ({}, PrivacyUnit()),
-        ({"trips": 3}, PrivacyUnit(trips=3)),
-        ({"trips": 3, "exactly": False}, PrivacyUnit(trips=3, exactly=False)),
-        ({"neighbours": "add-remove"}, PrivacyUnit("add-remove")),
+        ({}, Unit()),
+        ({"trips": 3}, Unit(trips=3)),
+        ({"trips": 3, "exactly": False}, Unit(trips=3, exactly=False)),
+        ({"neighbours": "add-remove"}, Unit("add-remove")),
         (
             {"neighbours": "add-remove", "trips": 2, "distinct": True},
-            PrivacyUnit("add-remove", 2, distinct=True),
+            Unit("add-remove", 2, distinct=True),
         ),
     ],
 )
@@ -435,7 +435,7 @@ def test_a_folder_is_replaced_only_by_force(tmp_path):
 
 def test_a_release_is_charged_to_its_ledger(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
-    ledger.add("census", PrivacyUnit(), Budget.make(rho=1))
+    ledger.add("census", Unit(), Budget.make(rho=1))
     for given in (ledger, tmp_path / "ledger.db"):
         release(FLOWS, AREAS, rho="1/4", ledger=given, dataset="census")
     assert len(ledger.dataset("census").entries) == 2
@@ -503,7 +503,7 @@ def test_the_function_and_the_command_have_the_same_words():
 
 
 def test_public_names_are_the_ones_that_are_promised():
-    for name in ("release", "Hierarchy", "Tree", "PrivacyUnit", "open_release", "intopt"):
+    for name in ("release", "Hierarchy", "Tree", "Unit", "open_release", "intopt"):
         assert name in inftda.__all__
         assert getattr(inftda, name)
     draws = inftda.DiscreteGaussian("81/4").sample(10)

@@ -21,7 +21,7 @@ from inftda.mechanism.topdown import release_counts
 from inftda.noise import bits
 from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Tree
 from inftda.truth import Truth
 
@@ -61,7 +61,7 @@ def release(counts, *, rho=1, unit=None, seed=1):
         words[array.dtype.itemsize] += len(array)
         original(self, array, *rows)
 
-    plan = make_plan(counts.tree, unit or PrivacyUnit(), rho=rho)
+    plan = make_plan(counts.tree, unit or Unit(), rho=rho)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bits.Bits, "fill", noted)
         leaves = fake_noise.release(counts, plan, record, seed=seed).leaves
@@ -96,7 +96,7 @@ def small():
 
 
 @pytest.mark.parametrize("rho", ["1/100", 1, 5000])
-@pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit("add-remove", trips=2)])
+@pytest.mark.parametrize("unit", [Unit(), Unit("add-remove", trips=2)])
 def test_draws_are_the_children_of_surviving_parents_and_only_children_are_none(small, rho, unit):
     work = release(small, rho=rho, unit=unit)
     assert work.draws == expected_draws(work.released)
@@ -164,7 +164,7 @@ def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch)
     assert counts.tree.levels[-1].n_nodes == 2_500_000_000
 
     def run():
-        account = make_plan(counts.tree, PrivacyUnit(), rho=1).account()
+        account = make_plan(counts.tree, Unit(), rho=1).account()
         return len(release_counts(counts, account, SeededSource(1), threads=1).leaves.value)
 
     run()  # kernels are loaded, tables are made: that is not the loop's memory

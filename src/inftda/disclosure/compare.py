@@ -41,7 +41,7 @@ from inftda.lattice import share_or_default
 from inftda.noise.bits import RandomSource, SecureSource
 from inftda.pages import html
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import UNPROMISED
 from inftda.tree import DESTINATION, ORIGIN, build_tree
@@ -231,7 +231,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         first=tree,
         outside=unplaceable == "outside",
     )
-    unit = PrivacyUnit(neighbours, trips, exactly=exactly, distinct=distinct)
+    unit = Unit(neighbours, trips, exactly=exactly, distinct=distinct)
     budget = {"delta": delta, "rho": None, "accountant": accountant, "split": split}
     budget["across"] = share_or_default(across)
     todo: list[tuple[Method | None, Any, float | None]] = []

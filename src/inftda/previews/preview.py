@@ -42,7 +42,7 @@ from inftda.previews.findings import (
 from inftda.previews.stand_in import StandIn, from_flows, from_totals
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.plan import Plan, make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.tables import Areas
 from inftda.publication.trust import planned_totals
 from inftda.reading import Columns, Unplaceable
@@ -211,8 +211,7 @@ def _settings(
     """Every combination; a list of splits is a list of texts or of lists."""
     splits = split if isinstance(split, list | tuple) and _holds_splits(split) else [split]
     units = [
-        PrivacyUnit(one, number, **unit)
-        for one, number in product(_several(neighbours), _several(trips))
+        Unit(one, number, **unit) for one, number in product(_several(neighbours), _several(trips))
     ]
     made = [
         Setting(float(strength), one, way)

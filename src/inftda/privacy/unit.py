@@ -145,7 +145,3 @@ class Unit:
         if not isinstance(data, Mapping) or set(data) != set(UNIT_KEYS):
             raise PrivacyError(f"a unit of privacy must have {', '.join(UNIT_KEYS)}")
         return cls(**dict(data))
-
-
-#: Until all rooms say Unit.
-PrivacyUnit = Unit

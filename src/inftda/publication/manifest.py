@@ -24,7 +24,7 @@ from inftda.errors import ReleaseError
 from inftda.files import is_plain
 from inftda.hierarchy import OUTSIDE
 from inftda.privacy.plan import Plan
-from inftda.privacy.unit import UNIT_KEYS, PrivacyUnit
+from inftda.privacy.unit import UNIT_KEYS, Unit
 from inftda.publication.inventory import GET_AGAIN
 from inftda.tree import Tree
 
@@ -99,12 +99,12 @@ class Counting:
     bounded: bool = False
     unplaceable: Literal["error", "outside", "drop"] = "error"
 
-    def words(self, unit: PrivacyUnit, tree: Tree) -> tuple[str, ...]:
+    def words(self, unit: Unit, tree: Tree) -> tuple[str, ...]:
         """What is not in the table, or not where one would look for it; nothing if all is.
 
         >>> from inftda.hierarchy import Hierarchy
         >>> towns = Tree.destination_first(Hierarchy.read({"town": ["a", "b"]}))
-        >>> Counting(bounded=True).words(PrivacyUnit("add-remove", 10), towns)[0]
+        >>> Counting(bounded=True).words(Unit("add-remove", 10), towns)[0]
         'at most 10 trips of each person are counted: the table does not show all trips of people with more'
         """  # noqa: E501 - one line of output
         said = []
@@ -127,7 +127,7 @@ class Counting:
             said.append(f"rows without a known area are counted in the area {OUTSIDE!r}{of}")
         return tuple(said)
 
-    def check(self, unit: PrivacyUnit, tree: Tree) -> None:
+    def check(self, unit: Unit, tree: Tree) -> None:
         """Refuse what no table can have been counted by.
 
         Raises:
@@ -191,14 +191,14 @@ class Manifest:
     software: Mapping[str, str] = field(default_factory=software_versions)
 
     @property
-    def unit(self) -> PrivacyUnit:
+    def unit(self) -> Unit:
         """Who is protected, as it is stated; `plan` recomputes what they are promised.
 
         Raises:
             PrivacyError: it is not stated.
         """
         stated = {key: self.guarantee[key] for key in UNIT_KEYS if key in self.guarantee}
-        return PrivacyUnit.from_dict(stated)
+        return Unit.from_dict(stated)
 
     @cached_property
     def plan(self) -> Plan:

@@ -12,7 +12,7 @@ from inftda.errors import InftdaError, LedgerError, ReleaseError
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
 from inftda.noise.bits import SeededSource
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publish import release
 
 HOSTILE = "</style><script>alert(1)</script> [x](javascript:1) | `a` *b*"
@@ -103,7 +103,7 @@ def test_wrong_ledgers_and_places_are_refused_and_nothing_is_written(made, publi
     with pytest.raises(LedgerError, match="other"):
         made(ledger=published.ledger, dataset="other")
     ledger = Ledger.create(tmp_path / "office.ledger")
-    ledger.add("other", PrivacyUnit("add-remove"), Budget.make(rho="1"))
+    ledger.add("other", Unit("add-remove"), Budget.make(rho="1"))
     with pytest.raises(InftdaError, match="protects another unit of privacy"):
         made(ledger=tmp_path / "office.ledger", dataset="other")
     with pytest.raises(ReleaseError, match="lies in the release folder"):

@@ -12,7 +12,7 @@ from inftda.evaluation.typical import typical_errors
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publish import release
 from patience import PATIENCE
 
@@ -93,7 +93,7 @@ def true_p95():
 def stated_p95(factor):
     """The same, stated from one release, with noise that is wrong by a factor."""
     made = release(APART, APART_AREAS, rho=0.05, source=SeededSource(1000))
-    wrong = make_plan(made.tree, PrivacyUnit(), rho=0.05 / factor**2)
+    wrong = make_plan(made.tree, Unit(), rho=0.05 / factor**2)
     made = replace(made, manifest=replace(made.manifest, guarantee=wrong.to_dict()))
     found = typical_errors(made, runs=40, seconds=PATIENCE, depths=[(2, 2)], source=SeededSource(5))
     return found.levels[0].overall.p95

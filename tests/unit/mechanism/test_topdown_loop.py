@@ -14,7 +14,7 @@ from inftda.mechanism.intopt import words_of
 from inftda.mechanism.step import Nodes, divide_again
 from inftda.noise.bits import Bits, Secret
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.threads import Crew
 from inftda.tree import Axis, Tree
 from inftda.truth import Truth
@@ -22,7 +22,7 @@ from inftda.truth import Truth
 #: Towns 0 and 1 are in E, 2 to 4 in N, and 5 is the only one in S.
 AREAS = Hierarchy.read({"region": list("EENNNS"), "town": ["e1", "e2", "n1", "n2", "n3", "s1"]})
 TREE = Tree.destination_first(AREAS)
-UNIT = PrivacyUnit()
+UNIT = Unit()
 TRUTH = {(0, 1): 40, (0, 5): 7, (5, 5): 25, (1, 0): 3, (3, 2): 11}
 #: Draws of each level if there is no noise.
 DRAWS = [3, 9, 2 + 0 + 0 + 3, 2 + 2 + 2 + 0 + 3]
@@ -40,7 +40,7 @@ def counts_of(truth, tree=TREE):
 
 @pytest.mark.parametrize("noise", [-1000, -87, -86, -85, 0, 12])
 def test_a_noised_total_is_clamped_at_zero(noise):
-    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=1)
+    plan = make_plan(TREE, Unit("add-remove"), rho=1)
     counts = counts_of(TRUTH)
     assert counts.total == 86
     found = cells(release(counts, plan, Record(always(noise))))
@@ -56,7 +56,7 @@ def test_a_public_total_gets_no_noise():
 
 
 def test_trips_may_be_released_where_there_are_none():
-    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=1)
+    plan = make_plan(TREE, Unit("add-remove"), rho=1)
     found = cells(release(counts_of({}), plan, Record(always(9))))
     assert sum(found.values()) == 9
 
@@ -86,14 +86,14 @@ def test_noise_goes_to_every_child_of_a_surviving_parent_and_to_no_other():
     """Nobody travels, so what is released is the noise: 5 in all, 5 in E, 2 and 3 in its towns."""
     tree = Tree.build([Axis("x", AREAS)], "xx")
     record = Record(iter([5, 5, 0, 0, 2, 3]))
-    plan = make_plan(tree, PrivacyUnit("add-remove"), rho=1)
+    plan = make_plan(tree, Unit("add-remove"), rho=1)
     found = cells(release(counts_of({}, tree), plan, record))
     assert found == {(0,): 2, (1,): 3}
     assert record.sizes == [1, 3, 2]
 
 
 def test_every_level_gets_the_scale_that_was_planned_for_it():
-    for unit in (UNIT, PrivacyUnit("add-remove", trips=3)):
+    for unit in (UNIT, Unit("add-remove", trips=3)):
         plan = make_plan(TREE, unit, epsilon=1, delta=1e-8, split="geometric:1.5")
         record = Record()
         release(counts_of(TRUTH), plan, record)
@@ -204,7 +204,7 @@ def test_no_address_of_random_bits_is_used_twice(monkeypatch, across):
 
     monkeypatch.setattr(Bits, "_encrypt", noted)
     monkeypatch.setattr(Secret, "bits", labelled)
-    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=Fraction(1, 2), across=across)
+    plan = make_plan(TREE, Unit("add-remove"), rho=Fraction(1, 2), across=across)
     release(counts_of(TRUTH), plan, part=8)
     assert len(used) > 12
     assert len(set(used)) == len(used)
@@ -215,7 +215,7 @@ def test_no_address_of_random_bits_is_used_twice(monkeypatch, across):
 
 
 def test_every_level_and_table_gets_the_scale_that_was_planned_for_it():
-    for unit in (UNIT, PrivacyUnit("add-remove", trips=3, distinct=True)):
+    for unit in (UNIT, Unit("add-remove", trips=3, distinct=True)):
         plan = make_plan(TREE, unit, rho=Fraction(1, 100), split="geometric:1.5", across=0.08)
         record = Record()
         outcome = release(counts_of(TRUTH), plan, record)
@@ -256,7 +256,7 @@ def test_only_tables_of_the_plan_are_measured():
 
 
 def test_all_of_nothing_is_released_across_too():
-    plan = make_plan(TREE, PrivacyUnit("add-remove"), rho=Fraction(1, 100), across=0.08)
+    plan = make_plan(TREE, Unit("add-remove"), rho=Fraction(1, 100), across=0.08)
     outcome = release(counts_of({}), plan, Record(always(-3)))
     assert cells(outcome) == {}
     assert all((found.value == -3).all() for found in outcome.totals)

@@ -13,7 +13,7 @@ from inftda.previews.page import believed_after, write_preview_page
 from inftda.previews.preview import ReliabilityHistogram, preview
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publish import release
 from inftda.tree import Tree
 from inftda.truth import Truth
@@ -36,7 +36,7 @@ def test_every_level_is_measured_and_guaranteed_as_planned(country, tried):
     tree = Tree.destination_first(country.areas)
     for one in tried.settings:
         plan = make_plan(
-            tree, PrivacyUnit("substitute", 1), epsilon=one.setting.epsilon, delta=1e-6,
+            tree, Unit("substitute", 1), epsilon=one.setting.epsilon, delta=1e-6,
             across=8 / 100,
         )  # fmt: skip
         bounds = {bound.name: bound.max_error for bound in error_bounds(tree, plan)}

@@ -14,7 +14,7 @@ from inftda.evaluation.cells import LevelSums
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.tree import Axis, Tree
 from inftda.truth import Truth
 
@@ -144,9 +144,7 @@ def sparse_leaves(rng, n):
     return np.where(heavy, rng.integers(1, 200, n), rng.integers(0, 2, n) * (rng.random(n) < 0.2))
 
 
-@pytest.mark.parametrize(
-    "unit", [PrivacyUnit(), PrivacyUnit("add-remove")], ids=["public", "noised"]
-)
+@pytest.mark.parametrize("unit", [Unit(), Unit("add-remove")], ids=["public", "noised"])
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_simulated_releases_keep_the_guarantee_and_come_close(name, unit):
     tree, n_runs, beta = one_axis_tree(), 120, 0.05
@@ -164,7 +162,7 @@ def test_simulated_releases_keep_the_guarantee_and_come_close(name, unit):
 def test_errors_do_not_pile_up_with_depth():
     sizes = (2,) * 12
     tree = one_axis_tree(sizes)
-    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
     bounds = error_bounds(tree, plan)
     assert bounds[-1].max_error < 1.5 * bounds[3].max_error
 
@@ -235,7 +233,7 @@ def test_the_largest_share_is_the_largest():
 
 def test_a_noised_total_is_off_by_one_draw():
     tree = one_axis_tree()
-    plan = make_plan(tree, PrivacyUnit("add-remove"), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, Unit("add-remove"), epsilon=1, delta=1e-8)
     root, first, *_ = error_bounds(tree, plan)
     sigma2 = float(plan.levels[0].sigma2)
     share = 0.05 / 4
@@ -247,7 +245,7 @@ def test_a_noised_total_is_off_by_one_draw():
 def test_a_public_total_is_exact_and_trivial_steps_add_nothing():
     areas = Hierarchy.read({"a": list("xxyy"), "b": list("xxyy"), "c": list("1234")})
     tree = Tree.build([Axis("area", areas)], ["area"] * 3)
-    bounds = error_bounds(tree, make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8))
+    bounds = error_bounds(tree, make_plan(tree, Unit(), epsilon=1, delta=1e-8))
     assert bounds[0].max_error == 0
     assert bounds[2].max_error == bounds[1].max_error < bounds[3].max_error
 
@@ -265,7 +263,7 @@ def test_a_thousand_billion_cells_are_no_obstacle():
     class Shape:
         levels = (Root(), Wide())
 
-    plan = make_plan(Shape(), PrivacyUnit(), epsilon=1, delta=1e-8)
+    plan = make_plan(Shape(), Unit(), epsilon=1, delta=1e-8)
     bound = error_bounds(Shape(), plan)[1]
     sigma = plan.levels[0].sigma
     assert 7 * sigma < bound.over < 9 * sigma
@@ -274,7 +272,7 @@ def test_a_thousand_billion_cells_are_no_obstacle():
 
 def test_less_risk_costs_more():
     tree = one_axis_tree()
-    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
     errors = [guaranteed_errors(tree, plan, beta)[3] for beta in (0.5, 0.05, 1e-3, 1e-9)]
     assert errors == sorted(errors)
     assert errors[0] < errors[-1]
@@ -282,7 +280,7 @@ def test_less_risk_costs_more():
 
 def test_errors_are_told_by_number_of_the_level():
     tree = one_axis_tree()
-    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
     expected = {bound.index: bound.max_error for bound in error_bounds(tree, plan)}
     assert guaranteed_errors(tree, plan) == expected
     assert list(expected) == [0, 1, 2, 3]
@@ -291,13 +289,13 @@ def test_errors_are_told_by_number_of_the_level():
 @pytest.mark.parametrize("beta", [0, 1, -0.1, 2, math.nan, 1e-12, "0.05", None])
 def test_a_beta_that_is_no_probability_is_refused(beta):
     tree = one_axis_tree()
-    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
     with pytest.raises(PrivacyError, match="beta"):
         error_bounds(tree, plan, beta)
 
 
 def test_a_plan_for_another_tree_is_refused():
-    plan = make_plan(one_axis_tree((2, 2)), PrivacyUnit(), rho=Fraction(1))
+    plan = make_plan(one_axis_tree((2, 2)), Unit(), rho=Fraction(1))
     with pytest.raises(BudgetError, match="plan anew"):
         error_bounds(one_axis_tree(), plan)
 
@@ -319,7 +317,7 @@ def without_tables(plan):
 
 def test_prices_add_what_theorem_4_says_and_short_axes_more():
     tree = across_tree()
-    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8, across=0.08)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.08)
     sigma = plan.levels[0].sigma
     priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
     one, four = math.ceil(sigma), math.ceil(4 * sigma)
@@ -336,7 +334,7 @@ def test_prices_add_what_theorem_4_says_and_short_axes_more():
 
 def test_without_short_axes_prices_move_counts_by_one_sigma():
     tree = across_tree(n_modes=65)
-    plan = make_plan(tree, PrivacyUnit(), epsilon=1, delta=1e-8, across=0.08)
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.08)
     priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
     one = math.ceil(plan.levels[0].sigma)
     assert [a.over - b.over for a, b in zip(priced, plain, strict=True)][2:] == [2 * one + 1] * 3
@@ -347,7 +345,7 @@ def test_without_short_axes_prices_move_counts_by_one_sigma():
 def test_bounds_hold_for_releases_with_prices(n_modes):
     """At a beta of 1e-3 none of 40 releases may be further off."""
     tree = across_tree(n_modes)
-    plan = make_plan(tree, PrivacyUnit(), epsilon=2, delta=1e-6, across=0.08)
+    plan = make_plan(tree, Unit(), epsilon=2, delta=1e-6, across=0.08)
     bounds = error_bounds(tree, plan, 1e-3)
     draw = np.random.default_rng(1)
     leaves = [draw.integers(0, n, 400, dtype=np.int32) for n in (400, 6, n_modes)]

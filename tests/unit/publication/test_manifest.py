@@ -10,7 +10,7 @@ from small_release import HEALTH, OD, manifest_of, rows_of
 
 from inftda.errors import BudgetError, InftdaError, ReleaseError
 from inftda.privacy.plan import make_plan
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.publication.manifest import Manifest, software_versions
 
 
@@ -37,8 +37,8 @@ def test_a_manifest_is_read_back_as_it_was_written(tmp_path, tree, is_private):
 @pytest.mark.parametrize(
     "plan",
     [
-        make_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8),
-        make_plan(OD, PrivacyUnit("add-remove", trips=3, distinct=True), rho="1/3"),
+        make_plan(OD, Unit(), epsilon=1, delta=1e-8),
+        make_plan(OD, Unit("add-remove", trips=3, distinct=True), rho="1/3"),
     ],
 )
 def test_the_plan_is_read_back_exactly(plan):
@@ -46,7 +46,7 @@ def test_the_plan_is_read_back_exactly(plan):
 
 
 def test_a_plan_that_promises_more_than_its_noise_gives_is_refused():
-    plan = make_plan(OD, PrivacyUnit(), epsilon=1, delta=1e-8)
+    plan = make_plan(OD, Unit(), epsilon=1, delta=1e-8)
     with pytest.raises(BudgetError):
         _ = read(written(guarantee={**plan.to_dict(), "epsilon": 0.99})).plan
 
@@ -120,7 +120,7 @@ def test_a_missing_fact_is_refused_by_its_name(place):
 
 
 @pytest.mark.parametrize(
-    "place", [(key,) for key in make_plan(OD, PrivacyUnit(), rho=1).to_dict()], ids=str
+    "place", [(key,) for key in make_plan(OD, Unit(), rho=1).to_dict()], ids=str
 )
 def test_a_guarantee_without_one_of_its_facts_promises_nothing(place):
     data = damaged(("guarantee", *place), lambda holder, last: holder.pop(last))

@@ -36,7 +36,7 @@ from inftda.mechanism.step import Nodes, Noisy, Step
 from inftda.mechanism.topdown import Keep, Outcome, divide_all, top_down
 from inftda.noise.bits import RandomSource, Secret
 from inftda.privacy.plan import Account
-from inftda.privacy.unit import PrivacyUnit
+from inftda.privacy.unit import Unit
 from inftda.reading import Columns
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
@@ -133,7 +133,7 @@ class RunningSpark:
         columns: Columns,
         tree: Tree,
         *,
-        unit: PrivacyUnit,
+        unit: Unit,
         source: RandomSource,
         say: Callable[[str], object] | None,
     ) -> SparkTruth:
