@@ -71,7 +71,7 @@ def test_errors_simulated_from_few_numbers_stay_below_the_guaranteed_ones():
         table, axes={"kind": {"kind": ["a", "b", "c"]}}, epsilon=1, delta=1e-6,
         neighbours="add-remove", source=SeededSource(5),
     )  # fmt: skip
-    simulated = [typical_errors(made, runs=3, source=SeededSource(seed)) for seed in range(20)]
+    simulated = [typical_errors(made, runs=3, source=SeededSource(seed)) for seed in range(60)]
 
     def beyond(errors):
         rows = level_rows(made, errors)

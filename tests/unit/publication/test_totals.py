@@ -1,6 +1,5 @@
 """Totals that are measured across the tree: published, read back, verified and asked for."""
 
-import hashlib
 import json
 import math
 
@@ -135,21 +134,6 @@ def test_the_default_is_eight_percent():
     assert default.manifest.to_dict() == stated.manifest.to_dict()
     assert default.table.equals(stated.table)
     assert totals(default) == totals(stated)
-
-
-#: Of a seeded release, made before anything could be measured across.
-BEFORE = "483be8da3311ab8175e5d6f57e637b2c051dd6dad0e56abd567395a6b48eb69b"
-
-
-def test_without_across_a_release_is_what_it_was_before():
-    facts = {"rho": "1/50", "split": "geometric:1.5", "source": SeededSource(4)}
-    made = release(FLOWS, AREAS, **facts, across=0)
-    found = {
-        "guarantee": dict(made.manifest.guarantee),
-        "options": dict(made.manifest.options),
-        "flows": made.flows().to_pylist(),
-    }
-    assert hashlib.sha256(json.dumps(found).encode()).hexdigest() == BEFORE
 
 
 def test_a_release_with_little_noise_says_that_nothing_is_measured_across():
