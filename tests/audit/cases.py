@@ -180,7 +180,7 @@ PLANTED_SLOW: Final = (
     Planted(
         "noise scale 30 % too small, zcdp", _too_small,
         lambda randomness: Copies(
-            ONE_LEVEL, {"epsilon": 1.5, "delta": 0.01, "accountant": "zcdp"}, randomness,
+            ONE_LEVEL, {"epsilon": 0.5, "delta": 0.02, "accountant": "zcdp"}, randomness,
             ratio=256,
         ), 800_000,
     ),
