@@ -74,7 +74,7 @@ def run_one(flows, areas, *, is_encrypted):
     from pyspark.sql import SparkSession  # noqa: PLC0415 - only in its own process
 
     import inftda  # noqa: PLC0415 - likewise
-    from inftda.engines.spark import SparkEngine  # noqa: PLC0415
+    from inftda.spark import SparkEngine  # noqa: PLC0415
 
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -50,7 +50,7 @@ from inftda.truth import Truth
 MOST_THREADS = 1024
 
 if TYPE_CHECKING:
-    from inftda.engines.spark import SparkEngine
+    from inftda.spark import SparkEngine
 
 
 def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decide
@@ -305,7 +305,7 @@ def _place(engine: "str | SparkEngine", threads: int | None) -> AbstractContextM
             raise InftdaError(f"threads must be at most {MOST_THREADS:,}, got {n:,}")
         return nullcontext(_Machine(n))
     if engine == "spark":
-        from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - an optional library
+        from inftda.spark import SparkEngine  # noqa: PLC0415 - an optional library
 
         return SparkEngine().started()
     if isinstance(engine, str):

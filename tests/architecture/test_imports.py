@@ -38,7 +38,7 @@ LAYERS = (
     "mechanism",
     "selftest",
     "publication",
-    "engines",
+    "spark",
     "publish",
     "estimates",
     "evaluation",
@@ -60,7 +60,7 @@ FORBIDDEN = (("publication", "truth", "a release holds no truth"),)
 #: their top.
 HEAVY = {
     "numba": {"kernels"},  # not optional, but help and queries do without it
-    "pyspark": {"engines.spark"},
+    "pyspark": {"spark"},
     "matplotlib": set(),
     "openpyxl": set(),
     "openmatrix": set(),

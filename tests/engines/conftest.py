@@ -35,7 +35,7 @@ def spark():
         pytest.skip(reason)
     from pyspark.sql import SparkSession  # noqa: PLC0415 - it may be missing
 
-    from inftda.engines.spark.session import (  # noqa: PLC0415 - likewise
+    from inftda.spark.session import (  # noqa: PLC0415 - likewise
         PRIVATE,
         QUIET,
         without_pandas_warning,
@@ -79,7 +79,7 @@ def engine(request):
     """Each engine in turn."""
     if request.param == "local":
         return "local"
-    from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - pyspark may be missing
+    from inftda.spark import SparkEngine  # noqa: PLC0415 - pyspark may be missing
 
     return SparkEngine(request.getfixturevalue("spark"), tasks=TASKS, driver_nodes=DRIVER_NODES)
 

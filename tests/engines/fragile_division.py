@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 
-from inftda.engines.spark.tasks import Division
+from inftda.spark.tasks import Division
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -9,10 +9,10 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 
 
 from inftda.demo import make_country
-from inftda.engines.spark import SparkEngine
 from inftda.estimates import estimate
 from inftda.noise.bits import SeededSource
 from inftda.publication.verify import verify
+from inftda.spark import SparkEngine
 
 BUDGET = {"epsilon": 1, "delta": 1e-8}
 #: So strong that a draw differs from 0 with odds below 1e-10.

@@ -8,8 +8,6 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from inftda.engines.spark import packing, reading
-from inftda.engines.spark.reading import PartError, Parts
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
@@ -17,6 +15,8 @@ from inftda.reading import Columns, bounding, read_leaves
 from inftda.reading.rows import Rows
 from inftda.reading.sources import open_source
 from inftda.reading.workspace import Workspace
+from inftda.spark import packing, reading
+from inftda.spark.reading import PartError, Parts
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
 

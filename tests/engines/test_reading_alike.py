@@ -18,13 +18,13 @@ from spark_leaves import collect
 from inftda.areas.cells import h3_areas
 from inftda.areas.clock import clock_hierarchy
 from inftda.areas.reader import read_areas
-from inftda.engines.spark.reading import read_leaves as read_on_spark
-from inftda.engines.spark.session import settings
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
+from inftda.spark.reading import read_leaves as read_on_spark
+from inftda.spark.session import settings
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
 

@@ -13,7 +13,7 @@ from patience import PATIENCE
 
 #: A session as a release starts it; twice as many tasks as cores, so that processes serve again.
 SEND = """
-from inftda.engines.spark.session import opened, sent
+from inftda.spark.session import opened, sent
 from inftda.hierarchy import Hierarchy
 
 def main():

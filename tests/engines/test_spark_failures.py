@@ -15,11 +15,11 @@ from fragile_division import Fragile, Hopeless
 
 from inftda.cli.main import run
 from inftda.demo import make_country
-from inftda.engines.spark import SparkEngine
 from inftda.errors import InftdaError, ReleaseError
 from inftda.noise.bits import SeededSource
 from inftda.publication.verify import verify
 from inftda.publish import release
+from inftda.spark import SparkEngine
 
 BUDGET = {"epsilon": 1, "delta": 1e-8}
 COUNTRY = make_country((3, 6, 24), 5_000, seed=3)
@@ -31,7 +31,7 @@ def released(spark, tmp_path, monkeypatch):
     spark.sparkContext.addPyFile(fragile_division.__file__)
 
     def call(name, division, *, tasks=4, **options):
-        monkeypatch.setattr("inftda.engines.spark.engine.Division", division)
+        monkeypatch.setattr("inftda.spark.engine.Division", division)
         return release(
             COUNTRY.flows(), COUNTRY.areas, out=tmp_path / name,
             engine=SparkEngine(spark, tasks=tasks, driver_nodes=20), **BUDGET, **options,
@@ -82,7 +82,7 @@ def test_a_release_that_cannot_be_finished_leaves_nothing_and_tells_nothing(rele
 
 
 def test_leaves_that_did_not_arrive_are_noticed(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("inftda.engines.spark.engine.unpack_cell", lambda _: iter(()))
+    monkeypatch.setattr("inftda.spark.engine.unpack_cell", lambda _: iter(()))
     with pytest.raises(ReleaseError, match="nothing was published"):
         release(
             COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release",

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from spark_leaves import collect
 
-from inftda.engines.spark.reading import read_leaves
-from inftda.engines.spark.session import settings as spark_settings
+from inftda.spark.reading import read_leaves
+from inftda.spark.session import settings as spark_settings
 from neighbour_tables import (
     AXES,
     RANDOM,

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from inftda.engines.spark import packing
-from inftda.engines.spark.truth import pack_leaves
+from inftda.spark import packing
+from inftda.spark.truth import pack_leaves
 
 
 @pytest.fixture

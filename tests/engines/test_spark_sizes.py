@@ -37,7 +37,7 @@ engine = "spark"
 if session == "of the user, not encrypted":
     from pyspark.sql import SparkSession
 
-    from inftda.engines.spark import SparkEngine
+    from inftda.spark import SparkEngine
 
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")

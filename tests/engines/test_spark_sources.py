@@ -10,13 +10,13 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 
 from spark_leaves import collect
 
-from inftda.engines.spark.reading import open_table, read_leaves
-from inftda.engines.spark.session import settings
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, CsvFile, SqlQuery
+from inftda.spark.reading import open_table, read_leaves
+from inftda.spark.session import settings
 from inftda.tree import Axis
 
 ROWS = [("001", "002", "5"), ("002", "001", "7")]

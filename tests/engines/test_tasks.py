@@ -16,14 +16,14 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.engines.spark import tasks
-from inftda.engines.spark.packing import PACKED, unpack
 from inftda.errors import ReleaseError
 from inftda.lattice import off_tree_tables
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.step import Nodes, Step, measure_totals
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret, SecureSource
+from inftda.spark import tasks
+from inftda.spark.packing import PACKED, unpack
 from inftda.threads import Crew
 from random_trees import random_counts, random_trees
 from tiers import some

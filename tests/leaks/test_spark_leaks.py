@@ -122,7 +122,7 @@ import os
 from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql.functions import lit
-from inftda.engines.spark.session import opened, sent
+from inftda.spark.session import opened, sent
 
 def listening(process):
     sockets = set()

@@ -202,7 +202,7 @@ def _table(flows: str | None, sql: str | None, database: str | None, encoding: s
 def _engine(name: str, *, master: str | None) -> Any:
     """Spark with what the options say, and other names as they are: they are checked later."""
     if name == "spark":
-        from inftda.engines.spark import SparkEngine  # noqa: PLC0415 - an optional library
+        from inftda.spark import SparkEngine  # noqa: PLC0415 - an optional library
 
         return SparkEngine(master=master)
     if master is not None:

@@ -3,7 +3,7 @@
 `read_leaves` takes trips (one row per trip) or flows (with a count column) from files, tables
 of any library that speaks Arrow, or an SQL query, and gives the non-zero leaf counts of a
 table whose axes are hierarchies (design of the data model: the paper's section 3). Executors
-of a Spark cluster run the same SQL on their parts of a table (`inftda.engines.spark.reading`).
+of a Spark cluster run the same SQL on their parts of a table (`inftda.spark.reading`).
 
 What a cell means depends on that cell alone: no row can change how another one is read.
 

@@ -26,9 +26,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
-from inftda.engines.spark.packing import CELL_ROWS, CELLS, PACKED, Batches, Made, cell_table, gather
-from inftda.engines.spark.session import SPARK_ERRORS, Sent, sent
-from inftda.engines.spark.truth import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.errors import IngestError
 from inftda.noise.bits import RandomSource
 from inftda.privacy.unit import Unit
@@ -37,6 +34,9 @@ from inftda.reading import read_leaves as read_here
 from inftda.reading.rows import Rows
 from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8, refuse_parquet
 from inftda.reading.workspace import Workspace
+from inftda.spark.packing import CELL_ROWS, CELLS, PACKED, Batches, Made, cell_table, gather
+from inftda.spark.session import SPARK_ERRORS, Sent, sent
+from inftda.spark.truth import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
 from inftda.tree import Axis
 from inftda.truth import MAX_TOTAL, Leaves, check_total

@@ -18,6 +18,6 @@ if find_spec("pyspark") is None:
         "the Spark engine needs pyspark, which is not installed; pip install 'inftda[spark]'"
     )
 
-from inftda.engines.spark.engine import SparkEngine
+from inftda.spark.engine import SparkEngine
 
 __all__ = ["SparkEngine"]

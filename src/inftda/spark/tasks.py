@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from pyspark import TaskContext
 
 from inftda import __version__
-from inftda.engines.spark.packing import TASK, Batches, Made, pack
 from inftda.errors import ReleaseError
 from inftda.mechanism.intopt import Seed
 from inftda.mechanism.step import Areas, Nodes, Noisy, Step
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret
+from inftda.spark.packing import TASK, Batches, Made, pack
 from inftda.threads import Crew
 from inftda.tree import TreeLevel
 from inftda.truth import Children, add_by_area_kernel

@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from inftda.engines.spark import tasks
-from inftda.engines.spark.packing import PACKED, Batches, Made, gather, pack_table, unpack
-from inftda.engines.spark.session import carry_out, sent
+from inftda.spark import tasks
+from inftda.spark.packing import PACKED, Batches, Made, gather, pack_table, unpack
+from inftda.spark.session import carry_out, sent
 from inftda.tree import Tree, TreeLevel
 from inftda.truth import Truth
 

@@ -12,8 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from inftda.bars import Progress
-from inftda.engines.spark import tasks
-from inftda.engines.spark.packing import (
+from inftda.errors import InftdaError, ReleaseError
+from inftda.mechanism.intopt import Seed
+from inftda.mechanism.step import Nodes, Noisy, Step
+from inftda.mechanism.topdown import Keep, Outcome, divide_all, top_down
+from inftda.noise.bits import RandomSource, Secret
+from inftda.privacy.plan import Account
+from inftda.privacy.unit import Unit
+from inftda.reading import Columns
+from inftda.spark import tasks
+from inftda.spark.packing import (
     CELLS,
     FOR_CELLS,
     PACKED,
@@ -26,18 +34,10 @@ from inftda.engines.spark.packing import (
     unpack,
     unpack_cell,
 )
-from inftda.engines.spark.reading import read_leaves
-from inftda.engines.spark.session import PARTITIONS, carry_out, opened, sent, settings
-from inftda.engines.spark.tasks import Division
-from inftda.engines.spark.truth import SparkTruth
-from inftda.errors import InftdaError, ReleaseError
-from inftda.mechanism.intopt import Seed
-from inftda.mechanism.step import Nodes, Noisy, Step
-from inftda.mechanism.topdown import Keep, Outcome, divide_all, top_down
-from inftda.noise.bits import RandomSource, Secret
-from inftda.privacy.plan import Account
-from inftda.privacy.unit import Unit
-from inftda.reading import Columns
+from inftda.spark.reading import read_leaves
+from inftda.spark.session import PARTITIONS, carry_out, opened, sent, settings
+from inftda.spark.tasks import Division
+from inftda.spark.truth import SparkTruth
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree
 

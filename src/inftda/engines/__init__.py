@@ -1,1 +1,0 @@
-"""Where a mechanism's level steps are carried out."""
