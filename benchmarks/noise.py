@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from inftda.noise.bits import SecureSource
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.discrete_laplace import DiscreteLaplace
+from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.ladder import gaussian_ladder
+from inftda.noise.laplace import DiscreteLaplace
 from inftda.noise.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from inftda.mechanism import step, topdown
 from inftda.noise.bits import SeededSource
-from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.gaussian import DiscreteGaussian
 
 
 @dataclass

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from inftda.mechanism.intopt import intopt as intopt
     from inftda.noise.bits import SecureSource as SecureSource
     from inftda.noise.bits import SeededSource as SeededSource
-    from inftda.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
-    from inftda.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+    from inftda.noise.gaussian import DiscreteGaussian as DiscreteGaussian
+    from inftda.noise.laplace import DiscreteLaplace as DiscreteLaplace
     from inftda.previews.preview import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import Unit as Unit
@@ -49,8 +49,8 @@ _HOMES = {
     "preview": "inftda.previews.preview",
     "Axis": "inftda.tree",
     "CsvFile": "inftda.reading",
-    "DiscreteGaussian": "inftda.noise.discrete_gaussian",
-    "DiscreteLaplace": "inftda.noise.discrete_laplace",
+    "DiscreteGaussian": "inftda.noise.gaussian",
+    "DiscreteLaplace": "inftda.noise.laplace",
     "Estimate": "inftda.estimates",
     "Hierarchy": "inftda.hierarchy",
     "InftdaError": "inftda.errors",

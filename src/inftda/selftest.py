@@ -13,7 +13,7 @@ from inftda.errors import OptimizeError
 from inftda.mechanism.intopt import Ints, intopt
 from inftda.mechanism.reference import algorithm_3, shares
 from inftda.noise.bits import Bits, SecureSource
-from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.gaussian import DiscreteGaussian
 from inftda.privacy.accounting import Share, delta_of, max_rho, noise_at
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from inftda.noise.bits import RandomSource
-    from inftda.noise.sampler import Sampler
+    from inftda.noise.gaussian import Sampler
 
 #: Draws of each sampler and bins of their test; a check fails below this p-value.
 N_DRAWS: Final = 1_000_000

@@ -18,8 +18,8 @@ import inftda
 from inftda.lattice import Table
 from inftda.mechanism import step, topdown
 from inftda.noise import bits
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.discrete_laplace import DiscreteLaplace
+from inftda.noise.gaussian import DiscreteGaussian
+from inftda.noise.laplace import DiscreteLaplace
 from inftda.privacy import plan
 from inftda.privacy.accounting import Noise, Share, noise_at
 from inftda.privacy.plan import Plan

@@ -25,9 +25,9 @@ from chisquare import (
 
 from inftda.noise.bits import SecureSource, SeededSource
 from inftda.noise.blocks import Blocks
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.discrete_laplace import DiscreteLaplace
+from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.ladder import gaussian_ladder, laplace_ladder
+from inftda.noise.laplace import DiscreteLaplace
 from inftda.noise.table import Table
 from opendp_noise import OpenDPGaussian
 

@@ -36,7 +36,7 @@ from inftda.mechanism.prices import (
     keep_positive_kernel,
 )
 from inftda.noise.bits import Secret
-from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.gaussian import DiscreteGaussian
 from inftda.threads import Crew
 from inftda.tree import TreeLevel
 from inftda.truth import Children, sort_by_key

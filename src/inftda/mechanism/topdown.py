@@ -38,7 +38,7 @@ from inftda.mechanism.step import (
     rows_drawn,
 )
 from inftda.noise.bits import RandomSource, Secret, draw_seed
-from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.gaussian import DiscreteGaussian
 from inftda.privacy.plan import Account
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree, TreeLevel

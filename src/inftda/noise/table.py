@@ -12,7 +12,7 @@ one: that would change the distribution.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 MAX_GUIDE_BITS: Final = 16  # 256 KiB of guide: it should stay in the second-level cache
-
-
-class LadderOf(Protocol):
-    """Gives the ladder of one distribution at any precision."""
-
-    def __call__(self, bits: int, *, guard: int = 64) -> Ladder:
-        """Return a ladder whose tail is below 2^-bits, each rung known to 2^-(bits + guard)."""
 
 
 @kernel
@@ -87,7 +80,8 @@ class Table:
     """Draws k or -k, the sign at random, where the magnitude k follows a ladder.
 
     Args:
-        ladder_of: gives the ladder of the magnitude.
+        ladder_of: called with `bits` and `guard`, gives the ladder of the magnitude; its tail is
+            below 2^-bits, each rung known to 2^-(bits + guard).
         word_bits: length of a word with its sign, 2 to 64. 32 needs half the random bits of
             64 and settles one draw in 2^31 / (length of the table) the slow way; 8 is for
             testing that way.
@@ -95,7 +89,7 @@ class Table:
 
     __slots__ = ("_cdf", "_guide", "_kept", "_ladder_of", "_shift", "word_bits")
 
-    def __init__(self, ladder_of: LadderOf, word_bits: int) -> None:
+    def __init__(self, ladder_of: Callable[..., Ladder], word_bits: int) -> None:
         if not 2 <= word_bits <= 64:
             raise PrivacyError(f"word_bits must be from 2 to 64, got {word_bits} (use 32 or 64)")
         bits = word_bits - 1
@@ -185,7 +179,7 @@ class Table:
         return ladder
 
 
-def _certain_floors(ladder_of: LadderOf, bits: int) -> list[int]:
+def _certain_floors(ladder_of: Callable[..., Ladder], bits: int) -> list[int]:
     """Return floor(2^bits F(k)) for all k up to the first that reaches 2^bits - 1."""
     guard = 64
     while True:

@@ -11,9 +11,9 @@ from scripted_bits import ScriptedBits
 from inftda.errors import PrivacyError
 from inftda.noise.bits import SeededSource
 from inftda.noise.blocks import DROPPED, KEPT, OPEN, Blocks, keep_pairs_kernel
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.discrete_laplace import DiscreteLaplace
+from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.ladder import gaussian_ladder, laplace_ladder
+from inftda.noise.laplace import DiscreteLaplace
 from inftda.noise.table import Table
 
 SIGMA2, BITS = Fraction(121, 2), 3  # so narrow that many pairs are dropped

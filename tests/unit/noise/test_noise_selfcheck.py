@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 from inftda import selftest
 from inftda.noise.bits import SeededSource
-from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.gaussian import DiscreteGaussian
 from inftda.selftest import check_gaussian, chi_square_p, self_check_samplers
 
 SIGMA = pytest.mark.parametrize("sigma", ["0.5", "2", "4.4721", "20", "300", "20000"])

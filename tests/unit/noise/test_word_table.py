@@ -15,7 +15,7 @@ from scripted_bits import ROW, ScriptedBits, fill
 
 from inftda.errors import PrivacyError
 from inftda.noise.bits import SeededSource
-from inftda.noise.discrete_gaussian import DiscreteGaussian
+from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.ladder import Ladder, gaussian_ladder, laplace_ladder
 from inftda.noise.table import Table
 

@@ -9,9 +9,9 @@ import pytest
 from inftda.errors import PrivacyError
 from inftda.noise.bits import SeededSource
 from inftda.noise.blocks import Blocks
-from inftda.noise.discrete_gaussian import DiscreteGaussian
-from inftda.noise.discrete_laplace import DiscreteLaplace
+from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.ladder import gaussian_ladder, laplace_ladder
+from inftda.noise.laplace import DiscreteLaplace
 from inftda.noise.table import Table
 
 BOTH = pytest.mark.parametrize("make", [DiscreteGaussian, DiscreteLaplace])

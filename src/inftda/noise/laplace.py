@@ -13,8 +13,8 @@ from functools import lru_cache, partial
 from typing import Final
 
 from inftda.noise.blocks import Blocks
+from inftda.noise.gaussian import WIDEST, Sampler, exact_positive
 from inftda.noise.ladder import laplace_ladder
-from inftda.noise.sampler import WIDEST, Sampler, exact_positive
 from inftda.noise.table import Table
 
 SHORT_WORD_SCALE: Final = 512  # up to here tables are short enough for 32-bit words
