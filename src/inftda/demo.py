@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.bars import Progress
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.previews.nested_gravity import apportion, match_trips
+from inftda.screen import Progress
 
 #: Names of levels from coarse to fine; the first ones are used.
 LEVEL_NAMES = ("region", "province", "municipality", "district", "section")

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
-from inftda.bars import Progress, following
 from inftda.errors import InftdaError
 from inftda.files import FLOWS_FILE, check_folder, private_folder, whole_folder
 from inftda.lattice import share_or_default
@@ -42,6 +41,7 @@ from inftda.publication.signature import sign as sign_manifest
 from inftda.publication.tables import Flows, write_flows
 from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import end_of
+from inftda.screen import Progress, following
 from inftda.threads import available_cores
 from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
 from inftda.truth import Truth
@@ -143,7 +143,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             `SparkEngine`; Spark also takes its own frames and whatever it reads as `flows`.
         source: random bits; secure by default. A seeded source makes a release that
             promises nothing and says so.
-        progress: called with level name, work done and work in all; True for bars on the terminal
+        progress: called with level name, work done and work in all; True for a bar on the terminal
             or in a notebook.
         say: called with what a row of the table was taken for, one trip or a count.
         ledger: charge the release to a data set of this ledger before its noise is drawn;

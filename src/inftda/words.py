@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
-from inftda.bars import Progress
 from inftda.errors import InftdaError
 from inftda.estimates import Estimate, open_estimate
 from inftda.evaluation.evaluate import (
@@ -33,6 +32,7 @@ from inftda.publication.query import asked_for
 from inftda.publication.release import Release, open_release
 from inftda.publication.verify import verify as found_right
 from inftda.reading.columns import Columns, end_of
+from inftda.screen import Progress
 from inftda.tree import DESTINATION, ORIGIN, build_tree
 
 

@@ -17,9 +17,7 @@ ROOT = Path(inftda.__file__).parent
 #: From inner to outer: a module imports its own layer and the ones before it, no other.
 LAYERS = (
     "errors",
-    "terminal",
-    "bars",
-    "notebook",
+    "screen",
     "files",
     "kernels",
     "threads",

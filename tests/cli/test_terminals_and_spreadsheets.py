@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 import inftda
-from inftda import bars
 from inftda.cli.main import run
 from inftda.cli.output import as_json, printable, say
 from inftda.publication.spreadsheet import disarmed, disarmed_table
+from inftda.screen import Meter
 
 ESCAPE = "\x1b[2J\x07owned"
 CONTROLS = (ESCAPE, "a\x9b2J", "b\x7f", "\N{RIGHT-TO-LEFT OVERRIDE}c", "d\N{LINE SEPARATOR}")
@@ -118,8 +118,7 @@ def test_a_name_with_a_line_break_adds_no_line_to_what_was_checked(cli, tmp_path
     assert not any(line.startswith("ok  everything") for line in done.out.splitlines())
 
 
-@pytest.mark.parametrize("options", [{}, {"unit": "x"}])
-def test_bars_do_not_obey_names_either(options, monkeypatch):
+def test_bars_do_not_obey_names_either(monkeypatch):
     from rich.console import Console  # noqa: PLC0415
 
     screen = io.StringIO()
@@ -127,8 +126,7 @@ def test_bars_do_not_obey_names_either(options, monkeypatch):
         "rich.console.Console",
         lambda **_: Console(file=screen, force_terminal=True, color_system=None, width=200),
     )
-    bar = (bars.Meter if options else bars.LevelProgress)(**options, shown=True)
-    with bar:
+    with Meter("draws", shown=True) as bar:
         bar(f"[bold]{ESCAPE}level", 1, 2)
     assert "owned" in screen.getvalue()
     assert ESCAPE not in screen.getvalue()

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import inftda
-from inftda import bars, words
+from inftda import screen, words
 from inftda.cli import evaluate, plan, query, release, report
 from inftda.errors import InftdaError
 
@@ -126,30 +126,30 @@ def test_objects_show_themselves_shortly_and_with_the_guarantee(make, said, made
 
 
 class Shell:
-    """What `IPython.get_ipython()` gives in a notebook, and the area below a cell."""
+    """What `IPython.display` gives in a notebook: a line below the cell."""
 
     def __init__(self):
-        self.pictures = []
+        self.lines = []
 
-    def HTML(self, text):  # noqa: N802 - IPython's name
-        return text
-
-    def display(self, _first, *, display_id):
+    def display(self, line, *, raw, display_id):
+        assert raw
         assert display_id
+        self.lines.append(line["text/plain"])
         return self
 
-    def update(self, picture):
-        self.pictures.append(picture)
+    def update(self, line, *, raw):
+        assert raw
+        self.lines.append(line["text/plain"])
 
 
-def test_bars_show_in_a_notebook_and_are_gone_when_done(monkeypatch):
-    """The notebook that is run by the tests has bars, too; here is what they look like."""
+def test_progress_is_a_line_in_a_notebook_and_is_gone_when_done(monkeypatch):
+    """The notebook that is run by the tests has it, too; here is what it looks like."""
     shell = Shell()
-    monkeypatch.setattr(bars, "_is_notebook", lambda: True)
-    monkeypatch.setattr(bars, "import_module", lambda _: shell)
+    monkeypatch.setattr(screen, "_is_notebook", lambda: True)
+    monkeypatch.setattr(screen, "import_module", lambda _: shell)
     inftda.release(FLOWS, AREAS, epsilon=1, delta=1e-6, progress=True)
-    assert re.search(r"<progress max='(\d+)' value='\1'>", shell.pictures[-2])
-    assert shell.pictures[-1] == ""
+    assert re.fullmatch(r".+ > .+: (\d+) of \1 draws", shell.lines[-2])
+    assert shell.lines[-1] == ""
 
 
 def test_nothing_is_shown_unless_asked_for(capsys):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inftda.bars import LevelProgress, Meter
 from inftda.cli import options, output
 from inftda.cli.publishing import publishing, telling_what_is_published
 from inftda.errors import InftdaError
 from inftda.files import check_folder, check_unpublished, whole_file
+from inftda.screen import Meter
 
 if TYPE_CHECKING:
     from inftda.demo import Country
@@ -53,7 +53,7 @@ def command(
     )
     started = time.perf_counter()
     with telling_what_is_published(folder):
-        with LevelProgress(shown=True) as progress:
+        with Meter("draws", shown=True) as progress:
             made = release(
                 flows, areas, epsilon=1, delta=1e-8, out=folder, force=True, progress=progress
             )

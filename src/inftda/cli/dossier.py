@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from inftda.bars import Meter
 from inftda.cli import options, output
 from inftda.errors import InftdaError
+from inftda.screen import Meter
 
 
 def command(  # noqa: PLR0913 - one option for each thing an office may decide

@@ -11,7 +11,7 @@ import typer
 
 from inftda.errors import InftdaError
 from inftda.files import whole_file
-from inftda.terminal import printable as printable  # noqa: PLC0414 - others look for it here
+from inftda.screen import printable as printable  # noqa: PLC0414 - others look for it here
 
 Kind = TypeVar("Kind", bound=StrEnum)
 

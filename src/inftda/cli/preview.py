@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inftda.bars import Meter
 from inftda.cli import options, output
+from inftda.screen import Meter
 
 if TYPE_CHECKING:
     from inftda.previews.findings import Preview, SettingPreview

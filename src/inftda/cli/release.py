@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inftda.bars import LevelProgress
 from inftda.cli import options, output
 from inftda.cli.publishing import publishing, telling_what_is_published
+from inftda.screen import Meter
 
 if TYPE_CHECKING:
     from inftda.publication.release import Release
@@ -133,7 +133,7 @@ def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
         raise typer.BadParameter("give the folder to write to", param_hint="--out")
     said: list[str] = []
     with telling_what_is_published(out):
-        with LevelProgress(shown=not (quiet or as_json)) as progress:
+        with Meter("draws", shown=not (quiet or as_json)) as progress:
             made = release(
                 _table(flows, sql, database, encoding),
                 areas,

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from inftda.bars import Meter
 from inftda.cli import options, output
+from inftda.screen import Meter
 
 
 def command(  # noqa: PLR0913 - one option for each file that helps people to read it

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal
 import numpy as np
 import pyarrow as pa
 
-from inftda.bars import Progress, no_progress
 from inftda.disclosure.attack import Attack, attack
 from inftda.disclosure.methods import (
     CellKey,
@@ -44,6 +43,7 @@ from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import UNPROMISED
+from inftda.screen import Progress, no_progress
 from inftda.tree import DESTINATION, ORIGIN, build_tree
 from inftda.truth import Truth
 

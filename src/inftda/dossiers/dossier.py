@@ -38,7 +38,7 @@ from inftda.publication.verify import verify
 from inftda.selftest import self_test
 
 if TYPE_CHECKING:
-    from inftda.bars import Progress
+    from inftda.screen import Progress
 
 REGISTRY, MARKDOWN, HTML = "registry.yaml", "summary.md", "summary.html"
 FILES: Final = (REGISTRY, MARKDOWN, HTML)

@@ -14,7 +14,6 @@ from typing import Any, get_args, get_type_hints
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.bars import Progress
 from inftda.errors import IngestError, ReleaseError
 from inftda.estimates import Estimate
 from inftda.evaluation.cells import estimated_leaves
@@ -33,12 +32,12 @@ from inftda.evaluation.measures import (
     measure_totals,
 )
 from inftda.files import published_around, whole_file
-from inftda.notebook import card
 from inftda.privacy.unit import Unit
 from inftda.publication.release import Release
 from inftda.publication.spreadsheet import disarmed_table
 from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import UNPROMISED, may_be_empty
+from inftda.screen import Progress, card
 from inftda.truth import Truth
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"

@@ -20,12 +20,12 @@ from typing import Annotated, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.bars import Progress
 from inftda.errors import TreeError
 from inftda.evaluation.cells import Cells, match_cells
 from inftda.inference.measured import keys_of
 from inftda.kernels import kernel
 from inftda.lattice import tables_on_tree
+from inftda.screen import Progress
 from inftda.tree import Axis, Tree, TreeLevel
 from inftda.truth import Children, Truth
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from inftda.errors import InftdaError
-from inftda.notebook import card
 from inftda.privacy.plan import Plan
 from inftda.publication.conversion import TableFormat, converted
 from inftda.publication.trust import across_words, careful_words
+from inftda.screen import card
 from inftda.tree import Tree
 
 #: More areas than any country has; a stand-in for each is made in memory.

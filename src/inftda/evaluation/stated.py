@@ -17,7 +17,7 @@ from inftda.publication.release import Release
 from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
-    from inftda.bars import Progress
+    from inftda.screen import Progress
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA: Final = 0.05

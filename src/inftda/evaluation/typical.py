@@ -35,9 +35,9 @@ from inftda.publication.tables import Areas
 from inftda.tree import TreeLevel
 
 if TYPE_CHECKING:
-    from inftda.bars import Progress
     from inftda.noise.bits import RandomSource
     from inftda.privacy.plan import Plan
+    from inftda.screen import Progress
     from inftda.tree import Tree
     from inftda.truth import Truth
 

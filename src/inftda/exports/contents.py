@@ -24,8 +24,8 @@ from inftda.tables import as_arrow, as_numpy, find_texts
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel
 
 if TYPE_CHECKING:
-    from inftda.bars import Progress
     from inftda.publication.intervals import Intervals as MeasuredIntervals
+    from inftda.screen import Progress
 
 LOW, HIGH = "low", "high"
 #: Columns that may hold the number of a row: published, or estimated.

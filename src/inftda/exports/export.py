@@ -31,7 +31,7 @@ from inftda.publication.trust import NOT_PRIVATE, not_shown
 from inftda.tree import DESTINATION, ORIGIN
 
 if TYPE_CHECKING:
-    from inftda.bars import Progress
+    from inftda.screen import Progress
 
 Kind = Literal["csv", "flowmap", "geopackage", "geojson", "omx", "od"]
 KINDS: Final[tuple[str, ...]] = get_args(Kind)

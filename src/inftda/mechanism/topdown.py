@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from inftda.bars import Progress, no_progress
 from inftda.lattice import Table, off_tree_tables
 from inftda.mechanism.intopt import Seed, words_of
 from inftda.mechanism.prices import Groups
@@ -40,6 +39,7 @@ from inftda.mechanism.step import (
 from inftda.noise.bits import RandomSource, Secret, draw_seed
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.privacy.plan import Account
+from inftda.screen import Progress, no_progress
 from inftda.threads import Crew, available_cores
 from inftda.tree import Tree, TreeLevel
 from inftda.truth import Children, Truth

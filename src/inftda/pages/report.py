@@ -42,8 +42,8 @@ from inftda.publication.trust import NOT_PRIVATE, mostly_noise, not_shown, unmea
 from inftda.truth import Truth
 
 if TYPE_CHECKING:
-    from inftda.bars import Progress
     from inftda.estimates import Estimate
+    from inftda.screen import Progress
     from inftda.tree import Tree
 
 #: Up to this many combinations of levels have typical errors; of more only those of the tree.

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.bars import Progress
 from inftda.hierarchy import Hierarchy
 from inftda.kernels import kernel
+from inftda.screen import Progress
 
 #: Share of the trips that stay in an area of level 0 (the country), 1, 2, ... but not in a finer
 #: one; the finest level takes what is left.

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.bars import Progress
 from inftda.errors import InftdaError
 from inftda.evaluation.cells import LevelSums, match_cells
 from inftda.evaluation.measures import LevelMeasures, area_totals, measure
@@ -46,6 +45,7 @@ from inftda.privacy.unit import Unit
 from inftda.publication.tables import Areas
 from inftda.publication.trust import planned_totals
 from inftda.reading import Columns, Unplaceable
+from inftda.screen import Progress
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
 from inftda.truth import Truth
 

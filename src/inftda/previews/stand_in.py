@@ -26,13 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from inftda.bars import Progress
 from inftda.errors import InftdaError, IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.kernels import kernel
 from inftda.previews.nested_gravity import apportion, match_trips, share_that_stays
 from inftda.reading import Columns, read_leaves
 from inftda.reading.columns import UNPROMISED
+from inftda.screen import Progress
 from inftda.tables import read_strings
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 from inftda.truth import Truth

@@ -20,7 +20,6 @@ import pyarrow as pa
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
 from inftda.inference.measured import Measurements
-from inftda.notebook import card
 from inftda.publication.areas import read_tree
 from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
 from inftda.publication.folder import check_release, write_public_files
@@ -44,6 +43,7 @@ from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows, wit
 from inftda.publication.tables import Flows, files_of, from_table, read_flows, write_flows
 from inftda.publication.trust import NOT_PRIVATE_LINE
 from inftda.publication.trust import intervals as intervals_of_totals
+from inftda.screen import card
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
 if TYPE_CHECKING:

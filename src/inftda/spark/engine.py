@@ -11,7 +11,6 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
-from inftda.bars import Progress
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanism.intopt import Seed
 from inftda.mechanism.step import Nodes, Noisy, Step
@@ -20,6 +19,7 @@ from inftda.noise.bits import RandomSource, Secret
 from inftda.privacy.plan import Account
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns
+from inftda.screen import Progress
 from inftda.spark import tasks
 from inftda.spark.packing import (
     CELLS,
