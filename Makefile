@@ -19,7 +19,7 @@ OXLINT := oxlint@1.89.0
 DATA   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint lint-js types kernels lowest docs bench audit fuzz clean
+.PHONY: help demo test test-gate test-all lint lint-js types kernels lowest docs bench audit fuzz clean
 
 help:            ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,17 +47,23 @@ demo: $(VENV)/.run    ## Release a small made-up country and say what happened
 	@$(BIN)/inftda demo --out demo-output
 
 # Lint, types and the compilation of kernels need one core each, so two go on at a time.
-test: $(VENV)/.dev    ## Lint, types and the fast tests: under three minutes on two cores
+test: $(VENV)/.dev    ## Lint, types and the fast tests: about two minutes on two cores
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types kernels
 	@$(PYTEST) --dist worksteal $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest -q lab/tests
 
 # Tests that share a server or a browser run on one core. The documentation is built by a test.
-test-all: $(VENV)/.dev  ## Everything: Spark, PostgreSQL, Chromium, crashes, leaks, audit, oldest versions
+test-gate: $(VENV)/.dev  ## What CI runs after `make test`: some of Spark, PostgreSQL, Chromium, the audit, the lab
+	@.ci/shout
+	@$(MAKE) --no-print-directory -j 2 --output-sync lint-js kernels
+	@$(PYTEST) --dist loadgroup -m "slow and not nightly" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q lab/tests
+	@.ci/shout
+
+test-all: $(VENV)/.dev  ## Everything, in full, and the oldest versions allowed: before a release
 	@.ci/shout
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types lint-js kernels
 	@$(PYTEST) --dist loadgroup -m "slow or not slow" $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest -q lab/tests
+	@$(BIN)/python -m pytest -q -m "slow or not slow" lab/tests
 	@$(MAKE) --no-print-directory lowest
 	@.ci/shout
 

@@ -16,6 +16,8 @@ from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import FAR_TOO_MANY_TRIPS, FLAT, PAIRS, table_of_people
 from inftda.noise.bits import SeededSource
 
+pytestmark = pytest.mark.slow
+
 N = 16_000
 #: What part of a claim an audit of this size should at least see, so that it is known to look.
 SEEN = 0.4
@@ -36,6 +38,7 @@ def test_every_accountant_keeps_its_claim(accountant, seen):
     check(audit(Claim(PAIRS["one trip added"], accountant).box(seeded), N), seen=seen)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name in PAIRS if name != "both ends moved"])
 def test_every_pair_of_neighbours_is_kept_apart(name):
     check(audit(Claim(PAIRS[name], "auto").box(seeded), N // 2))
@@ -61,6 +64,7 @@ def test_releases_made_one_by_one_keep_their_claim(name):
     check(audit(Runs(PAIRS[name], ONE), 1_000))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["both ends moved", "one trip added"])
 @pytest.mark.parametrize("across", [0, Fraction(1, 2)])
 def test_releases_with_all_their_measurements_keep_their_claim(name, across):
@@ -89,20 +93,20 @@ def name_of(claim):
     return f"{claim.pair.name}, {claim.accountant}"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("claim", list(all_claims()), ids=name_of)
 def test_all_claims_hold(claim):
     check(audit(claim.box(seeded), N))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_public_function_and_the_command_line_called_one_by_one_keep_their_claim():
     measured = {"measurements": True}  # all that a release can show
     check(audit(Calls(PAIRS["one trip added"], WEAK, more=measured), 100))
     check(audit(Commands(PAIRS["one trip added"], WEAK), 100))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_trips_beyond_what_a_person_may_have_are_not_seen():
     box = Calls(
         FAR_TOO_MANY_TRIPS,

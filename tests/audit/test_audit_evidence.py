@@ -29,10 +29,12 @@ def test_bounds_on_a_probability_are_those_of_clopper_and_pearson(hits, odds):
         assert 1 - tail(hits + 1, n, Fraction(high)) == pytest.approx(odds, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_an_event_that_is_not_more_frequent_than_delta_proves_nothing():
     assert lower_epsilon(100, 0, 10_000, delta=0.02, odds=ODDS) == -math.inf
 
 
+@pytest.mark.slow
 def test_bounds_are_wrong_no_more_often_than_they_may_be():
     # Randomised response attains its epsilon, so a bound that is too high by chance shows.
     rng = np.random.default_rng(1)
@@ -71,6 +73,7 @@ def shift_for(epsilon, delta):
     return low
 
 
+@pytest.mark.slow
 def test_what_is_claimed_and_no_more_is_found():
     finding = audit(Gaussian(shift_for(1.0, 0.1)), 400_000)
     assert 0.9 < finding.lower < finding.epsilon == 1.0
@@ -79,15 +82,18 @@ def test_what_is_claimed_and_no_more_is_found():
     assert not finding.is_caught
 
 
+@pytest.mark.slow
 def test_noise_a_tenth_too_small_is_caught_with_enough_releases():
     assert audit(Gaussian(shift_for(1.0, 0.1) / 0.9), 1_000_000).is_caught
 
 
+@pytest.mark.slow
 def test_two_worlds_that_are_the_same_are_not_told_apart():
     finding = audit(Gaussian(0.0), 40_000)
     assert finding.lower < 0.1
 
 
+@pytest.mark.slow
 def test_something_rare_that_happens_on_one_side_only_is_found():
     sides = np.zeros((2, 1000, 3))
     sides[1, :200, 2] = 5
@@ -97,6 +103,7 @@ def test_something_rare_that_happens_on_one_side_only_is_found():
     assert event.hits(sides[1]) == 200
 
 
+@pytest.mark.slow
 def test_rows_that_repeat_further_on_are_seen():
     rows = np.random.default_rng(3).normal(size=(30_000, 6))
     assert likeness(rows) < LARGEST

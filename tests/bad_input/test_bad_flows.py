@@ -117,6 +117,7 @@ def test_a_path_without_one_table_is_refused(place, refuse_release, write, flows
     refuse_release("--quiet", flows=flows or "*.nothing", says=says)
 
 
+@pytest.mark.slow
 def test_a_pipe_is_refused_and_not_said_to_be_missing(shell):
     options = ("--epsilon", 1, "--delta", 1e-8, "--areas", "areas.csv", "--out", "out")
     done = shell("release", "/dev/stdin", *options, input=GOOD)

@@ -30,6 +30,7 @@ def things(place):
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("out", "says"),
     [
@@ -52,6 +53,7 @@ def test_a_folder_that_cannot_be_made_is_refused(refuse, out, says):
     refuse(*RELEASE, "--out", out, says=says)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("out", "says"),
     [
@@ -69,6 +71,7 @@ def test_force_replaces_releases_and_nothing_else(refuse, out, says):
     refuse(*RELEASE, "--out", out, "--force", says=says)
 
 
+@pytest.mark.slow
 def test_a_zero_byte_in_a_path_is_refused(refuse):
     refuse(*RELEASE, "--out", "a\0b", says="--out")
 
@@ -100,6 +103,7 @@ def locked(tmp_path, mounted):
     return folder
 
 
+@pytest.mark.slow
 def test_a_folder_that_may_not_be_written_is_refused_before_the_table_is_read(locked, refuse):
     refuse(
         "release", "nothing.csv", "--areas", "areas.csv", *BUDGET, "--out", locked / "out",
@@ -120,6 +124,7 @@ def big_flows(place):
     (place / "flows.csv").write_text("origin,destination,count\n" + "".join(rows))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_the_machines_fault_and_leaves_nothing(place, small_disk, capsys):
     big_flows(place)
     code = run([*RELEASE, "--out", str(small_disk / "out")])
@@ -132,6 +137,7 @@ def test_a_full_disk_is_the_machines_fault_and_leaves_nothing(place, small_disk,
     assert list(small_disk.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_an_older_release_as_it_was(place, small_disk, capsys):
     assert run([*RELEASE, "--out", str(small_disk / "out"), "--quiet"]) == 0
     before = (small_disk / "out" / "flows.parquet").read_bytes()
@@ -143,6 +149,7 @@ def test_a_full_disk_leaves_an_older_release_as_it_was(place, small_disk, capsys
     assert [path.name for path in small_disk.iterdir()] == ["out"]
 
 
+@pytest.mark.slow
 def test_a_ledger_on_a_full_disk_charges_nothing_and_draws_nothing(place, small_disk, capsys):
     ledger = small_disk / "ledger.db"
     assert run(["ledger", "create", str(ledger), "census", "--rho", "1"]) == 0
@@ -160,6 +167,7 @@ def test_a_ledger_on_a_full_disk_charges_nothing_and_draws_nothing(place, small_
     assert "0 releases" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_limit_on_file_size_is_the_machines_fault_and_leaves_nothing(place, shell):
     big_flows(place)
     limit = (20_000, 20_000)
@@ -173,6 +181,7 @@ def test_a_limit_on_file_size_is_the_machines_fault_and_leaves_nothing(place, sh
     assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [1, 2])
 def test_an_interruption_while_a_release_is_replaced_keeps_the_older_one(
     place, capsys, monkeypatch, moment
@@ -217,6 +226,7 @@ def test_what_goes_wrong_after_publication_is_not_called_a_failed_release(
     assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv", "out"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_back_is_not_published(place, capsys, monkeypatch):
     write = folders.write_public_files
 
@@ -230,6 +240,7 @@ def test_what_cannot_be_read_back_is_not_published(place, capsys, monkeypatch):
     assert sorted(path.name for path in place.iterdir()) == ["areas.csv", "flows.csv"]
 
 
+@pytest.mark.slow
 def test_a_command_that_publishes_nothing_does_not_say_so(place, capsys, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
@@ -241,6 +252,7 @@ def test_a_command_that_publishes_nothing_does_not_say_so(place, capsys, monkeyp
     assert place.is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -105,6 +105,7 @@ MANIFESTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", MANIFESTS)
 def test_a_manifest_edited_by_hand_does_not_verify(made, refuse, what):
     change, says = MANIFESTS[what]
@@ -175,6 +176,7 @@ def test_areas_moved_to_another_region_do_not_verify(made, refuse):
     refuse("verify", "release", says="not the hierarchy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["release[1]", "re*", "a b", "q?", "o'clock", 'say "x"', "origin=1"]
 )

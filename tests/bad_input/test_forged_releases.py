@@ -250,6 +250,7 @@ def copied(genuine, tmp_path):
     return shutil.copytree(genuine, tmp_path / "copy")
 
 
+@pytest.mark.slow
 def test_no_field_of_the_manifest_can_be_changed_unseen(copied):
     found, n_tried = passing(copied, every=1)
     assert n_tried > 900
@@ -756,6 +757,7 @@ def test_no_table_can_be_forged_even_with_its_digest(slips, what):
     assert not slips(change)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("what", TABLES, ids=name_of)
 def test_nor_its_content_if_another_arrow_is_said_to_have_written_it(slips, what):
     change, is_content = TABLES[what]
@@ -771,7 +773,7 @@ def test_files_by_another_arrow_are_said_to_be_compared_by_content(copied):
     assert "compared by content, not by bytes" in list(verify(copied))[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", HOW)
 def test_no_bit_of_a_table_can_be_changed_even_with_the_digest(slips, name, genuine):
     """But for one that makes it another noisy value off the tree, which nothing follows from."""

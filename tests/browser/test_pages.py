@@ -26,6 +26,8 @@ from inftda.previews.page import write_preview_page
 from inftda.publication.spreadsheet import disarmed
 from inftda.publish import release
 
+pytestmark = pytest.mark.slow
+
 skip_without_browser()
 
 HOSTILE = "</script><script>window.hacked=1</script>"
@@ -540,7 +542,6 @@ def test_curves_of_a_preview_lie_in_their_charts_and_a_summary_is_two_pages(
     assert 1 <= len(pages) <= 2
 
 
-@pytest.mark.slow
 def test_a_national_table_opens_in_under_three_seconds_of_work(browser, tmp_path):
     """About 450,000 flows between 8,092 areas: the size of a country by municipality."""
     country = make_country((20, 110, 8092), 8_000_000)

@@ -39,12 +39,14 @@ def test_everything_is_marked_and_for_its_owner_only(typed, tmp_path):
     assert [one["attack"] is None for one in data["methods"]] == [False] * 3 + [True] * 2
 
 
+@pytest.mark.slow
 def test_json_goes_to_standard_output_alone(typed):
     done = typed("--json")
     assert json.loads(done.out)["methods"][0]["method"] == "suppress:10"
     assert done.err == ""
 
 
+@pytest.mark.slow
 def test_quiet_says_nothing(typed):
     done = typed("--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")

@@ -118,7 +118,13 @@ def test_the_demo_does_not_replace_what_is_not_a_release(cli, tmp_path):
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-@pytest.mark.parametrize("stage", ["inftda.cli.release.summary", "inftda.cli.query.as_text"])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "inftda.cli.release.summary",
+        pytest.param("inftda.cli.query.as_text", marks=pytest.mark.slow),
+    ],
+)
 def test_ctrl_c_when_the_release_is_in_place_is_not_taken_for_a_failed_release(
     cli, tmp_path, monkeypatch, stage, is_there
 ):

@@ -28,6 +28,7 @@ def test_settings_are_tried_out_and_said_in_words(typed, country, tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "page.html"]
 
 
+@pytest.mark.slow
 def test_json_is_one_object(typed, country):
     done = typed(
         "--stand-in",
@@ -45,6 +46,7 @@ def test_json_is_one_object(typed, country):
     assert data["kind"] == "inftda-preview"
 
 
+@pytest.mark.slow
 def test_totals_make_a_stand_in(typed, country, tmp_path):
     codes = country.made.areas.codes(3).to_pylist()
     rows = "".join(f"{code},100,100\n" for code in codes)

@@ -15,6 +15,7 @@ from inftda.privacy.unit import Unit
 from inftda.publication.release import open_release
 
 
+@pytest.mark.slow
 def test_query_sums_to_the_total_at_every_cross_of_levels(released, cli):
     for origin in ("all", "region", "province", "municipality"):
         for destination in ("all", "region", "province", "municipality"):

@@ -79,6 +79,7 @@ def test_quiet_says_nothing(country, cli, tmp_path):
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_release_does_not_wait_for_pandas(country, tmp_path):
     """Arrow imports it at every chance if it is installed, as long as the release itself takes."""
     pytest.importorskip("pandas")
@@ -180,6 +181,7 @@ def test_a_missing_output_folder_is_asked_for(country, cli):
     assert "--out" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_release_leaves_nothing_and_says_so(tmp_path, number):
     """The signal comes while hundreds of millions of cells are being drawn."""

@@ -33,6 +33,7 @@ def test_quiet_says_nothing(report, monkeypatch, tmp_path):
     assert (tmp_path / "p.html").exists()
 
 
+@pytest.mark.slow
 def test_estimates_go_onto_the_page_and_those_of_another_release_do_not(country, cli, tmp_path):
     given = ("release", country.flows, "--areas", country.areas, "--epsilon", 1, "--delta", 1e-8)
     for name in ("one", "two"):

@@ -53,7 +53,15 @@ def release(tmp_path, cli, monkeypatch):
     return make
 
 
-@pytest.fixture(params=CHOICES)
+#: Which say nothing that "both" does not say as well.
+REPEATED = ("bounded", "dropped", "one")
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] if name in REPEATED else []) for name in CHOICES
+    ]
+)
 def said(request, release):
     """What is printed on release, and what must be said about it everywhere."""
     options, words = CHOICES[request.param]

@@ -24,6 +24,8 @@ from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
 from patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 KILLED = -9
 #: An empty Parquet file being written: its first four bytes.
 MAGIC = 4
@@ -153,7 +155,7 @@ def test_a_release_killed_at_a_random_moment_is_there_as_a_whole_or_not_at_all(
         assert is_killed, site.again
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_hundred_random_moments(site, chance):
     # A moment is drawn from the time that the release just before took; the next one may be
     # over sooner and get away, on a busy machine often.
@@ -164,7 +166,7 @@ def test_a_hundred_random_moments(site, chance):
         number += 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("is_replacing", [False, True])
 def test_every_file_event(site, is_replacing):
     at = 1

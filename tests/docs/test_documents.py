@@ -27,6 +27,7 @@ ELSEWHERE = {
     "docs/explanation/audit.md",
 }
 MUST_RUN = ("README.md", "docs/tutorial.md")
+SOON = ("docs/tutorial.md", "docs/how-to/areas.md", "docs/how-to/use-a-release.md")
 
 
 def pages():
@@ -45,7 +46,13 @@ def runnable(text):
     ]
 
 
-@pytest.mark.parametrize("name", pages())
+def tiered(name):
+    """README in every run, some pages before every push, the others with everything."""
+    tiers = {"README.md": []} | {page: [pytest.mark.slow] for page in SOON}
+    return pytest.param(name, marks=tiers.get(name, [pytest.mark.nightly]))
+
+
+@pytest.mark.parametrize("name", [*map(tiered, pages())])
 def test_a_page_does_what_it_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -66,6 +73,7 @@ def test_nothing_in_readme_and_tutorial_is_left_out(name):
     blocks = blocks_of(read(name))
     assert all(block.is_run for block in blocks)
     assert {"console", "python"} <= {block.kind for block in blocks}
+    assert {*SOON} <= {*pages()}
 
 
 def test_the_readme_names_the_two_commands_and_they_exist():
@@ -82,6 +90,7 @@ def test_the_readme_names_the_two_commands_and_they_exist():
         assert {"demo": "inftda demo", "test": "pytest"}[target] in planned
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".venv/bin/inftda").exists(), reason="make demo runs in .venv")
 def test_make_demo_runs_the_whole_job(tmp_path):
     """In a copy of the Makefile's folder, so that nothing of the checkout is touched."""
@@ -141,6 +150,7 @@ def test_a_number_is_compared_where_there_is_no_noise():
         check_output("sigma 17.67", "sigma 17.68", where="here", is_exact=True)
 
 
+@pytest.mark.slow
 def test_a_failing_command_and_a_failing_snippet_are_noticed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for text in ("```console\n$ inftda query nowhere\n```\n", "```console\n$ false\n```\n"):

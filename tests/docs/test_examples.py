@@ -11,6 +11,8 @@ from patience import PATIENCE
 nbclient = pytest.importorskip("nbclient", reason="notebooks need nbclient and ipykernel")
 nbformat = pytest.importorskip("nbformat")
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
@@ -20,6 +22,7 @@ def test_there_are_two_scripts_and_two_notebooks():
     assert len(NOTEBOOKS) >= 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_makes_a_release_that_verifies(script, tmp_path, capsys):
     runpy.run_path(str(script))["main"](tmp_path)
@@ -28,6 +31,7 @@ def test_a_script_makes_a_release_that_verifies(script, tmp_path, capsys):
     assert list(verify(release))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("default::DeprecationWarning")  # of the notebook's own machinery
 def test_a_notebook_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):

@@ -14,6 +14,8 @@ from documents import ROOT
 
 import inftda
 
+pytestmark = pytest.mark.slow
+
 #: Where the libraries are that the package depends on.
 LIBRARIES = Path(np.__file__).parents[1]
 
@@ -41,7 +43,7 @@ def built(tmp_path_factory):
     return folder / "dist"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_wheel_runs_the_demo_in_an_environment_of_its_own(built, tmp_path):
     """The libraries are those that are here: only the package itself is installed."""
     (wheel,) = built.glob("*.whl")
@@ -63,7 +65,6 @@ def test_the_wheel_runs_the_demo_in_an_environment_of_its_own(built, tmp_path):
     assert any((tmp_path / "demo").rglob("manifest.json"))
 
 
-@pytest.mark.slow
 def test_the_archives_hold_what_they_should(built):
     (wheel,), (archive,) = built.glob("*.whl"), built.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as packed:

@@ -17,6 +17,8 @@ from inftda.publication.areas import SCHEMA
 pytest.importorskip("material", reason="the site needs mkdocs-material")
 pytest.importorskip("mkdocstrings", reason="the site needs mkdocstrings")
 
+pytestmark = pytest.mark.slow
+
 #: What would make a browser fetch something.
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source)[^>]+src=["'](https?:)?//"""

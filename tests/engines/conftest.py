@@ -74,7 +74,7 @@ def executor_logs(spark):
     return logs_of(spark)
 
 
-@pytest.fixture(params=["local", "spark"])
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.nightly)])
 def engine(request):
     """Each engine in turn."""
     if request.param == "local":

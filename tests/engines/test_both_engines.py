@@ -135,7 +135,7 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize("across", [0, 0.08])
+@pytest.mark.parametrize("across", [pytest.param(0, marks=pytest.mark.nightly), 0.08])
 @pytest.mark.parametrize("options", UNITS)
 def test_equal_seeds_give_equal_releases_on_both_engines(spark, publish, options, across):
     """To the bit, on any number of tasks, and with all noisy values."""
@@ -153,6 +153,7 @@ def test_equal_seeds_give_equal_releases_on_both_engines(spark, publish, options
         assert made.measured.read_bytes() == alone.measured.read_bytes()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("tree", ["destination", "origin"])
 def test_an_estimate_of_a_release_by_spark_is_that_of_one_by_one_machine(spark, publish, tree):
     options = {**BUDGET, "areas": COUNTRY.areas, "tree": tree, "source": SeededSource(9)}

@@ -20,6 +20,8 @@ from inftda.spark.reading import PartError, Parts
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
 
+pytestmark = pytest.mark.slow
+
 TOWNS = Hierarchy.read({"town": ["1", "2", "3"]}).with_outside()
 AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))
 
@@ -59,7 +61,7 @@ def cut_up(table, columns, unit, source, *, size):
     return +found
 
 
-@pytest.mark.parametrize("size", [7, 100, 10_000])
+@pytest.mark.parametrize("size", [pytest.param(7, marks=pytest.mark.nightly), 100, 10_000])
 @pytest.mark.parametrize("person", [None, "person"])
 @pytest.mark.parametrize("distinct", [False, True])
 def test_leaves_do_not_depend_on_how_a_table_is_cut(monkeypatch, size, person, distinct):

@@ -11,6 +11,8 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 
 from patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 #: A session as a release starts it; twice as many tasks as cores, so that processes serve again.
 SEND = """
 from inftda.spark.session import opened, sent

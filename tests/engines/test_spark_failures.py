@@ -46,6 +46,7 @@ def deaths(tmp_path_factory):
     return tmp_path_factory.mktemp("deaths")
 
 
+@pytest.mark.slow
 def test_a_release_survives_workers_that_die_and_is_complete_and_single(released, deaths):
     made = released("release", partial(Fragile, folder=str(deaths), deaths=2))
     assert len(list(deaths.iterdir())) == 2
@@ -62,6 +63,7 @@ def test_a_release_survives_workers_that_die_and_is_complete_and_single(released
     assert made.table.is_file()
 
 
+@pytest.mark.slow
 def test_a_task_that_died_and_ran_again_drew_the_same_noise(released, deaths):
     """Seeded, so that two releases can be compared: one undisturbed, one with a death."""
     calm = released("calm", partial(Fragile, folder=str(deaths), deaths=0), source=SeededSource(5))
@@ -73,6 +75,7 @@ def test_a_task_that_died_and_ran_again_drew_the_same_noise(released, deaths):
     assert disturbed.flows().equals(calm.flows())
 
 
+@pytest.mark.slow
 def test_a_release_that_cannot_be_finished_leaves_nothing_and_tells_nothing(released, tmp_path):
     with pytest.raises(ReleaseError, match="nothing was published") as caught:
         released("release", Hopeless, tasks=1)

@@ -47,7 +47,7 @@ def read(spark, source, *, is_bounded):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["a frame", "pandas", "CSV", "Parquet", "a folder, the row first"])
 @settings(
     max_examples=12,

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 
 has_java = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(not has_java, reason="SPARK IS NOT TESTED: Java is missing"),
 ]
 

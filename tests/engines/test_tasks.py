@@ -78,6 +78,7 @@ def given_by(batches, kind):
     return found
 
 
+@pytest.mark.slow
 @given(made=random_steps())
 @settings(max_examples=some(300), deadline=None)
 def test_tasks_make_what_one_machine_makes_to_the_bit_and_in_order(made):

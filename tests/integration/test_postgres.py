@@ -22,6 +22,8 @@ from patience import PATIENCE
 
 pg = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra `sql` is not installed")
 
+pytestmark = pytest.mark.slow
+
 TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
 AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))
 #: With everything in it that an address may trip over.

@@ -259,7 +259,9 @@ def test_no_true_count_of_any_level_is_written_or_printed(place, capfd, caplog, 
     assert not any(found.values()), found
 
 
-@pytest.mark.parametrize("neighbours", ["substitute", "add-remove"])
+@pytest.mark.parametrize(
+    "neighbours", ["substitute", pytest.param("add-remove", marks=pytest.mark.slow)]
+)
 def test_no_true_total_is_written_or_printed_with_totals_across(place, capfd, caplog, neighbours):
     """Sums of rows, columns and groups are true numbers, too."""
     caplog.set_level(logging.DEBUG)

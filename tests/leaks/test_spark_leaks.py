@@ -17,6 +17,7 @@ from inftda.files import LOCK
 from patience import PATIENCE
 
 pytestmark = [
+    pytest.mark.slow,
     # Java takes its time to start, and the machine can do with one of it.
     pytest.mark.xdist_group("spark"),
     pytest.mark.skipif(

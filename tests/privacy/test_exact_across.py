@@ -28,6 +28,8 @@ from inftda.tree import Axis, Tree
 from inftda.truth import Truth
 from random_trees import random_counts, random_trees
 
+pytestmark = pytest.mark.slow
+
 #: Little enough that off-tree tables are measured.
 RHO = Fraction(1, 50)
 TOWNS = {"region": ["0", "0", "1"], "town": ["00", "01", "10"]}

@@ -146,6 +146,7 @@ def worst(release, pairs, epsilon):
     return delta, cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "unit", "others"), CASES)
 def test_no_pair_of_neighbours_is_further_apart_than_promised(name, unit, others):
     shape = SHAPES[name]
@@ -157,6 +158,7 @@ def test_no_pair_of_neighbours_is_further_apart_than_promised(name, unit, others
         assert 0 < cost[order] <= float(plan.rho) * (1 + ROUNDING), order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accountant", ["zcdp", "exact"])
 @pytest.mark.parametrize("promise", [(1.0, 0.1), (6.0, 1e-3)])
 def test_every_accountant_keeps_its_promise(accountant, promise):
@@ -170,6 +172,7 @@ def test_every_accountant_keeps_its_promise(accountant, promise):
         assert max(cost.values()) <= float(plan.rho) * (1 + ROUNDING)
 
 
+@pytest.mark.slow
 def test_in_whichever_order_elements_give_way_the_promise_is_kept():
     shape, unit = SHAPES["two by two"], Unit()
     plan = make_plan(shape.tree, unit, epsilon=EPSILON, delta=DELTA)
@@ -280,6 +283,7 @@ def test_the_noise_of_every_level_costs_exactly_its_rho(name, unit):
             assert abs(error) < 1e-50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two leaves", "two by two"])
 @pytest.mark.parametrize("neighbouring", ["substitute", "add-remove"])
 def test_the_noise_of_all_levels_attains_the_promised_delta(name, neighbouring):
@@ -307,6 +311,7 @@ def delta_of_noise(plan, epsilon):
     return hockey_stick(q, p, epsilon)
 
 
+@pytest.mark.slow
 def test_the_continuous_gaussian_would_promise_too_much():
     # Noise for which the continuous Gaussian has delta 0.01 at some epsilon near 4.
     plan = make_plan(SHAPES["two leaves"].tree, Unit(), rho=Fraction(2))
@@ -320,6 +325,7 @@ def test_the_continuous_gaussian_would_promise_too_much():
     assert max(ratios) > 1.05
 
 
+@pytest.mark.slow
 def test_two_parts_are_divided_by_their_difference():
     for true, released, is_descending in itertools.product(
         [(0, 0), (2, 1), (0, 5)], [1, 2, 7], [False, True]
@@ -333,6 +339,7 @@ def test_two_parts_are_divided_by_their_difference():
 # The engine follows the law that was computed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two leaves", "three leaves", "two by two", "an only child"])
 def test_the_engine_releases_by_the_computed_law(name):
     shape, n = SHAPES[name], 100_000

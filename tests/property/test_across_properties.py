@@ -5,6 +5,7 @@ from fractions import Fraction
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def test_without_noise_the_release_is_the_truth(data):
     assert dense(tree, nodes.areas, nodes.value) == dense(tree, *counts.leaves)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=some(40), deadline=None)
 def test_the_number_of_threads_changes_nothing_also_within_a_group(data):

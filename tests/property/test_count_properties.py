@@ -4,12 +4,15 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inftda.hierarchy import Hierarchy
 from inftda.tree import Axis, Tree
 from inftda.truth import Truth
+
+pytestmark = pytest.mark.slow
 
 # The first example may compile kernels, so no example has a deadline.
 relaxed = settings(deadline=None, max_examples=60)

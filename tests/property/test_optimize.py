@@ -12,6 +12,8 @@ from inftda.mechanism.intopt import LARGEST, intopt
 from inftda.mechanism.reference import algorithm_3, shares
 from slow_optimizers import chebyshev_optimum
 
+pytestmark = pytest.mark.slow
+
 ORDERS = pytest.mark.parametrize("order", ["ascending", "descending"])
 values = st.one_of(st.integers(-5, 5), st.integers(-1000, 1000), st.integers(-LARGEST, LARGEST))
 vectors = st.lists(values, min_size=1, max_size=20)

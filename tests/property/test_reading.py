@@ -73,6 +73,7 @@ def test_trips_read_back_are_the_trips_in_any_order_and_any_chunks(pairs, data):
     assert counted(table) == counted(stream) == expected(trips)
 
 
+@pytest.mark.slow
 @modest
 @given(rows=rows, separator=st.sampled_from(",;\t|"), n_files=st.integers(1, 3))
 def test_files_read_back_are_the_flows(tmp_path_factory, rows, separator, n_files):

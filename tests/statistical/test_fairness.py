@@ -19,6 +19,8 @@ from inftda.privacy.unit import Unit
 from inftda.tree import Tree
 from inftda.truth import Truth
 
+pytestmark = pytest.mark.slow
+
 RUNS = 400
 SIDE = 6
 #: Largest of 36 standard normal means that is exceeded with odds below 1e-6 in all.

@@ -70,6 +70,7 @@ def test_gaussian_draws_have_their_exact_probabilities(sigma):
     assert cell_by_cell(gaussian_counts(sigma), pmf) > ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", SIGMAS)
 @pytest.mark.parametrize("factor", [*(f * f for f in OFF), *VARIANCE_OFF])
 def test_gaussian_draws_of_a_slightly_wrong_scale_would_be_noticed(sigma, factor):
@@ -78,6 +79,7 @@ def test_gaussian_draws_of_a_slightly_wrong_scale_would_be_noticed(sigma, factor
     assert goodness_of_fit(counts, wrong) < ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 def test_laplace_draws_have_their_exact_probabilities(scale):
     pmf = laplace_pmf(Fraction(scale))
@@ -85,6 +87,7 @@ def test_laplace_draws_have_their_exact_probabilities(scale):
     assert cell_by_cell(laplace_counts(scale), pmf) > ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("factor", [*OFF, Fraction(997, 1000), Fraction(1003, 1000)])
 def test_laplace_draws_of_a_slightly_wrong_scale_would_be_noticed(scale, factor):
@@ -138,6 +141,7 @@ EIGHT_BITS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @EIGHT_BITS
 def test_settled_draws_have_their_exact_probabilities(ladder_of, pmf):
     table = CountingTable(ladder_of, 8)
@@ -147,6 +151,7 @@ def test_settled_draws_have_their_exact_probabilities(ladder_of, pmf):
     assert cell_by_cell(counts, pmf) > ALARM
 
 
+@pytest.mark.slow
 @EIGHT_BITS
 @pytest.mark.parametrize("mistaken", [RedrawingTable, RoundingTable])
 def test_settling_wrongly_would_be_noticed(ladder_of, pmf, mistaken):
@@ -154,6 +159,7 @@ def test_settling_wrongly_would_be_noticed(ladder_of, pmf, mistaken):
     assert cell_by_cell(counts, pmf) < ALARM
 
 
+@pytest.mark.slow
 def test_narrow_blocks_have_the_exact_probabilities_though_many_pairs_are_dropped():
     sigma2, bits = Fraction(121, 2), 3
     size = 1 << bits
@@ -180,6 +186,7 @@ def agree_with_opendp(sigma2, n, off):
     assert two_samples(wrong, theirs) < 1e-9
 
 
+@pytest.mark.slow
 def test_opendp_draws_from_the_same_distribution():
     agree_with_opendp(Fraction(25), 30_000, "1.1")
 

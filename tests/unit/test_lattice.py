@@ -66,6 +66,7 @@ def refined(tree, levels):
     return tuple(product(*ancestors))
 
 
+@pytest.mark.slow
 @given(tree=random_trees())
 @settings(max_examples=some(100), deadline=None)
 def test_every_small_table_of_the_lattice_is_measured_exactly_once(tree):

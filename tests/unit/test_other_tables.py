@@ -137,6 +137,7 @@ def test_flows_are_positive_whole_numbers_with_the_true_total(released):
     assert release.total == sum(row["flow"] for row in finest) == sum(cells.values())
 
 
+@pytest.mark.slow
 def test_every_level_of_every_axis_is_the_sum_of_the_finest_cells(released):
     """Recomputed by hand from the finest cells and the areas, without the code under test."""
     release, _ = released
@@ -155,6 +156,7 @@ def test_every_level_of_every_axis_is_the_sum_of_the_finest_cells(released):
         assert sums(release, levels) == expected, levels
 
 
+@pytest.mark.slow
 def test_the_error_of_every_measured_level_is_within_its_guarantee(released):
     release, cells = released
     from inftda.privacy.bounds import guaranteed_errors  # noqa: PLC0415 - compiled kernels

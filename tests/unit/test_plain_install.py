@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 #: Libraries that come with the extras only.
 EXTRAS = ("pandas", "polars", "pyspark", "matplotlib", "cvxpy")
 

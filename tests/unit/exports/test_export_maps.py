@@ -14,6 +14,8 @@ from inftda.noise.bits import SeededSource
 from inftda.places import Places
 from inftda.publish import release
 
+pytestmark = pytest.mark.slow
+
 KINDS_OF_MAPS = ("geojson", "geopackage", "flowmap")
 
 

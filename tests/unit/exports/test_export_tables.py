@@ -12,7 +12,7 @@ from inftda.noise.bits import SeededSource
 from inftda.publish import release
 
 #: Libraries warn of each other, which is no concern of ours.
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 LEVELS = ("region", "province", "municipality")
 

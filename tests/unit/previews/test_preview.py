@@ -58,6 +58,7 @@ def test_totals_of_both_ends_are_stated(tried):
     assert finest.mean_error < finest.p95 <= finest.largest_error
 
 
+@pytest.mark.slow
 def test_all_combinations_are_tried(country):
     tried = preview(
         country.areas, stand_in=country.flows(), epsilon=[1], delta=1e-6, runs=1, trips=[1, 2],

@@ -83,6 +83,7 @@ def test_quotes_are_doubled():
         assert workspace.fetch(f"SELECT {quote(text)}").column(0).to_pylist() == [text]
 
 
+@pytest.mark.slow
 def test_more_rows_than_memory_holds_are_counted_by_spilling(tmp_path, monkeypatch):
     n_areas, n_rows = 20_000, 800_000
     codes = np.array([f"{i:012d}" for i in range(n_areas)])
@@ -112,6 +113,7 @@ def test_more_rows_than_memory_holds_are_counted_by_spilling(tmp_path, monkeypat
         read()  # so it did spill before
 
 
+@pytest.mark.slow
 def test_bounding_spills_as_well(tmp_path):
     n_rows, n_people = 400_000, 100_000
     rng = np.random.default_rng(1)
