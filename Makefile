@@ -64,6 +64,7 @@ test-all: $(VENV)/.dev  ## Everything, in full, and the oldest versions allowed:
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint types lint-js kernels
 	@$(PYTEST) --dist loadgroup -m "slow or not slow" $(PYTEST_ARGS)
 	@$(BIN)/python -m pytest -q -m "slow or not slow" lab/tests
+	@$(BIN)/python tests/bad_input/fuzz.py --minutes 2
 	@$(MAKE) --no-print-directory lowest
 	@.ci/shout
 

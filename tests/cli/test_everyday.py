@@ -74,7 +74,7 @@ def test_the_same_configuration_serves_those_who_read_the_release(cli, config, t
         f"[estimate]\nfolder = '{tmp_path / 'made'}'\nout = '{estimated}'\n",
         f"[export]\nfolder = '{tmp_path / 'made'}'\nout = '{exported}'\nto = 'csv'\n",
         "level = 'town'\nintervals = false\n",
-        f"[preview]\nlike = '{tmp_path / 'flows.csv'}'\nepsilon = [1, 2]\nruns = 1\n",
+        f"[preview]\nstand-in = '{tmp_path / 'flows.csv'}'\nepsilon = [1, 2]\nruns = 1\n",
         f"[compare]\ntruth = '{tmp_path / 'flows.csv'}'\nmethods = ['round:5', 'inftda']\n",
         f"out = '{tmp_path / 'compared'}'\n",
     ]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inftda.hierarchy import Hierarchy
 from inftda.tree import Axis, Tree
-from inftda.truth import Truth
+from inftda.truth import MAX_TOTAL, Truth
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +56,7 @@ def trees(draw):
 def tables(draw, tree):
     """Leaves, often repeated, and counts, some of them zero."""
     ends = [st.integers(0, axis.hierarchy.n_areas(axis.hierarchy.depth) - 1) for axis in tree.axes]
-    amount = st.one_of(st.integers(0, 3), st.integers(0, 2**50))
+    amount = st.one_of(st.integers(0, 3), st.integers(0, MAX_TOTAL // 35))  # of 35 rows at most
     some = st.lists(st.tuples(st.tuples(*ends), amount), max_size=30)
     rows = draw(some)
     return rows + draw(st.lists(st.sampled_from(rows), max_size=5)) if rows else rows
