@@ -31,10 +31,15 @@ from inftda.files import (
 from inftda.inference.measured import keys_of
 from inftda.inference.model import Fit
 from inftda.publication.areas import areas_names, places_name, read_tree, write_areas
-from inftda.publication.conversion import FlowFormat, converted_flows
-from inftda.publication.inventory import check_plain, digest
-from inftda.publication.manifest import MAX_BYTES, AxisEntry, Manifest, software_versions
-from inftda.publication.query import asked_for, sum_flows, with_names
+from inftda.publication.manifest import (
+    MAX_BYTES,
+    AxisEntry,
+    Manifest,
+    check_plain,
+    digest,
+    software_versions,
+)
+from inftda.publication.query import FlowFormat, asked_for, converted_flows, sum_flows, with_names
 from inftda.publication.release import Release, open_release
 from inftda.publication.tables import CODE, is_ascending, numbers_of, row_groups
 from inftda.tables import as_arrow, as_numpy

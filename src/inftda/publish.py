@@ -27,8 +27,7 @@ from inftda.privacy.plan import Account, make_plan
 from inftda.privacy.unit import Unit
 from inftda.publication.areas import axis_entries
 from inftda.publication.folder import check_release, write_public_files
-from inftda.publication.inventory import MEASUREMENTS_FILE
-from inftda.publication.manifest import MECHANISM, Counting, Manifest, TreeEntry
+from inftda.publication.manifest import MEASUREMENTS_FILE, MECHANISM, Counting, Manifest, TreeEntry
 from inftda.publication.measurements import (
     MeasurementsFile,
     check_publishable,

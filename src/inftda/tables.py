@@ -4,6 +4,9 @@ Codes are strings and stay as they are written: "001001" keeps its zeros. Nothin
 but the delimiter, and that from the header alone: a sniffer that skips or splits a row it does
 not understand would silently change the areas. Error messages may show cells, so confidential
 tables must never be read here.
+
+Tables for people go out as CSV, in which no spreadsheet finds a formula: a name such as
+`=HYPERLINK(...)` would be run when somebody opens the file. An apostrophe in front makes it text.
 """
 
 import csv
@@ -14,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +34,12 @@ EXCEL_ENDINGS = (".xlsx", ".xlsm")
 MOST_ROWS, MOST_CELLS, MOST_BYTES = 1 << 20, 1 << 26, 1 << 30
 #: The one that occurs most often in the header is the delimiter.
 DELIMITERS = (",", ";", "\t", "|")
+#: What a spreadsheet may leave out where a cell begins: blanks, control characters, and others
+#: that nobody sees, such as a byte order mark.
+_UNSEEN: Final = r"[\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
+#: Where a cell begins for a spreadsheet, whichever delimiter it assumes, before a formula.
+_FORMULA: Final = re.compile(rf"""(^|[;,|\t\r\n"])({_UNSEEN})(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*")
 
 #: Names and cells of columns.
 Sheet = tuple[list[str], list[list[Any]]]
@@ -372,3 +381,24 @@ def silence(connection: Any) -> None:
     # In a notebook that cannot show a bar, DuckDB does not even let it be switched off.
     with suppress(duckdb.Error):
         connection.execute("SET enable_progress_bar = false")
+
+
+def disarmed(text: str) -> str:
+    """A cell that no spreadsheet runs.
+
+    >>> disarmed("=1+1"), disarmed("a;@b"), disarmed("-12"), disarmed("Aix-en-Provence")
+    ("'=1+1", "a;'@b", '-12', 'Aix-en-Provence')
+    """
+    return text if _NUMBER.fullmatch(text) else _FORMULA.sub(r"\1\2'", text)
+
+
+def disarmed_table(table: pa.Table) -> pa.Table:
+    """A table whose texts and column names no spreadsheet runs."""
+    columns = []
+    for column in table.columns:
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            listed = column.cast(pa.string()).combine_chunks().dictionary_encode()
+            safe = [disarmed(text) for text in listed.dictionary.to_pylist()]
+            column = pa.array(safe, pa.string()).take(listed.indices)  # noqa: PLW2901 - its text
+        columns.append(column)
+    return pa.Table.from_arrays(columns, names=[disarmed(name) for name in table.column_names])

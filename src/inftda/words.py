@@ -27,8 +27,7 @@ from inftda.lattice import share_or_default
 from inftda.privacy.bounds import guaranteed_errors
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
-from inftda.publication.conversion import FlowFormat, converted_flows
-from inftda.publication.query import asked_for
+from inftda.publication.query import FlowFormat, asked_for, converted_flows
 from inftda.publication.release import Release, open_release
 from inftda.publication.verify import verify as found_right
 from inftda.reading.columns import Columns, end_of

@@ -13,16 +13,18 @@ import os
 import shutil
 from contextlib import suppress
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import inftda
-from inftda.errors import InftdaError
-from inftda.publication.inventory import digest
-from inftda.publication.measurements import save_measurements
-from inftda.publication.tables import CODE, from_table, write_flows
+from inftda.demo import make_country
+from inftda.errors import InftdaError, ReleaseError
+from inftda.publication.manifest import digest
+from inftda.publication.measurements import read_measurements, write_measurements
+from inftda.publication.tables import CODE, Flows, from_table, write_flows
 from inftda.publication.verify import verify
 
 AREAS = {
@@ -544,7 +546,8 @@ def as_released(name, change, **facts):
         table = change(pq.read_table(path))
         if name == "measurements":
             tables, n_flows = release.published_tables(), release.manifest.n_flows
-            save_measurements(path, table, release.tree, tables, n_flows=n_flows)
+            measured = read_measurements(table, release.tree, tables, n_flows=n_flows)
+            write_measurements(path, release.tree, measured)
             sealed(folder, **facts)
         else:
             write_flows(path, release.tree, from_table(release.tree, table))
@@ -815,70 +818,25 @@ def test_numbers_of_the_same_kind_are_told_by_their_digest_alone(slips, what):
     assert not slips(careless)
 
 
-# --- Tables in parts, as Spark writes them ---
-
-
-def in_parts(name, then=lambda _: None):
-    def apply(folder):
-        release = inftda.open_release(folder)
-        table = pq.read_table(folder / name)
-        (folder / name).unlink()
-        (parts := folder / name).mkdir()
-        for number in range(2):
-            half = table.slice(2 * number, 2 if number == 0 else None)
-            part = parts / f"part-{number:05d}.parquet"
-            if name == "flows.parquet":
-                write_flows(part, release.tree, from_table(release.tree, half))
-            elif name == "measurements.parquet":
-                tables, n = release.published_tables(), release.manifest.n_flows
-                save_measurements(part, half, release.tree, tables, n_flows=n)
-            else:
-                pq.write_table(half, part, compression="zstd")
-        then(parts)
-        sealed(folder)
-
-    return apply
-
-
-def part_linked(parts):
-    (part := parts / "part-00001.parquet").rename(parts.parent.parent / "elsewhere")
-    part.symlink_to(parts.parent.parent / "elsewhere")
-
-
-def exchanged(parts):
-    first, second = sorted(parts.iterdir())
-    first.rename(parts / "x")
-    second.rename(first)
-    (parts / "x").rename(second)
-
-
-PARTS = {
-    "truth.csv": lambda parts: (parts / "truth.csv").write_text("1,2,3"),
-    "a folder": lambda parts: (parts / "part-00002.parquet").mkdir(),
-    "a folder with a part": lambda parts: shutil.copytree(parts, parts / "part-00002.parquet"),
-    "a part twice": lambda parts: shutil.copy(
-        parts / "part-00001.parquet", parts / "part-00002.parquet"
-    ),
-    "a part that is missing": lambda parts: (parts / "part-00001.parquet").unlink(),
-    "a number left out": lambda parts: (parts / "part-00001.parquet").rename(
-        parts / "part-00007.parquet"
-    ),
-    "parts in another order": exchanged,
-    "a link": part_linked,
-    "no part": lambda parts: [path.unlink() for path in parts.iterdir()],
-}
-
-
-@pytest.mark.parametrize("name", ["flows.parquet", "measurements.parquet"])
-def test_nothing_can_be_put_among_the_parts(slips, name):
-    assert slips(in_parts(name))
-    for what, change in PARTS.items():
-        is_same = what == "parts in another order" and name == "measurements.parquet"
-        assert is_same or not slips(in_parts(name, change)), what
-
-
-def test_no_other_table_is_in_parts(slips):
-    assert not slips(in_parts("places.parquet"))
+def test_trips_moved_between_flows_do_not_follow_from_the_measurements(tmp_path):
+    """The same cells, and the same sums at all levels above; written and sealed by inftda."""
+    country = make_country((3, 6, 24), 20_000, seed=3)
+    made = inftda.release(
+        country.flows(), country.areas, epsilon=1, delta=1e-6, across=0.08, measurements=True,
+        out=tmp_path / "out",
+    )  # fmt: skip
+    areas, flow = made.leaves()
+    parents = np.stack(made.tree.splitting_levels[-1].parents(areas))
+    _, first, group = np.unique(parents, axis=1, return_index=True, return_inverse=True)
+    moved = np.ones_like(flow)
+    np.add.at(moved, first[group], flow - 1)
+    assert moved.sum() == flow.sum()
+    assert np.abs(moved - flow).sum() > flow.sum() / 2
+    list(verify(tmp_path / "out"))
+    write_flows(tmp_path / "out" / "flows.parquet", made.tree, Flows(areas, moved))
+    sealed(tmp_path / "out")
+    with pytest.raises(ReleaseError, match="do not follow from"):
+        list(verify(tmp_path / "out"))
 
 
 def test_two_axes_cannot_state_different_places(slips):

@@ -23,8 +23,8 @@ from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.pages.report import ReferenceFiles, write_report
 from inftda.previews.page import write_preview_page
-from inftda.publication.spreadsheet import disarmed
 from inftda.publish import release
+from inftda.tables import disarmed
 
 pytestmark = pytest.mark.slow
 

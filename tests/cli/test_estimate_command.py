@@ -10,7 +10,7 @@ import pytest
 
 import inftda
 from inftda.errors import ReleaseError
-from inftda.publication.inventory import digest
+from inftda.publication.manifest import digest
 
 
 @pytest.fixture(scope="module")

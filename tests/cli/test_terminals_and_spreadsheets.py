@@ -15,8 +15,8 @@ import pytest
 import inftda
 from inftda.cli.main import run
 from inftda.cli.output import as_json, printable, say
-from inftda.publication.spreadsheet import disarmed, disarmed_table
 from inftda.screen import Meter
+from inftda.tables import disarmed, disarmed_table
 
 ESCAPE = "\x1b[2J\x07owned"
 CONTROLS = (ESCAPE, "a\x9b2J", "b\x7f", "\N{RIGHT-TO-LEFT OVERRIDE}c", "d\N{LINE SEPARATOR}")

@@ -10,7 +10,7 @@ import pytest
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.publication.release import open_release
-from inftda.publication.trust import careful_words
+from inftda.publication.trust import warnings
 from inftda.publication.verify import verify
 
 AREAS = "region,town\nN,1\nN,2\nS,3\nS,4\n"
@@ -187,5 +187,5 @@ def test_an_empty_release_is_pointed_out(release, cli):
 def test_no_careful_words_without_need(release):
     assert not careful(release(nowhere=False, epsilon=1))
     plan = make_plan(open_release("out").tree, Unit(), epsilon=1, delta=1e-8)
-    assert careful_words(plan, total=100) == []
+    assert warnings(plan, total=100) == []
     assert list(verify("out"))

@@ -37,7 +37,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
 ) -> None:
     """Compare a release with the truth; what comes out is CONFIDENTIAL."""
     from inftda.publication.release import open_release  # noqa: PLC0415
-    from inftda.publication.trust import not_shown  # noqa: PLC0415 - help must be instant
+    from inftda.publication.trust import counting_note  # noqa: PLC0415 - help must be instant
     from inftda.words import evaluate  # noqa: PLC0415
 
     release = open_release(folder)
@@ -64,7 +64,7 @@ def command(  # noqa: PLR0913 - the columns of the table, as for a release
         output.say(output.as_json(comparison.to_dict()))
     elif not quiet:
         output.say(summary(comparison, counted="; ".join(said)))
-        if words := not_shown(release):
+        if words := counting_note(release):
             output.say(f"What the release counts: {words}.")
         output.say(f"\nWritten, for your eyes only: {', '.join(map(str, comparison.files))}")
 

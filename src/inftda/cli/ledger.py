@@ -182,7 +182,7 @@ def _as_csv(datasets: list[dict[str, Any]], *, keep_formulas: bool) -> str:
     import csv  # noqa: PLC0415 - only here
     import io  # noqa: PLC0415
 
-    from inftda.publication.spreadsheet import disarmed  # noqa: PLC0415
+    from inftda.tables import disarmed  # noqa: PLC0415
 
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")

@@ -52,7 +52,7 @@ def command(  # noqa: PLR0913 - the same options as a release
 ) -> None:
     """Show the noise and the guaranteed error of each level. Needs no data, spends nothing."""
     from inftda.evaluation.outlook import held  # noqa: PLC0415 - help must be instant
-    from inftda.publication.trust import careful_words  # noqa: PLC0415
+    from inftda.publication.trust import warnings  # noqa: PLC0415
     from inftda.words import plan as planned  # noqa: PLC0415
 
     made = planned(
@@ -84,7 +84,7 @@ def command(  # noqa: PLR0913 - the same options as a release
         return
     output.say(f"Protected:  {plan.unit.describe()}")
     output.say(f"Guarantee:  {plan.describe()}")
-    for words in careful_words(plan):
+    for words in warnings(plan):
         output.say(f"Careful:    {words}")
     output.say()
     head = ("level", "possible cells", "sigma", "max error", "")
@@ -120,9 +120,9 @@ def _half_widths(shape: "Tree", plan: "Plan") -> dict[tuple[int, ...], int]:
 
 def _across(shape: "Tree", plan: "Plan") -> str:
     """What is measured across the tree, or why nothing is."""
-    from inftda.publication.trust import across_words  # noqa: PLC0415
+    from inftda.publication.trust import describe_cross_totals  # noqa: PLC0415
 
-    words = across_words(shape, plan)
+    words = describe_cross_totals(shape, plan)
     if not words:
         return ""
     words = f"Across:     {words}"

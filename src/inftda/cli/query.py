@@ -90,8 +90,8 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
 ) -> None:
     """Sum up the flows of a release between areas of any levels."""
     from inftda.publication.release import open_release  # noqa: PLC0415
-    from inftda.publication.spreadsheet import disarmed_table  # noqa: PLC0415
-    from inftda.publication.trust import not_shown  # noqa: PLC0415 - help must be instant
+    from inftda.publication.trust import counting_note  # noqa: PLC0415 - help must be instant
+    from inftda.tables import disarmed_table  # noqa: PLC0415
 
     kind = output.kind_of(Format, format_, out)
     if kind is Format.PARQUET and out is None:
@@ -126,7 +126,7 @@ def command(  # noqa: PLR0913 - two ends, each with a level and a filter
     else:
         is_for_people = kind is Format.CSV and not keep_formulas
         output.give(_TEXTS[kind](disarmed_table(flows) if is_for_people else flows), out)
-    if words := not_shown(release):
+    if words := counting_note(release):
         output.say(f"Note:       {words}", err=True)
 
 

@@ -220,7 +220,7 @@ def _source(seed: int | None) -> Any:
 
 def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     """What was done, in plain words; `counted` says what a row was taken for."""
-    from inftda.publication.trust import noisy_words, not_shown  # noqa: PLC0415 - as above
+    from inftda.publication.trust import counting_note, noise_warnings  # noqa: PLC0415 - as above
 
     tree = release.tree
     finest = [
@@ -240,10 +240,10 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
     lines = [
         f"Released:   {n_flows:,} {what}, {total}",
         *([f"Counted:    {counted}"] if counted else []),
-        *([f"Note:       {words}"] if (words := not_shown(release)) else []),
+        *([f"Note:       {words}"] if (words := counting_note(release)) else []),
         *_promise(release),
         *([f"Measured:   {KEPT_WORDS}"] if release.has_measurements else []),
-        *(f"Careful:    {words}" for words in noisy_words(release)),
+        *(f"Careful:    {words}" for words in noise_warnings(release)),
         f"Files:      {out}",
         f"Next:       inftda verify {quote(str(out))}",
     ]
@@ -253,15 +253,15 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
 def _promise(release: "Release") -> list[str]:
     from inftda.publication.trust import (  # noqa: PLC0415
         NOT_PRIVATE_LINE,
-        across_words,
-        careful_words,
+        describe_cross_totals,
+        warnings,
     )
 
     if not release.manifest.private:
         return [f"{NOT_PRIVATE_LINE}."]
     plan = release.manifest.plan
     lines = [f"Protected:  {plan.unit.describe()}", f"Guarantee:  {plan.describe()}"]
-    if across := across_words(release.tree, plan):
+    if across := describe_cross_totals(release.tree, plan):
         lines.append(f"Across:     {across}")
-    careful = careful_words(plan, total=release.total)
+    careful = warnings(plan, total=release.total)
     return [*lines, *(f"Careful:    {words}" for words in careful)]

@@ -18,14 +18,14 @@ def command(
 ) -> None:
     """Recompute the guarantee from the manifest and check the published table."""
     from inftda.publication.release import open_release  # noqa: PLC0415
-    from inftda.publication.trust import careful_words, not_shown  # noqa: PLC0415 - instant help
+    from inftda.publication.trust import counting_note, warnings  # noqa: PLC0415 - instant help
     from inftda.publication.verify import verify  # noqa: PLC0415
 
     for line in verify(folder, key=key):
         output.say(f"ok  {output.printable(line)}")  # one line each
     release = open_release(folder)
-    if words := not_shown(release):
+    if words := counting_note(release):
         output.say(f"Note: {words}. Guarantees are about what was counted.")
-    for words in careful_words(release.manifest.plan, total=release.total):
+    for words in warnings(release.manifest.plan, total=release.total):
         output.say(f"Careful: {words}")
     output.say(output.printable(f"{folder} is what it says it is."))  # one line, too

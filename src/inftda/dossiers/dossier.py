@@ -33,7 +33,7 @@ from inftda.pages import html
 from inftda.privacy.numbers import rounded_up
 from inftda.publication.manifest import software_versions
 from inftda.publication.release import Release, open_release
-from inftda.publication.trust import NOT_PRIVATE, careful_words, not_shown
+from inftda.publication.trust import NOT_PRIVATE, counting_note, warnings
 from inftda.publication.verify import verify
 from inftda.selftest import self_test
 
@@ -152,14 +152,14 @@ def _release_facts(release: Release, basic: Basic, answers: Mapping[str, Any]) -
         "guarantee": plan.describe(),
         "mechanism": manifest.mechanism,
         "guess": guess_bound(plan.epsilon, plan.delta, plan.rho),
-        "warnings": careful_words(plan, total=release.total),
+        "warnings": warnings(plan, total=release.total),
         "justification": None if justification is None else sentence(justification),
         "tuned": sentence(tuned),
         "invariants": "; ".join(invariants(release)),
         "post_processing": POST_PROCESSING,
         "is_od": release.tree.is_od,
         "has_totals": release.has_totals,
-        "counted": not_shown(release),
+        "counted": counting_note(release),
         "flows_sha256": manifest.flows_sha256,
     }
 

@@ -20,7 +20,7 @@ from msgspec import Meta
 from inftda.errors import InftdaError
 from inftda.ledger.budget import Dataset
 from inftda.publication.release import Release
-from inftda.publication.trust import NOT_PRIVATE, not_shown
+from inftda.publication.trust import NOT_PRIVATE, counting_note
 from inftda.tree import Tree
 
 #: Lists and texts that say something.
@@ -434,7 +434,7 @@ def _composition(release: Release) -> str:
 
 
 def _counted(release: Release) -> str:
-    return f"Counted: {not_shown(release) or 'all rows of the table'}."
+    return f"Counted: {counting_note(release) or 'all rows of the table'}."
 
 
 def sentence(words: str) -> str:

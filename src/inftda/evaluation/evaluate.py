@@ -34,10 +34,10 @@ from inftda.evaluation.measures import (
 from inftda.files import published_around, whole_file
 from inftda.privacy.unit import Unit
 from inftda.publication.release import Release
-from inftda.publication.spreadsheet import disarmed_table
 from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import UNPROMISED, may_be_empty
 from inftda.screen import Progress, card
+from inftda.tables import disarmed_table
 from inftda.truth import Truth
 
 NOTICE = "CONFIDENTIAL: computed from the true counts, not private, not for publication"

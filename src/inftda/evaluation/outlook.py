@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from inftda.errors import InftdaError
 from inftda.privacy.plan import Plan
-from inftda.publication.conversion import TableFormat, converted
-from inftda.publication.trust import across_words, careful_words
+from inftda.publication.query import TableFormat, converted
+from inftda.publication.trust import describe_cross_totals, warnings
 from inftda.screen import card
 from inftda.tree import Tree
 
@@ -67,8 +67,12 @@ class Outlook:
         notes = [
             ("Protected:", self.plan.unit.describe()),
             ("Guarantee:", self.plan.describe()),
-            *([("Across:", words)] if (words := across_words(self.tree, self.plan)) else []),
-            *(("Careful:", words) for words in careful_words(self.plan)),
+            *(
+                [("Across:", words)]
+                if (words := describe_cross_totals(self.tree, self.plan))
+                else []
+            ),
+            *(("Careful:", words) for words in warnings(self.plan)),
             ("Errors:", f"with probability {held(self.beta)} no cell is further off than stated"),
         ]
         return card("Plan", ("level", "possible cells", "sigma", "max error"), rows, notes)

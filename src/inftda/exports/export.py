@@ -27,7 +27,7 @@ from inftda.files import (
     whole_folder,
 )
 from inftda.publication.release import Release, open_release
-from inftda.publication.trust import NOT_PRIVATE, not_shown
+from inftda.publication.trust import NOT_PRIVATE, counting_note
 from inftda.tree import DESTINATION, ORIGIN
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _describe(
     caveats = [] if manifest.private else [NOT_PRIVATE]
     facts: dict[str, Any]
     if isinstance(source, Release):
-        plan, counted = source.manifest.plan, not_shown(source)
+        plan, counted = source.manifest.plan, counting_note(source)
         what = "Origin-destination flows" if source.tree.is_od else "Counts"
         promise = (
             f"Released with differential privacy: {plan.describe()}; protected: "

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from inftda.areas.polygons import library, shapely
 from inftda.exports.contents import ExportData, LevelTable, Resource, resource_entry
 from inftda.exports.tables import located
-from inftda.publication.conversion import lines
+from inftda.publication.query import lines
 from inftda.tree import DESTINATION, ORIGIN
 
 FILE: Final = "flows.gpkg"

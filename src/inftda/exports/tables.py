@@ -22,7 +22,7 @@ from inftda.exports.contents import (
 )
 from inftda.publication.areas import areas_files
 from inftda.publication.release import Release
-from inftda.publication.spreadsheet import disarmed, disarmed_table
+from inftda.tables import disarmed, disarmed_table
 
 #: Columns of a file of totals: type and meaning.
 _TOTALS: Final = {

@@ -38,7 +38,7 @@ from inftda.pages.explorer import (
 from inftda.pages.shapes import Shapes, known_shapes, read_shapes
 from inftda.privacy.plan import LevelPlan
 from inftda.publication.release import Release
-from inftda.publication.trust import NOT_PRIVATE, mostly_noise, not_shown, unmeasured_totals
+from inftda.publication.trust import NOT_PRIVATE, counting_note, mostly_noise, unmeasured_totals
 from inftda.truth import Truth
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may 
         "is_private": release.manifest.private,
         "not_private": NOT_PRIVATE,
         "size": describe_size(release),
-        "counted": not_shown(release),
+        "counted": counting_note(release),
         "is_od": release.tree.is_od,
         "promise": _promise(release),
         **_accuracy(release, errors, level_rows(release, errors, noise)),
@@ -284,7 +284,7 @@ def _technical(release: Release) -> dict[str, object]:
     facts = {
         "Guarantee": plan.describe(),
         "Unit of privacy": plan.unit.describe(),
-        "Counted": not_shown(release) or "all rows of the table",
+        "Counted": counting_note(release) or "all rows of the table",
         "Mechanism": f"{manifest.mechanism} ({options})" if options else manifest.mechanism,
         "Order of refinement": ", ".join(manifest.tree.order),
         "Areas": "; ".join(_describe_areas(release)),

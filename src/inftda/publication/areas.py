@@ -22,8 +22,7 @@ from inftda.areas.wkb import check_outlines
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_NAME, Places
-from inftda.publication.inventory import DAMAGED, GET_AGAIN, check_plain, digest
-from inftda.publication.manifest import AxisEntry
+from inftda.publication.manifest import DAMAGED, GET_AGAIN, AxisEntry, check_plain, digest
 from inftda.publication.tables import row_groups
 from inftda.tables import as_arrow, repeated
 from inftda.tree import Axis, Tree
@@ -72,8 +71,6 @@ def read_places(path: Path, hierarchy: Hierarchy) -> Places:
         ReleaseError: it cannot be read, or holds anything else.
     """
     levels, codes = _areas(hierarchy)
-    if not path.exists():
-        raise ReleaseError(f"there is no {path.name}, which the manifest states; {GET_AGAIN}")
     longest = repeated("x" * MAX_NAME, 1)
     parts = [
         part.cast(SCHEMA)

@@ -6,15 +6,7 @@ from pathlib import Path
 from inftda.errors import ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain
 from inftda.publication.areas import areas_names, places_name, write_areas
-from inftda.publication.inventory import (
-    IN_PARTS,
-    MEASUREMENTS_FILE,
-    SIGNATURE_FILE,
-    digest,
-    is_real_folder,
-    part_name,
-)
-from inftda.publication.manifest import Manifest
+from inftda.publication.manifest import MEASUREMENTS_FILE, SIGNATURE_FILE, Manifest, digest
 from inftda.tree import Tree
 
 
@@ -58,7 +50,7 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
 
 
 def own_files(manifest: Manifest) -> frozenset[str]:
-    """Names of all files that a release may have; some may be folders of parts.
+    """Names of all files that a release may have.
 
     A manifest that names any other file for its areas does not make it one of these.
     """
@@ -73,19 +65,8 @@ def own_files(manifest: Manifest) -> frozenset[str]:
 
 
 def strangers(folder: Path, manifest: Manifest) -> list[str]:
-    """What is in a folder, by paths relative to it, and is not a plain file of its release."""
+    """Names of what is in a folder and is not a plain file of its release."""
     own = own_files(manifest)
-    found = []
-    for path in sorted(folder.iterdir()):
-        if path.name in own.intersection(IN_PARTS) and is_real_folder(path):
-            found += _not_parts(path)
-        elif path.name not in own or not is_plain(path):
-            found.append(path)
-    return [path.relative_to(folder).as_posix() for path in found]
-
-
-def _not_parts(folder: Path) -> list[Path]:
-    """What is in a folder of parts and is not one; it must have one at least."""
-    inside = sorted(folder.iterdir())
-    parts = {part_name(number) for number in range(len(inside))}
-    return [path for path in inside if path.name not in parts or not is_plain(path)]
+    return [
+        path.name for path in sorted(folder.iterdir()) if path.name not in own or not is_plain(path)
+    ]

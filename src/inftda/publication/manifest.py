@@ -6,9 +6,10 @@ text when it is read and written again was edited: it states a key twice, or one
 known, or has blanks or numbers that a release does not write.
 """
 
+import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -25,9 +26,15 @@ from inftda.files import is_plain
 from inftda.hierarchy import OUTSIDE
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import UNIT_KEYS, Unit
-from inftda.publication.inventory import GET_AGAIN
 from inftda.tree import Tree
 
+MEASUREMENTS_FILE: Final = "measurements.parquet"
+#: Signature of the manifest, if the release is signed.
+SIGNATURE_FILE: Final = "manifest.sig"
+#: What to do about a release that is not as it was published.
+GET_AGAIN: Final = "get the release again from its publisher"
+#: What happened to such a release, and what to do.
+DAMAGED: Final = f"it was edited or damaged: {GET_AGAIN}"
 #: What is stated of the mechanism that makes releases.
 MECHANISM: Final = "inftda"
 OPTIONS = {"noise": "table", "objective": "intopt"}
@@ -281,3 +288,29 @@ def check_text(found: bytes, manifest: Manifest) -> None:
         f"the manifest states {stated!r} in line {number}, where a release states {known!r}; it "
         "was edited, or written by another version of inftda"
     )
+
+
+def check_plain(folder: Path, names: Iterable[str]) -> None:
+    """Refuse files that are links, pipes or anything else that must not be read.
+
+    Raises:
+        ReleaseError: one of those that are there is not a plain file.
+    """
+    for name in names:
+        path = folder / name
+        if (path.exists() or path.is_symlink()) and not is_plain(path):
+            kind = "a link" if path.is_symlink() else "not a plain file"
+            raise ReleaseError(
+                f"{name!r} of the release {str(folder)!r} is {kind}, which no release has; "
+                f"{GET_AGAIN}"
+            )
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file.
+
+    It finds damage and mistakes, not forgery: a forger who changes the flows can change the
+    digest as well, unless the manifest is signed.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

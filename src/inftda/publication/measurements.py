@@ -7,9 +7,8 @@ table: a reader who sees only some of its values would be misled by which.
 
 A row is one count of one table of the lattice: the name of the table, an area on every axis
 ("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
-come in the order in which they were drawn (in parts that many machines wrote, in stretches), and
-the counts of a table in group order: by the parent of the refined area, then by the other areas,
-the longest axis first, then by the area.
+come in the order in which they were drawn, and the counts of a table in group order: by the
+parent of the refined area, then by the other areas, the longest axis first, then by the area.
 """
 
 import math
@@ -29,8 +28,8 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.inference.measured import Measurements, NoisyTable
 from inftda.lattice import coarsest_equal
 from inftda.privacy.plan import Plan
-from inftda.publication.inventory import DAMAGED, MEASUREMENTS_FILE
-from inftda.publication.tables import CODE, ROW_GROUP, files_of, in_use, row_groups
+from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE
+from inftda.publication.tables import CODE, ROW_GROUP, in_use, row_groups
 from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
 from inftda.tree import Axis, Tree, TreeLevel
 
@@ -211,27 +210,9 @@ def write_totals(path: Path, tree: Tree, measured: "Iterable[MeasuredTotals]") -
         _write(path, tree, blocks)
 
 
-def save_measurements(
-    path: Path | pa.NativeFile,
-    source: pa.Table | Path,
-    tree: Tree,
-    tables: Sequence[PlannedMeasurement],
-    *,
-    n_flows: int,
-) -> None:
-    """Write values that are in memory or in a file, as a release on one machine writes them.
-
-    Args:
-        path: the file to write.
-        source: as for `read_measurements`, of one file.
-        tree: likewise.
-        tables: likewise.
-        n_flows: likewise.
-    """
-    stretches = _stretches(source, tree, tables, n_flows)
-    _write(
-        path, tree, ((tables[number].depths, areas, value) for number, areas, value in stretches)
-    )
+def write_measurements(path: Path | pa.NativeFile, tree: Tree, measured: Measurements) -> None:
+    """Write values that were read, as a release writes them."""
+    _write(path, tree, ((table.depths, table.areas, table.value) for table in measured.tables))
 
 
 def _write(path: Path | pa.NativeFile, tree: Tree, blocks: Iterable[Block]) -> None:
@@ -244,7 +225,7 @@ def _write(path: Path | pa.NativeFile, tree: Tree, blocks: Iterable[Block]) -> N
 def read_measurements(
     source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedMeasurement], *, n_flows: int
 ) -> Measurements:
-    """What was measured, from its file, folder of files, or table in memory.
+    """What was measured, from its file or table in memory.
 
     Args:
         source: of the values.
@@ -253,13 +234,28 @@ def read_measurements(
         n_flows: rows of the release, so that a file with far too many values is not read.
 
     Raises:
-        ReleaseError: it cannot be read, or names tables or areas that the release does not have.
+        ReleaseError: it cannot be read, names tables or areas that the release does not have, or
+            has tables in another order.
     """
     nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
     found = [[nothing] for _ in tables]
-    for part in [source] if isinstance(source, pa.Table) else files_of(source):
-        for number, areas, value in _stretches(part, tree, tables, n_flows):
-            found[number].append((areas, value))
+    last = 0
+    for rows in _groups(source, tree, tables, n_flows):
+        number, *_ = _numbers(rows.column(TABLE), [texts(table.name for table in tables)])
+        value = as_numpy(rows.column(MEASURED).combine_chunks())
+        if (np.diff(number, prepend=last) < 0).any():
+            raise ReleaseError(f"{MEASUREMENTS_FILE} has tables in another order; {DAMAGED}")
+        # What a column lists may be of any level, what a row has must be of the table's.
+        columns = [_numbers(rows.column(axis.name), _codes(axis)) for axis in tree.axes]
+        ends = np.searchsorted(number, np.arange(len(tables) + 1)).tolist()
+        for table, parts, (low, high) in zip(tables, found, pairwise(ends), strict=True):
+            areas = tuple(
+                column[depth][low:high] for column, depth in zip(columns, table.depths, strict=True)
+            )
+            if any((numbers < 0).any() for numbers in areas):
+                raise _unknown()
+            parts.append((areas, value[low:high]))
+        last = int(number[-1]) if len(number) else last
     # Arrow keeps what it has read with for the next time; there is none.
     pa.default_memory_pool().release_unused()
     return Measurements(
@@ -276,30 +272,6 @@ def _joined(
     parts.clear()  # whose arrays are many times the rest of a release
     columns = tuple(map(np.concatenate, zip(*areas, strict=True)))
     return NoisyTable(table.depths, table.sigma2, columns, np.concatenate(values))
-
-
-def _stretches(
-    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedMeasurement], n_flows: int
-) -> Iterator[tuple[int, tuple[NDArray[np.int32], ...], NDArray[np.int64]]]:
-    """Values of one table after the other, as they stand in a file: table by number, areas, values.
-
-    Raises:
-        ReleaseError: see `read_measurements`.
-    """
-    for rows in _groups(source, tree, tables, n_flows):
-        number, *_ = _numbers(rows.column(TABLE), [texts(table.name for table in tables)])
-        value = as_numpy(rows.column(MEASURED).combine_chunks())
-        starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
-        # What a column lists may be of any level, what a row has must be of the table's.
-        columns = [_numbers(rows.column(axis.name), _codes(axis)) for axis in tree.axes]
-        for low, high in pairwise([*starts, len(number)]):
-            depths = tables[number[low]].depths
-            areas = tuple(
-                column[depth][low:high] for column, depth in zip(columns, depths, strict=True)
-            )
-            if any((numbers < 0).any() for numbers in areas):
-                raise _unknown()
-            yield int(number[low]), areas, value[low:high]
 
 
 def _numbers(column: pa.ChunkedArray, lists: Sequence[pa.StringArray]) -> list[NDArray[np.int32]]:

@@ -1,27 +1,35 @@
-"""Sums of released flows over areas of any level, by DuckDB.
+"""Sums of released flows over areas of any level, as Arrow, pandas, polars or geopandas.
 
-Every coarser number is the sum of the finest ones, so all answers are consistent.
+Every coarser number is the sum of the finest ones, so all answers are consistent. DuckDB sums
+them up, in the same workspace as tables are read in: it opens the flows and no other file.
 """
 
-import glob
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from tempfile import gettempdir
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from inftda.errors import HierarchyError, ReleaseError
-from inftda.files import FLOWS_FILE, private_folder
-from inftda.publication.inventory import DAMAGED
-from inftda.tables import silence
-from inftda.tree import Axis, Tree
+from inftda.areas.locations import Gazetteer, short_way
+from inftda.areas.polygons import shapely
+from inftda.errors import HierarchyError, MissingExtraError, ReleaseError
+from inftda.files import FLOWS_FILE
+from inftda.publication.manifest import DAMAGED
+from inftda.tables import find_texts
+from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+
+if TYPE_CHECKING:
+    from inftda.reading.workspace import Workspace
 
 FLOW = "flow"
+TableFormat = Literal["arrow", "pandas", "polars"]
+#: Flows can lie on a map; other tables cannot.
+FlowFormat = Literal["arrow", "pandas", "polars", "geopandas"]
 
 
 def sum_flows(
@@ -34,21 +42,20 @@ def sum_flows(
     """Flows summed up to a level on each axis.
 
     Args:
-        table: leaf flows, or the Parquet file or folder that holds them.
+        table: leaf flows, or the Parquet file that holds them.
         tree: axes of the table.
         levels: axis name to level name; an axis that is not named is summed up altogether.
         where: axis name to the area or areas to keep to.
         values: the columns to sum up.
     """
-    with open_database() as connection:
-        open_flows(connection, table).create_view("flows")
+    with open_flows(table) as workspace:
         shown, joins, kept = [], [], ["true"]
         for number, axis in enumerate(tree.axes):
             level, named = _level(axis, levels), where.get(axis.name)
             if level == 0 and named is None:
                 continue
             view = f"axis_{number}"
-            connection.register(view, _lookup(axis, level, named))
+            workspace.register(view, _lookup(axis, level, named))
             joins.append(f'JOIN {view} ON flows.{quoted(axis.name)} = {view}."finest"')
             kept.append(f'{view}."kept"')
             if level > 0:
@@ -60,7 +67,7 @@ def sum_flows(
             f"SELECT {columns} FROM flows {' '.join(joins)} "  # noqa: S608 - names are quoted
             f"WHERE {' AND '.join(kept)} GROUP BY ALL ORDER BY ALL"
         )
-        return connection.sql(query).to_arrow_table()
+        return workspace.fetch(query)
 
 
 def asked_for(
@@ -107,36 +114,29 @@ def _together(what: str, ends: Mapping[str, Any], axes: Mapping[str, Any] | None
 
 
 @contextmanager
-def open_database() -> Iterator[Any]:
-    """A DuckDB in memory that downloads nothing, whatever a release folder holds.
+def open_flows(table: pa.Table | Path) -> "Iterator[Workspace]":
+    """A workspace that knows the leaf flows as `flows`.
 
     Raises:
-        ReleaseError: the flows are not a table that can be read.
+        ReleaseError: they are not a table that can be read.
     """
     import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
 
-    names = "autoinstall_known_extensions", "autoload_known_extensions"
+    from inftda.reading.workspace import Workspace, pattern, quote  # noqa: PLC0415 - likewise
+
+    files = [] if isinstance(table, pa.Table) else [table.absolute()]
     try:
-        # By itself DuckDB would spill to a folder called .tmp, whatever that is where one works.
-        with private_folder(Path(gettempdir()), "inftda-query-") as spill:
-            config: dict[str, Any] = dict.fromkeys(names, "false")
-            config["temp_directory"] = str(spill)
-            with duckdb.connect(config=config) as connection:
-                silence(connection)
-                yield connection
+        with Workspace(files) as workspace:
+            if isinstance(table, pa.Table):
+                workspace.register("flows", table)
+            for file in files:
+                rows = f"read_parquet({quote(pattern(file))})"
+                workspace.run(f"CREATE TEMP VIEW flows AS SELECT * FROM {rows}")  # noqa: S608 - quoted
+            yield workspace
     except (duckdb.Error, RuntimeError):  # the latter for names that are not text
         raise ReleaseError(
             f"{FLOWS_FILE} cannot be read as flows between these areas; {DAMAGED}"
         ) from None
-
-
-def open_flows(connection: Any, table: pa.Table | Path) -> Any:
-    """The leaf flows as a DuckDB relation."""
-    if isinstance(table, pa.Table):
-        return connection.from_arrow(table)
-    # A folder may be called release[1]: that is a name, not a pattern.
-    pattern = glob.escape(str(table))
-    return connection.read_parquet(f"{pattern}/*.parquet" if table.is_dir() else pattern)
 
 
 def _level(axis: Axis, levels: Mapping[str, str]) -> int:
@@ -235,3 +235,108 @@ def with_names(table: pa.Table, tree: Tree, levels: Mapping[str, str]) -> pa.Tab
             "another level"
         )
     return pa.table(found)
+
+
+def converted(table: pa.Table, as_: TableFormat) -> Any:
+    """A table in the form that was asked for.
+
+    Raises:
+        ReleaseError: there is no such form.
+        MissingExtraError: its library is not installed.
+    """
+    if as_ == "arrow":
+        return table
+    if as_ in {"pandas", "polars"}:
+        library = _library(as_)
+        return table.to_pandas() if as_ == "pandas" else library.from_arrow(table)
+    raise ReleaseError(f"as_ must be 'arrow', 'pandas' or 'polars', got {as_!r}")
+
+
+def converted_flows(table: pa.Table, as_: FlowFormat, tree: Tree, levels: Mapping[str, str]) -> Any:
+    """Flows in the form that was asked for; with geopandas, as lines between areas.
+
+    Args:
+        table: what `sum_flows` gives.
+        as_: the form.
+        tree: the tree of the release.
+        levels: axis name to the level that is shown.
+
+    Raises:
+        ReleaseError: there is no such form, or nobody knows where the areas lie.
+        MissingExtraError: its library is not installed.
+    """
+    if as_ not in get_args(FlowFormat):
+        raise ReleaseError(f"as_ must be 'arrow', 'pandas', 'polars' or 'geopandas', got {as_!r}")
+    if as_ != "geopandas":
+        return converted(table, as_)
+    library = _library("geopandas")
+    shapes = library.GeoSeries(shapes_of(table, tree, levels), crs="EPSG:4326")
+    return library.GeoDataFrame(table.to_pandas(), geometry=shapes)
+
+
+def _library(name: str) -> Any:
+    """A library that is brought by the user who asks for it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtraError(
+            f"flows as {name} need {name}, which is not installed; install it, or leave out as_"
+        ) from None
+
+
+def shapes_of(table: pa.Table, tree: Tree, levels: Mapping[str, str]) -> NDArray[Any]:
+    """A geometry for each row, in degrees: a line if both ends are shown, otherwise the area.
+
+    Trips inside one area are lines of no length. An area is its outline at the finest level,
+    where it has one, and a point otherwise. There is none where an end has no place.
+
+    Args:
+        table: what `sum_flows` gives.
+        tree: the tree of the release.
+        levels: axis name to the level that is shown.
+
+    Raises:
+        ReleaseError: neither end is shown, or the release does not say where areas lie.
+    """
+    known = Gazetteer.of(axis.hierarchy for axis in tree.axes)
+    axes = {axis.name: (number, axis) for number, axis in enumerate(tree.axes)}
+    ends = [
+        (*axes[name], axes[name][1].hierarchy.level_of(levels[name]))
+        for name in (ORIGIN, DESTINATION)
+        if name in axes and name in table.column_names
+    ]
+    if not ends or not known.has(number for number, _, _ in ends):
+        raise ReleaseError(
+            "flows as geopandas need an origin or a destination, and areas with outlines or with "
+            "lon and lat, which this release does not have; take as_='pandas', or inftda "
+            "export --centroids"
+        )
+    areas, at = [], []
+    for number, axis, level in ends:
+        codes = table.column(axis.name).combine_chunks().cast(pa.string())
+        areas.append(find_texts(codes, axis.hierarchy.codes(level)))
+        lon, lat = known.at(number, level)
+        at.append((lon[areas[-1]], lat[areas[-1]]))
+    if len(ends) > 1:
+        return lines(*at)
+    shapes = np.full(len(areas[0]), None, object)
+    is_known = ~np.isnan(at[0][0])
+    shapes[is_known] = shapely().points(np.stack(at[0], axis=1)[is_known])
+    _, axis, level = ends[0]
+    outlines = axis.hierarchy.places.outlines
+    if level == axis.hierarchy.depth and outlines is not None:
+        whole = shapely().from_wkb(np.array(outlines.to_pylist(), object))[areas[0]]
+        return np.where(shapely().is_missing(whole), shapes, whole)
+    return shapes
+
+
+def lines(
+    start: tuple[NDArray[np.float64], NDArray[np.float64]],
+    end: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> NDArray[Any]:
+    """Straight lines between places, the short way round; None where a place is not known."""
+    corners = np.stack([*start, short_way(start[0], end[0]), end[1]], axis=1).reshape(-1, 2, 2)
+    is_known = ~np.isnan(corners).any(axis=(1, 2))
+    found = np.full(len(corners), None, object)
+    found[is_known] = shapely().linestrings(corners[is_known])
+    return found

@@ -21,26 +21,35 @@ from inftda.errors import HierarchyError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
 from inftda.inference.measured import Measurements
 from inftda.publication.areas import read_tree
-from inftda.publication.conversion import FlowFormat, TableFormat, converted, converted_flows
 from inftda.publication.folder import check_release, write_public_files
-from inftda.publication.inventory import (
+from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,
     MEASUREMENTS_FILE,
     SIGNATURE_FILE,
+    Manifest,
     check_plain,
     digest,
 )
-from inftda.publication.manifest import Manifest
 from inftda.publication.measurements import (
     PlannedMeasurement,
     planned_measurements,
     read_measurements,
-    save_measurements,
     totals_at,
+    write_measurements,
 )
-from inftda.publication.query import FLOW, asked_for, axis_named, sum_flows, with_names
-from inftda.publication.tables import Flows, files_of, from_table, read_flows, write_flows
+from inftda.publication.query import (
+    FLOW,
+    FlowFormat,
+    TableFormat,
+    asked_for,
+    axis_named,
+    converted,
+    converted_flows,
+    sum_flows,
+    with_names,
+)
+from inftda.publication.tables import Flows, from_table, read_flows, write_flows
 from inftda.publication.trust import NOT_PRIVATE_LINE
 from inftda.publication.trust import intervals as intervals_of_totals
 from inftda.screen import card
@@ -59,9 +68,9 @@ class Release:
     Attributes:
         manifest: what was done and what is guaranteed.
         tree: axes and order of refinement.
-        table: the leaf flows, or the Parquet file or folder that holds them.
-        measured: noisy values that are published, or the Parquet file or folder that holds them;
-            None if none are.
+        table: the leaf flows, or the Parquet file that holds them.
+        measured: noisy values that are published, or the Parquet file that holds them; None if
+            none are.
     """
 
     manifest: Manifest
@@ -178,7 +187,7 @@ class Release:
         if isinstance(self.table, pa.Table):
             found = from_table(self.tree, self.table)
         else:
-            found = read_flows(files_of(self.table), self.tree, n_flows=self.manifest.n_flows)
+            found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
         for axis, numbers in zip(self.tree.axes, found.areas, strict=True):
             if (numbers < 0).any():
                 raise ReleaseError(
@@ -301,17 +310,11 @@ class Release:
             if isinstance(self.table, pa.Table):
                 write_flows(folder / FLOWS_FILE, self.tree, from_table(self.tree, self.table))
             else:
-                _copy(self.table, folder / FLOWS_FILE)
+                shutil.copyfile(self.table, folder / FLOWS_FILE)
             if isinstance(self.measured, pa.Table):
-                save_measurements(
-                    folder / MEASUREMENTS_FILE,
-                    self.measured,
-                    self.tree,
-                    self.published_tables(),
-                    n_flows=self.manifest.n_flows,
-                )
+                write_measurements(folder / MEASUREMENTS_FILE, self.tree, self._read_measurements())
             elif self.measured is not None:
-                _copy(self.measured, folder / MEASUREMENTS_FILE)
+                shutil.copyfile(self.measured, folder / MEASUREMENTS_FILE)
             write_public_files(folder, self.tree, self.manifest)
             if isinstance(self.table, Path):
                 _copy_signature(self.table.parent, folder)
@@ -331,14 +334,6 @@ def _copy_signature(source: Path, folder: Path) -> None:
     manifests = [(of / MANIFEST_FILE).read_bytes() for of in (source, folder)]
     if is_plain(source / SIGNATURE_FILE) and manifests[0] == manifests[1]:
         shutil.copyfile(source / SIGNATURE_FILE, folder / SIGNATURE_FILE)
-
-
-def _copy(table: Path, path: Path) -> None:
-    """Copy a table of the release, which is a file or a folder of parts."""
-    if table.is_dir():
-        shutil.copytree(table, path)
-    else:
-        shutil.copyfile(table, path)
 
 
 def open_release(path: str | Path) -> Release:

@@ -18,7 +18,7 @@ from inftda.lattice import off_tree_tables
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.prices import Groups
 from inftda.mechanism.step import Nodes, Noisy, Step, divide_again, rows_drawn
-from inftda.publication.inventory import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE
+from inftda.publication.manifest import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE
 from inftda.publication.measurements import PlannedMeasurement
 from inftda.publication.tables import Flows
 from inftda.threads import Crew, available_cores

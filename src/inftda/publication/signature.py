@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.files import MANIFEST_FILE, check_file, is_plain, whole_file
-from inftda.publication.inventory import GET_AGAIN, SIGNATURE_FILE
+from inftda.publication.manifest import GET_AGAIN, SIGNATURE_FILE
 
 #: Bytes of every Ed25519 signature.
 SIZE: Final = 64

@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
-from inftda.publication.inventory import DAMAGED, GET_AGAIN
-from inftda.publication.manifest import arrow_version
+from inftda.publication.manifest import DAMAGED, GET_AGAIN, arrow_version
 from inftda.publication.query import FLOW
 from inftda.tables import as_arrow, as_numpy, find_texts
 from inftda.tree import Tree, TreeLevel, differ
@@ -122,29 +121,27 @@ def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Flows) -> None:
             writer.write_batch(pa.record_batch(columns, schema), row_group_size=ROW_GROUP)
 
 
-def read_flows(files: Sequence[Path], tree: Tree, *, n_flows: int) -> Flows:
-    """Released leaves from their file, or from its parts.
+def read_flows(path: Path, tree: Tree, *, n_flows: int) -> Flows:
+    """Released leaves from their file.
 
     Args:
-        files: in order.
+        path: the file.
         tree: of the release.
         n_flows: rows that the manifest states; a file with more is not read.
 
     Raises:
-        ReleaseError: a file cannot be read, or has anything but flows between known areas.
+        ReleaseError: it cannot be read, or has anything but flows between known areas.
     """
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
-    blocks: list[tuple[Areas, NDArray[np.int64]]] = []
-    for file in files:
-        left = n_flows - sum(len(flow) for _, flow in blocks)
-        for rows in row_groups(file, _flows_schema(tree), codes, most_rows=left):
-            areas = tuple(map(numbers_of, rows.columns, codes))
-            for axis, numbers in zip(tree.axes, areas, strict=True):
-                if (numbers < 0).any():
-                    raise ReleaseError(
-                        f"not true of this release: every {axis.name} is a known area; {GET_AGAIN}"
-                    )
-            blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
+    blocks = []
+    for rows in row_groups(path, _flows_schema(tree), codes, most_rows=n_flows):
+        areas = tuple(map(numbers_of, rows.columns, codes))
+        for axis, numbers in zip(tree.axes, areas, strict=True):
+            if (numbers < 0).any():
+                raise ReleaseError(
+                    f"not true of this release: every {axis.name} is a known area; {GET_AGAIN}"
+                )
+        blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
     return join_flows(tree, blocks)
 
 
@@ -247,6 +244,8 @@ def row_groups(  # noqa: PLR0913 - what a file may have
     def fail(what: str) -> ReleaseError:
         return ReleaseError(f"{path.name} {what}; {again}")
 
+    if not path.exists():
+        raise ReleaseError(f"the release has no {path.name}; {GET_AGAIN}")
     text_columns = [field.name for field in schema if _KINDS[field.type] == "text"]
     try:
         _check_columns(pq.read_schema(path), schema, fail)
@@ -335,15 +334,3 @@ def check_rewritten(path: Path, again: pa.Buffer, software: Mapping[str, str]) -
     if software.get("arrow") == arrow_version():
         raise ReleaseError(f"{path.name} is not written as inftda writes it; {DAMAGED}")
     return False
-
-
-def files_of(path: Path) -> list[Path]:
-    """The file of a table, or its parts in order.
-
-    Raises:
-        ReleaseError: there is none.
-    """
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    if not files or not path.exists():
-        raise ReleaseError(f"the release has no {path.name}, or none of its parts; {GET_AGAIN}")
-    return files

@@ -70,13 +70,13 @@ _FAR_BELOW: Final = 0.01
 _FEW: Final = 20
 
 
-def not_shown(release: "Release") -> str:
+def counting_note(release: "Release") -> str:
     """What the table leaves out, or counts where one would not look; empty if nothing."""
     manifest = release.manifest
     return "; ".join(manifest.counted.words(manifest.unit, release.tree))
 
 
-def noisy_words(release: "Release") -> list[str]:
+def noise_warnings(release: "Release") -> list[str]:
     """Which levels not to use, since what they have is mostly noise.
 
     Raises:
@@ -85,7 +85,7 @@ def noisy_words(release: "Release") -> list[str]:
     return [f"do not use the level {level.name}: {MOSTLY_NOISE}" for level in mostly_noise(release)]
 
 
-def careful_words(plan: "Plan", *, total: int | None = None) -> list[str]:
+def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:
     """What a custodian should think about before publishing.
 
     Args:
@@ -256,7 +256,7 @@ def unmeasured_totals(tree: Tree, plan: "Plan") -> dict[str, list[str]]:
     return found
 
 
-def across_words(tree: Tree, plan: "Plan") -> str:
+def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
     """What is measured across the tree, or why nothing is and which totals not to use."""
     if not plan.across:
         return _unmeasured_words(unmeasured_totals(tree, plan))

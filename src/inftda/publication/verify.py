@@ -17,22 +17,22 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.publication.areas import areas_files, areas_text, places_name, save_places
 from inftda.publication.folder import strangers
-from inftda.publication.inventory import (
+from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,
     MEASUREMENTS_FILE,
-    check_digest,
+    OPTIONS,
+    SOFTWARE,
+    check_text,
+    digest,
 )
-from inftda.publication.manifest import OPTIONS, SOFTWARE, check_text
-from inftda.publication.measurements import read_measurements, save_measurements
+from inftda.publication.measurements import read_measurements, write_measurements
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import check_signature
 from inftda.publication.tables import (
     Flows,
     check_rewritten,
-    files_of,
     is_ascending,
-    join_flows,
     order_keys,
     read_flows,
     write_flows,
@@ -74,20 +74,21 @@ class _Rewriting:
         self._release = release
         self._is_compared = True
 
-    def check(self, path: Path, stated: str, write: Callable[[pa.NativeFile, Path], None]) -> None:
-        """Compare a table with its digest, and its files with what is written from their rows.
+    def check(self, path: Path, stated: str, write: Callable[[pa.NativeFile], None]) -> None:
+        """Compare a file with its digest, and with what is written from its rows.
 
         Args:
-            path: the file, or folder of parts.
+            path: the file.
             stated: digest of it, as the manifest has it.
-            write: writes what a file holds again.
+            write: writes what it holds again.
         """
-        check_digest(path, stated)
-        for file in files_of(path):
-            write(sink := pa.BufferOutputStream(), file)
-            self._is_compared &= check_rewritten(
-                file, sink.getvalue(), self._release.manifest.software
+        if digest(path) != stated:
+            raise ReleaseError(
+                f"{path.name} is not what the manifest was written for; it was damaged or "
+                f"changed: {GET_AGAIN}"
             )
+        write(sink := pa.BufferOutputStream())
+        self._is_compared &= check_rewritten(path, sink.getvalue(), self._release.manifest.software)
 
     @property
     def words(self) -> str:
@@ -135,7 +136,7 @@ def _check_places(release: Release, folder: Path, rewriting: _Rewriting) -> Iter
             rewriting.check(
                 folder / file,
                 entry.places_sha256,
-                lambda sink, _, of=hierarchy: save_places(sink, of),  # type: ignore[misc]
+                lambda sink, of=hierarchy: save_places(sink, of),  # type: ignore[misc]
             )
     if any(entries.values()):
         yield "names, locations and outlines are the ones the manifest states"
@@ -175,9 +176,8 @@ def _check_flows(
 ) -> Generator[str, None, Flows]:
     """Known areas, positive integers, each cell once and in order, total and rows as stated."""
     manifest, tree = release.manifest, release.tree
-    files = files_of(folder / FLOWS_FILE)
-    parts = {file: read_flows([file], tree, n_flows=manifest.n_flows) for file in files}
-    flows = join_flows(tree, parts.values())
+    path = folder / FLOWS_FILE
+    flows = read_flows(path, tree, n_flows=manifest.n_flows)
     found = {
         "flows are integers above 0": bool((flows.flow > 0).all()),
         "no cell occurs twice, and rows are in order": is_ascending(order_keys(tree, flows.areas)),
@@ -191,12 +191,7 @@ def _check_flows(
         yield words
     for axis in tree.axes:
         yield f"every {axis.name} is a known area"
-
-    rewriting.check(
-        folder / FLOWS_FILE,
-        manifest.flows_sha256,
-        lambda sink, file: write_flows(sink, tree, parts[file]),
-    )
+    rewriting.check(path, manifest.flows_sha256, lambda sink: write_flows(sink, tree, flows))
     return flows
 
 
@@ -218,8 +213,8 @@ def _check_measurements(
             f"the release has {MEASUREMENTS_FILE}, but by its guarantee nothing was measured that "
             "is published there; these numbers were not accounted for"
         )
-    path, n_flows = folder / MEASUREMENTS_FILE, manifest.n_flows
-    measured = read_measurements(path, tree, tables, n_flows=n_flows)
+    path = folder / MEASUREMENTS_FILE
+    measured = read_measurements(path, tree, tables, n_flows=manifest.n_flows)
     if release.has_measurements:
         from inftda.publication import replay  # noqa: PLC0415 - compiled kernels
 
@@ -235,8 +230,6 @@ def _check_measurements(
                     f"in order; {DAMAGED}"
                 )
         yield "measured totals are those of every area, with the noise that the manifest states"
-
-    def write(sink: pa.NativeFile, file: Path) -> None:
-        save_measurements(sink, file, tree, tables, n_flows=n_flows)
-
-    rewriting.check(path, manifest.measurements_sha256, write)
+    rewriting.check(
+        path, manifest.measurements_sha256, lambda sink: write_measurements(sink, tree, measured)
+    )

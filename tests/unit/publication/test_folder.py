@@ -76,13 +76,6 @@ def named_in_the_manifest(folder):
     (folder / "areas-1.csv").rename(folder / "thesis.txt")
 
 
-def among_the_parts(folder):
-    (folder / "flows.parquet").unlink()
-    (folder / "flows.parquet").mkdir()
-    (folder / "flows.parquet" / "part-00000.parquet").write_text("older")
-    (folder / "flows.parquet" / "thesis.txt").write_text("years of work")
-
-
 def in_a_folder(folder):
     (folder / "areas-1.csv").unlink()
     (folder / "areas-1.csv").mkdir()
@@ -96,7 +89,6 @@ STRANGERS = {
     "work": lambda folder: (folder / "work").mkdir(),
     ".git": lambda folder: (folder / ".git").symlink_to("elsewhere"),
     "'thesis.txt'": named_in_the_manifest,
-    "flows.parquet/thesis.txt": among_the_parts,
     "areas-1.csv": in_a_folder,
 }
 
@@ -115,14 +107,6 @@ def test_a_release_that_holds_anything_else_is_not_replaced(old, stranger):
     with pytest.raises(ReleaseError, match=f"not replaced.*{stranger}.*move it elsewhere"):
         write(old, force=True)
     assert everything(old) == before
-    assert names(old.parent) == ["out"]
-
-
-def test_a_release_in_parts_is_replaced(old):
-    among_the_parts(old)
-    (old / "flows.parquet" / "thesis.txt").unlink()
-    write(old, force=True)
-    assert content(old) == NEW
     assert names(old.parent) == ["out"]
 
 
@@ -183,7 +167,7 @@ def test_a_file_of_flows_follows_from_its_rows(tmp_path, monkeypatch, tree, size
     for order in (blocks, blocks[::-1]):
         write_flows(path := tmp_path / "flows.parquet", tree, join_flows(tree, order))
         files.append(path.read_bytes())
-        found = read_flows([path], tree, n_flows=len(rows))
+        found = read_flows(path, tree, n_flows=len(rows))
         assert (found.total, len(found.flow)) == (sum(rows.values()), len(rows))
         assert is_ascending(order_keys(tree, found.areas))
     assert files[0] == files[1]

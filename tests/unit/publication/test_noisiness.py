@@ -14,7 +14,7 @@ from inftda.publication.trust import (
     is_drowned,
     level_noise,
     mostly_noise,
-    noisy_words,
+    noise_warnings,
 )
 
 BUDGET = {"epsilon": 1, "delta": 1e-8, "source": SeededSource(5)}
@@ -52,7 +52,7 @@ def test_a_sparse_table_is_called_noise_at_its_finest_level_only_if_it_is(sparse
     names = [level.name for level in mostly_noise(sparse)]
     assert names[-1] == "municipality > municipality"
     assert "region > region" not in names
-    assert noisy_words(sparse)[-1] == (
+    assert noise_warnings(sparse)[-1] == (
         "do not use the level municipality > municipality: most of its pairs are noise"
     )
     assert mostly_noise(released((3, 6, 12), 2_000_000)) == ()

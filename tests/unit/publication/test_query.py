@@ -1,8 +1,6 @@
 """Sums over areas, against grouping the rows by hand."""
 
 import itertools
-import stat
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +9,7 @@ import pytest
 from small_release import ABROAD, DISEASES, HEALTH, HOME, OD, as_dict, grouped, rows_of, table_of
 
 from inftda.errors import ReleaseError
-from inftda.publication.query import find_area, open_database, quoted, sum_flows
+from inftda.publication.query import find_area, open_flows, quoted, sum_flows
 from inftda.tree import Axis, Tree
 
 CROSSES = [
@@ -21,21 +19,16 @@ CROSSES = [
 ]
 
 
-@pytest.fixture(params=["in memory", "file", "folder"])
+@pytest.fixture(params=["in memory", "a file", "a file of a strange name"])
 def stored(request, tmp_path):
     """Puts a table where a release may have it."""
 
     def store(table):
         if request.param == "in memory":
             return table
-        if request.param == "file":
-            pq.write_table(table, tmp_path / "flows.parquet")
-            return tmp_path / "flows.parquet"
-        (folder := tmp_path / "flo?ws[1].parquet").mkdir()
-        half = table.num_rows // 2
-        pq.write_table(table.slice(0, half), folder / "a.parquet")
-        pq.write_table(table.slice(half), folder / "b.parquet")
-        return folder
+        (folder := tmp_path / ("out" if request.param == "a file" else "flo?ws' [1]*")).mkdir()
+        pq.write_table(table, folder / "flows.parquet")
+        return folder / "flows.parquet"
 
     return store
 
@@ -184,11 +177,10 @@ def test_random_flows_are_summed_as_pandas_sums_them():
 
 
 @pytest.mark.usefixtures("own_databases")
-def test_a_query_leaves_the_current_folder_alone(tmp_path, monkeypatch):
-    """DuckDB would spill to .tmp there, or to wherever a link of that name leads."""
-    monkeypatch.chdir(tmp_path)
-    with open_database() as connection:
-        ((where,),) = connection.sql("SELECT current_setting('temp_directory')").fetchall()
-        assert stat.S_IMODE(Path(where).stat().st_mode) == 0o700
-    assert not Path(where).exists()
-    assert list(tmp_path.iterdir()) == []
+def test_a_query_opens_the_flows_and_no_other_file(tmp_path):
+    pq.write_table(table_of(OD, rows_of(OD)), flows := tmp_path / "flows.parquet")
+    (other := tmp_path / "other.csv").write_text("truth\n17\n")
+    with open_flows(flows) as workspace:
+        assert workspace.fetch("SELECT * FROM flows").num_rows > 0
+    with pytest.raises(ReleaseError), open_flows(flows) as workspace:
+        workspace.fetch(f"SELECT * FROM read_csv('{other}')")

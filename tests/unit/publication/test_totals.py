@@ -11,7 +11,7 @@ from inftda import SeededSource, release
 from inftda.demo import make_country
 from inftda.errors import ReleaseError
 from inftda.noise.quantiles import half_width
-from inftda.publication.inventory import MEASUREMENTS_FILE, digest
+from inftda.publication.manifest import MEASUREMENTS_FILE, digest
 from inftda.publication.trust import planned_totals
 from inftda.publication.verify import verify
 

@@ -1,6 +1,5 @@
 """Nothing but results goes to standard output, however long reading takes."""
 
-from inftda.publication.query import open_database
 from inftda.reading.workspace import Workspace
 
 SETTING = "SELECT current_setting('enable_progress_bar') AS bar"
@@ -9,8 +8,3 @@ SETTING = "SELECT current_setting('enable_progress_bar') AS bar"
 def test_reading_shows_no_progress_bar_of_its_own():
     with Workspace() as workspace:
         assert workspace.fetch(SETTING).to_pylist() == [{"bar": False}]
-
-
-def test_querying_shows_no_progress_bar_of_its_own():
-    with open_database() as connection:
-        assert connection.sql(SETTING).fetchall() == [(False,)]
