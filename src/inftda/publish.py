@@ -19,11 +19,10 @@ from inftda.areas.clock import with_clocks
 from inftda.areas.reader import Levels
 from inftda.errors import InftdaError
 from inftda.files import FLOWS_FILE, check_folder, private_folder, whole_folder
-from inftda.lattice import share_or_default
 from inftda.ledger.ledger import Charge, Ledger
 from inftda.mechanism.topdown import Keep, Outcome, release_counts
 from inftda.noise.bits import RandomSource, SecureSource
-from inftda.privacy.plan import Account, make_plan
+from inftda.privacy.plan import Account, make_plan, share_or_default
 from inftda.privacy.unit import Unit
 from inftda.publication.areas import axis_entries
 from inftda.publication.folder import check_release, write_public_files

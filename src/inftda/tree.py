@@ -4,15 +4,21 @@ A node is one area on every axis. Each step refines one axis by one level; the p
 destination tree (section 3) refines destination 1, origin 1, destination 2, origin 2, ...
 Nothing of the size of the tree is ever built: sizes are Python integers, 10^12 nodes are normal.
 
-The tree is public knowledge: it must never be derived from the trips.
+The levels of the tree are marginals of the table, from the whole to the leaves. Totals across it
+("all who leave this town", "all who go by ferry") are marginals off the tree. Some of these are
+measured too, each with a small part of the budget, and tell the level steps which way to lean
+(`inftda.mechanism.prices`).
+
+All of it is public knowledge: it must never be derived from the trips.
 """
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
-from typing import Any, Literal, Self
+from itertools import pairwise
+from math import inf, prod
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +32,18 @@ _TAKEN = "flow"
 #: Bits of the number of a cell, at most: numbers of cells are int64.
 MAX_BITS = 62
 
+#: A marginal off the tree is measured if it has at most this many cells for each area of the
+#: longest axis: then no step draws much more than it does for the tree.
+CELLS_PER_AREA: Final = 128
+#: Axes with no more areas (modes, sexes, parts of the day) have totals that sums agree with.
+SHORT: Final = 64
+#: Sums agree with totals of a short axis if the tree's own sum of as many noisy counts has a
+#: variance this many times larger.
+MUCH_BETTER: Final = 20
+#: How far the price of such a total may lower counts, in noise scales of the step.
+#: A constant of compiled code (`inftda.kernels`).
+HARD_REACH: Final = 4
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -34,28 +52,24 @@ class Axis:
     name: str
     hierarchy: Hierarchy
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Refinement of one axis (by its number) from `level - 1` to `level` of its hierarchy."""
-
-    axis: int
-    level: int
+    @cached_property
+    def coarsest(self) -> tuple[int, ...]:
+        """For each level of the hierarchy the coarsest that has the same areas."""
+        levels = [0]
+        for level in range(1, self.hierarchy.depth + 1):
+            levels.append(level if self.hierarchy.splits(level) else levels[-1])
+        return tuple(levels)
 
 
 @dataclass(frozen=True)
-class TreeLevel:
-    """All nodes after the first `index` steps; level 0 is the root.
+class Marginal:
+    """Counts by one level of every axis, 0 where the axis is summed up.
 
     Attributes:
-        index: number of steps taken.
-        step: the step that leads here; None at the root.
         axes: the axes of the tree.
-        depths: the level in each axis's hierarchy that nodes of this level are at.
+        depths: the level in each axis's hierarchy that the cells are at.
     """
 
-    index: int
-    step: Step | None
     axes: tuple[Axis, ...]
     depths: tuple[int, ...]
 
@@ -70,18 +84,65 @@ class TreeLevel:
 
     @cached_property
     def n_nodes(self) -> int:
-        """Number of possible nodes."""
+        """Number of possible nodes, or cells."""
         return prod(
             axis.hierarchy.n_areas(depth)
             for axis, depth in zip(self.axes, self.depths, strict=True)
         )
 
+    def sum_up(
+        self, leaves: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]
+    ) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
+        """Leaves summed up to these nodes.
+
+        Args:
+            leaves: int32 finest areas of the leaves, for each axis; they may repeat.
+            counts: int64.
+
+        Returns:
+            Areas of all nodes that have leaves, sorted by the first axis, then by the second and
+            so on; and int64 sums.
+        """
+        above = [
+            axis.hierarchy.ancestor(axis.hierarchy.depth, depth)[numbers]
+            for axis, depth, numbers in zip(self.axes, self.depths, leaves, strict=True)
+        ]
+        if self.n_nodes < 1 << MAX_BITS:  # one key is sorted faster than several
+            key = np.zeros(len(counts), np.int64)
+            for axis, depth, numbers in zip(self.axes, self.depths, above, strict=True):
+                key = key * axis.hierarchy.n_areas(depth) + numbers
+            order = np.argsort(key, kind="stable")
+        else:
+            order = np.lexsort(above[::-1])
+        above = [numbers[order] for numbers in above]
+        first = np.flatnonzero(differ(above))
+        sums = np.add.reduceat(counts[order], first) if len(first) else counts[:0]
+        return tuple(numbers[first] for numbers in above), sums
+
+    def leaf_capacities(self) -> Iterator[tuple[int, int]]:
+        """(leaves under a node, number of such nodes), nodes with most leaves first, lazily."""
+        factors = [_sizes(axis, depth) for axis, depth in zip(self.axes, self.depths, strict=True)]
+        return _largest_products(factors)
+
+
+@dataclass(frozen=True)
+class TreeLevel(Marginal):
+    """All nodes after the first `index` steps; level 0 is the root.
+
+    Attributes:
+        index: number of steps taken.
+        refined: number of the axis that the step to this level refines; None at the root.
+    """
+
+    index: int
+    refined: int | None
+
     @cached_property
     def axis(self) -> int:
         """Number of the axis that the step to this level refines."""
-        if self.step is None:
+        if self.refined is None:
             raise TreeError("the root is not reached by refining an axis")
-        return self.step.axis
+        return self.refined
 
     @cached_property
     def child_offsets(self) -> NDArray[np.int32]:
@@ -120,6 +181,11 @@ class TreeLevel:
     def n_parent_areas(self, axis: int) -> int:
         """Number of areas on an axis at the level of the parents."""
         return self.axes[axis].hierarchy.n_areas(self.parent_depths[axis])
+
+    @property
+    def most_parents(self) -> int:
+        """Parents that a group of the step may have: all areas of all other axes."""
+        return prod(self.n_parent_areas(axis) for axis in self.group_axes[1:])
 
     @cached_property
     def _key_fields(self) -> dict[int, tuple[int, int]]:
@@ -162,53 +228,64 @@ class TreeLevel:
     @cached_property
     def max_children(self) -> int:
         """Largest number of nodes of this level under one node of the level above."""
-        return 1 if self.step is None else int(self.n_children.max())
+        return 1 if self.refined is None else int(self.n_children.max())
 
     @cached_property
     def is_trivial(self) -> bool:
         """Whether the step to this level splits no area: nothing to measure, nothing to pay."""
-        if self.step is None:
+        if self.refined is None:
             return False
-        return not self.axes[self.step.axis].hierarchy.splits(self.step.level)
+        return not self.axes[self.refined].hierarchy.splits(self.depths[self.refined])
 
-    def sum_up(
-        self, leaves: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]
-    ) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
-        """Leaves summed up to the nodes of this level.
+
+@dataclass(frozen=True)
+class OffTree(Marginal):
+    """A marginal off the tree that is measured.
+
+    Attributes:
+        level: the level of the tree whose step it belongs to: there the areas of `level.axis` are
+            divided into those that it has.
+    """
+
+    level: TreeLevel
+
+    @property
+    def index(self) -> int:
+        """Number of the level of the tree it belongs to."""
+        return self.level.index
+
+    @cached_property
+    def across(self) -> int | None:
+        """The axis beside `level.axis` that is not summed up; None in a one-way marginal."""
+        others = [a for a, depth in enumerate(self.depths) if depth and a != self.level.axis]
+        return others[0] if others else None
+
+    @property
+    def is_finest_one_way(self) -> bool:
+        """Whether it gives the totals of an axis's finest areas."""
+        axis = self.level.axis
+        return self.across is None and self.depths[axis] == self.axes[axis].coarsest[-1]
+
+    def hard_from(self, trust: float) -> float:
+        """From how many released parents of a group on sums have to agree with it.
+
+        Sums agree with totals of a short axis that are much better than the tree's own.
 
         Args:
-            leaves: int32 finest areas of the leaves, for each axis; they may repeat.
-            counts: int64.
-
-        Returns:
-            Areas of all nodes that have leaves, sorted by the first axis, then by the second and
-            so on; and int64 sums.
+            trust: variance of the noise of the step's children over that of the marginal.
         """
-        above = [
-            axis.hierarchy.ancestor(axis.hierarchy.depth, depth)[numbers]
-            for axis, depth, numbers in zip(self.axes, self.depths, leaves, strict=True)
-        ]
-        if self.n_nodes < 1 << MAX_BITS:  # one key is sorted faster than several
-            key = np.zeros(len(counts), np.int64)
-            for axis, depth, numbers in zip(self.axes, self.depths, above, strict=True):
-                key = key * axis.hierarchy.n_areas(depth) + numbers
-            order = np.argsort(key, kind="stable")
-        else:
-            order = np.lexsort(above[::-1])
-        above = [numbers[order] for numbers in above]
-        first = np.flatnonzero(differ(above))
-        sums = np.add.reduceat(counts[order], first) if len(first) else counts[:0]
-        return tuple(numbers[first] for numbers in above), sums
-
-    def leaf_capacities(self) -> Iterator[tuple[int, int]]:
-        """(leaves under a node, number of such nodes), nodes with most leaves first, lazily."""
-        factors = [_sizes(axis, depth) for axis, depth in zip(self.axes, self.depths, strict=True)]
-        return _largest_products(factors)
+        hierarchy = self.axes[self.level.axis].hierarchy
+        is_short = self.across is None and hierarchy.n_areas(hierarchy.depth) <= SHORT
+        return MUCH_BETTER / trust if is_short else inf
 
 
 @dataclass(frozen=True)
 class Tree:
     """Axes, each with its hierarchy, and the order in which they are refined.
+
+    Attributes:
+        axes: the columns of the table.
+        order: names of axes; each mention refines that axis by one level.
 
     >>> areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
     >>> tree = Tree.destination_first(areas)
@@ -219,7 +296,7 @@ class Tree:
     """
 
     axes: tuple[Axis, ...]
-    steps: tuple[Step, ...]
+    order: tuple[str, ...]
 
     @classmethod
     def build(cls, axes: Sequence[Axis], order: Sequence[str]) -> Self:
@@ -234,22 +311,19 @@ class Tree:
         """
         names = [axis.name for axis in axes]
         _check_names(names)
-        depths = dict.fromkeys(names, 0)
-        steps = []
         for name in order:
-            if name not in depths:
+            if name not in names:
                 raise TreeError(
                     f"the order names the axis {name!r}; the axes are {', '.join(names)}"
                 )
-            depths[name] += 1
-            steps.append(Step(names.index(name), depths[name]))
         for axis in axes:
-            if depths[axis.name] != axis.hierarchy.depth:
+            times = list(order).count(axis.name)
+            if times != axis.hierarchy.depth:
                 raise TreeError(
-                    f"the order names the axis {axis.name!r} {depths[axis.name]} times, but its "
+                    f"the order names the axis {axis.name!r} {times} times, but its "
                     f"hierarchy has {axis.hierarchy.depth} levels; name it once for each level"
                 )
-        return cls(tuple(axes), tuple(steps))
+        return cls(tuple(axes), tuple(order))
 
     @classmethod
     def destination_first(cls, origin: Hierarchy, destination: Hierarchy | None = None) -> Self:
@@ -266,11 +340,12 @@ class Tree:
     @cached_property
     def levels(self) -> tuple[TreeLevel, ...]:
         """Levels 0 (root) to the number of steps, trivial ones included."""
-        depths = [0] * len(self.axes)
-        levels = [TreeLevel(0, None, self.axes, tuple(depths))]
-        for index, step in enumerate(self.steps, start=1):
-            depths[step.axis] = step.level
-            levels.append(TreeLevel(index, step, self.axes, tuple(depths)))
+        names = [axis.name for axis in self.axes]
+        depths = [0] * len(names)
+        levels = [TreeLevel(self.axes, tuple(depths), 0, None)]
+        for index, axis in enumerate(map(names.index, self.order), start=1):
+            depths[axis] += 1
+            levels.append(TreeLevel(self.axes, tuple(depths), index, axis))
         return tuple(levels)
 
     @cached_property
@@ -301,12 +376,61 @@ class Tree:
         self, depths: Sequence[int], areas: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]
     ) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
         """Leaves summed up to one level of every axis, 0 where it is summed up altogether."""
-        return TreeLevel(0, None, self.axes, tuple(depths)).sum_up(areas, counts)
+        return Marginal(self.axes, tuple(depths)).sum_up(areas, counts)
 
-    @property
-    def order(self) -> tuple[str, ...]:
-        """Names of the axes in the order of refinement, as `Tree.build` takes them."""
-        return tuple(self.axes[step.axis].name for step in self.steps)
+    @cached_property
+    def off_tree(self) -> tuple[OffTree, ...]:
+        """Marginals off the tree that are measured, in the order of the steps they belong to.
+
+        All that have at most two axes which are not summed up, and not too many cells.
+        """
+        longest = max(axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in self.axes)
+        found = [
+            OffTree(self.axes, depths, level)
+            for level in self.splitting_levels
+            for depths in _told_apart(level)
+            if depths not in self.on_tree
+        ]
+        return tuple(one for one in found if one.n_nodes <= CELLS_PER_AREA * longest)
+
+    def off_tree_at(self, level: TreeLevel) -> tuple[OffTree, ...]:
+        """Those of one step."""
+        return tuple(one for one in self.off_tree if one.index == level.index)
+
+    @cached_property
+    def on_tree(self) -> frozenset[tuple[int, ...]]:
+        """Depths of all levels, by the coarsest levels of the axes that have the same areas."""
+        return frozenset(self.coarsest(level.depths) for level in self.levels)
+
+    def coarsest(self, depths: Sequence[int]) -> tuple[int, ...]:
+        """For each axis the coarsest level that has the same areas as the given one."""
+        return tuple(axis.coarsest[depth] for axis, depth in zip(self.axes, depths, strict=True))
+
+
+def chains(marginals: Sequence[OffTree]) -> list[list[OffTree]]:
+    """Those of one step in chains, each coarse to fine, every one inside the one before.
+
+    One chain for each further axis, and the one-way marginal at the head of the first of them.
+    """
+    one_way = [one for one in marginals if one.across is None]
+    by_axis: dict[int, list[OffTree]] = {}
+    for one in marginals:
+        if one.across is not None:
+            by_axis.setdefault(one.across, []).append(one)
+    found = [sorted(chain, key=lambda one: one.n_nodes) for chain in by_axis.values()]
+    return [one_way + found[0], *found[1:]] if found else [one_way] if one_way else []
+
+
+def _told_apart(level: TreeLevel) -> Iterator[tuple[int, ...]]:
+    """Depths of the marginals that tell the areas of a step apart, one-way first."""
+    one_way = [0] * len(level.axes)
+    one_way[level.axis] = level.axes[level.axis].coarsest[level.depths[level.axis]]
+    yield tuple(one_way)
+    others = [a for a in range(len(level.axes)) if a != level.axis]
+    for axis in sorted(others, key=lambda a: -level.axes[a].hierarchy.n_areas(level.depths[a])):
+        for coarser, depth in pairwise(level.axes[axis].coarsest[: level.depths[axis] + 1]):
+            if depth != coarser:
+                yield (*one_way[:axis], depth, *one_way[axis + 1 :])
 
 
 def differ(areas: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:

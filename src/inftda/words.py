@@ -23,9 +23,8 @@ from inftda.evaluation.evaluate import (
     write_comparison,
 )
 from inftda.evaluation.outlook import Outlook, balanced_areas
-from inftda.lattice import share_or_default
 from inftda.privacy.bounds import guaranteed_errors
-from inftda.privacy.plan import make_plan
+from inftda.privacy.plan import make_plan, share_or_default
 from inftda.privacy.unit import Unit
 from inftda.publication.query import FlowFormat, asked_for, converted_flows
 from inftda.publication.release import Release, open_release

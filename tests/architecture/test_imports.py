@@ -26,7 +26,6 @@ LAYERS = (
     "hierarchy",
     "areas",
     "tree",
-    "lattice",
     "noise",
     "inference",
     "privacy",

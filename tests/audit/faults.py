@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import inftda
-from inftda.lattice import Table
 from inftda.mechanism import step, topdown
 from inftda.noise import bits
 from inftda.noise.gaussian import DiscreteGaussian
@@ -25,7 +24,7 @@ from inftda.privacy.accounting import Noise, Share, noise_at
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Unit
 from inftda.reading import bounding
-from inftda.tree import TreeLevel
+from inftda.tree import OffTree, TreeLevel
 from inftda.truth import Children
 
 
@@ -178,7 +177,7 @@ def sensitivity_of_tables() -> Iterator[None]:
     right = Unit.squared_sensitivity
 
     def wrong(self: Unit, level: TreeLevel) -> int:
-        return right(replace(self, trips=1) if isinstance(level, Table) else self, level)
+        return right(replace(self, trips=1) if isinstance(level, OffTree) else self, level)
 
     with patch.object(Unit, "squared_sensitivity", wrong), _plan_unchecked():
         yield

@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inftda.errors import ReleaseError
-from inftda.lattice import off_tree_tables
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.step import Nodes, Step, measure_totals
 from inftda.mechanism.topdown import divide_all
@@ -40,7 +39,7 @@ def random_steps(draw):
     cells = random.permutation(np.prod(sizes))[: draw(st.integers(1, 60))]
     areas = tuple(a.astype(np.int32) for a in np.unravel_index(cells, sizes))
     parents = Nodes(areas, random.integers(1, 40, len(cells)))
-    here = [table for table in off_tree_tables(tree) if table.index == level.index]
+    here = tree.off_tree_at(level)
     tables = tuple((table, Fraction(72)) for table in here) if draw(st.booleans()) else ()
     step, secret = Step(level, Fraction(9), tables), Secret.of(SecureSource())
     if step.one_way is not None:

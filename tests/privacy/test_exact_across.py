@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inftda.hierarchy import Hierarchy
-from inftda.lattice import off_tree_tables
 from inftda.mechanism import step, topdown
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import SeededSource
@@ -76,7 +75,7 @@ def test_every_table_changes_by_its_sensitivity_and_no_more(name, unit):
     tree = TREES[name]
     plan = make_plan(tree, unit, rho=RHO, across=0.08)
     planned = {table.depths: table for table in plan.tables}
-    assert [table.depths for table in off_tree_tables(tree)] == list(planned)
+    assert [table.depths for table in tree.off_tree] == list(planned)
     own = contributions(unit, len(leaf_areas(tree)[0]))
     for depths, table in planned.items():
         cell = cells_of(tree, depths)

@@ -10,7 +10,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fake_noise import Record, always
-from inftda.lattice import off_tree_tables
 from inftda.mechanism import step as module
 from inftda.mechanism import topdown
 from inftda.mechanism.intopt import words_of
@@ -43,7 +42,7 @@ def run(counts, *, sigma2, noise=None, seed=0, threads=1, part=1 << 19, large=No
 
 def steps_of(tree, sigma2):
     for level in tree.splitting_levels:
-        here = [table for table in off_tree_tables(tree) if table.index == level.index]
+        here = tree.off_tree_at(level)
         yield Step(level, sigma2, tuple((table, 8 * sigma2) for table in here))
 
 
@@ -99,7 +98,7 @@ def sum_of(counts, area, levels):
 def test_totals_and_cells_are_true_sums_also_of_parents_that_were_dropped(data):
     tree = data.draw(random_trees())
     counts = data.draw(random_counts(tree))
-    assume(off_tree_tables(tree) and counts.total)
+    assume(tree.off_tree and counts.total)
     secret = Secret.of(SeededSource(0))
     nodes = Nodes.root(len(tree.axes), counts.total)
     with Record(always(0)).watching() as record:

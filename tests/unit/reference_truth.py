@@ -12,7 +12,8 @@ def code_paths(hierarchy, depth=None):
 
 def refinement_path(tree, index, node):
     """The codes met on the way to a node of tree level `index`; `node` has a path per axis."""
-    return tuple(node[step.axis][step.level - 1] for step in tree.steps[:index])
+    steps = tree.levels[1 : index + 1]
+    return tuple(node[level.axis][level.depths[level.axis] - 1] for level in steps)
 
 
 def true_nodes(tree, areas, counts):
@@ -29,8 +30,8 @@ def true_nodes(tree, areas, counts):
 
 def child_ordinal(tree, index, path):
     """Place of a node among all children of its parent, counted by hand on the refined axis."""
-    step = tree.steps[index - 1]
-    mine = [i for i in range(index) if tree.steps[i].axis == step.axis]
+    axis = tree.levels[index].axis
+    mine = [i for i in range(index) if tree.levels[i + 1].axis == axis]
     area = tuple(path[i] for i in mine)
-    siblings = code_paths(tree.axes[step.axis].hierarchy, step.level)
+    siblings = code_paths(tree.axes[axis].hierarchy, tree.levels[index].depths[axis])
     return [p for p in siblings if p[:-1] == area[:-1]].index(area)

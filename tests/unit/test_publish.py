@@ -444,9 +444,8 @@ def test_a_release_is_charged_to_its_ledger(tmp_path):
 
 
 def test_nothing_is_published_that_was_not_all_drawn(monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        "inftda.mechanism.topdown.off_tree_tables", lambda _: ()
-    )  # tables of the plan are passed over
+    # Tables of the plan are passed over.
+    monkeypatch.setattr("inftda.tree.Tree.off_tree_at", lambda *_: ())
     for out in (None, tmp_path / "out"):
         with pytest.raises(BudgetError, match="not drawn"):
             release(FLOWS, AREAS, out=out, **BUDGET)

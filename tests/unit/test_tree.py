@@ -109,7 +109,7 @@ def test_the_children_of_every_node_add_up_to_the_nodes_of_the_level():
 
 def test_the_root_is_one_node_that_no_step_leads_to():
     root = Tree.destination_first(AREAS).levels[0]
-    assert (root.n_nodes, root.step, root.is_trivial) == (1, None, False)
+    assert (root.n_nodes, root.refined, root.is_trivial) == (1, None, False)
     with pytest.raises(TreeError, match="root"):
         _ = root.axis
 

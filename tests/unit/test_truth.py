@@ -124,7 +124,7 @@ def test_nodes_of_every_level_are_those_of_the_twin(name, spread):
             above = truth.levels[number - 1]
             assert above.count[truth.above(number)].tolist() == known.sums.tolist()
     leaves, count = truth.leaves
-    paths = paths_of(tree, len(tree.steps), leaves)
+    paths = paths_of(tree, len(tree.order), leaves)
     assert sorted(zip(paths, count.tolist(), strict=True)) == expected[-1]
     types = {(a.offsets.dtype, a.ordinal.dtype, a.count.dtype) for a in truth.levels}
     assert types == {(np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.int64))}

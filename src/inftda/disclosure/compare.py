@@ -36,10 +36,9 @@ from inftda.evaluation.measures import (
 )
 from inftda.evaluation.typical import Simulation
 from inftda.files import check_file
-from inftda.lattice import share_or_default
 from inftda.noise.bits import RandomSource, SecureSource
 from inftda.pages import html
-from inftda.privacy.plan import make_plan
+from inftda.privacy.plan import make_plan, share_or_default
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import UNPROMISED

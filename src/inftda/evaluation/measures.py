@@ -24,7 +24,6 @@ from inftda.errors import TreeError
 from inftda.evaluation.cells import Cells, match_cells
 from inftda.inference.measured import keys_of
 from inftda.kernels import kernel
-from inftda.lattice import tables_on_tree
 from inftda.screen import Progress
 from inftda.tree import Axis, Tree, TreeLevel
 from inftda.truth import Children, Truth
@@ -218,11 +217,10 @@ def measure_totals(truth: Truth, released: Truth) -> tuple[TotalMeasures, ...]:
 
 def totals_across(tree: Tree) -> Iterator[tuple[int, Axis, int]]:
     """Number, axis and level of totals that the tree does not have."""
-    on_tree = tables_on_tree(tree)
     for number, axis in enumerate(tree.axes):
         for depth in range(1, axis.hierarchy.depth + 1):
             one_way = tuple(depth if i == number else 0 for i in range(len(tree.axes)))
-            if axis.hierarchy.splits(depth) and one_way not in on_tree:
+            if axis.hierarchy.splits(depth) and one_way not in tree.on_tree:
                 yield number, axis, depth
 
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from inftda.evaluation.cells import MAX_CELLS, LevelSums, match_cells
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
-from inftda.tree import TreeLevel
+from inftda.tree import Marginal
 
 if TYPE_CHECKING:
     from inftda.noise.bits import RandomSource
@@ -203,7 +203,7 @@ def _chosen_depths(tree: "Tree", depths: Iterable[Sequence[int]] | None) -> list
         chosen.sort(key=lambda at: (sum(at), at))
     else:
         chosen = [level.depths for level in tree.levels]
-    return [at for at in chosen if TreeLevel(0, None, tree.axes, at).n_nodes <= MAX_CELLS]
+    return [at for at in chosen if Marginal(tree.axes, at).n_nodes <= MAX_CELLS]
 
 
 class _Pace:
@@ -261,7 +261,7 @@ class ErrorHistogram:
         factor: float,
     ) -> None:
         self.depths = depths
-        self.name = TreeLevel(0, None, tree.axes, depths).name
+        self.name = Marginal(tree.axes, depths).name
         self.is_rough = all(level.depths != depths for level in tree.levels)
         self._factor = factor if self.is_rough else 1
         self._sums = LevelSums(tree, depths)

@@ -21,7 +21,7 @@ from inftda.evaluation.stated import BETA, guaranteed, stated_errors
 from inftda.evaluation.typical import LevelErrors, TypicalErrors
 from inftda.publication.release import Release
 from inftda.tables import as_arrow, as_numpy, find_texts
-from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel
+from inftda.tree import DESTINATION, ORIGIN, Marginal, Tree
 
 if TYPE_CHECKING:
     from inftda.publication.intervals import Intervals as MeasuredIntervals
@@ -285,8 +285,7 @@ class ExportData:
             InftdaError: there is one; the message says which levels fit.
         """
         sizes = {
-            level.name: TreeLevel(0, None, self.tree.axes, level.depths).n_nodes
-            for level in self.levels
+            level.name: Marginal(self.tree.axes, level.depths).n_nodes for level in self.levels
         }
         fit = [name for name, size in sizes.items() if size <= most]
         for name, size in sizes.items():

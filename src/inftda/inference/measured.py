@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
-from inftda.lattice import Table as Planned
-from inftda.lattice import chains, coarsest_depths, off_tree_tables, tables_on_tree
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import OffTree, Tree, TreeLevel, chains
 
 Areas = tuple[NDArray[np.int32], ...]
 Floats = NDArray[np.float64]
@@ -39,7 +37,7 @@ _LARGEST_KEY: Final = 1 << 62
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """One table of the lattice as it was measured: every value that was drawn.
+    """One marginal as it was measured: every value that was drawn.
 
     Attributes:
         depths: level of each axis's hierarchy, 0 where the axis is summed up.
@@ -204,10 +202,9 @@ def _with_sums(
 ) -> Layer:
     """A layer with all that was measured off the tree with it."""
     totals = by_depth.get(layer.level.depths[layer.level.axis])
-    tables = [table for table in off_tree_tables(tree) if table.index == layer.level.index]
     found = [
         [made for table in chain if (made := _sums(tree, measured, layer, table, totals))]
-        for chain in chains(tables)
+        for chain in chains(tree.off_tree_at(layer.level))
     ]
     return replace(layer, totals=totals, chains=[chain for chain in found if chain])
 
@@ -348,11 +345,12 @@ class Sums:
     must_match: bool = False
 
     @classmethod
-    def of_totals(cls, layer: Layer, totals: Totals, planned: Planned) -> "Sums":
+    def of_totals(cls, layer: Layer, totals: Totals, planned: OffTree) -> "Sums":
         """Totals of the areas that a layer refines."""
         area, nothing = np.arange(layer.n_areas, dtype=np.int32), np.empty(0, np.int32)
         parents = len(layer.first) / max(len(distinct_rows((layer.areas[layer.level.axis],))[0]), 1)
-        must_match = planned.is_hard(layer.sigma**2 / float(totals.variance.mean()), parents)
+        trust = layer.sigma**2 / float(totals.variance.mean())
+        must_match = parents >= planned.hard_from(trust)
         return cls(
             layer.first, totals.value, totals.variance, area, None, nothing, nothing, must_match
         )
@@ -403,8 +401,8 @@ def totals_by_depth(tree: Tree, measured: Measurements, axis: int) -> dict[int, 
     for depth in range(hierarchy.depth, 0, -1):
         if totals is not None:
             totals = totals.summed(hierarchy.ancestor(depth + 1, depth))
-        one_way = coarsest_depths(tree, [depth if a == axis else 0 for a in range(len(tree.axes))])
-        if one_way in tables_on_tree(tree):
+        one_way = tree.coarsest([depth if a == axis else 0 for a in range(len(tree.axes))])
+        if one_way in tree.on_tree:
             break  # from here on the tree itself has them
         table = measured_at(tree, measured, one_way)
         if table is not None and len(table.value) == hierarchy.n_areas(depth):
@@ -417,7 +415,7 @@ def totals_by_depth(tree: Tree, measured: Measurements, axis: int) -> dict[int, 
 
 
 def _sums(
-    tree: Tree, measured: Measurements, layer: Layer, table: Planned, totals: Totals | None
+    tree: Tree, measured: Measurements, layer: Layer, table: OffTree, totals: Totals | None
 ) -> Sums | None:
     """A table of a layer, if it was measured."""
     if table.across is None:
@@ -430,8 +428,8 @@ def _sums(
 
 def measured_at(tree: Tree, measured: Measurements, depths: Sequence[int]) -> NoisyTable | None:
     """The table with the areas of these levels, if it was measured."""
-    wanted = coarsest_depths(tree, depths)
+    wanted = tree.coarsest(depths)
     for table in measured.tables:
-        if coarsest_depths(tree, table.depths) == wanted:
+        if tree.coarsest(table.depths) == wanted:
             return table
     return None

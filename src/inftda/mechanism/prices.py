@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.kernels import inlined_kernel, kernel
-from inftda.lattice import HARD_REACH, Table, chains
 from inftda.mechanism.intopt import (
     DIGITS,
     LOWEST,
@@ -37,7 +36,7 @@ from inftda.mechanism.intopt import (
     find_lift_and_drop,
     raise_largest,
 )
-from inftda.tree import TreeLevel
+from inftda.tree import HARD_REACH, OffTree, TreeLevel, chains
 
 if TYPE_CHECKING:
     from inftda.mechanism.step import Nodes
@@ -108,7 +107,7 @@ class Groups:
         """int64[groups]: children of the area of each."""
         return self.level.n_children[self.area]
 
-    def rows(self, table: Table) -> Rows:
+    def rows(self, table: OffTree) -> Rows:
         """Rows of a table that hold a parent."""
         axis = self.level.axis if table.across is None else table.across
         hierarchy = self.level.axes[axis].hierarchy
@@ -166,10 +165,10 @@ class Cells(NamedTuple):
     def of(  # noqa: PLR0913 - what was measured, and how well
         cls,
         groups: Groups,
-        tables: Sequence[tuple[Table, Fraction]],
+        tables: Sequence[tuple[OffTree, Fraction]],
         trust: Sequence[float],
         totals: Ints | None,
-        two_way: Callable[[Table], Ints],
+        two_way: Callable[[OffTree], Ints],
         *,
         is_hard: bool,
     ) -> "Cells":

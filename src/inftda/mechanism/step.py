@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.kernels import kernel
-from inftda.lattice import HARD_REACH, Table
 from inftda.mechanism.intopt import Candidates, Seed, Vectors, optimize_kernel
 from inftda.mechanism.prices import (
     Cells,
@@ -38,7 +37,7 @@ from inftda.mechanism.prices import (
 from inftda.noise.bits import Secret
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.threads import Crew
-from inftda.tree import TreeLevel
+from inftda.tree import HARD_REACH, OffTree, TreeLevel
 from inftda.truth import Children, sort_by_key
 
 #: Children that are divided at a time, at most, unless a parent has more: enough that handing them
@@ -150,7 +149,7 @@ class Step:
 
     level: TreeLevel
     sigma2: Fraction
-    tables: tuple[tuple[Table, Fraction], ...] = ()
+    tables: tuple[tuple[OffTree, Fraction], ...] = ()
     totals: Ints | None = None
 
     @property
@@ -164,12 +163,12 @@ class Step:
         return tuple(float(self.sigma2 / sigma2) for _, sigma2 in self.tables)
 
     @property
-    def one_way(self) -> tuple[Table, Fraction] | None:
+    def one_way(self) -> tuple[OffTree, Fraction] | None:
         """The table that gives the totals of areas, and its variance, if there is one."""
         return next((known for known in self.tables if known[0].across is None), None)
 
     @property
-    def two_way(self) -> tuple[tuple[Table, Fraction], ...]:
+    def two_way(self) -> tuple[tuple[OffTree, Fraction], ...]:
         """All other tables off the tree, and the variance of each."""
         return tuple(known for known in self.tables if known[0].across is not None)
 
@@ -204,7 +203,7 @@ class Step:
         return offsets
 
 
-def rows_drawn(step: Step, groups: Groups, table: Table) -> Areas:
+def rows_drawn(step: Step, groups: Groups, table: OffTree) -> Areas:
     """int32[rows] for each axis: where a two-way table is measured, wherever groups have a parent.
 
     On the refined axis areas are at the level above.
@@ -253,7 +252,7 @@ def measure_totals(step: Step, margin: Ints, secret: Secret) -> Ints:
 
 
 def measure_table(
-    step: Step, known: tuple[Table, Fraction], groups: Groups, truth: Children, secret: Secret
+    step: Step, known: tuple[OffTree, Fraction], groups: Groups, truth: Children, secret: Secret
 ) -> Ints:
     """Noisy cells of a two-way table of a step, wherever some groups have a parent.
 
@@ -292,7 +291,7 @@ def divide(  # noqa: PLR0913 - what to divide, by what, and where
     step: Step,
     parents: Nodes,
     noisy: Callable[[slice], Ints],
-    tables: Callable[[Groups, Table], Ints],
+    tables: Callable[[Groups, OffTree], Ints],
     seed: Seed,
     *,
     threads: int = 1,
@@ -426,7 +425,7 @@ def divide_again(
         def counts(part: slice, first: int = first) -> Ints:
             return noisy[offsets[first + part.start] : offsets[first + part.stop]]
 
-        def cells(groups: Groups, table: Table) -> Ints:
+        def cells(groups: Groups, table: OffTree) -> Ints:
             start = done[table.depths]
             done[table.depths] += int(groups.n_children[groups.rows(table).group].sum())
             return tables[table.depths][start : done[table.depths]]

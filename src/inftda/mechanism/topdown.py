@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from inftda.lattice import Table, off_tree_tables
 from inftda.mechanism.intopt import Seed, words_of
 from inftda.mechanism.prices import Groups
 from inftda.mechanism.step import (
@@ -41,7 +40,7 @@ from inftda.noise.gaussian import DiscreteGaussian
 from inftda.privacy.plan import Account
 from inftda.screen import Progress, no_progress
 from inftda.threads import Crew, available_cores
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import OffTree, Tree, TreeLevel
 from inftda.truth import Children, Truth
 
 #: Batches of more children than this are divided on all threads.
@@ -61,7 +60,7 @@ class MeasuredTotals:
         sigma2: variance parameter of its noise.
     """
 
-    table: Table
+    table: OffTree
     value: Ints
     sigma2: Fraction
 
@@ -149,10 +148,9 @@ def top_down(
 def step_to(level: TreeLevel, tree: Tree, account: Account) -> Step:
     """The step to a level; all that is measured there is taken from the account."""
     sigma2 = account.charge(level.index).sigma2
-    here = [table for table in off_tree_tables(tree) if table.index == level.index]
     tables = [
         (table, account.charge(table.depths).sigma2)
-        for table in here
+        for table in tree.off_tree_at(level)
         if account.is_planned(table.depths)
     ]
     return Step(level, sigma2, tuple(tables))
@@ -268,7 +266,7 @@ def _divide(  # noqa: PLR0913, PLR0917 - private
             noisy[part.start] = Noisy.below(level, level.depths, some.areas, x.copy())
         return x
 
-    def cells(groups: Groups, table: Table) -> Ints:
+    def cells(groups: Groups, table: OffTree) -> Ints:
         value = measure_table(step, (table, variances[table]), groups, truth, secret)
         if is_kept and table.across is not None:
             areas = rows_drawn(step, groups, table)

@@ -20,14 +20,13 @@ from inftda.evaluation.measures import totals_across
 from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import EstimatedLeaves
-from inftda.lattice import coarsest_equal, tables_on_tree
 from inftda.noise.quantiles import half_width
 from inftda.pages.packing import Pack
 from inftda.pages.shapes import Shapes
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
 from inftda.publication.trust import sums_up_many, unmeasured_totals
-from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, TreeLevel
+from inftda.tree import DESTINATION, ORIGIN, Axis, Marginal, Tree, TreeLevel
 
 #: Characters of packed data in a page, at most; with all else it stays below 15 MB.
 MAX_LETTERS = 13_000_000
@@ -225,7 +224,7 @@ def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
 
 
 def _n_cells(tree: Tree, depths: Depths) -> int:
-    return TreeLevel(0, None, tree.axes, depths).n_nodes
+    return Marginal(tree.axes, depths).n_nodes
 
 
 @dataclass(frozen=True)
@@ -405,10 +404,8 @@ def _errors(
 
 def _across(tree: Tree, depths: Depths) -> Iterator[Depths]:
     """Levels on each axis whose numbers are sums across the tree."""
-    on_tree = tables_on_tree(tree)
-    equal = [coarsest_equal(axis) for axis in tree.axes]
     for at in product(*(range(depth + 1) for depth in depths)):
-        if tuple(equal[axis][depth] for axis, depth in enumerate(at)) not in on_tree:
+        if tree.coarsest(at) not in tree.on_tree:
             yield at
 
 

@@ -26,7 +26,6 @@ from inftda.evaluation.typical import (
     last_above,
     quantile,
 )
-from inftda.lattice import share_or_default
 from inftda.noise.bits import RandomSource, SecureSource
 from inftda.noise.quantiles import half_width
 from inftda.previews.findings import (
@@ -40,7 +39,7 @@ from inftda.previews.findings import (
 )
 from inftda.previews.stand_in import StandIn, from_flows, from_totals
 from inftda.privacy.bounds import error_bounds
-from inftda.privacy.plan import Plan, make_plan
+from inftda.privacy.plan import Plan, make_plan, share_or_default
 from inftda.privacy.unit import Unit
 from inftda.publication.tables import Areas
 from inftda.publication.trust import planned_totals

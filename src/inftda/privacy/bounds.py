@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.lattice import HARD_REACH, off_tree_tables
 from inftda.privacy.exact import (
     ABSOLUTE_SLACK,
     gaussian_quantile,
@@ -28,7 +27,7 @@ from inftda.privacy.exact import (
     rounding_of_sum,
 )
 from inftda.privacy.plan import Plan, measured_levels
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import HARD_REACH, Tree, TreeLevel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,12 +128,13 @@ class _Prices:
     def of(cls, tree: Tree, plan: Plan) -> "_Prices":
         sigma2 = {level.index: level.sigma2 for level in plan.levels}
         sigma = {index: math.sqrt(variance) for index, variance in sigma2.items()}
-        tables = off_tree_tables(tree) if plan.tables else ()
+        tables = tree.off_tree if plan.tables else ()
         planned = {table.depths: table.sigma2 for table in plan.tables}
         hard = {
             table.index
             for table in tables
-            if table.is_hard(float(sigma2[table.index] / planned[table.depths]), table.most_parents)
+            if table.level.most_parents
+            >= table.hard_from(float(sigma2[table.index] / planned[table.depths]))
         }
         # Rounded up: a count moves by whole numbers, and sigma to the nearest float is not less
         # than what the kernel clips at, which is the same float.

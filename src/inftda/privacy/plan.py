@@ -17,8 +17,6 @@ from typing import Any, Final
 import msgspec
 
 from inftda.errors import BudgetError, PrivacyError
-from inftda.lattice import Table, off_tree_tables
-from inftda.lattice import weights as table_weights
 from inftda.privacy.accounting import (
     Noise,
     Number,
@@ -43,7 +41,7 @@ from inftda.privacy.numbers import (
     rounded_up,
 )
 from inftda.privacy.unit import UNIT_KEYS, Unit
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import OffTree, Tree, TreeLevel
 
 #: "uniform", "geometric:RATIO", weights in order of levels, or weights by name or index.
 Split = str | Sequence[Fraction | float] | Mapping[str | int, Fraction | float]
@@ -52,6 +50,8 @@ Key = int | tuple[int, ...]
 
 #: Below this noise scale of a level nothing is gained across: no table off the tree is measured.
 LEAST_SIGMA2: Final = 1
+#: Part of the budget (rho) that tables off the tree get unless told otherwise.
+DEFAULT_ACROSS: Final = Fraction(8, 100)
 #: Of the budget: with more for tables off the tree, little would be left for the tree itself.
 MAX_ACROSS: Final = Fraction(1, 2)
 _STEEPEST: Final = 100
@@ -84,10 +84,10 @@ class LevelPlan:
     depths: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, part: TreeLevel | Table, unit: Unit, sigma2: Fraction) -> "LevelPlan":
+    def of(cls, part: TreeLevel | OffTree, unit: Unit, sigma2: Fraction) -> "LevelPlan":
         """A level or table with its noise."""
         squared = unit.squared_sensitivity(part)
-        depths = part.depths if isinstance(part, Table) else ()
+        depths = part.depths if isinstance(part, OffTree) else ()
         return cls(part.index, part.name, part.n_nodes, squared, sigma2, depths)
 
     @property
@@ -303,7 +303,7 @@ class Plan:
         """The plan that this noise makes for a tree."""
         levels = measured_levels(tree, self.unit)
         is_across = self.across and (self.tables or not self.is_precise)
-        tables = off_tree_tables(tree) if is_across else ()
+        tables = tree.off_tree if is_across else ()
         found = [len(self.levels), len(self.tables)]
         if found != [len(levels), len(tables)]:
             raise BudgetError(
@@ -437,11 +437,11 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         )
     weights = _weights(split, levels, tree)
 
-    def planned(tables: Sequence[Table] = ()) -> Plan:
+    def planned(tables: Sequence[OffTree] = ()) -> Plan:
         """A plan for all levels, and some tables off the tree."""
         mean = sum(weights, Fraction(0)) / len(weights)
-        further = [mean * weight for weight in table_weights(tables, len(levels), share)]
-        parts: list[TreeLevel | Table] = [*levels, *tables]
+        further = [mean * weight for weight in off_tree_weights(tables, len(levels), share)]
+        parts: list[TreeLevel | OffTree] = [*levels, *tables]
         asked = [
             Share(weight, unit.squared_sensitivity(part), unit.n_shifts(part))
             for weight, part in zip((*weights, *further), parts, strict=True)
@@ -471,7 +471,7 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
 
     plan = planned()
     if share and not plan.is_precise:
-        plan = planned(off_tree_tables(tree))
+        plan = planned(tree.off_tree)
     plan.verify(tree)
     return plan
 
@@ -484,11 +484,39 @@ def measured_levels(tree: Tree, unit: Unit) -> list[TreeLevel]:
 
 
 def _with_noise(
-    parts: Iterable[TreeLevel | Table], unit: Unit, noise: Iterable[Noise | LevelPlan]
+    parts: Iterable[TreeLevel | OffTree], unit: Unit, noise: Iterable[Noise | LevelPlan]
 ) -> tuple[LevelPlan, ...]:
     """What is planned for some levels or tables, each with its noise."""
     pairs = zip(parts, noise, strict=True)
     return tuple(LevelPlan.of(part, unit, drawn.sigma2) for part, drawn in pairs)
+
+
+def off_tree_weights(tables: Sequence[OffTree], n_tree: int, share: Fraction) -> list[Fraction]:
+    """Weights of off-tree tables, where each of the tree's `n_tree` measured levels has weight 1.
+
+    Together they have at most `share` of the whole, up to half of that for the totals of the
+    finest areas, which people ask for first. All weights are one over a power of two, so that
+    variances are whole multiples of one another, also after rounding: the exact accountant
+    needs that.
+    """
+    n_finest = sum(table.is_finest_one_way for table in tables)
+    budget = n_tree * share / (1 - share)
+    finest = _largest_weight(n_finest, budget / 2)
+    other = _largest_weight(len(tables) - n_finest, budget - n_finest * finest)
+    return [finest if table.is_finest_one_way else other for table in tables]
+
+
+def _largest_weight(n: int, budget: Fraction) -> Fraction:
+    """The largest power of two, at most 1, that n tables can have."""
+    weight = Fraction(1)
+    while n * weight > budget:
+        weight /= 2
+    return weight
+
+
+def share_or_default(across: float | Fraction | None) -> float | Fraction:
+    """The part of the budget for tables off the tree, as it was asked for or by default."""
+    return DEFAULT_ACROSS if across is None else across
 
 
 def checked_across(across: Number) -> Fraction:

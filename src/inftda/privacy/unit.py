@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from inftda.errors import PrivacyError
 
 if TYPE_CHECKING:
-    from inftda.lattice import Table
-    from inftda.tree import TreeLevel
+    from inftda.tree import OffTree, TreeLevel
 
 NEIGHBOURS: Final = ("substitute", "add-remove")
 #: What a manifest says of the unit.
@@ -79,7 +78,7 @@ class Unit:
         """Whether a person's change is unit shifts of single cells, whatever the level."""
         return self.trips == 1
 
-    def squared_sensitivity(self, level: "TreeLevel | Table") -> int:
+    def squared_sensitivity(self, level: "TreeLevel | OffTree") -> int:
         """Square of the l2 sensitivity of all counts of a level, exact.
 
         Privacy:
@@ -90,7 +89,7 @@ class Unit:
             return 0 if self.root_is_public else self._most_in(level)
         return self._most_in(level) * (2 if self.is_substitute else 1)
 
-    def n_shifts(self, level: "TreeLevel | Table") -> int:
+    def n_shifts(self, level: "TreeLevel | OffTree") -> int:
         """Number of cells of a level that change by one; 0 if changes are not of that kind.
 
         Privacy:
@@ -99,7 +98,7 @@ class Unit:
         """
         return self.squared_sensitivity(level) if self.is_single_trip else 0
 
-    def _most_in(self, level: "TreeLevel | Table") -> int:
+    def _most_in(self, level: "TreeLevel | OffTree") -> int:
         """Largest sum of squares of one person's counts over the nodes of a level."""
         if not self.distinct:
             return self.trips**2

@@ -19,7 +19,6 @@ import pyarrow as pa
 from inftda.inference.measured import Areas, Measurements, find_rows, measured_at
 from inftda.inference.model import Fit
 from inftda.inference.noise_intervals import Ends, NoiseIntervals, measured_ends
-from inftda.lattice import coarsest_depths
 from inftda.publication.query import FLOW, find_area
 from inftda.tree import Tree
 
@@ -55,11 +54,11 @@ class Intervals:
         Returns:
             int64[n] lower and upper ends; None if no interval is known at these levels.
         """
-        wanted = coarsest_depths(self._tree, depths)
+        wanted = self._tree.coarsest(depths)
         if not any(wanted):
             return self._total_ends(len(areas[0]))
         for number, level in enumerate(self._tree.splitting_levels):
-            if coarsest_depths(self._tree, level.depths) == wanted:
+            if self._tree.coarsest(level.depths) == wanted:
                 if self._use_model:
                     return self._fit.node_ends(number, areas)
                 return self._noise_ends(number, areas)

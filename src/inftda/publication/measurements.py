@@ -5,7 +5,7 @@ for it, every noisy value that was drawn. The release follows from these and fro
 publishing them costs no privacy (docs/proofs/measurements.md). There is never a selection of a
 table: a reader who sees only some of its values would be misled by which.
 
-A row is one count of one table of the lattice: the name of the table, an area on every axis
+A row is one count of one marginal: the name of the table, an area on every axis
 ("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
 come in the order in which they were drawn, and the counts of a table in group order: by the
 parent of the refined area, then by the other areas, the longest axis first, then by the area.
@@ -26,12 +26,11 @@ from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.inference.measured import Measurements, NoisyTable
-from inftda.lattice import coarsest_equal
 from inftda.privacy.plan import Plan
 from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE
 from inftda.publication.tables import CODE, ROW_GROUP, in_use, row_groups
 from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
-from inftda.tree import Axis, Tree, TreeLevel
+from inftda.tree import Axis, Marginal, Tree, TreeLevel
 
 if TYPE_CHECKING:
     from inftda.mechanism.step import Noisy
@@ -74,10 +73,10 @@ class PlannedMeasurement(NamedTuple):
 
     def most_values(self, n_flows: int) -> int:
         """Values that it can have: as many as it has cells, or as the rows of parents have."""
-        level = TreeLevel(self.level.index, self.level.step, self.level.axes, self.depths)
-        if level.step is None or self.is_one_way:
-            return level.n_nodes
-        return min(level.n_nodes, n_flows * level.max_children)
+        n_cells = Marginal(self.level.axes, self.depths).n_nodes
+        if self.level.refined is None or self.is_one_way:
+            return n_cells
+        return min(n_cells, n_flows * self.level.max_children)
 
 
 def planned_measurements(
@@ -191,7 +190,7 @@ class MeasurementsFile:
         self, depths: tuple[int, ...], areas: list[NDArray[np.int32]], value: NDArray[np.int64]
     ) -> pa.RecordBatch:
         """Rows of one table."""
-        name = repeated(TreeLevel(0, None, self._axes, depths).name, 1)
+        name = repeated(Marginal(self._axes, depths).name, 1)
         nowhere = as_arrow(np.zeros(len(value), np.int32))
         columns = [pa.DictionaryArray.from_arrays(nowhere, name)]
         for axis, depth, numbers in zip(self._axes, depths, areas, strict=True):
@@ -319,7 +318,7 @@ def totals_at(
         ReleaseError: they were not measured.
     """
     # A level that splits nothing has the totals of the one above it.
-    depth = coarsest_equal(axis)[level]
+    depth = axis.coarsest[level]
     wanted = tuple(depth if one.name == axis.name else 0 for one in tree.axes)
     for table in totals.tables:
         if table.depths == wanted:

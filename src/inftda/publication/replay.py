@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from inftda.errors import OptimizeError, ReleaseError
 from inftda.inference.measured import Measurements
-from inftda.lattice import off_tree_tables
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.prices import Groups
 from inftda.mechanism.step import Nodes, Noisy, Step, divide_again, rows_drawn
@@ -57,10 +56,10 @@ def check_follows(
         if not known.is_on_tree:
             continue
         level = known.level
-        if level.step is None:
+        if level.refined is None:
             _check_areas(measured.areas, tuple(np.zeros(1, np.int32) for _ in level.axes), known)
             continue
-        off_tree = {one.depths: one for one in off_tree_tables(tree) if one.index == level.index}
+        off_tree = {one.depths: one for one in tree.off_tree_at(level)}
         here = [(one, noisy) for one, noisy in tables if one.level is level and one is not known]
         step = Step(
             level,

@@ -30,10 +30,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inftda.lattice import Table, off_tree_tables
 from inftda.noise.quantiles import half_width
 from inftda.publication.tables import sums_above
-from inftda.tree import Tree, TreeLevel
+from inftda.tree import Marginal, OffTree, Tree, TreeLevel
 
 if TYPE_CHECKING:
     from inftda.privacy.plan import Plan
@@ -191,12 +190,12 @@ def is_drowned(total: int, cells: int, sigma: float) -> bool:
     return total < _FAR_BELOW * sigma * cells
 
 
-def planned_totals(tree: Tree, plan: "Plan") -> list[tuple[Table, float]]:
+def planned_totals(tree: Tree, plan: "Plan") -> list[tuple[OffTree, float]]:
     """Tables of totals that a plan measures, and the noise scale of each."""
     planned = {table.depths: table.sigma2 for table in plan.tables}
     return [
         (table, math.sqrt(sigma2))
-        for table in off_tree_tables(tree)
+        for table in tree.off_tree
         if table.across is None and (sigma2 := planned.get(table.depths)) is not None
     ]
 
@@ -232,7 +231,7 @@ def sums_up_many(tree: Tree, depths: Sequence[int]) -> bool:
     """
     for level in tree.levels:
         if all(fine >= at for fine, at in zip(level.depths, depths, strict=True)):
-            return level.n_nodes > _FEW * TreeLevel(0, None, tree.axes, tuple(depths)).n_nodes
+            return level.n_nodes > _FEW * Marginal(tree.axes, tuple(depths)).n_nodes
     return False
 
 
@@ -248,7 +247,7 @@ def unmeasured_totals(tree: Tree, plan: "Plan") -> dict[str, list[str]]:
     if min(sigma2 or 0 for sigma2 in noise.values()) < 1:
         return {}
     found: dict[str, list[str]] = {}
-    for table in off_tree_tables(tree):
+    for table in tree.off_tree:
         if table.across is None and sums_up_many(tree, table.depths):
             axis = table.level.axes[table.level.axis]
             level = axis.hierarchy.level_name(table.depths[table.level.axis])
@@ -261,7 +260,7 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
     if not plan.across:
         return _unmeasured_words(unmeasured_totals(tree, plan))
     if not plan.tables:
-        has_any = bool(off_tree_tables(tree))
+        has_any = bool(tree.off_tree)
         why = "noise scales below 1 leave" if has_any else "a tree of one axis has"
         return f"nothing is measured across the tree: {why} nothing to gain there"
     share = sum(float(table.rho) for table in plan.tables)
@@ -286,7 +285,7 @@ def _unmeasured_words(totals: dict[str, list[str]]) -> str:
     )
 
 
-def _level_of(table: Table) -> str:
+def _level_of(table: OffTree) -> str:
     """Axis and level of a one-way table."""
     axis = table.level.axes[table.level.axis]
     return f"{axis.name} {axis.hierarchy.level_name(table.depths[table.level.axis])}"

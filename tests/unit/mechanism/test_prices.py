@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from slow_prices import divide
 
 from inftda.errors import OptimizeError
-from inftda.lattice import HARD_REACH
 from inftda.mechanism.intopt import Candidates, Vectors, check_exact, intopt, words_of
 from inftda.mechanism.prices import (
     HARD,
@@ -22,6 +21,7 @@ from inftda.mechanism.prices import (
     keep_positive_kernel,
     solve_kernel,
 )
+from inftda.tree import HARD_REACH
 from tiers import some
 
 

@@ -77,11 +77,9 @@ def test_parts_are_all_parents_in_order_and_no_larger_than_asked_for(monkeypatch
 
 @pytest.mark.parametrize("size", [8, 40, 1 << 19])
 def test_with_tables_off_the_tree_groups_stay_whole(monkeypatch, size):
-    from inftda.lattice import off_tree_tables  # noqa: PLC0415
-
     monkeypatch.setattr(module, "PART_CHILDREN", size)
     for level in TREE.splitting_levels:
-        tables = tuple((t, 1) for t in off_tree_tables(TREE) if t.index == level.index)
+        tables = tuple((t, 1) for t in TREE.off_tree_at(level))
         step = Step(level, 1, tables)
         parents = random_parents(level, 2).in_group_order(level, Crew(1))
         found = batches(step, parents)

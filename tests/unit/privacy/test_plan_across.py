@@ -10,7 +10,6 @@ from handmade import contributions
 
 from inftda.errors import BudgetError, PrivacyError
 from inftda.hierarchy import Hierarchy
-from inftda.lattice import off_tree_tables
 from inftda.privacy.accounting import Noise, delta_of, epsilon_of
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import Unit
@@ -41,7 +40,7 @@ def plan_of(tree=TREE, unit=UNITS["substitute"], **budget):
 @pytest.mark.parametrize("tree", [TREE, BY_MODE], ids=["two axes", "three axes"])
 def test_rho_is_the_sum_over_levels_and_tables(tree, unit):
     plan = plan_of(tree, unit)
-    assert [table.depths for table in plan.tables] == [t.depths for t in off_tree_tables(tree)]
+    assert [table.depths for table in plan.tables] == [t.depths for t in tree.off_tree]
     parts = [*plan.levels, *plan.tables]
     assert plan.rho == sum(part.squared_sensitivity / (2 * part.sigma2) for part in parts)
     across = sum(table.rho for table in plan.tables)

@@ -57,7 +57,7 @@ def drawn_one_by_one(made, table):
     flows = made.flows().to_pylist()
     leaves = [tuple(codes[a].index(row[axis.name]) for a, axis in enumerate(axes)) for row in flows]
     level, depths = table.level, table.depths
-    if level.step is None:
+    if level.refined is None:
         return {(0, 0)}
     refined, other = level.axis, 1 - level.axis
     found = set()

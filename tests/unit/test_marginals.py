@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inftda.hierarchy import Hierarchy
-from inftda.lattice import CELLS_PER_AREA, chains, off_tree_tables, weights
 from inftda.privacy.accounting import Share, noise_at, resolve
+from inftda.privacy.plan import off_tree_weights
 from inftda.privacy.unit import Unit
-from inftda.tree import Axis, Tree
+from inftda.tree import CELLS_PER_AREA, Axis, Tree, chains
 from random_trees import random_trees
 from tiers import some
 
@@ -25,14 +25,14 @@ def hierarchy(*sizes):
 
 
 def depths(tree):
-    return [table.depths for table in off_tree_tables(tree)]
+    return [table.depths for table in tree.off_tree]
 
 
 def test_two_axes_of_two_levels_have_four_tables_off_the_tree():
     tree = Tree.destination_first(hierarchy(2, 6))
     assert depths(tree) == [(1, 0), (0, 2), (2, 0), (2, 1)]
-    assert [table.index for table in off_tree_tables(tree)] == [2, 3, 4, 4]
-    assert [t.is_finest_one_way for t in off_tree_tables(tree)] == [False, True, True, False]
+    assert [table.index for table in tree.off_tree] == [2, 3, 4, 4]
+    assert [t.is_finest_one_way for t in tree.off_tree] == [False, True, True, False]
 
 
 def test_one_axis_has_nothing_off_the_tree():
@@ -69,7 +69,7 @@ def refined(tree, levels):
 @pytest.mark.slow
 @given(tree=random_trees())
 @settings(max_examples=some(100), deadline=None)
-def test_every_small_table_of_the_lattice_is_measured_exactly_once(tree):
+def test_every_small_marginal_is_measured_exactly_once(tree):
     all_levels = product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes))
     wanted = {
         refined(tree, levels)
@@ -86,9 +86,8 @@ def test_every_small_table_of_the_lattice_is_measured_exactly_once(tree):
 @given(tree=random_trees())
 @settings(max_examples=some(100), deadline=None)
 def test_tables_of_a_step_separate_its_areas_and_nest_in_chains(tree):
-    tables = off_tree_tables(tree)
     for level in tree.splitting_levels:
-        here = [table for table in tables if table.index == level.index]
+        here = tree.off_tree_at(level)
         assert all(table.depths[level.axis] == level.depths[level.axis] for table in here)
         assert all(a <= b for t in here for a, b in zip(t.depths, level.depths, strict=True))
         assert sorted(t.depths for chain in chains(here) for t in chain) == sorted(
@@ -102,8 +101,8 @@ def test_tables_of_a_step_separate_its_areas_and_nest_in_chains(tree):
 @given(tree=random_trees(), share=st.sampled_from(["0.01", "0.08", "0.3"]))
 @settings(max_examples=some(100), deadline=None)
 def test_weights_stay_within_the_share(tree, share):
-    tables = off_tree_tables(tree)
-    given_out = weights(tables, tree.depth, Fraction(share))
+    tables = tree.off_tree
+    given_out = off_tree_weights(tables, tree.depth, Fraction(share))
     budget = tree.depth * Fraction(share) / (1 - Fraction(share))
     assert sum(given_out) <= budget
     finest = [w for w, table in zip(given_out, tables, strict=True) if table.is_finest_one_way]
@@ -115,12 +114,12 @@ def test_weights_stay_within_the_share(tree, share):
 @pytest.mark.parametrize("sizes", [(5, 20), (20, 110, 800), (3, 11, 43, 581), (2, 4, 8, 16, 32)])
 def test_plans_with_off_tree_tables_are_accounted_for_exactly(sizes):
     tree, unit = Tree.destination_first(hierarchy(*sizes)), Unit()
-    tables = off_tree_tables(tree)
+    tables = tree.off_tree
     shares = [
         Share(weight, unit.squared_sensitivity(level), unit.n_shifts(level))
         for weight, level in [
             *((Fraction(1), level) for level in tree.splitting_levels),
-            *zip(weights(tables, tree.depth, Fraction("0.08")), tables, strict=True),
+            *zip(off_tree_weights(tables, tree.depth, Fraction("0.08")), tables, strict=True),
         ]
     ]
     assert resolve("auto", noise_at(Fraction(1, 70), shares)) == "exact"
