@@ -30,7 +30,7 @@ from inftda.files import (
 )
 from inftda.inference.measured import keys_of
 from inftda.inference.model import Fit
-from inftda.publication.areas import areas_names, places_name, read_tree, write_areas
+from inftda.publication.folder import areas_names, places_name, read_tree, write_areas
 from inftda.publication.manifest import (
     MAX_BYTES,
     AxisEntry,

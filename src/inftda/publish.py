@@ -24,8 +24,7 @@ from inftda.mechanism.topdown import Keep, Outcome, release_counts
 from inftda.noise.bits import RandomSource, SecureSource
 from inftda.privacy.plan import Account, make_plan, share_or_default
 from inftda.privacy.unit import Unit
-from inftda.publication.areas import axis_entries
-from inftda.publication.folder import check_release, write_public_files
+from inftda.publication.folder import axis_entries, check_release, write_public_files
 from inftda.publication.manifest import MEASUREMENTS_FILE, MECHANISM, Counting, Manifest, TreeEntry
 from inftda.publication.measurements import (
     MeasurementsFile,

@@ -12,7 +12,7 @@ from documents import ROOT, environment
 
 import inftda
 from inftda.cli.main import app
-from inftda.publication.areas import SCHEMA
+from inftda.publication.folder import SCHEMA
 
 pytest.importorskip("material", reason="the site needs mkdocs-material")
 pytest.importorskip("mkdocstrings", reason="the site needs mkdocstrings")

@@ -20,7 +20,7 @@ from inftda.exports.contents import (
     file_part,
     resource_entry,
 )
-from inftda.publication.areas import areas_files
+from inftda.publication.folder import areas_files
 from inftda.publication.release import Release
 from inftda.tables import disarmed, disarmed_table
 

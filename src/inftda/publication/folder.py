@@ -1,13 +1,301 @@
-"""What lies in the folder of a release, as its manifest states it, and what does not."""
+"""The folder of a release: its public files, and what must not lie beside them.
 
+`areas.csv` lists the finest areas with all that they lie in. `places.parquet` is there if more is
+known of the areas: names, locations and outlines, one row for each area of every level, coarse to
+fine, in the order of the hierarchy. Locations and outlines are those of finest areas. What is not
+known is an empty text or not-a-number, so that every cell has a value. Readers need not trust
+these files: they follow from the areas to the bit, and nothing else fits into them.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
-from inftda.errors import ReleaseError
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from inftda.areas.wkb import check_outlines
+from inftda.errors import HierarchyError, InftdaError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain
-from inftda.publication.areas import areas_names, places_name, write_areas
-from inftda.publication.manifest import MEASUREMENTS_FILE, SIGNATURE_FILE, Manifest, digest
-from inftda.tree import Tree
+from inftda.hierarchy import Hierarchy
+from inftda.places import MAX_NAME, Places
+from inftda.publication.manifest import (
+    DAMAGED,
+    GET_AGAIN,
+    MEASUREMENTS_FILE,
+    SIGNATURE_FILE,
+    AxisEntry,
+    Manifest,
+    check_plain,
+    digest,
+)
+from inftda.publication.tables import row_groups
+from inftda.tables import as_arrow, repeated
+from inftda.tree import Axis, Tree
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("level", pa.string(), nullable=False),
+        pa.field("code", pa.string(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("lon", pa.float64(), nullable=False),
+        pa.field("lat", pa.float64(), nullable=False),
+        pa.field("outline", pa.binary(), nullable=False),
+    ]
+)
+#: Bytes of all outlines of a release together, at most.
+MAX_OUTLINES: Final = 256 << 20
+_TEXTS: Final = ["level", "code", "name"]
+
+
+def save_places(path: Path | pa.NativeFile, hierarchy: Hierarchy) -> None:
+    """Write the file: it follows from the hierarchy and its places.
+
+    Raises:
+        HierarchyError: the outlines are too detailed to be published.
+    """
+    table = _as_table(hierarchy)
+    if table.column("outline").nbytes > MAX_OUTLINES:
+        raise HierarchyError(
+            f"the outlines of the areas take more than {MAX_OUTLINES >> 20} MB, far more than a "
+            "map can show; simplify them"
+        )
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        use_dictionary=_TEXTS,
+        # Tools skip rows by the smallest and largest value, which outlines do not have.
+        write_statistics=[*_TEXTS, "lon", "lat"],
+    )
+
+
+def read_places(path: Path, hierarchy: Hierarchy) -> Places:
+    """What a file says of the areas of a hierarchy.
+
+    Raises:
+        ReleaseError: it cannot be read, or holds anything else.
+    """
+    levels, codes = _areas(hierarchy)
+    longest = repeated("x" * MAX_NAME, 1)
+    parts = [
+        part.cast(SCHEMA)
+        for part in row_groups(
+            path,
+            SCHEMA,
+            [levels, codes, longest],
+            most_rows=len(codes),
+            most_bytes=2 * MAX_OUTLINES,
+        )
+    ]
+    table = (pa.concat_tables(parts) if parts else SCHEMA.empty_table()).combine_chunks()
+    if len(table) != len(codes):
+        raise _fail(path, "does not have one row for each area")
+    try:
+        places = _from_table(table, hierarchy)
+        hierarchy.with_places(places)
+    except HierarchyError as problem:
+        raise _fail(path, f"does not say what it should ({problem})") from None
+    # Whatever was left out above stands in no file that is written from what was read.
+    again = _as_table(hierarchy.with_places(places))
+    if places.is_empty or any(not _is_same(table[name], again[name]) for name in SCHEMA.names):
+        raise _fail(path, "does not hold the places of these areas, or is not written as they are")
+    return places
+
+
+def _fail(path: Path, what: str) -> ReleaseError:
+    return ReleaseError(f"{path.name} {what}; {DAMAGED}")
+
+
+def _areas(hierarchy: Hierarchy) -> tuple[pa.StringArray, pa.StringArray]:
+    """Level and code of every row."""
+    every = range(1, hierarchy.depth + 1)
+    levels = [repeated(hierarchy.level_name(of), hierarchy.n_areas(of)) for of in every]
+    return pa.concat_arrays(levels), pa.concat_arrays([hierarchy.codes(of) for of in every])
+
+
+def _as_table(hierarchy: Hierarchy) -> pa.Table:
+    places = hierarchy.places
+    levels, codes = _areas(hierarchy)
+    n_finest = hierarchy.n_areas(hierarchy.depth)
+    n_others = len(codes) - n_finest
+    names = [
+        places.names.get(name, pa.nulls(hierarchy.n_areas(level), pa.string()))
+        for level, name in enumerate(hierarchy.level_names, start=1)
+    ]
+    outlines = pa.nulls(n_finest, pa.binary()) if places.outlines is None else places.outlines
+    columns = [
+        levels,
+        codes,
+        pc.fill_null(pa.concat_arrays(names), ""),
+        *(as_arrow(_degrees(of, n_others, n_finest)) for of in (places.lon, places.lat)),
+        pc.fill_null(pa.concat_arrays([pa.nulls(n_others, pa.binary()), outlines]), b""),
+    ]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def _degrees(
+    known: NDArray[np.float64] | None, n_others: int, n_finest: int
+) -> NDArray[np.float64]:
+    degrees = np.full(n_others + n_finest, np.nan)
+    if known is not None:
+        degrees[n_others:] = known
+    return degrees
+
+
+def _from_table(table: pa.Table, hierarchy: Hierarchy) -> Places:
+    names = {}
+    start = 0
+    for level, of in enumerate(hierarchy.level_names, start=1):
+        part = table.column("name").slice(start, hierarchy.n_areas(level)).combine_chunks()
+        start += hierarchy.n_areas(level)
+        known = pc.if_else(pc.equal(part, ""), pa.scalar(None, pa.string()), part)
+        if known.null_count < len(known):
+            names[of] = known
+    finest = table.slice(len(table) - hierarchy.n_areas(hierarchy.depth)).combine_chunks()
+    lon, lat = (np.array(finest.column(name)) for name in ("lon", "lat"))
+    outline = finest.column("outline").combine_chunks()
+    outlines = pc.if_else(pc.equal(outline, b""), pa.scalar(None, pa.binary()), outline)
+    check_outlines(outlines)
+    is_located = not np.isnan(lon).all() or not np.isnan(lat).all()
+    return Places(
+        names,
+        lon if is_located else None,
+        lat if is_located else None,
+        outlines if outlines.null_count < len(outlines) else None,
+    )
+
+
+def _is_same(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
+    """Whether two columns are equal, not-a-number being equal to itself."""
+    if found.type == pa.float64():
+        return np.array_equal(np.array(found), np.array(expected), equal_nan=True)
+    return bool(found.equals(expected))
+
+
+def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
+    """File with the areas of each axis: one for all if they have the same areas.
+
+    >>> areas_names(["a", "a"]), areas_names(["a", "b"])
+    (('areas.csv', 'areas.csv'), ('areas-1.csv', 'areas-2.csv'))
+    """
+    if len(set(fingerprints)) == 1:
+        return ("areas.csv",) * len(fingerprints)
+    return tuple(f"areas-{number}.csv" for number in range(1, len(fingerprints) + 1))
+
+
+def places_name(areas_file: str) -> str:
+    """File with names, locations and outlines of the areas that a file lists, if there is one.
+
+    >>> places_name("areas.csv"), places_name("areas-2.csv")
+    ('places.parquet', 'places-2.parquet')
+    """
+    return areas_file.removesuffix(".csv").replace("areas", "places", 1) + ".parquet"
+
+
+def areas_files(tree: Tree) -> dict[str, str]:
+    """File for the areas of each axis: one for all that share a hierarchy."""
+    files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
+    return dict(zip((axis.name for axis in tree.axes), files, strict=True))
+
+
+def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
+    """What a manifest states about the axes of a tree."""
+    files = areas_files(tree)
+    return tuple(
+        AxisEntry(
+            axis.name, axis.hierarchy.level_names, files[axis.name], axis.hierarchy.fingerprint
+        )
+        for axis in tree.axes
+    )
+
+
+def areas_text(hierarchy: Hierarchy) -> bytes:
+    """The file of a hierarchy: it follows from the hierarchy, to the bit."""
+    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only whole releases need it
+
+    sink = pa.BufferOutputStream()
+    pa_csv.write_csv(hierarchy.to_table(), sink)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return] # untyped library
+
+
+def write_areas(folder: Path, tree: Tree, entries: Iterable[AxisEntry]) -> tuple[AxisEntry, ...]:
+    """Write the areas of all axes, and what else is said of them; their entries for the manifest.
+
+    Args:
+        folder: to write to.
+        tree: with the axes.
+        entries: of the axes, in their order.
+    """
+    files = areas_files(tree)
+    for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
+        (folder / file).write_bytes(areas_text(hierarchy))
+    for axis in tree.axes:
+        places = folder / places_name(files[axis.name])
+        # Of axes with the same areas the first that knows more of them says it.
+        if not axis.hierarchy.places.is_empty and not places.exists():
+            save_places(places, axis.hierarchy)
+    return tuple(_with_places(axis, folder) for axis in entries)
+
+
+def _with_places(axis: AxisEntry, folder: Path) -> AxisEntry:
+    """The entry of an axis, with the digest of what else is said of its areas, if anything is."""
+    places = folder / places_name(axis.file)
+    return replace(axis, places_sha256=digest(places) if places.exists() else "")
+
+
+def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:
+    """The tree of a release, or of what was made from one, with the areas of its folder.
+
+    Args:
+        folder: which has the files of areas.
+        entries: the axes, as the manifest states them.
+        order: of refinement.
+
+    Raises:
+        ReleaseError: a file is missing or damaged, or its areas are not those of the manifest.
+    """
+    axes = []
+    for number, axis in enumerate(entries, start=1):
+        if axis.file not in {"areas.csv", f"areas-{number}.csv"}:
+            raise ReleaseError(
+                f"the manifest names the file {axis.file!r} for the areas of axis {axis.name!r}, "
+                "which no release has; it was edited"
+            )
+    check_plain(folder, {axis.file for axis in entries})
+    check_plain(folder, {places_name(axis.file) for axis in entries})
+    read = {name: _read_areas(folder / name) for name in {axis.file for axis in entries}}
+    for file in {axis.file for axis in entries if axis.places_sha256}:
+        read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
+    for axis in entries:
+        hierarchy = read[axis.file]
+        if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
+            raise ReleaseError(
+                f"{axis.file} is not the hierarchy the manifest of {str(folder)!r} states for "
+                f"axis {axis.name!r}; {GET_AGAIN}"
+            )
+        axes.append(Axis(axis.name, hierarchy))
+    tree = Tree.build(axes, order)
+    files = areas_files(tree)
+    if [axis.file for axis in entries] != [files[axis.name] for axis in tree.axes]:
+        raise ReleaseError(
+            f"the manifest names other files for the areas than {', '.join(files.values())}; it "
+            "was edited"
+        )
+    return tree
+
+
+def _read_areas(file: Path) -> Hierarchy:
+    try:
+        return Hierarchy.read(file)
+    except InftdaError as error:
+        raise ReleaseError(
+            f"{file.name} does not hold the areas of a release ({error}); {GET_AGAIN}"
+        ) from error
 
 
 def check_release(folder: Path, name: Path) -> None:

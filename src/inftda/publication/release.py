@@ -20,8 +20,7 @@ import pyarrow as pa
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
 from inftda.inference.measured import Measurements
-from inftda.publication.areas import read_tree
-from inftda.publication.folder import check_release, write_public_files
+from inftda.publication.folder import check_release, read_tree, write_public_files
 from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,

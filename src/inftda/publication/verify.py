@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE
-from inftda.publication.areas import areas_files, areas_text, places_name, save_places
-from inftda.publication.folder import strangers
+from inftda.publication.folder import areas_files, areas_text, places_name, save_places, strangers
 from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,

@@ -7,7 +7,7 @@ import pyarrow as pa
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
-from inftda.publication.areas import areas_files
+from inftda.publication.folder import areas_files
 from inftda.publication.manifest import AxisEntry, Manifest, TreeEntry
 from inftda.publication.release import Release
 from inftda.tree import Axis, Tree

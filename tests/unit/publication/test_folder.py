@@ -11,8 +11,7 @@ from small_release import HEALTH, HOME, OD, manifest_of, rows_of
 from inftda.errors import ReleaseError
 from inftda.files import whole_folder
 from inftda.publication import tables
-from inftda.publication.areas import areas_files
-from inftda.publication.folder import check_release
+from inftda.publication.folder import areas_files, check_release
 from inftda.publication.tables import (
     Flows,
     as_table,
