@@ -296,12 +296,12 @@ def _check_names(tree: Tree) -> None:
             )
 
 
-def _check_replaceable(folder: Path, name: Path) -> None:
+def _check_replaceable(folder: Path) -> None:
     """Refuse a folder that is not an estimate, or has something else in it."""
     try:
         manifest = EstimateManifest.read(folder)
     except ReleaseError as problem:
-        raise ReleaseError(f"{str(name)!r} is not replaced: {problem}") from None
+        raise ReleaseError(f"{str(folder)!r} is not replaced: {problem}") from None
     # Not those that the manifest names: anything in the folder would be one of these then.
     areas = areas_names([axis.fingerprint for axis in manifest.axes])
     own = {MANIFEST_FILE, ESTIMATE_FILE, *areas, *map(places_name, areas)}
@@ -310,8 +310,8 @@ def _check_replaceable(folder: Path, name: Path) -> None:
     )
     if others:
         raise ReleaseError(
-            f"{str(name)!r} is not replaced: {others[0]!r} in it is not part of an estimate; move "
-            "it elsewhere or choose another folder"
+            f"{str(folder)!r} is not replaced: {others[0]!r} in it is not part of an estimate; "
+            "move it elsewhere or choose another folder"
         )
 
 

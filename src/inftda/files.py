@@ -35,12 +35,8 @@ NEW, OLD = "new", "old"
 #: Longest names that file systems take, in bytes; the private folder of a folder has a longer one.
 _MAX_FILE, _MAX_FOLDER = 255, 200
 
-#: Complains about a folder (where it is, what it is called) that must not be replaced.
-Check = Callable[[Path, Path], None]
-
-
-def _never(_: Path, name: Path) -> None:
-    raise ReleaseError(f"{str(name)!r} is not empty; it is not replaced")
+#: Complains about a folder that must not be replaced.
+Check = Callable[[Path], None]
 
 
 @contextmanager
@@ -57,17 +53,16 @@ def private_folder(parent: Path, prefix: str, *, of: Path | None = None) -> Iter
     """
     _clear(parent, prefix, of)
     lock = None
+    while lock is None:
+        path = parent / f"{prefix}{secrets.token_hex(16)}"
+        lock = _made(path)
     try:
-        while lock is None:
-            path = parent / f"{prefix}{secrets.token_hex(16)}"
-            lock = _made(path)
         yield path
     finally:
-        if lock is not None:
-            try:
-                _remove(path, lock, of)
-            finally:
-                os.close(lock)
+        try:
+            _remove(path, of)
+        finally:
+            os.close(lock)
 
 
 @contextmanager
@@ -96,7 +91,7 @@ def whole_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(out: Path, *, check: Check = _never, force: bool = False) -> Iterator[Path]:
+def whole_folder(out: Path, *, check: Check, force: bool = False) -> Iterator[Path]:
     """A folder to fill, which becomes `out` at once if the block succeeds.
 
     Whatever interrupts the block, `out` is either as it was before or complete. If the process is
@@ -105,7 +100,7 @@ def whole_folder(out: Path, *, check: Check = _never, force: bool = False) -> It
 
     Args:
         out: the folder to write.
-        check: complains about a folder that must not be replaced; by default all but empty ones.
+        check: complains about a folder that must not be replaced.
         force: replace `out` if it is there.
 
     Raises:
@@ -133,8 +128,7 @@ def whole_folder(out: Path, *, check: Check = _never, force: bool = False) -> It
         check_folder(out, check=check, force=force)
         if force and out.exists():
             out.rename(work / OLD)
-            check_replaceable(work / OLD, out, check)
-        _put_in_place(new, out)
+        new.rename(out)
         _sync(out.parent)
 
 
@@ -161,8 +155,10 @@ def check_folder(out: Path, *, check: Check, force: bool) -> None:
         raise ReleaseError(
             f"{str(out)!r} exists already; choose another folder or use --force to replace it"
         )
-    if out.exists():
-        check_replaceable(out, out, check)
+    if out.exists() and not out.is_dir():
+        raise ReleaseError(f"{str(out)!r} is a file and not a folder of ours; it is not replaced")
+    if out.exists() and any(out.iterdir()):
+        check(out)
     _check_parent(out, ReleaseError)
 
 
@@ -236,20 +232,6 @@ def published_around(path: Path, *known: str | Path) -> Path | None:
     return None
 
 
-def check_replaceable(folder: Path, name: Path, check: Check) -> None:
-    """Complain unless a folder is empty, or `check` has nothing to say against replacing it.
-
-    Args:
-        folder: where it is.
-        name: what it is called in messages.
-        check: whether it may be replaced if it is not empty.
-    """
-    if not folder.is_dir():
-        raise ReleaseError(f"{str(name)!r} is a file and not a folder of ours; it is not replaced")
-    if any(folder.iterdir()):
-        check(folder, name)
-
-
 def bring_back(out: Path) -> None:
     """Bring back an old folder whose replacement was cut off, if nothing is in its place."""
     with suppress(OSError):
@@ -264,33 +246,8 @@ def is_plain(path: Path) -> bool:
         return False
 
 
-def identity(folder: Path) -> tuple[int, int] | None:
-    """Identifies a folder, so that another put in its place is noticed; None if it is not there."""
-    try:
-        found = folder.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def _prefix(out: Path) -> str:
     return f".{out.absolute().name}.partial-"
-
-
-def _put_in_place(new: Path, out: Path) -> None:
-    try:
-        new.rename(out)
-    except OSError as problem:  # another process has put something there in this moment
-        if problem.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
-            raise
-        old, kept = new.with_name(OLD), out.with_name(f"{out.name}.{secrets.token_hex(4)}")
-        if not old.exists():
-            raise ReleaseError(f"{str(out)!r} exists by now; it is not replaced") from None
-        old.rename(kept)
-        raise ReleaseError(
-            f"something else was put in the place of {str(out)!r} at this moment; the folder "
-            f"that was to be replaced is {str(kept)!r}"
-        ) from None
 
 
 def _check_parent(out: Path, error: type[InftdaError]) -> None:
@@ -350,8 +307,7 @@ def _clear(parent: Path, prefix: str, of: Path | None) -> None:
         path = parent / name
         with suppress(OSError):
             found = path.lstat()
-            is_folder = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-            if not is_folder or stat.S_IMODE(found.st_mode) & 0o077:
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
                 continue
             try:
                 lock = os.open(path / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
@@ -360,22 +316,16 @@ def _clear(parent: Path, prefix: str, of: Path | None) -> None:
                 continue
             try:
                 if _has_taken(lock, otherwise=False):
-                    _remove(path, lock, of)
+                    _remove(path, of)
             finally:
                 os.close(lock)
 
 
-def _remove(path: Path, lock: int, of: Path | None) -> None:
-    """Remove a private folder, the lock file last: after a kill the rest is found again.
-
-    A folder that somebody else has put in its place is left alone.
-    """
+def _remove(path: Path, of: Path | None) -> None:
+    """Remove a private folder, the lock file last: after a kill the rest is found again."""
     with suppress(OSError):
-        if not os.path.samestat((path / LOCK).lstat(), os.fstat(lock)):
-            return
-        if of is not None and not os.path.lexists(of):
-            with suppress(FileNotFoundError):
-                (path / OLD).rename(of)
+        if of is not None and not os.path.lexists(of) and (path / OLD).exists():
+            (path / OLD).rename(of)
         for inside in path.iterdir():
             if inside.is_dir() and not inside.is_symlink():
                 shutil.rmtree(inside, ignore_errors=True)

@@ -71,7 +71,7 @@ def test_a_release_that_fails_after_its_noise_was_begun_stays_charged(
     def fail(*_, **__):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(files, "_put_in_place", fail)
+    monkeypatch.setattr(files, "_sync", fail)
     assert publish("a", "--rho", "0.02").code == 1
     assert not (tmp_path / "a").exists()
     (entry,) = entries(cli, ledger)

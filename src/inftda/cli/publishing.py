@@ -14,7 +14,7 @@ import typer
 
 from inftda.cli import output
 from inftda.errors import InftdaError
-from inftda.files import bring_back, identity
+from inftda.files import bring_back
 
 _HAS_BEGUN: Final = ContextVar("has_begun", default=False)
 
@@ -43,16 +43,25 @@ def telling_what_is_published(out: Path) -> Iterator[None]:
         out: folder of the release that is made meanwhile.
     """
     bring_back(out)
-    before = {identity(out), None}
+    before = {_identity(out), None}
     try:
         yield
     except InftdaError:  # it says what was wrong, before there was anything to publish
         raise
     except (KeyboardInterrupt, Exception) as problem:
-        if identity(out) in before:
+        if _identity(out) in before:
             raise
         what = "interrupted" if isinstance(problem, KeyboardInterrupt) else type(problem).__name__
         output.say(
             f"error: {what} when the release in {str(out)!r} was complete and in place", err=True
         )
         raise typer.Exit(1) from None
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Identifies a folder, so that another put in its place is noticed; None if it is not there."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -112,12 +112,12 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
     return folder
 
 
-def _check_dossier(folder: Path, name: Path) -> None:
+def _check_dossier(folder: Path) -> None:
     """Complain unless a folder has the files of a dossier and nothing else."""
     for path in sorted(folder.iterdir()):
         if path.name not in FILES or not is_plain(path):
             raise ReleaseError(
-                f"{str(name)!r} is not replaced: {path.name!r} in it is not part of a dossier; "
+                f"{str(folder)!r} is not replaced: {path.name!r} in it is not part of a dossier; "
                 "choose another folder"
             )
 

@@ -148,7 +148,7 @@ def _open(folder: Path) -> Release | Estimate:
     return open_estimate(folder) if (folder / ESTIMATE_FILE).exists() else open_release(folder)
 
 
-def check_export(folder: Path, name: Path) -> None:
+def check_export(folder: Path) -> None:
     """Complain unless a folder is an export with nothing else in it.
 
     Raises:
@@ -161,11 +161,11 @@ def check_export(folder: Path, name: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         is_ours, own = False, set()
     if not is_ours:
-        raise ReleaseError(f"{str(name)!r} is not an export of inftda; it is not replaced")
+        raise ReleaseError(f"{str(folder)!r} is not an export of inftda; it is not replaced")
     for path in sorted(folder.iterdir()):
         if path.name not in own or not is_plain(path):
             raise ReleaseError(
-                f"{str(name)!r} is not replaced: {path.name!r} in it is not part of the export; "
+                f"{str(folder)!r} is not replaced: {path.name!r} in it is not part of the export; "
                 "move it elsewhere or choose another folder"
             )
 

@@ -298,28 +298,23 @@ def _read_areas(file: Path) -> Hierarchy:
         ) from error
 
 
-def check_release(folder: Path, name: Path) -> None:
-    """Complain unless a folder is a release with nothing else in it, and may be replaced.
-
-    Args:
-        folder: where it is.
-        name: what it is called in messages.
-    """
+def check_release(folder: Path) -> None:
+    """Complain unless a folder is a release with nothing else in it, and may be replaced."""
     if not (folder / MANIFEST_FILE).exists():
         raise ReleaseError(
-            f"{str(name)!r} is not a release: it has no {MANIFEST_FILE}; it is not replaced, "
+            f"{str(folder)!r} is not a release: it has no {MANIFEST_FILE}; it is not replaced, "
             "choose another folder"
         )
     try:
         others = strangers(folder, Manifest.read(folder / MANIFEST_FILE))
     except ReleaseError as problem:
         raise ReleaseError(
-            f"{str(name)!r} is not replaced: {problem}; choose another folder, or remove this one "
-            "yourself if nobody needs it"
+            f"{str(folder)!r} is not replaced: {problem}; choose another folder, or remove this "
+            "one yourself if nobody needs it"
         ) from None
     if others:
         raise ReleaseError(
-            f"{str(name)!r} is not replaced: {others[0]!r} in it is not part of a release; "
+            f"{str(folder)!r} is not replaced: {others[0]!r} in it is not part of a release; "
             "move it elsewhere or choose another folder"
         )
 
