@@ -66,7 +66,7 @@ def optimize_sorted(x, offsets, total):
 def optimize_intopt(x, offsets, total):
     """As the level step does it: all vectors at once."""
     found = Vectors.of(x, offsets, total, np.arange(len(total))).candidates(1, words_of(bytes(16)))
-    optimize_kernel(found, False)
+    optimize_kernel(found)
     return found.value
 
 

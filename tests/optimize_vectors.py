@@ -17,17 +17,5 @@ def vectors(n, size, seed):
         yield x.astype(np.int64), int(np.clip(total[generator.integers(6)], 0, 14))
 
 
-def sparse_vectors(n, size, sigma, seed):
-    """Longer vectors: noise of the given scale around counts that are mostly zero."""
-    generator = np.random.default_rng([seed, size])
-    for _ in range(n):
-        truth = np.where(
-            generator.random(size) < 0.1, (generator.pareto(0.8, size) * 3).astype(np.int64), 0
-        ).clip(0, 10**6)
-        noisy = truth + np.rint(generator.normal(0, sigma, size)).astype(np.int64)
-        total = truth.sum() + int(np.rint(generator.normal(0, sigma)))
-        yield noisy, int(max(1, total))
-
-
 def chebyshev(x, y):
     return max(abs(int(a) - int(b)) for a, b in zip(x, y, strict=True))

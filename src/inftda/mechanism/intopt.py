@@ -8,10 +8,10 @@ Given integers x_1..x_b and a total c:
    and lift = 1 - drop.
 2. Every element ends between its floor max(0, x - drop) and its ceiling max(0, x + lift).
    What separates them is its gap, min(x, drop) + lift for x > -lift and 0 otherwise.
-3. Ascending order: raise elements from floor to ceiling, largest first, until the sum is c.
-   Descending order: lower them from ceiling to floor, largest first, until the sum is c.
-   So there is a threshold: elements above it move by their whole gap, those below it not at
-   all. It is found by bisection: the gaps above it must not exceed what is to be moved.
+3. Raise elements from floor to ceiling, largest first, until the sum is c: small elements, the
+   likely false positives, give way first (the paper's ascending order). So there is a threshold:
+   elements above it move by their whole gap, those below it not at all. It is found by
+   bisection: the gaps above it must not exceed what is to be moved.
 4. Equal elements are ordered by a pseudo-random fraction of 16 binary digits that is added to
    each. The paper leaves their order open; an order by position would favour areas by their code.
    The fraction follows from the public seed of the release, from the parent and from the index of
@@ -28,7 +28,7 @@ Privacy:
 
 import operator
 import os
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -93,7 +93,7 @@ class Vectors(NamedTuple):
     bound: Ints
 
     @classmethod
-    def of(  # noqa: PLR0913 - one for each thing that is known of parents
+    def of(
         cls,
         x: Ints,
         offsets: Ints,
@@ -101,7 +101,6 @@ class Vectors(NamedTuple):
         key: Ints,
         *,
         reach: int = 0,
-        is_descending: bool = False,
     ) -> "Vectors":
         """Vectors with the bounds of step 3, for whole numbers.
 
@@ -111,7 +110,6 @@ class Vectors(NamedTuple):
             total: see there.
             key: see there.
             reach: how far counts will be moved by prices.
-            is_descending: whether large elements are lowered first.
 
         Raises:
             OptimizeError: numbers are so large that sums could overflow.
@@ -119,7 +117,7 @@ class Vectors(NamedTuple):
         made = cls(x, offsets, total, key, *np.empty((3, len(total)), np.int64))
         largest = describe_kernel(x, offsets, made.sum, made.least)
         check_exact(max(largest, reach), total, made.size)
-        bound_kernel(made, is_descending)
+        bound_kernel(made)
         return made
 
     @property
@@ -166,23 +164,15 @@ def words_of(seed: bytes) -> Seed:
     return np.uint64(first), np.uint64(second)
 
 
-def intopt(
-    x: ArrayLike,
-    total: int,
-    *,
-    order: Literal["ascending", "descending"] = "ascending",
-    seed: bytes | None = None,
-) -> Ints:
+def intopt(x: ArrayLike, total: int, *, seed: bytes | None = None) -> Ints:
     """Non-negative integers that sum to `total`, at the least Chebyshev distance from x.
 
     Among the optimal vectors it picks the one that lowers small elements first, which are
-    the likely false positives, or large ones first with `order="descending"`, which keeps
-    more small elements and so has fewer false negatives.
+    the likely false positives.
 
     Args:
         x: integers, any sign.
         total: what the result sums to, at least 0.
-        order: which elements are lowered first.
         seed: 16 bytes that decide between equal elements; fresh ones by default.
 
     Returns:
@@ -195,27 +185,21 @@ def intopt(
     Example:
         >>> intopt([12, -3, 2, 0], 10)
         array([10,  0,  0,  0])
-        >>> intopt([12, -3, 2, 1], 12, order="descending")
-        array([9, 0, 2, 1])
     """
     vector, amount = _vector(x), _total(total)
-    if order not in {"ascending", "descending"}:
-        raise OptimizeError(f"order must be 'ascending' or 'descending', got {order!r}")
     out = np.zeros(len(vector), np.int64)
     if amount == 0:
         return out
     if len(vector) == 0:
         raise OptimizeError(f"x must have elements to share out total={amount}; pass all children")
-    is_descending = order == "descending"
     vectors = Vectors.of(
         vector if len(vector) > 1 else vector[:0],
         np.array([0, len(vector) if len(vector) > 1 else 0]),
         np.array([amount]),
         np.zeros(1, np.int64),
-        is_descending=is_descending,
     )
     found = vectors.candidates(0, words_of(os.urandom(16) if seed is None else seed))
-    optimize_kernel(found, is_descending)
+    optimize_kernel(found)
     out[found.column] = found.value
     return out
 
@@ -267,10 +251,7 @@ def describe_kernel(x: Ints, offsets: Ints, sums: Ints, least: Ints) -> int:
 
 
 @kernel
-def bound_kernel(
-    vectors: Vectors,
-    is_descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
-) -> None:
+def bound_kernel(vectors: Vectors) -> None:
     """Write the least count of every vector that can become positive: steps 1 to 3."""
     x, offsets, total, _, sums, least, bound = vectors
     for parent in range(total.size):
@@ -284,12 +265,9 @@ def bound_kernel(
             lift, drop, floors = find_lift_and_drop(
                 vector, 0, total[parent], lift, least[parent], largest
             )
-            lower = -lift
-            if not is_descending:
-                room = total[parent] - floors
-                lower = find_threshold(vector, 0, largest, lift, drop, room)[0]
-                lower = min(lower, drop)
-            bound[parent] = lower + 1
+            room = total[parent] - floors
+            lower = find_threshold(vector, 0, largest, lift, drop, room)[0]
+            bound[parent] = min(lower, drop) + 1
 
 
 @kernel
@@ -338,10 +316,7 @@ def write_candidates_kernel(
 
 
 @kernel
-def optimize_kernel(
-    candidates: Candidates,
-    is_descending: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
-) -> None:
+def optimize_kernel(candidates: Candidates) -> None:
     """Write what is released of every candidate, without any prices."""
     offsets, _, noisy, value, total, size, sums, least = candidates
     for parent in range(total.size):
@@ -357,10 +332,7 @@ def optimize_kernel(
         lift, drop, floors = find_lift_and_drop(
             x, DIGITS, total[parent], lift, least[parent], largest
         )
-        if is_descending:
-            lower_largest(x, largest, lift, drop, total[parent] - floors)
-        else:
-            raise_largest(x, largest, lift, drop, total[parent] - floors)
+        raise_largest(x, largest, lift, drop, total[parent] - floors)
 
 
 #: Below all counts in units of 2^-16.
@@ -432,26 +404,6 @@ def raise_largest(x: Ints, largest: int, lift: int, drop: int, room: int) -> Non
             room -= rise
         else:
             x[i] = floor
-
-
-@inlined_kernel
-def lower_largest(x: Ints, largest: int, lift: int, drop: int, room: int) -> None:
-    """Put all on their ceilings, and lower the largest to their floors; args as above."""
-    excess = gaps_above(x, DIGITS, ((1 - lift) << DIGITS) - 1, lift, drop)[1] - room
-    lower, upper, lowered = find_threshold(x, DIGITS, largest, lift, drop, excess)
-    excess -= lowered
-    for i in range(x.size):
-        key = x[i]
-        whole = key >> DIGITS
-        ceiling = max(0, whole + lift)
-        if key > upper:
-            x[i] = max(0, whole - drop)
-        elif key > lower:
-            fall = min(excess, ceiling - max(0, whole - drop))
-            x[i] = ceiling - fall
-            excess -= fall
-        else:
-            x[i] = ceiling
 
 
 @inlined_kernel

@@ -7,7 +7,7 @@ margin. Nothing else in the package may be built on this module.
 from collections.abc import Sequence
 
 
-def algorithm_3(x: Sequence[int], c: int, *, is_descending: bool = False) -> list[int]:
+def algorithm_3(x: Sequence[int], c: int) -> list[int]:
     """IntOpt as in the paper's Algorithm 3, O(b^2); equal values keep their order.
 
     Where the last element that can be lowered has just been lowered, line 12 would divide
@@ -21,7 +21,7 @@ def algorithm_3(x: Sequence[int], c: int, *, is_descending: bool = False) -> lis
     b = len(x)
     z = [max(_ceil_div(c - sum(x), b), -x[i]) for i in range(b)]  # 1
     t = max(abs(z_i) for z_i in z)  # 2
-    indices = sorted(range(b), key=lambda i: x[i], reverse=is_descending)  # 3
+    indices = sorted(range(b), key=lambda i: x[i])  # 3
     indices = [i for i in indices if z[i] > -x[i]]  # 4
     j = 0  # 5
     while sum(z) > c - sum(x):  # 6

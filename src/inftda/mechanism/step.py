@@ -322,7 +322,7 @@ def divide(  # noqa: PLR0913 - what to divide, by what, and where
         key = step.level.keys(some.areas)
         vectors = Vectors.of(noisy(part), step.offsets(some), some.value, key, reach=reach)
         found = vectors.candidates(step.level.index, seed)
-        optimize_kernel(found, False)
+        optimize_kernel(found)
         if step.tables:
             bound_with_prices_kernel(found, depth, vectors.bound)
             found = vectors.candidates(step.level.index, seed)

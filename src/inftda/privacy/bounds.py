@@ -78,8 +78,8 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
 
     Returns:
         One bound for each level, trivial ones included. With probability 1 - beta all
-        `over` and `under` hold together, for IntOpt in either order and for the integer
-        l2 projection. What prices for tables across the tree may add is included.
+        `over` and `under` hold together. What prices for tables across the tree may add is
+        included.
 
     Raises:
         PrivacyError: beta is not a probability.
