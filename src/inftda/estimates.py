@@ -24,7 +24,6 @@ from inftda.files import (
     ESTIMATE_FILE,
     MANIFEST_FILE,
     check_folder,
-    check_unpublished,
     is_plain,
     whole_folder,
 )
@@ -247,8 +246,6 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         raise InftdaError(f"seed must be at least 0, got {seed}")
     opened = release if isinstance(release, Release) else open_release(release)
     if out is not None:
-        parent = Path(out).absolute().parent
-        check_unpublished(Path(out), around=parent)
         check_folder(Path(out), force=force, check=_check_replaceable)
     _check_names(opened.tree)
     points = _points(opened.tree, centroids)

@@ -141,8 +141,10 @@ def check_folder(out: Path, *, check: Check, force: bool) -> None:
         force: replace it if it is there.
 
     Raises:
-        ReleaseError: it exists and `force` is not given, must not be replaced, or cannot be made.
+        ReleaseError: it exists and `force` is not given, must not be replaced, lies in a release,
+            or cannot be made.
     """
+    check_unpublished(out, around=out.absolute().parent)
     if len(os.fsencode(out.absolute().name)) > _MAX_FOLDER:
         raise ReleaseError(
             f"the name of the output folder must be at most {_MAX_FOLDER} bytes; choose a "

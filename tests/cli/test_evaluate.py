@@ -64,13 +64,11 @@ def test_measures_are_written_and_shown_as_confidential(work, capsys):
 
 
 @pytest.mark.usefixtures("work")
-def test_json_goes_to_standard_output_alone_and_quiet_says_nothing(capsys):
+def test_json_goes_to_standard_output_alone(capsys):
     assert evaluate("--out", "measures", "--json") == 0
     output = capsys.readouterr()
     assert json.loads(output.out)["confidential"] is True
     assert output.err == ""
-    assert evaluate("--out", "measures", "--quiet") == 0
-    assert capsys.readouterr() == ("", "")
 
 
 def test_a_column_that_looks_like_counts_must_be_named(work, capsys):

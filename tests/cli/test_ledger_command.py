@@ -139,16 +139,6 @@ def test_the_export_does_not_replace_the_ledger(cli, ledger, force):
     assert ledger.read_bytes() == before
 
 
-def test_the_export_replaces_a_file_only_by_force(cli, ledger, tmp_path):
-    (out := tmp_path / "entries.csv").write_text("confidential")
-    refused = cli("ledger", "export", ledger, "--out", out)
-    assert refused.code == 2
-    assert "--force" in refused.err
-    assert out.read_text() == "confidential"
-    assert cli("ledger", "export", ledger, "--out", out, "--force").code == 0
-    assert out.read_text().startswith("dataset,")
-
-
 def test_the_export_is_written_as_the_file_ends(cli, ledger, tmp_path):
     assert cli("ledger", "export", ledger, "--out", tmp_path / "entries.json").code == 0
     assert "datasets" in json.loads((tmp_path / "entries.json").read_text())

@@ -34,13 +34,6 @@ def test_a_table_that_is_there_is_not_replaced(tmp_path, capsys, name):
     assert snapshot(tmp_path) == {tmp_path / name: b"years of work"}
 
 
-def test_nothing_is_made_in_a_release(released, capsys):
-    before = snapshot(released)
-    assert run([*MAKE, "--out", str(released / "deep" / "inside")]) == 2
-    assert "lies in the release folder" in capsys.readouterr().err
-    assert snapshot(released) == before
-
-
 def test_a_link_to_nowhere_is_not_followed(tmp_path):
     (tmp_path / "areas.csv").symlink_to("nowhere")
     assert run([*MAKE, "--out", str(tmp_path)]) == 2

@@ -97,16 +97,6 @@ def test_a_query_does_not_write_into_a_release(released, cli, name, force):
     assert snapshot(released) == before
 
 
-def test_a_query_replaces_a_file_only_by_force(released, cli, tmp_path):
-    (out := tmp_path / "flows.csv").write_text("confidential")
-    done = cli("query", released, "--out", out)
-    assert done.code == 2
-    assert "--force" in done.err
-    assert out.read_text() == "confidential"
-    assert cli("query", released, "--out", out, "--force").code == 0
-    assert out.read_text().startswith('"origin"')
-
-
 @pytest.mark.parametrize("ending", ENDS)
 def test_a_query_that_cannot_be_written_leaves_the_older_file(
     released, cli, tmp_path, monkeypatch, ending

@@ -71,14 +71,6 @@ def test_a_delta_that_gives_a_person_away_is_told(country, cli, tmp_path, delta,
     assert (told in done.out) == is_told
 
 
-def test_quiet_says_nothing(country, cli, tmp_path):
-    done = cli(
-        "release", country.flows, "--areas", country.areas, *BUDGET, "--out", tmp_path / "o",
-        "--quiet",
-    )  # fmt: skip
-    assert (done.code, done.out, done.err) == (0, "", "")
-
-
 @pytest.mark.slow
 def test_a_release_does_not_wait_for_pandas(country, tmp_path):
     """Arrow imports it at every chance if it is installed, as long as the release itself takes."""
@@ -91,27 +83,6 @@ def test_a_release_does_not_wait_for_pandas(country, tmp_path):
     command = [sys.executable, "-c", code, *map(str, arguments), "--quiet", "--out", "out"]
     done = subprocess.run(command, capture_output=True, check=True, text=True, cwd=tmp_path)
     assert done.stdout.split() == ["0", "True", "False"]
-
-
-def test_an_existing_folder_is_refused_and_replaced_only_by_force(country, cli, released):
-    before = (released / "manifest.json").read_bytes()
-    again = ("release", country.flows, "--areas", country.areas, *BUDGET, "--out", released)
-    refused = cli(*again)
-    assert refused.code == 2
-    assert "exists already" in refused.err
-    assert (released / "manifest.json").read_bytes() == before
-    assert cli(*again, "--force").code == 0
-
-
-def test_force_does_not_replace_what_is_not_a_release(country, cli, tmp_path):
-    keep = tmp_path / "precious"
-    keep.mkdir()
-    (keep / "thesis.txt").write_text("years of work")
-    done = cli(
-        "release", country.flows, "--areas", country.areas, *BUDGET, "--out", keep, "--force"
-    )
-    assert done.code == 2
-    assert (keep / "thesis.txt").read_text() == "years of work"
 
 
 def test_a_configuration_file_gives_defaults_and_flags_win(country, cli, tmp_path):

@@ -26,13 +26,6 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(report, monkeypatch):
     assert plain.out.count("\n") == 1
 
 
-def test_quiet_says_nothing(report, monkeypatch, tmp_path):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    done = report("--quiet")
-    assert (done.code, done.out, done.err) == (0, "", "")
-    assert (tmp_path / "p.html").exists()
-
-
 @pytest.mark.slow
 def test_estimates_go_onto_the_page_and_those_of_another_release_do_not(country, cli, tmp_path):
     given = ("release", country.flows, "--areas", country.areas, "--epsilon", 1, "--delta", 1e-8)

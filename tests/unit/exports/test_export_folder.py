@@ -34,12 +34,6 @@ def test_what_is_no_export_is_never_replaced(exported, country, tmp_path):
     assert (other / "datapackage.json").exists()
 
 
-def test_nothing_is_written_into_a_release(country, tmp_path):
-    country.release.save(tmp_path / "release")
-    with pytest.raises(ReleaseError, match="lies in the release folder"):
-        export(tmp_path / "release", to="csv", out=tmp_path / "release" / "csv")
-
-
 def test_a_folder_is_as_good_as_an_open_release(country, tmp_path):
     country.release.save(tmp_path / "release")
     options = {"to": "csv", "intervals": False}
