@@ -176,19 +176,28 @@ def test_what_is_published_as_measured_is_every_draw_and_each_once(data, share, 
     assert len(cells) == len({*cells}) == len(drawn)
 
 
-def test_a_release_that_looks_at_the_truth_is_seen():
-    tree = TREES["two by two"]
-    areas = [axis.astype(np.int32) for axis in leaf_areas(tree)]
-    truth = Truth.from_leaves(tree, areas, np.array([700, 200, 90, 10]))
-    other = Truth.from_leaves(tree, areas, np.array([10, 90, 200, 700]))
-    plan = make_plan(tree, Unit(), rho=RHO, across=0.5)
-    right = topdown.measure_table
+#: A tree that is measured by a function, and something true that is passed to it.
+LOOKS = {
+    "measure_totals": ("two by two", lambda margin, _secret: margin[:1]),
+    "measure_table": ("three axes", lambda _known, _groups, truth, _secret: truth.count[:1]),
+}
 
-    def wrong(step, known, groups, truth, secret):
-        return right(step, known, groups, truth, secret) + truth.count[:1]
+
+@pytest.mark.parametrize("where", LOOKS)
+def test_a_release_that_looks_at_the_truth_is_seen(where):
+    name, look = LOOKS[where]
+    tree, right = TREES[name], getattr(topdown, where)
+    areas = [axis.astype(np.int32) for axis in leaf_areas(tree)]
+    counts = 10 * np.arange(len(areas[0])) ** 3
+    truth = Truth.from_leaves(tree, areas, counts)
+    other = Truth.from_leaves(tree, areas, counts[::-1].copy())
+    plan = make_plan(tree, Unit(), rho=RHO, across=0.5)
+
+    def wrong(step, *given):
+        return right(step, *given) + look(*given)
 
     measured = Measured()
-    with patch.object(topdown, "measure_table", wrong):
+    with patch.object(topdown, where, wrong):
         with measured.recorded():
             expected = release(truth, plan, 1)
         with measured.replayed():

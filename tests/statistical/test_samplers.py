@@ -191,7 +191,7 @@ def test_opendp_draws_from_the_same_distribution():
     agree_with_opendp(Fraction(25), 30_000, "1.1")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("sigma", ["2", "4.4721", "20"])
 def test_opendp_draws_from_the_same_distribution_to_two_percent(sigma):
     agree_with_opendp(Fraction(sigma) ** 2, 500_000, "1.02")
