@@ -50,14 +50,18 @@ def check_follows(
     """
     words, crew = words_of(bytes.fromhex(seed)), Crew(available_cores())
     tables = list(zip(planned, measurements.tables, strict=True))
-    n_axes, n_levels = len(released.areas), 0
-    nodes = Nodes.root(n_axes, int(released.flow.sum()))
+    n_levels = 0
+    nodes = Nodes.root(len(tree.axes), released.total)
     for known, measured in tables:
         if not known.is_on_tree:
             continue
         level = known.level
         if level.refined is None:
             _check_areas(measured.areas, tuple(np.zeros(1, np.int32) for _ in level.axes), known)
+            if released.total != max(int(measured.value[0]), 0):
+                raise ReleaseError(
+                    f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
+                )
             continue
         off_tree = {one.depths: one for one in tree.off_tree_at(level)}
         here = [(one, noisy) for one, noisy in tables if one.level is level and one is not known]
@@ -110,18 +114,6 @@ def _is_same(nodes: Nodes, released: Flows) -> bool:
     return np.array_equal(nodes.value[here], released.flow[there]) and all(
         np.array_equal(one[here], other[there]) for one, other in areas
     )
-
-
-def check_noisy_total(total: int, measurements: Measurements) -> None:
-    """Compare the sum of the flows with the noisy total, if that was measured.
-
-    Raises:
-        ReleaseError: it is another one.
-    """
-    if 0 in measurements.levels and total != max(int(measurements.level(0).value[0]), 0):
-        raise ReleaseError(
-            f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
-        )
 
 
 def _check_areas(found: Areas, expected: Areas, known: PlannedMeasurement) -> None:

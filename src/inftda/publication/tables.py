@@ -10,7 +10,7 @@ Files may come from strangers: what they state is compared with what a release c
 their rows are read.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
-from inftda.publication.manifest import DAMAGED, GET_AGAIN, arrow_version
+from inftda.publication.manifest import DAMAGED, GET_AGAIN
 from inftda.publication.query import FLOW
 from inftda.tables import as_arrow, as_numpy, find_texts
 from inftda.tree import Tree, TreeLevel, differ
@@ -312,25 +312,3 @@ def _check_size(
             schema
         ):
             raise fail("would expand beyond what its rows need")
-
-
-def check_rewritten(path: Path, again: pa.Buffer, software: Mapping[str, str]) -> bool:
-    """Compare a file with what writing its rows again gives.
-
-    Args:
-        path: the file, after all other checks.
-        again: the same rows, written as a release writes them.
-        software: versions that the manifest states.
-
-    Returns:
-        Whether it could be compared: another Arrow may write the same rows differently.
-
-    Raises:
-        ReleaseError: it was written in another way.
-    """
-    with pa.memory_map(str(path)) as source:
-        if source.read_buffer().equals(again):
-            return True
-    if software.get("arrow") == arrow_version():
-        raise ReleaseError(f"{path.name} is not written as inftda writes it; {DAMAGED}")
-    return False
