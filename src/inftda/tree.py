@@ -90,6 +90,34 @@ class Marginal:
             for axis, depth in zip(self.axes, self.depths, strict=True)
         )
 
+    def above(self, leaves: Sequence[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
+        """int32 for each axis: areas of the nodes that some leaves lie below."""
+        found = []
+        for axis, depth, finest in zip(self.axes, self.depths, leaves, strict=True):
+            is_finest = depth == axis.hierarchy.depth
+            up = None if is_finest else axis.hierarchy.ancestor(axis.hierarchy.depth, depth)
+            found.append(finest if up is None else up[finest])
+        return found
+
+    def numbers(self, areas: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+        """int64: number of each node, by its areas; the last axis runs fastest.
+
+        There must be fewer than 2^62 nodes.
+        """
+        number = np.zeros(len(areas[0]), np.int64)
+        for axis, depth, here in zip(self.axes, self.depths, areas, strict=True):
+            number *= axis.hierarchy.n_areas(depth)
+            number += here
+        return number
+
+    def areas_at(self, number: NDArray[np.int64]) -> tuple[NDArray[np.int32], ...]:
+        """int32 for each axis: areas of the nodes with these numbers."""
+        areas = []
+        for axis, depth in zip(reversed(self.axes), reversed(self.depths), strict=True):
+            number, here = np.divmod(number, axis.hierarchy.n_areas(depth))
+            areas.append(here.astype(np.int32))
+        return tuple(reversed(areas))
+
     def sum_up(
         self, leaves: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]
     ) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
@@ -103,15 +131,9 @@ class Marginal:
             Areas of all nodes that have leaves, sorted by the first axis, then by the second and
             so on; and int64 sums.
         """
-        above = [
-            axis.hierarchy.ancestor(axis.hierarchy.depth, depth)[numbers]
-            for axis, depth, numbers in zip(self.axes, self.depths, leaves, strict=True)
-        ]
+        above = self.above(leaves)
         if self.n_nodes < 1 << MAX_BITS:  # one key is sorted faster than several
-            key = np.zeros(len(counts), np.int64)
-            for axis, depth, numbers in zip(self.axes, self.depths, above, strict=True):
-                key = key * axis.hierarchy.n_areas(depth) + numbers
-            order = np.argsort(key, kind="stable")
+            order = np.argsort(self.numbers(above), kind="stable")
         else:
             order = np.lexsort(above[::-1])
         above = [numbers[order] for numbers in above]
@@ -371,12 +393,6 @@ class Tree:
         """
         for level in self.splitting_levels:
             level.key_field(0)
-
-    def sum_up(
-        self, depths: Sequence[int], areas: Sequence[NDArray[np.int32]], counts: NDArray[np.int64]
-    ) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]:
-        """Leaves summed up to one level of every axis, 0 where it is summed up altogether."""
-        return Marginal(self.axes, tuple(depths)).sum_up(areas, counts)
 
     @cached_property
     def off_tree(self) -> tuple[OffTree, ...]:

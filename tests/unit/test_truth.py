@@ -9,7 +9,7 @@ from reference_truth import child_ordinal, code_paths, refinement_path, true_nod
 
 from inftda.errors import IngestError, TreeError
 from inftda.hierarchy import Hierarchy
-from inftda.tree import Axis, Tree
+from inftda.tree import Axis, Marginal, Tree
 from inftda.truth import FEW, Truth
 
 AREAS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
@@ -138,7 +138,7 @@ def test_margins_and_sums_at_any_depths_are_those_of_the_leaves(name):
     for number, (axis, margin) in enumerate(zip(tree.axes, found, strict=True)):
         depths = [0] * len(tree.axes)
         depths[number] = axis.hierarchy.depth
-        cells, sums = tree.sum_up(depths, areas, value)
+        cells, sums = Marginal(tree.axes, tuple(depths)).sum_up(areas, value)
         expected = np.zeros_like(margin)
         np.add.at(expected, areas[number], value)
         assert margin.tolist() == expected.tolist()

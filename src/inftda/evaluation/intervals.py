@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums, match_cells
+from inftda.evaluation.cells import MAX_CELLS, Cells, match_cells
 from inftda.evaluation.measures import TotalMeasures, area_totals, totals_across
 from inftda.evaluation.typical import CLASS_STARTS, class_of
 from inftda.inference.measured import EstimatedLeaves
@@ -52,12 +52,10 @@ def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures,
     for level in release.tree.splitting_levels:
         if level.n_nodes > MAX_CELLS:
             continue
-        sums = LevelSums(release.tree, level.depths)
-        cells = sums.of(*leaves)
-        areas = tuple(numbers.astype(np.int32) for numbers in sums.areas(cells.number))
-        ends = known.of(level.depths, areas)
+        cells = Cells.of(level, *leaves)
+        ends = known.of(level.depths, level.areas_at(cells.number))
         if ends is not None:
-            true, _ = match_cells(cells, sums.of(*truth.leaves))
+            true, _ = match_cells(cells, Cells.of(level, *truth.leaves))
             found += _by_class(level.name, cells.value, true, *ends)
     return tuple(found)
 
@@ -73,11 +71,10 @@ def measure_estimated(truth: Truth, made: EstimatedLeaves) -> tuple[IntervalMeas
     finest = tree.levels[-1]
     if finest.n_nodes > MAX_CELLS:
         return ()
-    sums = LevelSums(tree, finest.depths)
-    number = sums.numbers(made.areas)
+    number = finest.numbers(made.areas)
     order = np.argsort(number, kind="stable")
     cells = Cells(number[order], made.value[order])
-    true, _ = match_cells(cells, sums.of(*truth.leaves))
+    true, _ = match_cells(cells, Cells.of(finest, *truth.leaves))
     return tuple(_by_class(finest.name, cells.value, true, made.low[order], made.high[order]))
 
 

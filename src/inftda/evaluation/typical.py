@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.evaluation.cells import MAX_CELLS, LevelSums, match_cells
+from inftda.evaluation.cells import MAX_CELLS, Cells, match_cells
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
 from inftda.tree import Marginal
@@ -261,11 +261,11 @@ class ErrorHistogram:
         factor: float,
     ) -> None:
         self.depths = depths
-        self.name = Marginal(tree.axes, depths).name
+        self._marginal = Marginal(tree.axes, depths)
+        self.name = self._marginal.name
         self.is_rough = all(level.depths != depths for level in tree.levels)
         self._factor = factor if self.is_rough else 1
-        self._sums = LevelSums(tree, depths)
-        self._truth = self._sums.of(areas, flow)
+        self._truth = Cells.of(self._marginal, areas, flow)
         n_classes = len(CLASS_STARTS)
         self._released = np.bincount(class_of(self._truth.value), minlength=n_classes)
         self._errors = np.zeros((n_classes, N_BINS), np.int64)
@@ -277,7 +277,7 @@ class ErrorHistogram:
 
     def add(self, areas: Areas, flow: NDArray[np.int64]) -> None:
         """Count the errors of one simulated release."""
-        simulated = self._sums.of(areas, flow)
+        simulated = Cells.of(self._marginal, areas, flow)
         truth, is_lost = match_cells(simulated, self._truth)
         size = class_of(simulated.value)
         bins = bin_of(np.abs(simulated.value - truth))

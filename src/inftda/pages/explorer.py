@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer, from_seam
-from inftda.evaluation.cells import MAX_CELLS, Cells, LevelSums
+from inftda.evaluation.cells import MAX_CELLS, Cells
 from inftda.evaluation.measures import totals_across
 from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
@@ -143,16 +143,16 @@ class Table:
     keeps_formulas: bool = False
     estimated: EstimatedLeaves | None = None
 
-    def cells(self, depths: Sequence[int]) -> tuple[Sequence[Numbers], dict[str, Numbers]]:
+    def cells(self, depths: Sequence[int]) -> tuple[Areas, dict[str, Numbers]]:
         """Areas of all cells of a level that are not empty; released and true sums."""
-        sums = LevelSums(self.tree, depths)
-        released = sums.of(self.areas, self.value)
+        marginal = Marginal(self.tree.axes, tuple(depths))
+        released = Cells.of(marginal, self.areas, self.value)
         if self.truth is None:
-            return sums.areas(released.number), {"value": released.value}
-        true = sums.of(*self.truth)
+            return marginal.areas_at(released.number), {"value": released.value}
+        true = Cells.of(marginal, *self.truth)
         number = np.union1d(released.number, true.number)
         columns = {"value": _at(released, number), "truth": _at(true, number)}
-        return sums.areas(number), columns
+        return marginal.areas_at(number), columns
 
 
 def _at(cells: Cells, number: Numbers) -> Numbers:
@@ -211,11 +211,11 @@ def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
     for depths in product(*(range(axis.hierarchy.depth + 1) for axis in release.tree.axes)):
         if _n_cells(release.tree, depths) > _MAX_NUMBER:
             continue
-        sums = LevelSums(release.tree, depths)
-        cells = sums.of(*leaves)
+        marginal = Marginal(release.tree.axes, depths)
+        cells = Cells.of(marginal, *leaves)
         if len(cells.number) > room:
             continue
-        areas = tuple(area.astype(np.int32) for area in sums.areas(cells.number))
+        areas = marginal.areas_at(cells.number)
         ends = known.of(depths, areas)
         if ends is not None:
             found[depths] = CellIntervals(areas, *ends)
@@ -297,9 +297,9 @@ def _packed(  # noqa: PLR0913, PLR0917 - private
 
 def _add_estimated(pack: Pack, layout: Layout, estimated: EstimatedLeaves, depths: Depths) -> None:
     """Estimates down to the finest level of the page, with intervals if that is their own."""
-    sums = LevelSums(layout.tree, depths)
-    cells = sums.of(estimated.areas, estimated.value)
-    number = layout.number(depths, sums.areas(cells.number))
+    marginal = Marginal(layout.tree.axes, depths)
+    cells = Cells.of(marginal, estimated.areas, estimated.value)
+    number = layout.number(depths, marginal.areas_at(cells.number))
     pack.add_cells("estimated", number, value=cells.value)
     if depths == tuple(axis.hierarchy.depth for axis in layout.tree.axes):
         ends = CellIntervals(estimated.areas, estimated.low, estimated.high)

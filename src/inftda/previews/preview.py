@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError
-from inftda.evaluation.cells import LevelSums, match_cells
+from inftda.evaluation.cells import Cells, match_cells
 from inftda.evaluation.measures import LevelMeasures, area_totals, measure
 from inftda.evaluation.typical import (
     MIN_SIMULATED,
@@ -45,7 +45,7 @@ from inftda.publication.tables import Areas
 from inftda.publication.trust import planned_totals
 from inftda.reading import Columns, Unplaceable
 from inftda.screen import Progress
-from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
+from inftda.tree import DESTINATION, ORIGIN, Marginal, Tree, TreeLevel, build_tree
 from inftda.truth import Truth
 
 #: Probability that some guaranteed error, at any level, does not hold.
@@ -254,13 +254,13 @@ class ReliabilityHistogram:
         *,
         tolerance: float,
     ) -> None:
-        self._sums, self._tolerance = LevelSums(tree, depths), tolerance
-        self._truth = self._sums.of(areas, flow)
+        self._marginal, self._tolerance = Marginal(tree.axes, depths), tolerance
+        self._truth = Cells.of(self._marginal, areas, flow)
         self._n, self._far, self._trips = (np.zeros(N_BINS, np.int64) for _ in range(3))
 
     def add(self, areas: Areas, flow: NDArray[np.int64]) -> None:
         """Count one simulated release."""
-        cells = self._sums.of(areas, flow)
+        cells = Cells.of(self._marginal, areas, flow)
         truth, _ = match_cells(cells, self._truth)
         at = bin_of(cells.value)
         is_far = np.abs(cells.value - truth) > self._tolerance * cells.value

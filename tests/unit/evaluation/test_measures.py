@@ -8,10 +8,10 @@ import pytest
 
 from inftda.errors import TreeError
 from inftda.evaluation import cells
-from inftda.evaluation.cells import Cells, LevelSums, match_cells
+from inftda.evaluation.cells import Cells, match_cells
 from inftda.evaluation.measures import SIZE_BOUNDS, TOP, measure, measure_totals, pair_cells
 from inftda.hierarchy import Hierarchy
-from inftda.tree import Axis, Tree
+from inftda.tree import Axis, Marginal, Tree
 from inftda.truth import Children, Truth
 
 AREAS = Hierarchy.read(
@@ -187,12 +187,12 @@ def test_cells_are_paired_in_tree_order_and_none_is_missed(largest):
 def test_sums_are_exact_by_counting_and_by_sorting(monkeypatch, dense):
     """Also beyond what floating point holds."""
     monkeypatch.setattr(cells, "DENSE_CELLS", dense)
-    sums = LevelSums(TREES["origin and destination"], (1, 0))
+    marginal = Marginal(TREES["origin and destination"].axes, (1, 0))
     areas = np.array([0, 4, 2, 1], np.int32), np.array([3, 0, 0, 1], np.int32)
-    found = sums.of(areas, np.array([2**54, 8, 1, 2**59]))
+    found = Cells.of(marginal, areas, np.array([2**54, 8, 1, 2**59]))
     assert found.number.tolist() == [0, 1]
     assert found.value.tolist() == [2**59 + 2**54 + 1, 8]
-    assert [numbers.tolist() for numbers in sums.areas(found.number)] == [[0, 1], [0, 0]]
+    assert [numbers.tolist() for numbers in marginal.areas_at(found.number)] == [[0, 1], [0, 0]]
 
 
 def test_released_cells_find_their_truth():

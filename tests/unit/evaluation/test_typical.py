@@ -7,13 +7,14 @@ import pytest
 from inftda.demo import make_country
 from inftda.errors import ReleaseError
 from inftda.evaluation import typical
-from inftda.evaluation.cells import LevelSums, match_cells
+from inftda.evaluation.cells import Cells, match_cells
 from inftda.evaluation.typical import typical_errors
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.publish import release
+from inftda.tree import Marginal
 from patience import PATIENCE
 
 
@@ -44,9 +45,8 @@ def coverage(errors, made, country, factor=1.0):
     stated = within = 0
     released, true = made.leaves(), ((country.origin, country.destination), country.count)
     for level in made.tree.levels[1:]:
-        sums, stated_here = LevelSums(made.tree, level.depths), errors.at(level.depths)
-        cells = sums.of(*released)
-        truth, _ = match_cells(cells, sums.of(*true))
+        stated_here, cells = errors.at(level.depths), Cells.of(level, *released)
+        truth, _ = match_cells(cells, Cells.of(level, *true))
         error = np.abs(cells.value - truth)
         p95 = np.array([class_of(stated_here, size).p95 for size in cells.value.tolist()])
         stated, within = stated + len(error), within + int((error <= factor * p95).sum())
@@ -140,14 +140,14 @@ def test_classes_are_ascending_and_hold_every_published_number(errors):
 
 @pytest.mark.slow
 def test_sizes_that_often_vanish_end_about_where_they_truly_do(errors, made, country):
-    sums = LevelSums(made.tree, (3, 3))
-    true = sums.of((country.origin, country.destination), country.count)
+    pairs = Marginal(made.tree.axes, (3, 3))
+    true = Cells.of(pairs, (country.origin, country.destination), country.count)
     lost = np.zeros(len(true.number), np.int64)
     for seed in range(20):
         again = release(
             country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(seed)
         )
-        lost += match_cells(sums.of(*again.leaves()), true)[1]
+        lost += match_cells(Cells.of(pairs, *again.leaves()), true)[1]
     stated = errors.at((3, 3)).often_lost
     below, beyond = ((true.value > at * stated) & (true.value <= (at + 0.4) * stated)
                      for at in (0.4, 1.0))  # fmt: skip

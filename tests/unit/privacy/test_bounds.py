@@ -10,7 +10,7 @@ import pytest
 
 from fake_noise import release
 from inftda.errors import BudgetError, PrivacyError
-from inftda.evaluation.cells import LevelSums
+from inftda.evaluation.cells import Cells
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
 from inftda.privacy.plan import make_plan
@@ -353,10 +353,9 @@ def test_bounds_hold_for_releases_with_prices(n_modes):
     for seed in range(40):
         nodes = release(counts, plan, seed=seed).leaves
         for level, bound in zip(tree.levels, bounds, strict=True):
-            sums = LevelSums(tree, level.depths)
             error = np.zeros(level.n_nodes, np.int64)
             for sign, (areas, value) in ((1, (nodes.areas, nodes.value)), (-1, counts.leaves)):
-                cells = sums.of(areas, value)
+                cells = Cells.of(level, areas, value)
                 error[cells.number] += sign * cells.value
             assert error.max() <= bound.over
             assert -error.min() <= bound.under

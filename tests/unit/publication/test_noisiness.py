@@ -7,7 +7,7 @@ from small_release import HEALTH
 
 from inftda import SeededSource, release
 from inftda.demo import make_country
-from inftda.evaluation.cells import LevelSums
+from inftda.evaluation.cells import Cells
 from inftda.publication.trust import (
     ENOUGH,
     LevelNoise,
@@ -38,11 +38,10 @@ def test_what_is_counted_is_what_the_release_holds(sparse):
     sigma = {level.index: float(level.sigma2) ** 0.5 for level in sparse.manifest.plan.levels}
     for one in found:
         above = tree.levels[one.level.index - 1]
-        sums = LevelSums(tree, above.depths)
         axis = one.level.axis
         children = np.diff(tree.axes[axis].hierarchy.child_offsets(one.level.depths[axis] - 1))
-        parents = sums.areas(sums.of(areas, flow).number)[axis]
-        value = LevelSums(tree, one.level.depths).of(areas, flow).value
+        parents = above.areas_at(Cells.of(above, areas, flow).number)[axis]
+        value = Cells.of(one.level, areas, flow).value
         assert one.n_drawn == children[parents].sum()
         assert one.n_published == len(value)
         assert one.n_small == (value < sigma[one.level.index]).sum()
