@@ -166,6 +166,18 @@ def test_an_axis_must_not_have_the_name_of_another_column(tmp_path):
         inftda.release(table, **options, measurements=True, out=tmp_path / "out")
 
 
+@pytest.mark.parametrize("n_chunks", [1, 2])
+def test_tables_in_another_order_are_refused(n_chunks):
+    made = released(measurements=True, across=0.3)
+    cut = made.measured["table"].to_pylist().index(made.published_tables()[1].name)
+    parts = [made.measured.slice(cut), made.measured.slice(0, cut)]
+    other = pa.concat_tables(parts)
+    if n_chunks == 1:
+        other = other.unify_dictionaries().combine_chunks()
+    with pytest.raises(ReleaseError, match="tables in another order"):
+        replace(made, measured=other).measurements()
+
+
 def test_two_tables_must_not_have_the_same_name():
     ends = {
         "origin_areas": {"a": ["1", "1", "2", "2"], "a > b": ["1", "2", "3", "4"]},
