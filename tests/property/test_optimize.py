@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from inftda.errors import OptimizeError
@@ -32,6 +32,7 @@ def test_it_is_the_algorithm_of_the_paper_with_the_exact_sum(x, total, seed):
 
 
 @without_deadline
+@example(x=[0, -(1 << 63)], total=1)
 @given(
     x=st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=1, max_size=9),
     total=st.integers(0, (1 << 63) - 1),

@@ -41,6 +41,8 @@ DIGITS: Final = 16
 #: Larger numbers cannot be given these digits, and larger sums of them not be made exactly.
 LARGEST: Final = 1 << (60 - DIGITS)
 LARGEST_SUM: Final = 1 << 60
+#: The largest number of 64 bits.
+BIGGEST: Final = (1 << 63) - 1
 
 Ints = NDArray[np.int64]
 #: Two words that say which of equal elements come first.
@@ -246,7 +248,7 @@ def describe_kernel(x: Ints, offsets: Ints, sums: Ints, least: Ints) -> int:
             smallest = min(smallest, x[i])
             biggest = max(biggest, x[i])
         sums[parent], least[parent] = total, smallest
-        largest = max(largest, biggest, -smallest)
+        largest = max(largest, biggest, -max(smallest, -BIGGEST))  # -2^63 has no opposite
     return largest
 
 
