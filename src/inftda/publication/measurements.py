@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from inftda.mechanism.step import Noisy
     from inftda.mechanism.topdown import MeasuredTotals
 
-#: Which measurements are published: none, the totals across the tree, or all.
-Published = Literal["none", "totals", "all"]
 #: Columns besides those of the axes.
 TABLE, MEASURED = "table", "measured"
 #: Depths of a table, areas of some of its values on each axis, and the values.
