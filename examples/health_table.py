@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 
 import inftda
+from inftda.privacy.unit import Unit
+from inftda.reading import Columns
 
 # What is public: the classifications, one hierarchy for each column.
 DISEASES = {
@@ -54,12 +56,10 @@ def main(folder: Path) -> None:
     # Few patients have more than two of these diseases: two of each are kept, all different.
     made = inftda.release(
         make_cases(),
-        axes={"disease": DISEASES, "sex": SEXES, "age": AGES},
+        axis={"disease": DISEASES, "sex": SEXES, "age": AGES},
         order=["disease", "disease", "sex", "age"],  # the disease has two levels
-        person="patient",
-        neighbours="add-remove",
-        trips=2,
-        distinct=True,
+        columns=Columns(person="patient"),
+        unit=Unit(neighbours="add-remove", trips=2, distinct=True),
         epsilon=1,
         delta=1e-6,
         out=folder / "health-release",
@@ -68,13 +68,13 @@ def main(folder: Path) -> None:
     print(made.manifest.plan.unit.describe())
     print(made.manifest.plan.describe(), end="\n\n")
 
-    chapters = made.flows(levels={"disease": "chapter", "sex": "all", "age": "all"})
+    chapters = made.flows(level={"disease": "chapter", "sex": "all", "age": "all"})
     print("By chapter:")
     for row in chapters.to_pylist():
         print(f"  {row['disease']:12} {row['flow']:7,}")
 
     print("\nAsthma (J45) by age and sex:")
-    for row in made.flows(levels={"disease": "all"}, where={"disease": "J45"}).to_pylist():
+    for row in made.flows(level={"disease": "all"}, where={"disease": "J45"}).to_pylist():
         print(f"  {row['age']:6} {row['sex']:7} {row['flow']:6,}")
 
     check(made)
@@ -90,7 +90,7 @@ def check(made: inftda.Release) -> None:
         ("age", "age"),
     ):
         levels[axis] = level
-        assert sum(made.flows(levels=levels).column("flow").to_pylist()) == made.total, levels
+        assert sum(made.flows(level=levels).column("flow").to_pylist()) == made.total, levels
     print(f"\nAll levels add up to {made.total:,} cases.")
 
 

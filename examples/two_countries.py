@@ -46,8 +46,7 @@ def main(folder: Path) -> None:
     there = make_areas(("state", "city"), (4, 60), "B")
     made = inftda.release(
         make_trips(here, there, 200_000),
-        origin_areas=here,
-        destination_areas=there,
+        axis={"origin": here, "destination": there},
         epsilon=1,
         delta=1e-8,
         out=folder / "two-countries-release",
@@ -70,8 +69,8 @@ def check(made: inftda.Release) -> None:
         for destination_level in ("all", "state", "city"):
             flows = made.flows(origin_level, destination_level).column("flow")
             assert sum(flows.to_pylist()) == made.total
-    by_province = made.flows("province", "state", origin="region:A1-000", as_="pandas")
-    by_region = made.flows("region", "state", origin="region:A1-000", as_="pandas")
+    by_province = made.flows("province", "state", from_="region:A1-000", as_="pandas")
+    by_region = made.flows("region", "state", from_="region:A1-000", as_="pandas")
     assert by_province["flow"].sum() == by_region["flow"].sum()
     print(f"\nAll 12 crosses of levels add up to {made.total:,} trips.")
 

@@ -155,7 +155,7 @@ def vanilla_gauss(table: Table, budget: Budget, seed: int) -> Flows:
     """Noise on every possible pair of finest areas; negative counts are kept."""
     n = table.areas.n_areas(table.areas.depth)
     # A tree of one level has the noise of a plan that measures nothing but the leaves.
-    alone = inftda.build_tree(axes={"pair": {"pair": ["a", "b"]}})
+    alone = inftda.build_tree(axis={"pair": {"pair": ["a", "b"]}})
     given = budget.rho_or_epsilon(is_top_down=False)
     plan = inftda.make_plan(alone, inftda.Unit(), **given)
     noisy = np.empty(n * n, np.int64)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from inftda.estimates import Estimate as Estimate
     from inftda.estimates import estimate as estimate
     from inftda.estimates import open_estimate as open_estimate
+    from inftda.evaluation.evaluate import evaluate as evaluate
+    from inftda.evaluation.outlook import plan as plan
     from inftda.exports.export import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
     from inftda.mechanism.intopt import intopt as intopt
@@ -27,43 +29,41 @@ if TYPE_CHECKING:
     from inftda.noise.bits import SeededSource as SeededSource
     from inftda.noise.gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.laplace import DiscreteLaplace as DiscreteLaplace
+    from inftda.pages.report import report as report
     from inftda.previews.preview import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
     from inftda.privacy.unit import Unit as Unit
     from inftda.publication.release import Release as Release
     from inftda.publication.release import open_release as open_release
+    from inftda.publication.verify import verify as verify
     from inftda.publish import release as release
+    from inftda.reading import Columns as Columns
     from inftda.reading import CsvFile as CsvFile
     from inftda.reading import SqlQuery as SqlQuery
     from inftda.tree import Axis as Axis
     from inftda.tree import Tree as Tree
     from inftda.tree import build_tree as build_tree
-    from inftda.words import evaluate as evaluate
-    from inftda.words import plan as plan
-    from inftda.words import query as query
-    from inftda.words import report as report
-    from inftda.words import verify as verify
 
 _HOMES = {
-    "compare": "inftda.disclosure.compare",
-    "preview": "inftda.previews.preview",
     "Axis": "inftda.tree",
+    "Columns": "inftda.reading",
     "CsvFile": "inftda.reading",
     "DiscreteGaussian": "inftda.noise.gaussian",
     "DiscreteLaplace": "inftda.noise.laplace",
     "Estimate": "inftda.estimates",
     "Hierarchy": "inftda.hierarchy",
     "InftdaError": "inftda.errors",
-    "Unit": "inftda.privacy.unit",
     "Release": "inftda.publication.release",
     "SecureSource": "inftda.noise.bits",
     "SeededSource": "inftda.noise.bits",
     "SqlQuery": "inftda.reading",
     "Tree": "inftda.tree",
+    "Unit": "inftda.privacy.unit",
     "build_tree": "inftda.tree",
+    "compare": "inftda.disclosure.compare",
     "dossier": "inftda.dossiers.dossier",
     "estimate": "inftda.estimates",
-    "evaluate": "inftda.words",
+    "evaluate": "inftda.evaluation.evaluate",
     "export": "inftda.exports.export",
     "grid_areas": "inftda.areas.cells",
     "h3_areas": "inftda.areas.cells",
@@ -71,12 +71,12 @@ _HOMES = {
     "make_plan": "inftda.privacy.plan",
     "open_estimate": "inftda.estimates",
     "open_release": "inftda.publication.release",
-    "plan": "inftda.words",
-    "query": "inftda.words",
+    "plan": "inftda.evaluation.outlook",
+    "preview": "inftda.previews.preview",
     "read_areas": "inftda.areas.reader",
     "release": "inftda.publish",
-    "report": "inftda.words",
-    "verify": "inftda.words",
+    "report": "inftda.pages.report",
+    "verify": "inftda.publication.verify",
 }
 __all__ = list(_HOMES)
 

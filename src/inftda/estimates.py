@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -29,6 +29,7 @@ from inftda.files import (
 )
 from inftda.inference.measured import keys_of
 from inftda.inference.model import Fit
+from inftda.options import Centroids, Option, Released, Threads, documented
 from inftda.publication.folder import areas_names, places_name, read_tree, write_areas
 from inftda.publication.manifest import (
     MAX_BYTES,
@@ -166,9 +167,9 @@ class Estimate:
         origin_level: str | None = None,
         destination_level: str | None = None,
         *,
-        origin: str | Sequence[str] | None = None,
-        destination: str | Sequence[str] | None = None,
-        levels: Mapping[str, str] | None = None,
+        from_: str | Sequence[str] | None = None,
+        to: str | Sequence[str] | None = None,
+        level: Mapping[str, str] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
         intervals: bool = True,
         names: bool = False,
@@ -184,8 +185,8 @@ class Estimate:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or ambiguous.
         """
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
-        ends = {ORIGIN: origin, DESTINATION: destination}
-        shown, filters = asked_for(self.tree, (level_of_end, levels), (ends, where))
+        ends = {ORIGIN: from_, DESTINATION: to}
+        shown, filters = asked_for(self.tree, (level_of_end, level), (ends, where))
         is_finest = all(
             axis.hierarchy.level_of(shown[axis.name]) == axis.hierarchy.depth
             for axis in self.tree.axes
@@ -214,25 +215,20 @@ class Estimate:
             )
 
 
+@documented
 def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
-    release: Release | str | Path,
+    release: Released,
     *,
-    centroids: Any = None,
-    out: str | Path | None = None,
-    force: bool = False,
-    seed: int = 0,
-    threads: int | None = None,
+    out: Annotated[
+        str | Path | None,
+        Option("Folder to write. In Python, without it the estimate stays in memory."),
+    ] = None,
+    centroids: Centroids = None,
+    seed: Annotated[int, Option("Decides which numbers are rounded up; nothing else.")] = 0,
+    threads: Threads = None,
+    force: Annotated[bool, Option("Replace an estimate that is there.")] = False,
 ) -> Estimate:
     """Estimate all flows of a release from its measurements.
-
-    Args:
-        release: a release with measurements, or its folder.
-        centroids: where areas are: a file or table with a column named after a level, lon and lat.
-            Without it, what the release has of its areas.
-        out: folder to write; without it the estimate stays in memory.
-        force: replace an estimate that is there.
-        seed: decides which numbers are rounded up; nothing else is random.
-        threads: how many; all cores by default.
 
     Raises:
         ReleaseError: the release has no measurements, or they are damaged, of another one or
@@ -264,12 +260,14 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     return made if out is None else _save(made, Path(out), force=force)
 
 
-def open_estimate(path: str | Path) -> Estimate:
-    """Read the folder of an estimate.
+def open_estimate(path: Estimate | str | Path) -> Estimate:
+    """Read the folder of an estimate; one that is open already is given back.
 
     Raises:
         ReleaseError: the folder is missing, is not an estimate, or is damaged.
     """
+    if isinstance(path, Estimate):
+        return path
     folder = Path(path)
     if not folder.is_dir():
         raise ReleaseError(f"there is no folder {str(folder)!r}; check the path")

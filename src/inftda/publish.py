@@ -4,26 +4,43 @@ Data goes one way: tables, counts, plan, level steps, release. What is asked for
 before the data is touched, and the plan before any noise is drawn.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.areas.clock import with_clocks
-from inftda.areas.reader import Levels
 from inftda.errors import InftdaError
 from inftda.files import FLOWS_FILE, check_folder, private_folder, whole_folder
 from inftda.ledger.ledger import Charge, Ledger
 from inftda.mechanism.topdown import Keep, Outcome, release_counts
-from inftda.noise.bits import RandomSource, SecureSource
-from inftda.privacy.plan import Account, make_plan, share_or_default
-from inftda.privacy.unit import Unit
+from inftda.noise.bits import RandomSource, SecureSource, SeededSource
+from inftda.options import (
+    RUN,
+    Accountant,
+    Across,
+    AreasFile,
+    AxisFiles,
+    Delta,
+    Doc,
+    Epsilon,
+    Group,
+    Levels,
+    Notified,
+    Option,
+    Order,
+    Rho,
+    Split,
+    Threads,
+    documented,
+)
+from inftda.privacy.plan import DEFAULT_ACROSS, Account, make_plan
+from inftda.privacy.unit import UNIT, Unit
+from inftda.publication import tables
 from inftda.publication.folder import axis_entries, check_release, write_public_files
 from inftda.publication.manifest import MEASUREMENTS_FILE, MECHANISM, Counting, Manifest, TreeEntry
 from inftda.publication.measurements import (
@@ -35,178 +52,153 @@ from inftda.publication.measurements import (
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import read_private_key
 from inftda.publication.signature import sign as sign_manifest
-from inftda.publication.tables import Flows, write_flows
-from inftda.reading import Columns, Unplaceable, read_leaves
-from inftda.reading.columns import end_of
+from inftda.reading import Columns, Flows, read_leaves
+from inftda.reading.columns import COLUMNS
 from inftda.screen import Progress, following
 from inftda.threads import available_cores
-from inftda.tree import DESTINATION, ORIGIN, Tree, build_tree
+from inftda.tree import Tree
 from inftda.truth import Truth
 
 #: With tens of thousands DuckDB runs out of memory, and ends the process.
 MOST_THREADS = 1024
 
-if TYPE_CHECKING:
-    from inftda.spark import SparkEngine
+#: A panel of help.
+PAYS = "Ledger"
 
 
-def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decide
-    flows: Any,
-    areas: Any = None,
+def _engine_of(
+    name: str = "local",
     *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | Fraction | None = None,
-    out: str | Path | None = None,
-    force: bool = False,
-    sign: str | Path | None = None,
-    origin: str = ORIGIN,
-    destination: str = DESTINATION,
-    count: str | None = "auto",
-    person: str | None = None,
-    origin_areas: Any = None,
-    destination_areas: Any = None,
-    axes: Mapping[str, Any] | None = None,
-    levels: Levels | None = None,
-    origin_point: Sequence[str] | None = None,
-    destination_point: Sequence[str] | None = None,
-    hour_of: str | None = None,
-    weekday_of: str | None = None,
-    order: Sequence[str] | None = None,
-    tree: Literal["destination", "origin"] = "destination",
-    neighbours: str = "substitute",
-    trips: int = 1,
-    exactly: bool | None = None,
-    distinct: bool = False,
-    accountant: str = "auto",
-    split: Any = "uniform",
-    across: float | Fraction | None = None,
-    measurements: bool = False,
-    unplaceable: Unplaceable | Mapping[str, str] = "error",
-    threads: int | None = None,
-    engine: "str | SparkEngine" = "local",
-    source: RandomSource | None = None,
-    progress: Progress | bool | None = None,
-    say: Callable[[str], object] | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
+    master: Annotated[
+        str | None,
+        Option("Spark cluster; by default all cores of this machine.", metavar="URL", panel=RUN),
+    ] = None,
+) -> Any:
+    if name == "spark":
+        from inftda.spark import SparkEngine  # noqa: PLC0415 - an optional library
+
+        return SparkEngine(master=master)
+    if master is not None:
+        raise InftdaError("`master=` needs `engine='spark'`")
+    return name
+
+
+def _source_of(
+    not_private_seed: Annotated[
+        int | None,
+        Option("For tests: repeatable noise. The release promises NOTHING and says so.", panel=RUN),
+    ] = None,
+) -> RandomSource | None:
+    return None if not_private_seed is None else SeededSource(not_private_seed)
+
+
+@documented
+def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decide
+    flows: Flows,
+    areas: AreasFile = None,
+    *,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    out: Annotated[
+        str | Path | None,
+        Option("Folder to write. In Python, without it the release stays in memory."),
+    ] = None,
+    columns: Annotated[Columns, Doc("What to read from the table."), Group(Columns)] = COLUMNS,
+    unit: Annotated[Unit, Doc("Who is protected."), Group(Unit)] = UNIT,
+    axis: AxisFiles = None,
+    levels: Levels = None,
+    order: Order = None,
+    rho: Rho = None,
+    split: Split = "uniform",
+    across: Across = DEFAULT_ACROSS,
+    accountant: Accountant = "auto",
+    measurements: Annotated[
+        bool,
+        Option(
+            "Publish every noisy value as well: it costs no privacy, and lets others make better "
+            "estimates.",
+            panel=RUN,
+        ),
+    ] = False,
+    threads: Threads = None,
+    engine: Annotated[
+        Any,
+        Option(
+            "Where to run: on this machine, or on Spark for tables beyond one machine. In Python "
+            "also a `SparkEngine`.",
+            metavar="local|spark",
+            panel=RUN,
+        ),
+        Group(_engine_of),
+    ] = "local",
+    source: Annotated[
+        RandomSource | None,
+        Doc(
+            "Random bits; secure by default. A `SeededSource` makes a release that promises "
+            "nothing, and says so."
+        ),
+        Group(_source_of),
+    ] = None,
+    ledger: Annotated[
+        str | Path | Ledger | None,
+        Option(
+            "Ledger to charge the release to before its noise is drawn; it stays charged whatever "
+            "happens then.",
+            metavar="FILE",
+            panel=PAYS,
+        ),
+    ] = None,
+    dataset: Annotated[str | None, Option("Data set of that ledger.", panel=PAYS)] = None,
+    sign: Annotated[
+        str | Path | None,
+        Option("Private key to sign the release with; inftda keygen makes one.", "KEY.pem"),
+    ] = None,
+    force: Annotated[bool, Option("Replace a release that is there.")] = False,
+    progress: Annotated[
+        Progress | bool | None,
+        Doc("Called with level, work done and work to do; True for a bar."),
+    ] = None,
+    on_message: Notified = None,
 ) -> Release:
     """Publish a confidential table under differential privacy.
-
-    Args:
-        flows: trips (one row each) or flows (with a count column): a CSV or Parquet file,
-            a folder or glob of Parquet files, any table that speaks Arrow, an `SqlQuery`, or
-            a `CsvFile` for text in another encoding than UTF-8.
-        areas: the public hierarchy of both ends: a file, a table or a `Hierarchy`, columns
-            from coarse to fine; or polygons (GeoJSON, GeoPackage, shapefile, geopandas).
-        epsilon: strength of the guarantee; goes with `delta`.
-        delta: probability that the guarantee does not hold; far below 1 / number of people.
-        rho: strength in zero-concentrated differential privacy, instead of epsilon.
-        out: folder to write; without it the release stays in memory.
-        force: replace a release that is there.
-        sign: private key (PEM, see `inftda keygen`) to sign the manifest with.
-        origin: name of the column where trips start.
-        destination: name of the column where they end.
-        count: name of the column of counts, None for one row per trip; "auto" takes `count`
-            if there is such a column, and refuses another that looks like counts.
-        person: name of the column that tells people apart; at most `trips` of each are kept.
-        origin_areas: hierarchy of the origins, if it is not that of the destinations.
-        destination_areas: likewise.
-        axes: for other tables, and for further columns: column name to hierarchy.
-        levels: the columns of `areas` that are the levels, from coarse to fine; as a mapping,
-            with the column of the names of each.
-        origin_point: columns of longitude and latitude where trips start, in degrees, instead
-            of `origin`: points are placed into areas that have outlines, or are H3 cells.
-        destination_point: likewise where they end.
-        hour_of: column of time stamps; trips are counted by hour, too, in parts of the day.
-        weekday_of: likewise by weekday.
-        order: axis names in the order of refinement, one mention for each level.
-        tree: which end is refined first.
-        neighbours: "substitute" (one person replaced by another) or "add-remove".
-        trips: the most trips of one person.
-        exactly: whether every person has exactly `trips`; by default so for "substitute".
-        distinct: whether no person makes the same trip twice.
-        accountant: "auto", "exact" or "zcdp".
-        split: of the budget over levels: "uniform", "geometric:1.3", or weights.
-        across: part of the budget that measures totals across the tree, so that out- and
-            in-totals of all areas are right within a few sigma; 0.08 by default, 0 for
-            the paper's algorithm.
-        measurements: whether to publish every noisy value that was drawn as well; it costs no
-            privacy, and lets others make better estimates.
-        unplaceable: rows with an unknown or missing area: "error", "outside" or "drop"; or axis
-            name to "outside" for axes where there may be such rows.
-        threads: how many; all cores by default.
-        engine: "local", "spark" (the active session, or all cores of this machine) or a
-            `SparkEngine`; Spark also takes its own frames and whatever it reads as `flows`.
-        source: random bits; secure by default. A seeded source makes a release that
-            promises nothing and says so.
-        progress: called with level name, work done and work in all; True for a bar on the terminal
-            or in a notebook.
-        say: called with what a row of the table was taken for, one trip or a count.
-        ledger: charge the release to a data set of this ledger before its noise is drawn;
-            it stays charged whatever happens then.
-        dataset: name of that data set.
-
-    Returns:
-        The release, opened.
 
     Raises:
         InftdaError: something is wrong with what was asked for or with the table.
 
     Privacy:
-        (epsilon, delta)-differential privacy for the unit described by `neighbours`,
-        `trips`, `exactly` and `distinct`; see docs/privacy-guarantee.md.
+        (epsilon, delta)-differential privacy for the unit; see docs/privacy-guarantee.md.
     """
+    # Decide. All of this is public, and checked before a row is read.
     if sign is not None and out is None:
-        raise InftdaError("only a folder can be signed; give out, or leave out sign")
+        raise InftdaError("only a folder can be signed; give `out=`, or leave out `sign=`")
     key = None if sign is None else read_private_key(sign)
     if out is not None:
         check_folder(Path(out), check=check_release, force=force)
-    columns = Columns(
-        origin=end_of(ORIGIN, origin, origin_point),
-        destination=end_of(DESTINATION, destination, destination_point),
-        hour=hour_of,
-        weekday=weekday_of,
-        count=count,
-        person=person,
-        unplaceable=unplaceable,
-    )
-    public = build_tree(
-        areas,
-        origin_areas=origin_areas,
-        destination_areas=destination_areas,
-        axes=with_clocks(axes, hour_of=hour_of, weekday_of=weekday_of),
-        order=order,
-        first=tree,
-        outside=columns.outside,
-        levels=levels,
-    )
-    public.check_numbers()
-    unit = Unit(neighbours, trips, exactly=exactly, distinct=distinct)
-    columns.check(public.axes, unit)
+    tree = columns.tree(areas, axis=axis, levels=levels, order=order)
+    tree.check_numbers()
+    columns.check(tree.axes, unit)
     plan = make_plan(
-        public,
+        tree,
         unit,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
         accountant=accountant,
         split=split,
-        across=share_or_default(across),
+        across=across,
     )
-    published = planned_measurements(public, plan, only_totals=not measurements)
+    published = planned_measurements(tree, plan, only_totals=not measurements)
     check_publishable(published)
     random = source or SecureSource()
     charge = Charge.to(
         ledger, dataset, plan, is_private=random.is_secure, mechanism=MECHANISM, out=out
     )
-    counting = Counting(bounded=person is not None, unplaceable=columns.policy)
     with following(progress) as report, _place(engine, threads) as place:
         # Read. The only door that the truth comes in by.
-        truth = place.read(flows, columns, public, unit=unit, source=random, say=say)
+        truth = place.read(flows, columns, tree, unit=unit, source=random, say=on_message)
         with _folder(out, force=force) as folder:
             path = folder / MEASUREMENTS_FILE
-            writer = MeasurementsFile(path, public.axes) if measurements else None
+            writer = MeasurementsFile(path, tree.axes) if measurements else None
             # Draw. Every noise scale comes from the account, each once.
             if charge is not None:
                 # Now, and not when all is done: whoever sees a part of the noise has seen it.
@@ -219,23 +211,23 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
                 keep=None if writer is None else writer.keep,
             )
             # Publish. Nothing below has seen the truth.
-            released = Flows(drawn.leaves.areas, drawn.leaves.value)
-            write_flows(folder / FLOWS_FILE, public, released)
+            released = tables.Flows(drawn.leaves.areas, drawn.leaves.value)
+            tables.write_flows(folder / FLOWS_FILE, tree, released)
             if writer is not None:
                 writer.close()
             else:
-                write_totals(path, public, drawn.totals)
+                write_totals(path, tree, drawn.totals)
             manifest = Manifest(
                 private=random.is_secure,
                 guarantee=plan.to_dict(),
-                tree=TreeEntry(axis_entries(public), public.order),
+                tree=TreeEntry(axis_entries(tree), tree.order),
                 total=released.total,
                 n_flows=len(released.flow),
                 measurements=("all" if measurements else "totals") if published else "none",
-                counted=counting,
+                counted=Counting(columns.person is not None, columns.policy),
                 seed=drawn.seed.hex(),
             )
-            write_public_files(folder, public, manifest)
+            write_public_files(folder, tree, manifest)
             if key is not None:
                 sign_manifest(folder, key)
             # Read back before it is in place: what cannot be opened must not be published.
@@ -292,22 +284,21 @@ class _Machine:
         )
 
 
-def _place(engine: "str | SparkEngine", threads: int | None) -> AbstractContextManager[Any]:
+def _place(engine: Any, threads: int | None) -> AbstractContextManager[Any]:
     """Where the release is carried out; in which form it keeps the truth is its own business."""
     if engine == "local":
         n = available_cores() if threads is None else threads
         if n < 1:
-            raise InftdaError(f"threads must be at least 1, got {n}")
+            raise InftdaError(f"`threads=` must be at least 1, got {n}")
         if n > MOST_THREADS:
-            raise InftdaError(f"threads must be at most {MOST_THREADS:,}, got {n:,}")
+            raise InftdaError(f"`threads=` must be at most {MOST_THREADS:,}, got {n:,}")
         return nullcontext(_Machine(n))
     if engine == "spark":
-        from inftda.spark import SparkEngine  # noqa: PLC0415 - an optional library
-
-        return SparkEngine().started()
+        engine = _engine_of("spark")
     if isinstance(engine, str):
-        raise InftdaError(f"engine must be 'local' or 'spark', got {engine!r}")
-    return engine.started()
+        raise InftdaError(f"`engine=` must be local or spark, got {engine!r}")
+    started: AbstractContextManager[Any] = engine.started()
+    return started
 
 
 def _folder(out: str | Path | None, *, force: bool) -> AbstractContextManager[Path]:

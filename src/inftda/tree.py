@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import inf, prod
-from typing import Any, Final, Literal, Self
+from pathlib import Path
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -469,27 +470,21 @@ def interleave(axes: Sequence[Axis]) -> list[str]:
     ]
 
 
-def default_order(axes: Sequence[Axis], *, first: str = DESTINATION) -> list[str]:
-    """Origin and destination in turn, `first` first; every other axis after them, one by one."""
-    ends = [axis for axis in axes if axis.name in {ORIGIN, DESTINATION}]
-    others = [axis for axis in axes if axis.name not in {ORIGIN, DESTINATION}]
-    ends.sort(key=lambda axis: axis.name != first)
+def default_order(axes: Sequence[Axis]) -> list[str]:
+    """Destination and origin in turn; every other axis after them, one by one."""
+    by_name = {axis.name: axis for axis in axes}
+    ends = [by_name.pop(name) for name in (DESTINATION, ORIGIN) if name in by_name]
     order = interleave(ends) if ends else []
-    for axis in others:
-        order += [axis.name] * axis.hierarchy.depth
-    return order
+    return order + [name for name, axis in by_name.items() for _ in range(axis.hierarchy.depth)]
 
 
-def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
+def build_tree(
     areas: Any = None,
     *,
-    origin_areas: Any = None,
-    destination_areas: Any = None,
-    axes: Mapping[str, Any] | None = None,
-    order: Sequence[str] | None = None,
-    first: Literal["destination", "origin"] = "destination",
-    outside: bool | Collection[str] = False,
+    axis: Mapping[str, Any] | None = None,
     levels: Levels | None = None,
+    order: Sequence[str] | None = None,
+    outside: bool | Collection[str] = False,
 ) -> Tree:
     """The public tree from whatever describes it; see `release` for the arguments.
 
@@ -498,33 +493,28 @@ def build_tree(  # noqa: PLR0913 - the ways to describe the public tree
     Raises:
         TreeError: no hierarchy is given for an end, or the order does not fit.
     """
-    if first not in {ORIGIN, DESTINATION}:
-        raise TreeError(f"tree must be 'destination' or 'origin', got {first!r}")
-    given: dict[str, Any] = {}
-    if areas is not None or origin_areas is not None or destination_areas is not None:
-        given = {
-            ORIGIN: areas if origin_areas is None else origin_areas,
-            DESTINATION: areas if destination_areas is None else destination_areas,
-        }
-    given |= dict(axes or {})
-    for name, source in given.items():
-        if source is None:
-            raise TreeError(f"there is no hierarchy for the {name}; give areas for both ends")
+    given = {} if areas is None else {ORIGIN: areas, DESTINATION: areas}
+    given |= dict(axis or {})
+    ends = {ORIGIN, DESTINATION} & given.keys()
+    if len(ends) == 1:
+        other = ({ORIGIN, DESTINATION} - ends).pop()
+        raise TreeError(f"there is no hierarchy for the {other}; give areas for both ends")
     if not given:
-        raise TreeError(
-            "there is no hierarchy; give areas by --areas (areas= in Python), or --axis for "
-            "other tables"
-        )
+        raise TreeError("there is no hierarchy; give `areas=`, or `axis=` for other tables")
     # Origins and destinations mostly have the same areas, which are then read once.
-    read: dict[tuple[int, bool], Hierarchy] = {}
-    built = []
+    read: dict[tuple[Any, bool], Hierarchy] = {}
+    axes = []
     for name, source in given.items():
         is_outside = outside if isinstance(outside, bool) else name in outside
-        if (id(source), is_outside) not in read:
-            found = read_areas(source, levels=levels if name in {ORIGIN, DESTINATION} else None)
-            read[id(source), is_outside] = found.with_outside() if is_outside else found
-        built.append(Axis(name, read[id(source), is_outside]))
-    return Tree.build(built, order or default_order(built, first=first))
+        key = (str(source) if isinstance(source, str | Path) else id(source), is_outside)
+        if key not in read:
+            found = read_areas(source, levels=levels if name in ends else None)
+            read[key] = found.with_outside() if is_outside else found
+        axes.append(Axis(name, read[key]))
+    if order is not None and sorted(order) == sorted(axis.name for axis in axes):
+        by_name = {axis.name: axis for axis in axes}
+        order = interleave([by_name[name] for name in order])
+    return Tree.build(axes, order or default_order(axes))
 
 
 def _check_names(names: list[str]) -> None:

@@ -100,9 +100,11 @@ class Copies(_Box):
         else:
             release = inftda.release(
                 table,
-                origin_areas=self.pair.origins,
-                destination_areas=self.pair.destinations,
-                axes={"copy": {"copy": codes}},
+                axis={
+                    "origin": self.pair.origins,
+                    "destination": self.pair.destinations,
+                    "copy": {"copy": codes},
+                },
                 source=source,
                 **self.options,
             )
@@ -182,7 +184,7 @@ class Runs(_Box):
     @cached_property
     def _tree(self) -> inftda.Tree:
         return inftda.build_tree(
-            origin_areas=self.pair.origins, destination_areas=self.pair.destinations
+            axis={"origin": self.pair.origins, "destination": self.pair.destinations}
         )
 
     @cached_property
@@ -234,8 +236,7 @@ class Calls(_Box):
         """One release."""
         return inftda.release(
             table,
-            origin_areas=areas[0],
-            destination_areas=areas[1],
+            axis={"origin": areas[0], "destination": areas[1]},
             source=source,
             threads=1,
             **self.pair.unit,

@@ -15,6 +15,7 @@ from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
 from audit.pairs import FAR_TOO_MANY_TRIPS, FLAT, PAIRS, table_of_people
 from inftda.noise.bits import SeededSource
+from inftda.privacy.unit import Unit
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +84,7 @@ def test_that_somebody_is_in_the_table_at_all_is_not_seen():
     inftda.release(
         {"origin": ["a.0"], "destination": ["a.0"], "count": [0]},
         FLAT,
-        neighbours="add-remove",
+        unit=Unit(neighbours="add-remove"),
         source=SeededSource(1),
         **WEAK,
     )

@@ -22,10 +22,12 @@ import pytest
 import inftda
 from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
+from inftda.privacy.unit import Unit
 from inftda.publication.manifest import digest
 from inftda.publication.measurements import read_measurements, write_measurements
 from inftda.publication.tables import CODE, Flows, from_table, write_flows
 from inftda.publication.verify import verify
+from inftda.reading import Columns
 
 AREAS = {
     "region": list("NNSS"),
@@ -47,9 +49,8 @@ def genuine(tmp_path_factory):
     """A release with everything that a folder may have."""
     out = tmp_path_factory.mktemp("forging") / "release"
     inftda.release(
-        TRIPS, AREAS, out=out, person="who", neighbours="add-remove", trips=2, epsilon=5,
-        delta=1e-6, accountant="zcdp", across=0.2, measurements=True, unplaceable="outside",
-    )  # fmt: skip
+        TRIPS, AREAS, out=out, columns=Columns(person="who", unplaceable="outside"), unit=Unit(neighbours="add-remove", trips=2), epsilon=5,
+        delta=1e-6, accountant="zcdp", across=0.2, measurements=True )  # fmt: skip
     return out
 
 

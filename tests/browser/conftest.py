@@ -48,7 +48,7 @@ def plain_page(tmp_path_factory):
     disease = Hierarchy.read({"chapter": ["A", "A", "B"], "disease": ["A1", "A2", "B1"]})
     table = pa.table({"disease": ["A1", "A2", "B1"], "count": [900, 400, 300]})
     released = release(
-        table, axes={"disease": disease}, epsilon=1, delta=1e-6, source=SeededSource(1)
+        table, axis={"disease": disease}, epsilon=1, delta=1e-6, source=SeededSource(1)
     )
     return write_report(released, tmp_path_factory.mktemp("plain") / "page.html", runs=2)
 
@@ -66,7 +66,7 @@ def by_mode():
     }
     budget = {"epsilon": 1, "delta": 1e-6, "source": SeededSource(1)}
     table = flows.append_column("mode", pa.array(modes))
-    return {across: release(table, axes=axes, **budget, across=across) for across in (0, 0.08)}
+    return {across: release(table, axis=axes, **budget, across=across) for across in (0, 0.08)}
 
 
 @pytest.fixture(scope="session")

@@ -148,7 +148,7 @@ def test_zooming_in_and_out_by_mouse_address_and_back_button(browser, page, made
     browser.click(cell(0, 0))
     assert crumbs(browser, 0) == ["All origins", "Northland"]
     assert crumbs(browser, 1) == ["All destinations", "Northland"]
-    provinces = released.flows("province", "province", origin="region:1", destination="region:1")
+    provinces = released.flows("province", "province", from_="region:1", to="region:1")
     total = browser.one(".matrix tfoot td:last-child").get_attribute("title")
     assert number(total) == sum(provinces.column("flow").to_pylist())
     browser.driver.back()
@@ -240,7 +240,7 @@ def test_the_largest_flows_are_listed_shaded_and_downloaded(browser, page, made)
     rows = rows_of(text)
     assert {(r["origin"], r["destination"]): int(r["flow"]) for r in rows} == {
         (row["origin"], row["destination"]): row["flow"]
-        for row in released.flows("province", "region", origin="region:1").to_pylist()
+        for row in released.flows("province", "region", from_="region:1").to_pylist()
     }
     assert {row["destination_name"] for row in rows} >= {"Northland"}
     assert all(int(row["error_95"]) >= 0 for row in rows)
@@ -291,7 +291,7 @@ def test_the_map_shows_areas_flows_and_where_the_trips_of_one_area_go(
     assert browser.all("#seen .swatch") == []
     choose(browser, "#map-shade", "out")
     browser.one(".bar .finder input").send_keys("Northland", browser.keys.ENTER)
-    (total,) = released.flows("region", "all", origin="region:1").column("flow").to_pylist()
+    (total,) = released.flows("region", "all", from_="region:1").column("flow").to_pylist()
     assert f"From Northland to All destinations: {total:,} trips" in browser.one(".says").text
     assert "Trips from Northland" in browser.one("#seen").text
     choose(browser, "#map-shade", "in")
@@ -437,7 +437,7 @@ def test_further_axes_filter_and_what_was_not_measured_is_marked(browser, by_mod
     browser.open(write_report(released, tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list")
     choose(browser, "#filter-2", "1.1")
     regions = {"origin": "region", "destination": "region", "mode": "all"}
-    ferry = released.flows(levels=regions, where={"mode": "ferry"}).column("flow").to_pylist()
+    ferry = released.flows(level=regions, where={"mode": "ferry"}).column("flow").to_pylist()
     shown = [number(text) for text in browser.texts(".flows tbody td:nth-child(4)")]
     assert shown == sorted(ferry, reverse=True)
     assert "ferry" in browser.one(".says").text

@@ -105,7 +105,7 @@ def test_totals_measured_across_have_their_own_interval_and_other_sums_none(meas
     for row in asked.to_pylist():
         assert abs(row["low"] - by_area[row["origin"]]) <= 1
     towns = release.tree.axes[0].hierarchy.codes(3).to_pylist()[:2]
-    parts = release.flows("all", "all", origin=towns, intervals=True)
+    parts = release.flows("all", "all", from_=towns, intervals=True)
     assert parts.column("low").to_pylist() == [None]
 
 
@@ -113,7 +113,7 @@ def test_totals_measured_across_have_their_own_interval_and_other_sums_none(meas
 def test_an_axis_must_not_be_called_like_a_column_of_estimates(name):
     table = {name: ["a", "b", "b"], "sex": ["f", "m", "f"]}
     axes = {name: {"code": ["a", "b"]}, "sex": {"sex": ["f", "m"]}}
-    release = inftda.release(table, axes=axes, rho=1, measurements=True)
+    release = inftda.release(table, axis=axes, rho=1, measurements=True)
     with pytest.raises(ReleaseError, match=f"axis called '{name}'"):
         inftda.estimate(release)
 
@@ -174,7 +174,7 @@ def _refused(cli, folder, out, words):
 def test_the_origin_tree_has_an_estimate_that_is_closer_to_the_truth(country):
     """With intervals at every level, on a made-up country and one seed."""
     release = inftda.release(
-        country.flows, country.areas, epsilon=1, delta=1e-6, tree="origin", measurements=True,
+        country.flows, country.areas, epsilon=1, delta=1e-6, order=("origin", "destination"), measurements=True,
         source=inftda.SeededSource(5),
     )  # fmt: skip
     made = inftda.estimate(release)
@@ -185,7 +185,7 @@ def test_the_origin_tree_has_an_estimate_that_is_closer_to_the_truth(country):
             axis.name: axis.hierarchy.level_name(depth)
             for axis, depth in zip(release.tree.axes, level.depths, strict=True)
         }
-        assert release.flows(levels=names, intervals=True).column("low").null_count == 0
+        assert release.flows(level=names, intervals=True).column("low").null_count == 0
 
 
 def test_a_damaged_estimate_is_refused_and_only_estimates_are_replaced(measured, estimated, cli):

@@ -10,6 +10,7 @@ import pytest
 
 import inftda
 from inftda.errors import InftdaError, IngestError, MissingExtraError
+from inftda.reading import Columns
 from inftda.tables import read_sheet
 
 openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
@@ -246,13 +247,13 @@ def test_one_axis_may_have_rows_without_a_place(cli, tmp_path):
 )
 def test_other_rows_without_a_place_are_still_refused(unplaceable, said):
     with pytest.raises(InftdaError, match=said):
-        inftda.release(ABROAD, AREAS, **BUDGET, unplaceable=unplaceable)
+        inftda.release(ABROAD, AREAS, **BUDGET, columns=Columns(unplaceable=unplaceable))
 
 
 def test_codes_that_have_a_place_outside_are_not_blamed_for_others():
     flows = {**ABROAD, "destination": ["002", "elsewhere", "003"]}
     with pytest.raises(IngestError, match="unknown destination 'elsewhere'") as caught:
-        inftda.release(flows, AREAS, **BUDGET, unplaceable={"origin": "outside"})
+        inftda.release(flows, AREAS, **BUDGET, columns=Columns(unplaceable={"origin": "outside"}))
     assert "abroad" not in str(caught.value)
 
 

@@ -112,7 +112,7 @@ def test_lines_stay_lines(capsys):
 def test_a_name_with_a_line_break_adds_no_line_to_what_was_checked(cli, tmp_path):
     axis = "x\nok  everything is fine"
     table = {axis: ["a", "b"] * 50}
-    inftda.release(table, axes={axis: {"c": ["a", "b"]}}, rho=1, out=tmp_path / "out")
+    inftda.release(table, axis={axis: {"c": ["a", "b"]}}, rho=1, out=tmp_path / "out")
     done = cli("verify", tmp_path / "out")
     assert done.code == 0, done.err
     assert not any(line.startswith("ok  everything") for line in done.out.splitlines())

@@ -114,7 +114,7 @@ def test_a_table_that_is_no_table_of_trips_is_called_by_its_name():
     from inftda.publication.manifest import Counting  # noqa: PLC0415
     from inftda.tree import build_tree  # noqa: PLC0415
 
-    tree = build_tree(axes={"disease": {"name": ["flu", "gout"]}})
+    tree = build_tree(axis={"disease": {"name": ["flu", "gout"]}})
     words = Counting(bounded=True).words(Unit("add-remove", 3), tree)
     assert words[0].startswith("at most 3 entries of each person are counted")
     words = Counting(bounded=True).words(Unit("add-remove", 1), tree)

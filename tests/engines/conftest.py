@@ -97,7 +97,7 @@ def publish(tmp_path):
 
 def cells_of(made) -> Mapping[tuple[str, ...], int]:
     levels = {axis.name: axis.hierarchy.level_name(axis.hierarchy.depth) for axis in made.tree.axes}
-    rows = made.flows(levels=levels).to_pylist()
+    rows = made.flows(level=levels).to_pylist()
     cells = {tuple(row[name] for name in levels): row["flow"] for row in rows}
     assert len(cells) == made.manifest.n_flows, "no cell stands twice"
     return cells

@@ -9,6 +9,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from inftda.privacy.unit import Unit
+from inftda.reading import Columns
+
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
 from fragile_division import Fragile, Hopeless
@@ -151,7 +154,7 @@ def test_logs_of_executors_name_nobody(spark, executor_logs, tmp_path):
     )
     release(
         people, {"town": ["hideout-1", "hideout-2", "elsewhere"]}, out=tmp_path / "release",
-        person="person", neighbours="add-remove", **BUDGET,
+        columns=Columns(person="person"), unit=Unit(neighbours="add-remove"), **BUDGET,
         engine=SparkEngine(spark, tasks=2, driver_nodes=20),
     )  # fmt: skip
     logs = [path.read_text() for path in executor_logs.glob("*/std*")]

@@ -33,7 +33,7 @@ from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.publish import release
-from inftda.reading import bounding
+from inftda.reading import Columns, bounding
 from inftda.tree import Tree
 from inftda.truth import Leaves, Truth
 from patience import PATIENCE
@@ -377,7 +377,7 @@ def test_the_traceback_of_an_error_names_no_person_and_no_count(place, what):
     """In Python an uncaught error is printed with everything it was chained to."""
     (place / "bad.csv").write_bytes(BAD_TABLES[what].encode(errors="surrogateescape"))
     with pytest.raises(InftdaError) as raised:
-        release("bad.csv", "areas.csv", person="person", epsilon=1, delta=1e-8)
+        release("bad.csv", "areas.csv", columns=Columns(person="person"), epsilon=1, delta=1e-8)
     printed = "".join(traceback.format_exception(raised.value)).encode()
     assert canaries.found_in(printed, [NUMBER], [canaries.PERSON, str(NUMBER)]) == []
 

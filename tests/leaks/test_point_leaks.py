@@ -7,6 +7,8 @@ from itertools import combinations
 import canaries
 import pytest
 
+from inftda.reading import Columns
+
 pytest.importorskip("shapely", reason="areas with outlines need the extra geo")
 
 from inftda.cli.main import run
@@ -132,7 +134,14 @@ def test_a_message_about_a_bad_point_or_time_quotes_nothing(place, capfd, what):
     assert run([*arguments, *BUDGET, "--out", "out"]) == 2
     assert canaries.found_in(capfd.readouterr().err.encode(), texts=texts) == []
     with pytest.raises(InftdaError) as raised:
-        release("bad.csv", "areas.csv", person="person", epsilon=1, delta=1e-8, **POINTS)
+        release(
+            "bad.csv",
+            "areas.csv",
+            columns=Columns(person="person"),
+            epsilon=1,
+            delta=1e-8,
+            **POINTS,
+        )
     printed = "".join(traceback.format_exception(raised.value)).encode()
     assert canaries.found_in(printed, texts=texts) == []
     assert not (place / "out").exists()

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import inftda
+from inftda.privacy.unit import Unit
+from inftda.reading import Columns
 from random_trees import random_trees
 
 
@@ -23,8 +25,8 @@ def test_an_estimate_is_whole_positive_and_has_the_released_total(tree, seed, ne
         for axis in tree.axes
     }
     release = inftda.release(
-        pa.table(columns), axes={axis.name: axis.hierarchy for axis in tree.axes},
-        order=tree.order, rho=2.0, neighbours=neighbours, split="geometric:1.3", count=None,
+        pa.table(columns), axis={axis.name: axis.hierarchy for axis in tree.axes},
+        order=tree.order, rho=2.0, unit=Unit(neighbours=neighbours), split="geometric:1.3", columns=Columns(count=None),
         measurements=True, source=inftda.SeededSource(seed),
     )  # fmt: skip
     table = inftda.estimate(release, threads=1).table

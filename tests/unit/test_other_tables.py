@@ -57,7 +57,7 @@ def write_csv(path, table):
 
 def health_by_function(folder, source):
     return inftda.release(
-        columns(HEALTH, CASES), axes=HEALTH, order=HEALTH_ORDER,
+        columns(HEALTH, CASES), axis=HEALTH, order=HEALTH_ORDER,
         out=folder / "release", source=source, **BUDGET,
     )  # fmt: skip
 
@@ -72,8 +72,7 @@ def health_by_command(folder, source):
 
 def trips_by_function(folder, source):
     return inftda.release(
-        columns(("origin", "destination"), TRIPS), origin_areas=ITALY, destination_areas=GERMANY,
-        out=folder / "release", source=source, **BUDGET,
+        columns(("origin", "destination"), TRIPS), axis={"origin": ITALY, "destination": GERMANY}, out=folder / "release", source=source, **BUDGET,
     )  # fmt: skip
 
 
@@ -126,7 +125,7 @@ def level_names(release):
 def sums(release, levels):
     """Released flows by their codes at these levels; an axis at `all` is not shown."""
     shown = [name for name, level in levels.items() if level != "all"]
-    rows = release.flows(levels=levels).to_pylist()
+    rows = release.flows(level=levels).to_pylist()
     return {tuple(row[name] for name in shown): row["flow"] for row in rows}
 
 
@@ -232,7 +231,7 @@ def test_other_tables_are_asked_by_axis_on_the_command_line(tmp_path, capsys):
     folder = str(tmp_path / "release")
     assert run(["query", folder, "--level", "disease=chapter", "--format", "json"]) == 0
     assert (
-        json.loads(capsys.readouterr().out) == made.flows(levels={"disease": "chapter"}).to_pylist()
+        json.loads(capsys.readouterr().out) == made.flows(level={"disease": "chapter"}).to_pylist()
     )
     asked = ["--where", "disease=J45", "--where", "disease=I21"]
     others = [axis.name for axis in made.tree.axes if axis.name != "disease"]
@@ -247,7 +246,7 @@ def test_levels_of_two_countries_go_by_their_own_names_on_the_command_line(tmp_p
     asked = ["--origin-level", "province", "--destination-level", "state", "--from", "Veneto"]
     assert run(["query", str(tmp_path / "release"), *asked, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert rows == made.flows("province", "state", origin="Veneto").to_pylist()
+    assert rows == made.flows("province", "state", from_="Veneto").to_pylist()
     assert {row["origin"] for row in rows} <= {"Padova", "Verona"}
 
 

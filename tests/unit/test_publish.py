@@ -24,7 +24,7 @@ from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
 from inftda.publish import build_tree, release
-from inftda.reading import read_leaves
+from inftda.reading import Columns, read_leaves
 from inftda.truth import Truth
 
 AREAS = {"region": ["N", "N", "S", "S"], "town": ["01", "02", "03", "04"]}
@@ -137,7 +137,7 @@ def test_columns_may_have_other_names():
 
 
 def test_a_column_of_counts_can_be_left_alone():
-    made = release(FLOWS, AREAS, count=None, **EXACT)
+    made = release(FLOWS, AREAS, columns=Columns(count=None), **EXACT)
     assert cells(made) == dict.fromkeys(TRUTH, 1)
 
 
@@ -148,7 +148,7 @@ def test_origins_and_destinations_of_two_countries(publish):
     assert cells(made) == expected
     assert made.tree.order == ("destination", "origin", "destination", "origin", "destination")
     assert [axis.hierarchy.depth for axis in made.tree.axes] == [2, 3]
-    assert made.flows("region", "land", destination="kreis:x1").to_pylist() == [
+    assert made.flows("region", "land", to="kreis:x1").to_pylist() == [
         {"origin": "N", "destination": "x", "flow": 5},
         {"origin": "S", "destination": "x", "flow": 60},
     ]
@@ -190,7 +190,7 @@ def test_a_further_axis_is_refined_where_the_order_says(publish, order):
     assert cells(made) == {row[:-1]: row[-1] for row in rows}
     expected = order or ["destination", "origin", "destination", "origin", "mode", "mode"]
     assert list(made.tree.order) == expected
-    assert made.flows("all", "all", levels={"mode": "kind"}).to_pylist() == [
+    assert made.flows("all", "all", level={"mode": "kind"}).to_pylist() == [
         {"mode": "rail", "flow": 200},
         {"mode": "road", "flow": 3014},
     ]
@@ -321,12 +321,12 @@ def test_rows_that_cannot_be_placed_go_outside_and_keep_the_public_total(seed):
     noisy = release(
         flows,
         AREAS,
-        unplaceable="outside",
+        columns=Columns(unplaceable="outside"),
         source=SeededSource(seed),
         **BUDGET,
     )
     assert noisy.total == 998
-    made = release(flows, AREAS, unplaceable="outside", **EXACT)
+    made = release(flows, AREAS, columns=Columns(unplaceable="outside"), **EXACT)
     assert cells(made) == {
         ("01", "02"): 5,
         ("outside", "02"): 70,
@@ -341,7 +341,13 @@ def test_rows_that_cannot_be_placed_go_outside_and_keep_the_public_total(seed):
 
 def test_rows_that_cannot_be_placed_may_be_dropped_where_the_total_is_noised():
     flows = {"origin": ["01", "99"], "destination": ["02", "02"], "count": [5, 70]}
-    made = release(flows, AREAS, unplaceable="drop", neighbours="add-remove", **EXACT)
+    made = release(
+        flows,
+        AREAS,
+        columns=Columns(unplaceable="drop"),
+        unit=Unit(neighbours="add-remove"),
+        **EXACT,
+    )
     assert cells(made) == {("01", "02"): 5}
 
 
@@ -375,10 +381,10 @@ def test_nobody_has_more_trips_than_the_unit_allows(options, total):
 
 def test_people_with_another_number_of_trips_than_exactly_so_many_are_refused():
     with pytest.raises(IngestError, match="exactly") as caught:
-        release(PEOPLE, AREAS, person="who", trips=2, **BUDGET)
+        release(PEOPLE, AREAS, columns=Columns(person="who"), unit=Unit(trips=2), **BUDGET)
     assert "'a'" not in str(caught.value), "no person is named"
     two_each = pd.concat([PEOPLE.iloc[:2], PEOPLE.iloc[6:]])
-    made = release(two_each, AREAS, person="who", trips=2, **EXACT)
+    made = release(two_each, AREAS, columns=Columns(person="who"), unit=Unit(trips=2), **EXACT)
     assert made.total == 4
 
 
@@ -468,7 +474,7 @@ def test_a_folder_holds_the_release_and_nothing_else(tmp_path):
         "areas.csv", "flows.parquet", "manifest.json",
     ]  # fmt: skip
     flows = {"origin": ["01"], "destination": ["q"]}
-    release(flows, AREAS, destination_areas=ABROAD, out=tmp_path / "two", **BUDGET)
+    release(flows, AREAS, axis={"destination": ABROAD}, out=tmp_path / "two", **BUDGET)
     assert sorted(path.name for path in (tmp_path / "two").iterdir()) == [
         "areas-1.csv", "areas-2.csv", "flows.parquet", "manifest.json", "measurements.parquet",
     ]  # fmt: skip

@@ -3,12 +3,10 @@
 Their codes sort as time goes by.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import pyarrow as pa
 
-from inftda.errors import TreeError
 from inftda.hierarchy import Hierarchy
 from inftda.places import Places
 
@@ -33,25 +31,3 @@ def clock_hierarchy(part: ClockPart) -> Hierarchy:
     parts = [code for code in _PARTS for _ in range(_HOURS_OF_PART)]
     hours = Hierarchy.read({"part_of_day": parts, "hour": [f"{hour:02d}" for hour in range(24)]})
     return hours.with_places(Places(names={"part_of_day": pa.array(list(_PARTS.values()))}))
-
-
-def with_clocks(
-    axes: Mapping[str, Any] | None, *, hour_of: str | None, weekday_of: str | None
-) -> dict[str, Any]:
-    """The axes given, and those of hours and weekdays where there is a column of time stamps.
-
-    Raises:
-        TreeError: there is another axis of that name.
-    """
-    found = dict(axes or {})
-    parts: dict[ClockPart, str | None] = {"hour": hour_of, "weekday": weekday_of}
-    for part, column in parts.items():
-        if column is None:
-            continue
-        if part in found:
-            raise TreeError(
-                f"the axis {part!r} is given twice, by its hierarchy and by --{part}-of "
-                f"({part}_of= in Python); leave out one of them"
-            )
-        found[part] = clock_hierarchy(part)
-    return found

@@ -1,69 +1,49 @@
 """`inftda ledger`: give data sets a budget and see what is left of it."""
 
-import json
+import csv
+import io
+import json as json_text
 import shlex
-from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from inftda.cli import output
+from inftda.cli.command import Force, Json, OutFile, command
+from inftda.files import check_file
+from inftda.ledger.budget import BY_HAND, Budget, Cost, Dataset
+from inftda.ledger.ledger import CANNOT_KNOW, Ledger, check_name
+from inftda.options import PROMISE, Group, KeepFormulas, Option, Rho, exact
+from inftda.privacy.numbers import checked_rho, rounded_down, rounded_up
+from inftda.privacy.unit import UNIT, Unit
+from inftda.tables import disarmed
 
-from inftda.cli import options, output
-from inftda.privacy.numbers import rounded_down, rounded_up
-
-if TYPE_CHECKING:
-    from inftda.ledger.budget import Dataset
-
-app = typer.Typer(
-    help="Budgets of data sets, and what releases have spent of them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file.")]
-DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set.")]
-ExactEpsilon = Annotated[
-    str | None, typer.Option("--epsilon", metavar="NUMBER", help="Strength; goes with --delta.")
-]
-ExactDelta = Annotated[
-    str | None, typer.Option("--delta", metavar="NUMBER", help="Probability of failure.")
-]
+_Path = Annotated[Path, Option("The ledger's file.", metavar="LEDGER", is_argument=True)]
+_Dataset = Annotated[str, Option("Name of the data set.", metavar="DATASET", is_argument=True)]
 _COLUMNS = (
     "dataset", "number", "charged", "published", "rho", "epsilon", "delta", "mechanism", "note",
 )  # fmt: skip
 
 
-class Format(StrEnum):
-    """How a ledger is exported."""
-
-    CSV = "csv"
-    JSON = "json"
+_FORMATS = ("csv", "json")
 
 
-@app.command("create")
+@command()
 def create(  # noqa: PLR0913 - a budget and a unit
-    path: LedgerFile,
-    dataset: DatasetName,
+    path: _Path,
+    dataset: _Dataset,
     *,
-    rho: options.Rho = None,
-    epsilon: ExactEpsilon = None,
-    delta: ExactDelta = None,
-    neighbours: options.Neighbours = "substitute",
-    trips: options.Trips = 1,
-    exactly: options.Exactly = None,
-    distinct: options.Distinct = False,
+    rho: Rho = None,
+    epsilon: Annotated[
+        Fraction | None, Option("Strength; goes with delta.", "NUMBER", exact, panel=PROMISE)
+    ] = None,
+    delta: Annotated[
+        Fraction | None, Option("Probability of failure.", "NUMBER", exact, panel=PROMISE)
+    ] = None,
+    unit: Annotated[Unit, Group(Unit)] = UNIT,
 ) -> None:
     """Give a data set a budget for one unit of privacy; both are fixed from then on."""
-    from inftda.ledger.budget import Budget  # noqa: PLC0415 - help must be instant
-    from inftda.ledger.ledger import Ledger, check_name  # noqa: PLC0415
-    from inftda.privacy.unit import Unit  # noqa: PLC0415
-
-    budget = Budget.make(
-        rho=options.exact_number("--rho", rho),
-        epsilon=options.exact_number("--epsilon", epsilon),
-        delta=options.exact_number("--delta", delta),
-    )
-    unit = Unit(neighbours, trips, exactly=exactly, distinct=distinct)
+    path, budget = Path(path), Budget.make(rho=rho, epsilon=epsilon, delta=delta)
     check_name(dataset)
     # An empty file is left over from an interrupted creation.
     is_new = not path.exists() or path.stat().st_size == 0
@@ -76,31 +56,27 @@ def create(  # noqa: PLR0913 - a budget and a unit
     output.say(f"Next:       inftda release ... {chosen}")
 
 
-@app.command("list")
-def list_(path: LedgerFile, *, as_json: options.Json = False) -> None:
+@command(name="list")
+def list_(path: _Path, *, json: Json = False) -> None:
     """All data sets with what is spent and what is left."""
-    from inftda.ledger.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
-
     datasets = Ledger(path).datasets()
-    if as_json:
+    if json:
         shown = [dataset.to_dict() for dataset in datasets]
         for dataset in shown:
             del dataset["entries"]
-        output.say(json.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}))
+        output.say(json_text.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}))
         return
     head = ("data set", "releases", "rho", "spent", "left", "epsilon spent", "of")
     for line in output.aligned(head, [_row(dataset) for dataset in datasets]):
         output.say(line)
 
 
-@app.command("show")
-def show(path: LedgerFile, dataset: DatasetName, *, as_json: options.Json = False) -> None:
+@command()
+def show(path: _Path, dataset: _Dataset, *, json: Json = False) -> None:
     """One data set: its unit, its budget, and every release it was charged for."""
-    from inftda.ledger.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
-
     found = Ledger(path).dataset(dataset)
-    if as_json:
-        output.say(json.dumps({**found.to_dict(), "cannot_know": CANNOT_KNOW}))
+    if json:
+        output.say(json_text.dumps({**found.to_dict(), "cannot_know": CANNOT_KNOW}))
         return
     output.say(f"Data set:   {found.name}, since {found.created}")
     output.say(f"Protected:  {found.unit.describe()}")
@@ -116,45 +92,40 @@ def show(path: LedgerFile, dataset: DatasetName, *, as_json: options.Json = Fals
     output.say(f"\n{CANNOT_KNOW}")
 
 
-@app.command("export")
+@command()
 def export(
-    path: LedgerFile,
+    path: _Path,
     *,
     format_: Annotated[
-        Format | None,
-        typer.Option("--format", help="How to write it [default: as --out ends, else csv]."),
+        str | None, Option("How to write it; by default as the file ends, else csv.", "csv|json")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write to this file: .csv or .json.")] = None,
-    force: output.Force = False,
-    keep_formulas: output.KeepFormulas = False,
+    out: OutFile = None,
+    force: Force = False,
+    keep_formulas: KeepFormulas = False,
 ) -> None:
     """Every entry of the ledger, amounts as exact fractions."""
-    from inftda.ledger.ledger import CANNOT_KNOW, Ledger  # noqa: PLC0415 - help must be instant
-
-    kind = output.kind_of(Format, format_, out)
-    output.check_out(out, force=force, reads=path)
+    out = None if out is None else Path(out)
+    kind = output.kind_of(_FORMATS, format_, out)
+    if out is not None:
+        check_file(out, force=force, reads=(Path(path),))
     shown = [dataset.to_dict() for dataset in Ledger(path).datasets()]
-    if kind is Format.JSON:
-        text = json.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}, indent=2) + "\n"
+    if kind == "json":
+        text = json_text.dumps({"datasets": shown, "cannot_know": CANNOT_KNOW}, indent=2) + "\n"
     else:
         text = _as_csv(shown, keep_formulas=keep_formulas)
     output.give(text, out)
 
 
-@app.command("charge")
+@command()
 def charge(
-    path: LedgerFile,
-    dataset: DatasetName,
+    path: _Path,
+    dataset: _Dataset,
     *,
-    note: Annotated[str, typer.Option(help="What was released, when and by whom.")],
-    rho: Annotated[str, typer.Option("--rho", metavar="NUMBER", help="Its cost in zCDP.")],
+    rho: Annotated[Fraction, Option("Its cost in zCDP.", "NUMBER", exact)],
+    note: Annotated[str, Option("What was released, when and by whom.", "TEXT")],
 ) -> None:
     """Charge what was released by other means, for the data set's own unit of privacy."""
-    from inftda.ledger.budget import BY_HAND, Cost  # noqa: PLC0415 - help must be instant
-    from inftda.ledger.ledger import Ledger  # noqa: PLC0415
-    from inftda.privacy.numbers import checked_rho  # noqa: PLC0415
-
-    cost = Cost(checked_rho(options.exact_number("--rho", rho) or 0))
+    cost = Cost(checked_rho(rho))
     ledger = Ledger(path)
     number = ledger.charge(
         dataset, cost, ledger.dataset(dataset).unit, mechanism=BY_HAND, note=note
@@ -164,7 +135,7 @@ def charge(
     output.say(f"Spent:      {ledger.dataset(dataset).spent_words()}")
 
 
-def _row(dataset: "Dataset") -> tuple[str, ...]:
+def _row(dataset: Dataset) -> tuple[str, ...]:
     budget, epsilon = dataset.budget, dataset.epsilon_spent()
     whole = "" if budget.epsilon is None else f"{float(budget.epsilon):.6g}"
     return (
@@ -179,11 +150,6 @@ def _row(dataset: "Dataset") -> tuple[str, ...]:
 
 
 def _as_csv(datasets: list[dict[str, Any]], *, keep_formulas: bool) -> str:
-    import csv  # noqa: PLC0415 - only here
-    import io  # noqa: PLC0415
-
-    from inftda.tables import disarmed  # noqa: PLC0415
-
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(_COLUMNS)

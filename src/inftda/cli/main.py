@@ -1,44 +1,28 @@
 """The command line: arguments to calls to exit codes.
 
 0 is done, 2 is wrong usage or input (one clear message), 1 is anything else.
-Heavy libraries are imported by the commands that need them, so that help is instant.
+The module of a command is loaded when the command is used, so that help is instant.
 """
 
 import os
+import re
 import signal
 import sys
 import traceback
-from contextvars import copy_context
-from functools import cache
+from collections.abc import Mapping
+from importlib import import_module
 from types import FrameType
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from inftda import __version__
-from inftda.cli import (
-    areas,
-    compare,
-    demo,
-    dossier,
-    estimate,
-    evaluate,
-    export,
-    keygen,
-    ledger,
-    output,
-    plan,
-    preview,
-    query,
-    release,
-    report,
-    selftest,
-    verify,
-)
-from inftda.cli.publishing import outcome
+from inftda.cli import output
 from inftda.errors import InftdaError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
+#: Commands that publish: if one fails, it is said that nothing was published.
+_PUBLISHING = {"release", "demo"}
 #: Variables that switch off the huge pages that numpy and Arrow ask for. A virtual machine may
 #: have given its free memory back and gets it again piece by piece: each page then takes
 #: milliseconds, and a country's trips have a thousand of them. With small pages reading the census
@@ -55,48 +39,97 @@ _WRONG_PATHS = (
 )
 #: Libraries that load and compile kernels, and seconds until they are looked at again.
 _COMPILER, _MOMENT = ("numba", "llvmlite"), 0.05
-#: What newer argument parsers make of Ctrl-C.
-_PARSER_INTERRUPTED = 130
+#: How a message names an option: as Python spells it.
+_OPTION = re.compile(r"`(\w+)=([^`]*)`")
 
-app = typer.Typer(
-    name="inftda",
-    help="Publish origin/destination tables under differential privacy.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+
+class _Commands(click.Group):
+    """Commands that are loaded when they are used.
+
+    Args:
+        name: of the group.
+        about: what it is for.
+        commands: name to module, name there, and what it does.
+    """
+
+    def __init__(self, name: str, about: str, commands: Mapping[str, Any], **more: Any) -> None:
+        super().__init__(name, help=about, no_args_is_help=True, **more)
+        self._homes = commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the parser's shape
+        """Names in the order of help."""
+        return list(self._homes)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load one."""
+        home = self._homes.get(cmd_name)
+        if home is None or isinstance(home, click.Group):
+            return home
+        found: click.Command = getattr(import_module(f"inftda.cli.{home[0]}"), home[1])
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List them without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([
+                (name, str(home.help) if isinstance(home, click.Group) else home[2])
+                for name, home in self._homes.items()
+            ])  # fmt: skip
+
+
+_AREAS = _Commands("areas", "Public areas to count trips by: make cells, see what areas cost.", {
+    "h3": ("decide", "h3", "Hexagonal cells of H3 that cover an outline."),
+    "grid": ("decide", "grid", "Square cells that cover an outline."),
+    "show": ("decide", "show_areas", "Levels of areas, and the noise of trips between them."),
+})  # fmt: skip
+_LEDGER = _Commands("ledger", "Budgets of data sets, and what releases have spent of them.", {
+    "create": ("ledger", "create", "Give a data set a budget for one unit of privacy."),
+    "list": ("ledger", "list_", "All data sets with what is spent and what is left."),
+    "show": ("ledger", "show", "One data set: its unit, its budget, and its releases."),
+    "export": ("ledger", "export", "Every entry of the ledger, amounts as exact fractions."),
+    "charge": ("ledger", "charge", "Charge what was released by other means."),
+})  # fmt: skip
+_MAKE = _Commands("make", "Make a table to try things out with.", {
+    "country": ("release", "country", "A made-up country: its areas, and trips between them."),
+})  # fmt: skip
+app = _Commands(
+    "inftda",
+    "Publish origin/destination tables under differential privacy.",
+    {
+        "release": ("release", "release", "Publish a confidential table."),
+        "plan": ("decide", "plan", "Noise and guaranteed errors. Needs no data, spends nothing."),
+        "preview": ("decide", "preview", "Try settings out on something public."),
+        "query": ("read", "query", "Flows of a release between areas of any levels."),
+        "verify": ("read", "verify", "Check a release without trusting who made it."),
+        "keygen": ("read", "keygen", "Make a key to sign releases with."),
+        "estimate": ("share", "estimate", "The best guess at every flow of a release."),
+        "report": ("share", "report", "Write a page that anyone can open."),
+        "export": ("share", "export", "Files for spreadsheets, maps, GIS, transport models or R."),
+        "dossier": ("share", "dossier", "Registry entry and summary for reviewers."),
+        "evaluate": ("confidential", "evaluate", "Compare a release with the truth. CONFIDENTIAL."),
+        "compare": ("confidential", "compare", "Compare with what offices do. CONFIDENTIAL."),
+        "areas": _AREAS,
+        "ledger": _LEDGER,
+        "selftest": ("share", "selftest", "Check the installed build."),
+        "demo": ("release", "demo", "Make a small country, release its trips, look at the result."),
+        "make": _MAKE,
+    },
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=lambda context, _, value: _show_version(context) if value else None,
+            help="Show the version.",
+        )
+    ],
 )
-app.command("release")(release.command)
-app.command("plan")(plan.command)
-app.command("preview")(preview.command)
-app.command("query")(query.command)
-app.command("verify")(verify.command)
-app.command("keygen")(keygen.command)
-app.command("estimate")(estimate.command)
-app.command("evaluate")(evaluate.command)
-app.command("compare")(compare.command)
-app.command("report")(report.command)
-app.command("export")(export.command)
-app.command("dossier")(dossier.command)
-app.add_typer(areas.app, name="areas")
-app.add_typer(ledger.app, name="ledger")
-app.command("selftest")(selftest.command)
-app.command("demo")(demo.command)
-app.add_typer(demo.make, name="make")
 
 
-def _show_version(value: bool) -> None:  # noqa: FBT001 - the shape typer asks for
-    if value:
-        output.say(f"inftda {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    *,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show version.")
-    ] = False,
-) -> None:
-    pass
+def _show_version(context: click.Context) -> None:
+    output.say(f"inftda {__version__}")
+    context.exit()
 
 
 def main() -> None:
@@ -111,32 +144,37 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each kind of end
     """Run one command; returns the exit code and never raises."""
-    context = copy_context()
+    published = "; nothing was published" if _PUBLISHING & {*arguments[:1]} else ""
     try:
-        code = context.run(_parser(), arguments, standalone_mode=False)
+        code = app.main(arguments, prog_name="inftda", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as problem:  # its message is the help
+        output.say(problem.format_message(), err=True)
+        return WRONG_USE
+    except click.ClickException as problem:
+        return _complain(f"{problem.format_message()} (see inftda COMMAND --help)", WRONG_USE)
     except InftdaError as problem:
-        return _complain(str(problem), WRONG_USE)
-    except KeyboardInterrupt:
-        return _complain(f"interrupted{outcome(context)}", FAILED)
+        return _complain(_OPTION.sub(_spelled, str(problem)), WRONG_USE)
+    except (KeyboardInterrupt, click.Abort):
+        return _complain(f"interrupted{published}", FAILED)
     except OSError as problem:
         where = f" ({problem.filename!r})" if problem.filename else ""
         said = " ".join(f"{problem.strerror or problem}{where}".split())
         if isinstance(problem, _WRONG_PATHS):
             return _complain(f"{said}; check the path", WRONG_USE)
-        return _complain(f"{said}{outcome(context)}", FAILED)
+        return _complain(f"{said}{published}", FAILED)
     except MemoryError:
-        return _complain(f"out of memory{outcome(context)}", FAILED)
+        return _complain(f"out of memory{published}", FAILED)
     except Exception as problem:  # noqa: BLE001 - the last line of defence: no traceback, no data
-        return _unexpected(problem, outcome(context))
-    if code == _PARSER_INTERRUPTED:
-        return _complain(f"interrupted{outcome(context)}", FAILED)
+        return _unexpected(problem, published)
     return code if isinstance(code, int) else DONE
 
 
-@cache
-def _parser() -> Any:
-    """All commands and their options, which take longer to make than most commands to run."""
-    return typer.main.get_command(app)
+def _spelled(found: re.Match[str]) -> str:
+    """An option as the command line spells it."""
+    flag, value = f"--{found[1].strip('_').replace('_', '-')}", found[2].strip("'\"")
+    if value in {"", "True"}:
+        return flag
+    return f"{flag} {'none' if value == 'None' else value}"
 
 
 def _forbid_core_dumps() -> None:
@@ -171,18 +209,7 @@ def _complain(message: str, code: int) -> int:
 
 
 def _unexpected(problem: Exception, published: str) -> int:
-    """Usage errors of the argument parser, and bugs.
-
-    The parser's classes moved between its versions, so they are recognised by their methods.
-    A bug's message may hold data, so only its type and line are shown.
-    """
-    if type(problem).__name__ == "NoArgsIsHelpError":  # its message is the help
-        output.say(str(problem.format_message()), err=True)  # type: ignore[attr-defined] # see above
-        return WRONG_USE
-    if hasattr(problem, "format_message") and hasattr(problem, "exit_code"):
-        return _complain(f"{problem.format_message()} (see inftda COMMAND --help)", WRONG_USE)
-    if type(problem).__name__ == "Abort":
-        return _complain(f"interrupted{published}", FAILED)
+    """A bug. Its message may hold data, so only its type and line are shown."""
     if os.environ.get("INFTDA_DEBUG"):
         traceback.print_exception(problem)
     last = traceback.extract_tb(problem.__traceback__)[-1]

@@ -3,31 +3,19 @@
 import json
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
-import typer
+import click
 
 from inftda.errors import InftdaError
 from inftda.files import whole_file
 from inftda.screen import printable as printable  # noqa: PLC0414 - others look for it here
 
-Kind = TypeVar("Kind", bound=StrEnum)
-
-KeepFormulas = Annotated[
-    bool,
-    typer.Option(
-        "--keep-formulas",
-        help="Leave CSV cells as they are that a spreadsheet would run as formulas.",
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
-
 
 def say(text: str = "", *, err: bool = False) -> None:
     """Print lines, without anything that a terminal would obey."""
-    typer.echo("\n".join(map(printable, text.split("\n"))), err=err)
+    click.echo("\n".join(map(printable, text.split("\n"))), err=err)
 
 
 def as_json(data: Any) -> str:
@@ -36,17 +24,19 @@ def as_json(data: Any) -> str:
     return text if text.isprintable() else json.dumps(data).replace("\x7f", "\\u007f")
 
 
-def kind_of(kinds: type[Kind], given: Kind | None, out: Path | None) -> Kind:
+def kind_of(kinds: Sequence[str], given: str | None, out: Path | None) -> str:
     """The format given by --format, else by the ending of --out; on the screen the first one.
 
     Raises:
-        InftdaError: they contradict each other, or nothing says it.
+        InftdaError: there is no such format, they contradict each other, or nothing says it.
     """
+    if given is not None and given not in kinds:
+        raise InftdaError(f"--format must be one of {', '.join(kinds)}, got {given!r}")
     if out is None:
-        return next(iter(kinds)) if given is None else given
+        return given or kinds[0]
     ending = out.suffix.lower().removeprefix(".")
-    ended = kinds(ending) if ending in set(kinds) else None
-    if given is not None and ended is not None and given is not ended:
+    ended = ending if ending in kinds else None
+    if given is not None and ended is not None and given != ended:
         raise InftdaError(
             f"--format {given} contradicts the ending of {str(out)!r}; leave one of them out"
         )
@@ -60,20 +50,12 @@ def kind_of(kinds: type[Kind], given: Kind | None, out: Path | None) -> Kind:
     return kind
 
 
-def check_out(out: Path | None, *, force: bool, reads: Path | None = None) -> None:
-    """Complain about the file to write, if there is to be one, before any work is done."""
-    from inftda.files import check_file  # noqa: PLC0415 - help must be instant
-
-    if out is not None:
-        check_file(out, force=force, reads=(reads,))
-
-
 def give(text: str, out: Path | None) -> None:
     """Print a text, or write it as a whole or not at all."""
     if out is None:
         # Data for a program stays as it is; to a terminal nothing goes that it would obey.
         shown = "\n".join(map(printable, text.split("\n"))) if sys.stdout.isatty() else text
-        typer.echo(shown, nl=False, color=True)  # or it would leave out what looks like a colour
+        click.echo(shown, nl=False, color=True)  # or it would leave out what looks like a colour
         return
     with whole_file(out) as partial:
         partial.write_text(text, encoding="utf-8")
@@ -98,3 +80,23 @@ def aligned(
         ).rstrip()
         for row in (head, *rows)
     ]
+
+
+def as_text(flows: Any) -> str:
+    """Columns of an Arrow table side by side: codes to the left, numbers to the right."""
+    columns = []
+    for name in flows.column_names:
+        values = flows.column(name).to_pylist()
+        is_number = any(isinstance(value, int | float) for value in values) or name == "flow"
+        cells = [printable(name), *map(_cell, values)]
+        width = max(map(len, cells))
+        columns.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])
+    return "".join("  ".join(row).rstrip() + "\n" for row in zip(*columns, strict=True))
+
+
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, str):
+        return printable(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

@@ -1,227 +1,158 @@
-"""`inftda release`: the main job."""
+"""`inftda release`, and what it is tried out with: `inftda demo`, `inftda make country`."""
 
-import json
+import json as json_text
+import os
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
-import typer
+import click
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
-from inftda.cli import options, output
-from inftda.cli.publishing import publishing, telling_what_is_published
+from inftda import publish
+from inftda.cli import output
+from inftda.cli.command import Call, Json, Quiet, command
+from inftda.demo import Country, make_country
+from inftda.errors import InftdaError
+from inftda.files import bring_back, check_folder, check_unpublished, whole_file
+from inftda.options import Option, whole_numbers
+from inftda.publication.folder import check_release
+from inftda.publication.release import Release
+from inftda.publication.trust import (
+    NOT_PRIVATE_LINE,
+    counting_note,
+    describe_cross_totals,
+    noise_warnings,
+    warnings,
+)
 from inftda.screen import Meter
 
-if TYPE_CHECKING:
-    from inftda.publication.release import Release
-
-_TABLE, _RUN, _PAYS = "The table", "Running", "What it is charged to"
 TIMES = " \N{MULTIPLICATION SIGN} "
+#: What a release with measurements says of them.
+KEPT_WORDS = "every noisy value is in measurements.parquet, at no further cost in privacy"
+FLOWS, AREAS, _RELEASE = "flows.parquet", "areas.csv", "release"
 
 
-@publishing
-def command(  # noqa: PLR0913 - one option for each thing a custodian may decide
-    flows: Annotated[
-        str | None,
-        typer.Argument(
-            help="Trips or flows: CSV, Parquet, Excel, a folder or glob of CSV or Parquet files."
-        ),
-    ] = None,
-    *,
-    out: Annotated[Path | None, typer.Option(help="Folder to write the release to.")] = None,
-    areas: options.Areas = None,
-    origin_areas: options.OriginAreas = None,
-    destination_areas: options.DestinationAreas = None,
-    levels: options.Levels = None,
-    axes: options.AxisFiles = None,
-    order: options.Order = None,
-    tree: options.TreeKind = "destination",
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    rho: options.Rho = None,
-    neighbours: options.Neighbours = "substitute",
-    trips: options.Trips = 1,
-    exactly: options.Exactly = None,
-    distinct: options.Distinct = False,
-    accountant: options.Accountant = "auto",
-    split: options.Split = "uniform",
-    across: options.Across = None,
-    origin: options.Origin = "origin",
-    destination: options.Destination = "destination",
-    origin_point: options.OriginPoint = None,
-    destination_point: options.DestinationPoint = None,
-    hour_of: options.HourOf = None,
-    weekday_of: options.WeekdayOf = None,
-    count: options.Count = None,
-    encoding: options.Encoding = None,
-    person: Annotated[
-        str | None,
-        typer.Option(
-            help="Column that tells people apart; at most --trips of each are kept.",
-            rich_help_panel=_TABLE,
-        ),
-    ] = None,
-    unplaceable: options.Unplaceable = None,
-    sql: Annotated[
-        str | None,
-        typer.Option(help="Read the table with this query instead.", rich_help_panel=_TABLE),
-    ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            help="Where to run it: postgresql://... or sqlite:///FILE.", rich_help_panel=_TABLE
-        ),
-    ] = None,
-    measurements: Annotated[
-        bool,
-        typer.Option(
-            "--measurements",
-            help="Publish every noisy value as well; it costs no privacy.",
-            rich_help_panel=_RUN,
-        ),
-    ] = False,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads [default: all cores].", rich_help_panel=_RUN)
-    ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            metavar="local|spark",
-            help="Where to run: this machine, or Spark for tables beyond one machine.",
-            rich_help_panel=_RUN,
-        ),
-    ] = "local",
-    master: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Spark cluster [default: all cores of this machine].",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
-    not_private_seed: Annotated[
-        int | None,
-        typer.Option(
-            help="For tests: repeatable noise. The release promises NOTHING and says so.",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Charge the release to a ledger (see inftda ledger).",
-            rich_help_panel=_PAYS,
-        ),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Its data set.", rich_help_panel=_PAYS),
-    ] = None,
-    sign: Annotated[
-        Path | None,
-        typer.Option(metavar="KEY.pem", help="Sign the release with this key (inftda keygen)."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a release.")] = False,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
-    config: options.Config = None,  # noqa: ARG001 - its callback sets the defaults
-) -> None:
+@command(publish.release)
+def release(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
     """Publish a confidential table under differential privacy."""
-    from inftda.publish import release  # noqa: PLC0415 - help must be instant
-
-    if out is None:
-        raise typer.BadParameter("give the folder to write to", param_hint="--out")
-    said: list[str] = []
-    with telling_what_is_published(out):
-        with Meter("draws", shown=not (quiet or as_json)) as progress:
-            made = release(
-                _table(flows, sql, database, encoding),
-                areas,
-                out=out,
-                force=force,
-                sign=sign,
-                origin_areas=origin_areas,
-                destination_areas=destination_areas,
-                levels=options.levels_of(levels),
-                axes=options.pairs("--axis", axes),
-                order=options.names(order),
-                tree=tree,  # type: ignore[arg-type] # checked there
-                epsilon=epsilon,
-                delta=delta,
-                rho=options.exact_number("--rho", rho),
-                neighbours=neighbours,
-                trips=trips,
-                exactly=exactly,
-                distinct=distinct,
-                accountant=accountant,
-                split=options.split_of(split),
-                across=across,
-                measurements=measurements,
-                origin=origin,
-                destination=destination,
-                origin_point=options.names(origin_point),
-                destination_point=options.names(destination_point),
-                hour_of=hour_of,
-                weekday_of=weekday_of,
-                count=options.count_of(count),
-                person=person,
-                unplaceable=options.unplaceable_of(unplaceable) or "error",
-                threads=threads,
-                engine=_engine(engine, master=master),
-                source=_source(not_private_seed),
-                progress=progress,
-                say=said.append,
-                ledger=ledger,
-                dataset=dataset,
-            )
-        if as_json:
-            output.say(json.dumps({"out": str(out), **made.manifest.to_dict()}))
+    if call.given.get("flows") is None:
+        raise InftdaError("give FLOWS, the table to release, or both `sql=` and `database=`")
+    if "out" not in call.given:
+        raise InftdaError("give `out=`, the folder to write to")
+    out, said = Path(call.given["out"]), list[str]()
+    with _telling_what_is_published(out):
+        made = call.with_progress("draws", shown=not (quiet or json), on_message=said.append)
+        if json:
+            output.say(json_text.dumps({"out": str(out), **made.manifest.to_dict()}))
         elif not quiet:
             output.say(summary(made, out, counted="; ".join(said)))
 
 
-#: What a release with measurements says of them.
-KEPT_WORDS = "every noisy value is in measurements.parquet, at no further cost in privacy"
-
-
-def _table(flows: str | None, sql: str | None, database: str | None, encoding: str | None) -> Any:
-    if sql is None and database is None and flows is not None:
-        return options.table_at(flows, encoding)
-    if flows is not None or sql is None or database is None:
-        raise typer.BadParameter(
-            "give either a file of trips or flows, or both --sql and --database",
-            param_hint="FLOWS",
+@command()
+def demo(
+    out: Annotated[Path, Option("Folder for the demo's files; nobody else's are replaced.")] = Path(
+        "demo-output"
+    ),
+) -> None:
+    """Make a small country, release its trips, look at the result."""
+    country, out = make_country(), Path(out)
+    files = _files(country)
+    _check_own(files, out)
+    _write(files, out)
+    flows, areas, folder = out / FLOWS, out / AREAS, out / _RELEASE
+    output.say(f"A made-up country: {country.areas!r}")
+    output.say(f"Its confidential trips are in {flows}, its public areas in {areas}.\n")
+    typed = [shlex.quote(str(path)) for path in (flows, areas, folder)]
+    output.say(
+        f"$ inftda release {typed[0]} --areas {typed[1]} --epsilon 1 --delta 1e-8 "
+        f"--out {typed[2]} --force"
+    )
+    started = time.perf_counter()
+    with _telling_what_is_published(folder):
+        with Meter("draws", shown=True) as progress:
+            made = publish.release(
+                flows, areas, epsilon=1, delta=1e-8, out=folder, force=True, progress=progress
+            )
+        output.say(summary(made, folder))
+        output.say(f"            ({time.perf_counter() - started:.1f} s)\n")
+        output.say(
+            f"$ inftda query {typed[2]} --origin-level region --destination-level region --top 5"
         )
-    if encoding is not None:
-        raise typer.BadParameter("is for CSV files; leave it out", param_hint="--encoding")
-    from inftda.reading import SqlQuery  # noqa: PLC0415 - DuckDB
-
-    return SqlQuery(sql, database)
+        output.say(output.as_text(made.flows("region", "region", top=5)).rstrip("\n"))
 
 
-def _engine(name: str, *, master: str | None) -> Any:
-    """Spark with what the options say, and other names as they are: they are checked later."""
-    if name == "spark":
-        from inftda.spark import SparkEngine  # noqa: PLC0415 - an optional library
+@command()
+def country(
+    *,
+    out: Annotated[Path, Option(f"Folder for {FLOWS} and {AREAS}, which are not replaced.")],
+    sizes: Annotated[
+        list[int], Option("Numbers of areas, coarse to fine.", "N,N,...", whole_numbers)
+    ] = [5, 25, 300],  # noqa: B006 - never changed
+    trips: Annotated[int, Option("Number of trips.")] = 250_000,
+    seed: Annotated[int, Option("Same seed, same data.")] = 1,
+    quiet: Quiet = False,
+) -> None:
+    """A made-up country: its areas, and trips between them that nobody made."""
+    out = Path(out)
+    _check_folder(out)
+    for path in (out / FLOWS, out / AREAS):
+        if os.path.lexists(path):
+            raise InftdaError(
+                f"{str(path)!r} exists already; it is not replaced, give another `out=` or move it"
+            )
+    with Meter("trips", shown=not quiet) as progress:
+        made = make_country(sizes, trips, seed=seed, progress=progress)
+    _write(_files(made), out)
+    if quiet:
+        return
+    flows, areas = (shlex.quote(str(out / name)) for name in (FLOWS, AREAS))
+    output.say(f"Made:  {len(made.count):,} flows, {int(made.count.sum()):,} trips in all")
+    output.say(f"Areas: {made.areas!r}")
+    output.say(
+        f"Next:  inftda release {flows} --areas {areas} --epsilon 1 --delta 1e-8 --out RELEASE"
+    )
 
-        return SparkEngine(master=master)
-    if master is not None:
-        raise typer.BadParameter("needs --engine spark", param_hint="--master")
-    return name
+
+@contextmanager
+def _telling_what_is_published(out: Path) -> Iterator[None]:
+    """What goes wrong when the release is in place must not be taken for a failed release.
+
+    Args:
+        out: folder of the release that is made meanwhile.
+    """
+    bring_back(out)
+    before = {_identity(out), None}
+    try:
+        yield
+    except InftdaError:  # it says what was wrong, before there was anything to publish
+        raise
+    except (KeyboardInterrupt, Exception) as problem:
+        if _identity(out) in before:
+            raise
+        what = "interrupted" if isinstance(problem, KeyboardInterrupt) else type(problem).__name__
+        output.say(
+            f"error: {what} when the release in {str(out)!r} was complete and in place", err=True
+        )
+        raise click.exceptions.Exit(1) from None
 
 
-def _source(seed: int | None) -> Any:
-    if seed is None:
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Identifies a folder, so that another put in its place is noticed; None if it is not there."""
+    try:
+        found = folder.stat()
+    except OSError:
         return None
-    from inftda.noise.bits import SeededSource  # noqa: PLC0415 - help must be instant
-
-    return SeededSource(seed)
+    return found.st_dev, found.st_ino
 
 
-def summary(release: "Release", out: Path, *, counted: str = "") -> str:
+def summary(release: Release, out: Path, *, counted: str = "") -> str:
     """What was done, in plain words; `counted` says what a row was taken for."""
-    from inftda.publication.trust import counting_note, noise_warnings  # noqa: PLC0415 - as above
-
     tree = release.tree
     finest = [
         f"{axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
@@ -245,18 +176,12 @@ def summary(release: "Release", out: Path, *, counted: str = "") -> str:
         *([f"Measured:   {KEPT_WORDS}"] if release.has_measurements else []),
         *(f"Careful:    {words}" for words in noise_warnings(release)),
         f"Files:      {out}",
-        f"Next:       inftda verify {quote(str(out))}",
+        f"Next:       inftda verify {shlex.quote(str(out))}",
     ]
     return "\n".join(lines)
 
 
-def _promise(release: "Release") -> list[str]:
-    from inftda.publication.trust import (  # noqa: PLC0415
-        NOT_PRIVATE_LINE,
-        describe_cross_totals,
-        warnings,
-    )
-
+def _promise(release: Release) -> list[str]:
     if not release.manifest.private:
         return [f"{NOT_PRIVATE_LINE}."]
     plan = release.manifest.plan
@@ -265,3 +190,52 @@ def _promise(release: "Release") -> list[str]:
         lines.append(f"Across:     {across}")
     careful = warnings(plan, total=release.total)
     return [*lines, *(f"Careful:    {words}" for words in careful)]
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse a folder that cannot be written to or is a release.
+
+    Raises:
+        InftdaError: give another one.
+    """
+    if out.exists() and not out.is_dir():
+        raise InftdaError(f"{str(out)!r} is not a folder; give another --out")
+    check_unpublished(out)
+
+
+def _check_own(files: dict[str, bytes], out: Path) -> None:
+    """Refuse to replace anything that an earlier demo did not write.
+
+    Raises:
+        InftdaError: give another folder.
+    """
+    _check_folder(out)
+    if out.exists():
+        check_folder(out / _RELEASE, check=check_release, force=True)
+    is_own = {name: _holds(out / name, content) for name, content in files.items()}
+    for name in (*files, _RELEASE):
+        path = out / name
+        if os.path.lexists(path) and not is_own.get(name, any(is_own.values())):
+            raise InftdaError(
+                f"{str(path)!r} is not what the demo makes; it is not replaced, give another --out"
+            )
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and not path.is_symlink() and path.read_bytes() == content
+
+
+def _files(made: Country) -> dict[str, bytes]:
+    """Name to content of what is written for a country."""
+    flows, areas = pa.BufferOutputStream(), pa.BufferOutputStream()
+    pq.write_table(made.flows(), flows, compression="zstd")
+    pa_csv.write_csv(made.areas.to_table(), areas)
+    return {FLOWS: flows.getvalue().to_pybytes(), AREAS: areas.getvalue().to_pybytes()}
+
+
+def _write(files: dict[str, bytes], out: Path) -> None:
+    """Write both files or none."""
+    out.mkdir(parents=True, exist_ok=True)
+    with whole_file(out / FLOWS) as flows, whole_file(out / AREAS) as areas:
+        flows.write_bytes(files[FLOWS])
+        areas.write_bytes(files[AREAS])

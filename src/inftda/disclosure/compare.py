@@ -5,9 +5,10 @@ method or an epsilon by it uses the truth to choose, which has to be disclosed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,13 @@ from inftda.disclosure.methods import (
     check_size,
 )
 from inftda.errors import InftdaError
-from inftda.evaluation.evaluate import NOTICE, json_writer, table_writers, write_confidential
+from inftda.evaluation.evaluate import (
+    NOTICE,
+    check_outside,
+    json_writer,
+    table_writers,
+    write_confidential,
+)
 from inftda.evaluation.measures import (
     LevelMeasures,
     TotalMeasures,
@@ -37,13 +44,30 @@ from inftda.evaluation.measures import (
 from inftda.evaluation.typical import Simulation
 from inftda.files import check_file
 from inftda.noise.bits import RandomSource, SecureSource
-from inftda.pages import html
-from inftda.privacy.plan import make_plan, share_or_default
-from inftda.privacy.unit import Unit
-from inftda.reading import Columns, Unplaceable, read_leaves
-from inftda.reading.columns import UNPROMISED
-from inftda.screen import Progress, no_progress
-from inftda.tree import DESTINATION, ORIGIN, build_tree
+from inftda.options import (
+    PROMISE,
+    Accountant,
+    Across,
+    AreasFile,
+    AxisFiles,
+    Delta,
+    Doc,
+    Group,
+    Levels,
+    Option,
+    Order,
+    Split,
+    Watched,
+    documented,
+    names,
+    numbers,
+)
+from inftda.pages.html import percent, render, write_page
+from inftda.privacy.plan import DEFAULT_ACROSS, make_plan
+from inftda.privacy.unit import UNIT, Unit
+from inftda.reading import Columns, read_leaves, table_from
+from inftda.reading.columns import COLUMNS, UNPROMISED
+from inftda.screen import no_progress
 from inftda.truth import Truth
 
 #: The method with a guarantee.
@@ -108,12 +132,14 @@ class MethodComparison:
         n_flows: finest cells with trips.
         unit: who is protected, where something is promised.
         results: in the order asked for.
+        files: that it was written to, if it was.
     """
 
     trips: int
     n_flows: int
     unit: str
     results: tuple[Result, ...]
+    files: tuple[Path, ...] = ()
 
     def level_table(self) -> pa.Table:
         """One row per method and level."""
@@ -157,61 +183,53 @@ class MethodComparison:
         }
 
 
+@documented
 def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each thing to decide
-    truth: Any,
-    areas: Any = None,
+    truth: Annotated[
+        Any,
+        Option("The confidential table.", metavar="TRUTH", is_argument=True),
+        Group(table_from),
+    ],
+    areas: AreasFile = None,
     *,
-    methods: Sequence[str] = DEFAULT_METHODS,
-    epsilon: float | Sequence[float] = 1.0,
-    delta: float | None = None,
-    neighbours: str = "substitute",
-    trips: int = 1,
-    exactly: bool | None = None,
-    distinct: bool = False,
-    split: Any = "uniform",
-    across: float | None = None,
-    accountant: str = "auto",
-    origin_areas: Any = None,
-    destination_areas: Any = None,
-    axes: Mapping[str, Any] | None = None,
-    order: Sequence[str] | None = None,
-    tree: Literal["destination", "origin"] = "destination",
-    origin: str = ORIGIN,
-    destination: str = DESTINATION,
-    count: str | None = "auto",
-    unplaceable: Unplaceable = "error",
-    seed: int | None = None,
-    source: RandomSource | None = None,
-    progress: Progress | None = None,
+    methods: Annotated[
+        Sequence[str],
+        Option(
+            "suppress:K, suppress-primary:K, round:B, cell-key:D, and inftda once for every "
+            "epsilon.",
+            metavar="METHOD,METHOD,...",
+            parse=names,
+        ),
+    ] = DEFAULT_METHODS,
+    epsilon: Annotated[
+        float | Sequence[float],
+        Option("Strengths of inftda; go with delta.", "NUMBER,NUMBER,...", numbers),
+    ] = 1.0,
+    delta: Delta = None,
+    out: Annotated[str | Path | None, Option("Folder for the figures, not in a release.")] = None,
+    html: Annotated[bool, Option("Write a page as well.")] = False,
+    columns: Annotated[Columns, Doc("What to read from the table."), Group(Columns)] = COLUMNS,
+    unit: Annotated[Unit, Doc("Who is protected."), Group(Unit)] = UNIT,
+    axis: AxisFiles = None,
+    levels: Levels = None,
+    order: Order = None,
+    rho: Annotated[
+        float | Sequence[float] | None,
+        Option(
+            "Strengths in zero-concentrated differential privacy, in place of epsilon.",
+            "NUMBER,NUMBER,...",
+            numbers,
+            panel=PROMISE,
+        ),
+    ] = None,
+    split: Split = "uniform",
+    across: Across = DEFAULT_ACROSS,
+    accountant: Accountant = "auto",
+    seed: Annotated[int | None, Doc("Of methods that promise nothing.")] = None,
+    source: Annotated[RandomSource | None, Doc("Random bits of inftda; secure by default.")] = None,
+    progress: Watched = None,
 ) -> MethodComparison:
-    """Compare what offices do today with what is promised, on the table at hand.
-
-    Args:
-        truth: the confidential table, as for `inftda.release`.
-        areas: the public hierarchy, as for `inftda.release`.
-        methods: `suppress:K`, `suppress-primary:K`, `round:B`, `cell-key:D`, and `inftda`, once
-            for every epsilon.
-        epsilon: one or several.
-        delta: of the promise.
-        neighbours: as for `inftda.release`.
-        trips: as for `inftda.release`.
-        exactly: as for `inftda.release`.
-        distinct: as for `inftda.release`.
-        split: as for `inftda.release`.
-        across: as for `inftda.release`.
-        accountant: as for `inftda.release`.
-        origin_areas: as for `inftda.release`.
-        destination_areas: as for `inftda.release`.
-        axes: as for `inftda.release`.
-        order: as for `inftda.release`.
-        tree: as for `inftda.release`.
-        origin: as for `inftda.release`.
-        destination: as for `inftda.release`.
-        count: as for `inftda.release`.
-        unplaceable: as for `inftda.release`.
-        seed: of methods that promise nothing.
-        source: random bits of `inftda`; secure by default.
-        progress: called with what is done, methods done and their number.
+    """Compare what offices do today with what is promised. What comes out is CONFIDENTIAL.
 
     Raises:
         InftdaError: something is wrong with what was asked for or with the table.
@@ -220,43 +238,39 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         What comes out is computed from the truth and promises nothing.
     """
     chosen = [_method(name) for name in methods]
-    strengths = [epsilon] if isinstance(epsilon, int | float) else list(epsilon)
-    public = build_tree(
-        areas,
-        origin_areas=origin_areas,
-        destination_areas=destination_areas,
-        axes=axes,
-        order=order,
-        first=tree,
-        outside=unplaceable == "outside",
-    )
-    unit = Unit(neighbours, trips, exactly=exactly, distinct=distinct)
-    budget = {"delta": delta, "rho": None, "accountant": accountant, "split": split}
-    budget["across"] = share_or_default(across)
-    todo: list[tuple[Method | None, Any, float | None]] = []
+    if out is None and html:
+        raise InftdaError("a page needs a folder to be written to; give `out=`")
+    if out is not None:
+        check_outside(Path(out))
+    tree = columns.tree(areas, axis=axis, levels=levels, order=order)
+    given, word = (epsilon, "epsilon") if rho is None else (rho, "rho")
+    strengths = list(given) if isinstance(given, Sequence) else [given]
+    budget: dict[str, Any] = {
+        "delta": delta, "accountant": accountant, "split": split, "across": across,
+    }  # fmt: skip
+    # Planned before the table is read, so that a wrong setting is reported at once.
+    plans = [make_plan(tree, unit, **(budget | {word: one})) for one in strengths]
+    todo: list[tuple[Method | None, Any]] = []
     for one in chosen:
-        if one is not None:
-            todo.append((one, None, None))
-            continue
-        # Planned before the table is read, so that a wrong setting is reported at once.
-        todo += [
-            (None, make_plan(public, unit, epsilon=strength, **budget), strength)
-            for strength in strengths
-        ]
-    columns = Columns(origin=origin, destination=destination, count=count, unplaceable=unplaceable)
-    free = UNPROMISED if unplaceable == "drop" else None
-    counts = Truth.of(public, read_leaves(truth, columns, public.axes, unit=free))
+        todo += [(one, None)] if one is not None else [(None, plan) for plan in plans]
+    free = UNPROMISED if columns.policy == "drop" else None
+    counts = Truth.of(tree, read_leaves(truth, columns, tree.axes, unit=free))
     check_size(counts)
     random, bits = np.random.default_rng(seed), source or SecureSource()
     results = []
-    for number, (one, plan, promised) in enumerate(todo):
+    for number, (one, plan) in enumerate(todo):
         if progress is not None:
             progress(OWN if one is None else one.name, number, len(todo))
         if one is None:
+            promised = None if plan.epsilon is None else float(plan.epsilon)
             results.append(_promised(counts, Simulation(counts, plan, bits), promised))
         else:
             results.append(_unpromised(counts, one, random))
-    return MethodComparison(counts.total, counts.n_leaves, unit.describe(), tuple(results))
+    made = MethodComparison(counts.total, counts.n_leaves, unit.describe(), tuple(results))
+    if out is None:
+        return made
+    page = partial(write_methods_page, made) if html else None
+    return replace(made, files=write_methods(made, out, page=page))
 
 
 def _method(name: str) -> Method | None:
@@ -361,14 +375,14 @@ def write_methods_page(comparison: MethodComparison, out: str | Path) -> Path:
         "disclose": DISCLOSE,
         "results": comparison.results,
     }
-    page = html.render(
+    page = render(
         "comparison.html",
         facts,
         title="Methods compared",
         style="style.css charts.css",
         is_confidential=True,
     )
-    return html.write_page(Path(out), page, is_confidential=True)
+    return write_page(Path(out), page, is_confidential=True)
 
 
 def exact_sentence(found: Attack) -> str:
@@ -385,7 +399,7 @@ def exact_sentence(found: Attack) -> str:
 
 def reidentification_sentence(found: Attack) -> str:
     """What two editions show."""
-    share = html.percent(found.share_reidentified)
+    share = percent(found.share_reidentified)
     return (
         f"{found.n_reidentified:,} of {found.trips:,} persons ({share}) are seen exactly by "
         "comparing an edition with and one without them"

@@ -6,7 +6,7 @@ office, and from checks that are run when the dossier is made; nothing here sees
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Annotated, Any, Final
 
 from inftda.dossiers.registry import (
     POST_PROCESSING,
@@ -29,6 +29,7 @@ from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
 from inftda.files import check_folder, check_unpublished, is_plain, whole_folder
 from inftda.ledger.budget import Dataset
 from inftda.ledger.ledger import CANNOT_KNOW, Ledger
+from inftda.options import Option, Runs, Seconds, Watched, documented
 from inftda.pages import html
 from inftda.privacy.numbers import rounded_up
 from inftda.publication.manifest import software_versions
@@ -37,40 +38,41 @@ from inftda.publication.trust import NOT_PRIVATE, counting_note, warnings
 from inftda.publication.verify import verify
 from inftda.selftest import self_test
 
-if TYPE_CHECKING:
-    from inftda.screen import Progress
-
 REGISTRY, MARKDOWN, HTML = "registry.yaml", "summary.md", "summary.html"
 FILES: Final = (REGISTRY, MARKDOWN, HTML)
 _LONGEST_HISTORY: Final = 12
 
 
+@documented
 def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
-    release: str | Path,
+    release: Annotated[
+        str | Path, Option("Folder of a release.", metavar="RELEASE", is_argument=True)
+    ],
     *,
-    about: str | Path | Mapping[str, Any],
-    out: str | Path,
-    ledger: str | Path | None = None,
-    dataset: str | None = None,
-    selftest: bool = True,
-    runs: int = 20,
-    seconds: float = 20.0,
-    force: bool = False,
-    progress: "Progress | None" = None,
+    about: Annotated[
+        str | Path | Mapping[str, Any],
+        Option(
+            "What only you know about it, as TOML; --template writes a file to fill in.", "FILE"
+        ),
+    ],
+    out: Annotated[str | Path, Option("Folder to write, not in a release.")],
+    ledger: Annotated[
+        str | Path | None,
+        Option("Ledger that it was charged to; goes with dataset.", metavar="FILE"),
+    ] = None,
+    dataset: Annotated[str | None, Option("Data set of that ledger.")] = None,
+    selftest: Annotated[
+        bool,
+        Option(
+            "Check this build as well, which takes seconds.", spelling="--selftest/--no-selftest"
+        ),
+    ] = True,
+    runs: Runs = 20,
+    seconds: Seconds = 20.0,
+    force: Annotated[bool, Option("Replace a dossier that is there.")] = False,
+    progress: Watched = None,
 ) -> Path:
     """Write the dossier of a release.
-
-    Args:
-        release: folder of a release.
-        about: what only the office knows: a TOML file, or its keys and values.
-        out: folder to write, not in a release.
-        ledger: the ledger that the release was charged to, for what was spent over time.
-        dataset: its data set there.
-        selftest: whether to check this build as well, which takes seconds.
-        runs: simulations for typical errors, at most.
-        seconds: time for them.
-        force: replace a dossier that is there.
-        progress: called with what is done, and how much of the work or time of 100.
 
     Returns:
         The folder: `registry.yaml`, `summary.md` and `summary.html`.

@@ -8,14 +8,15 @@ readable by its owner only, and must never get into a release folder, by whateve
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.errors import IngestError, ReleaseError
-from inftda.estimates import Estimate
+from inftda.errors import InftdaError, IngestError, ReleaseError
+from inftda.estimates import Estimate, open_estimate
 from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.intervals import (
     IntervalMeasures,
@@ -32,10 +33,11 @@ from inftda.evaluation.measures import (
     measure_totals,
 )
 from inftda.files import published_around, whole_file
+from inftda.options import Doc, Group, Notified, Option, Released, Watched, documented
 from inftda.privacy.unit import Unit
-from inftda.publication.release import Release
-from inftda.reading import Columns, Unplaceable, read_leaves
-from inftda.reading.columns import UNPROMISED, may_be_empty
+from inftda.publication.release import Release, open_release
+from inftda.reading import Columns, Unplaceable, read_leaves, table_from
+from inftda.reading.columns import COLUMNS, UNPROMISED, may_be_empty
 from inftda.screen import Progress, card
 from inftda.tables import disarmed_table
 from inftda.truth import Truth
@@ -113,39 +115,78 @@ class Comparison:
         }
 
 
+@documented
+def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
+    release: Released,
+    truth: Annotated[
+        Any, Option("The confidential table it was made from.", metavar="FLOWS"), Group(table_from)
+    ],
+    *,
+    out: Annotated[str | Path | None, Option("Folder for the measures, not in a release.")] = None,
+    html: Annotated[bool, Option("Write a page as well.")] = False,
+    estimate: Annotated[
+        Estimate | str | Path | None,
+        Option("Estimate made from the release, or its folder, to be compared as well."),
+    ] = None,
+    columns: Annotated[Columns, Doc("What to read from the table."), Group(Columns)] = COLUMNS,
+    progress: Watched = None,
+    on_message: Notified = None,
+) -> Comparison:
+    """Compare a release with the truth. What comes out is CONFIDENTIAL.
+
+    Raises:
+        InftdaError: the table cannot be the truth of the release, the estimate was made from
+            another one, or `out` is in a release.
+    """
+    if out is None and html:
+        raise InftdaError("a page needs a folder to be written to; give `out=`")
+    found = open_release(release)
+    folder = found.table.parent if isinstance(found.table, Path) else None
+    if out is not None:
+        check_outside(Path(out), *([] if folder is None else [folder]))
+    made = None if estimate is None else open_estimate(estimate)
+    if made is not None:
+        made.check_release(found)  # before the truth is read
+    counts = read_truth(found, truth, columns, on_message=on_message)
+    comparison = compare(found, counts, estimate=made, progress=progress)
+    if out is None:
+        return comparison
+    page = None
+    if html:
+        from inftda.pages.report import (  # noqa: PLC0415 - pages show evaluations
+            measures_by_level,
+            write_confidential_page,
+        )
+
+        page = partial(write_confidential_page, found, counts, measures_by_level(comparison))
+    return replace(comparison, files=write_comparison(comparison, out, release=folder, page=page))
+
+
 def read_truth(
     release: Release,
     flows: Any,
-    columns: Columns | None = None,
+    columns: Columns = COLUMNS,
     *,
-    unplaceable: Unplaceable | Mapping[str, str] | None = None,
-    say: Callable[[str], object] | None = None,
+    on_message: Callable[[str], object] | None = None,
 ) -> Truth:
     """The confidential table a release was made from, by the areas of the release.
 
     All rows of the table count: what a release left out to bound the trips of one person
-    is part of its error.
-
-    Args:
-        release: the release.
-        flows: trips or flows, anything `inftda.publish.release` takes.
-        columns: what to read from it.
-        unplaceable: rows with an unknown or missing area, as for a release; by default as the
-            release says.
-        say: called with what a row was taken for, one trip or a count.
+    is part of its error. Rows that cannot be placed are treated as the release says, unless
+    `columns` says otherwise.
 
     Raises:
         IngestError: the table cannot be read by the areas of the release, or cannot be its
             truth because its total is not the release's.
     """
-    policy = _as_released(release) if unplaceable is None else unplaceable
-    columns = replace(columns or Columns(), unplaceable=policy)
+    if columns.unplaceable is None:
+        columns = replace(columns, unplaceable=_as_released(release))
     promised = release.manifest.unit
     # Reading drops rows, and accepts an empty table, only for units under which a release may
     # do so. Nothing else about the unit matters here.
     is_free = columns.policy == "drop" or may_be_empty(promised)
     unit = UNPROMISED if is_free else None
-    leaves = read_leaves(flows, columns, release.tree.axes, unit=unit, say=say)
+    leaves = read_leaves(flows, columns, release.tree.axes, unit=unit, say=on_message)
     truth = Truth.of(release.tree, leaves)
     if promised.root_is_public:
         _check_total(truth, release, promised)

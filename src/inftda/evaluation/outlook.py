@@ -3,15 +3,35 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from inftda.errors import InftdaError
-from inftda.privacy.plan import Plan
+from inftda.options import (
+    Accountant,
+    Across,
+    AreasFile,
+    AxisFiles,
+    Delta,
+    Doc,
+    Epsilon,
+    Group,
+    Levels,
+    Option,
+    Order,
+    Rho,
+    Split,
+    documented,
+    whole_numbers,
+)
+from inftda.privacy.bounds import guaranteed_errors
+from inftda.privacy.plan import DEFAULT_ACROSS, Plan, make_plan
+from inftda.privacy.unit import UNIT, Unit
 from inftda.publication.query import TableFormat, converted
 from inftda.publication.trust import describe_cross_totals, warnings
+from inftda.reading.columns import COLUMNS, Columns
 from inftda.screen import card
 from inftda.tree import Tree
 
@@ -28,12 +48,14 @@ class Outlook:
         plan: noise of every level, and what is promised.
         errors: largest error of any cell, by number of the level.
         beta: probability that one of these is exceeded.
+        total: number of trips, if it is known.
     """
 
     tree: Tree
     plan: Plan
     errors: Mapping[int, int]
     beta: float
+    total: int | None = None
 
     def levels(self, *, as_: TableFormat = "arrow") -> Any:
         """One row for each level: possible cells, sigma (0 if nothing is drawn), largest error.
@@ -78,25 +100,78 @@ class Outlook:
         return card("Plan", ("level", "possible cells", "sigma", "max error"), rows, notes)
 
 
+@documented
+def plan(  # noqa: PLR0913 - the same options as a release
+    areas: AreasFile = None,
+    *,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    sizes: Annotated[
+        Sequence[int] | None,
+        Option(
+            "Only the numbers of areas of each level, from coarse to fine, in place of areas.",
+            metavar="N,N,...",
+            parse=whole_numbers,
+        ),
+    ] = None,
+    total: Annotated[
+        int | None, Option("Number of trips, if you know it: marks levels lost in noise.")
+    ] = None,
+    beta: Annotated[float, Option("Probability that a stated maximum error is exceeded.")] = 0.05,
+    columns: Annotated[Columns, Doc("Columns of the table to come."), Group(Columns)] = COLUMNS,
+    unit: Annotated[Unit, Doc("Who is protected."), Group(Unit)] = UNIT,
+    axis: AxisFiles = None,
+    levels: Levels = None,
+    order: Order = None,
+    rho: Rho = None,
+    split: Split = "uniform",
+    across: Across = DEFAULT_ACROSS,
+    accountant: Accountant = "auto",
+) -> Outlook:
+    """What a release would promise and how far off it would be. Needs no data, spends nothing.
+
+    Raises:
+        InftdaError: something is wrong with what was asked for.
+
+    Example:
+        >>> plan(sizes=[2, 10], epsilon=1, delta=1e-6).levels().column("level").to_pylist()[:2]
+        ['all > all', 'all > level 1']
+    """
+    if sizes is not None and (areas is not None or axis):
+        raise InftdaError("`sizes=` stands for the areas; give either sizes or files, not both")
+    if total is not None and total < 0:
+        raise InftdaError(f"`total=` must be at least 0, got {total}")
+    public = areas if sizes is None else balanced_areas(sizes)
+    tree = columns.tree(public, axis=axis, levels=levels, order=order)
+    made = make_plan(
+        tree,
+        unit,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        accountant=accountant,
+        split=split,
+        across=across,
+    )
+    return Outlook(tree, made, guaranteed_errors(tree, made, beta=beta), beta, total)
+
+
 def held(beta: float) -> str:
     """1 - beta in per cent, with all its digits: 99.9% must not be called 100%."""
     return f"{(100 * (1 - Decimal(repr(beta)))).normalize():f}%"
 
 
-def balanced_areas(sizes: str | Sequence[int]) -> pa.Table:
+def balanced_areas(sizes: Sequence[int]) -> pa.Table:
     """A stand-in hierarchy with the given number of areas on each level, split evenly.
 
     Raises:
         InftdaError: the sizes are not growing whole numbers.
     """
-    try:
-        numbers = [int(size) for size in (sizes.split(",") if isinstance(sizes, str) else sizes)]
-    except ValueError:
-        numbers = []
+    numbers = list(sizes)
     if not numbers or numbers != sorted(numbers) or numbers[0] < 1:
-        raise InftdaError(f"--sizes must be growing numbers such as 20,110,8092, got {sizes!r}")
+        raise InftdaError(f"`sizes=` must be growing numbers such as 20,110,8092, got {sizes!r}")
     if numbers[-1] > MAX_AREAS:
-        raise InftdaError(f"--sizes must be at most {MAX_AREAS:,}, got {numbers[-1]}")
+        raise InftdaError(f"`sizes=` must be at most {MAX_AREAS:,}, got {numbers[-1]}")
     area = np.arange(numbers[-1], dtype=np.int64)
     columns = {}
     for level in range(len(numbers), 0, -1):

@@ -220,7 +220,7 @@ class ExportData:
     def numbers(self) -> Iterator[LevelTable]:
         """Level by level, coarse to fine; one is in memory at a time."""
         for level in self.levels:
-            table = self._with_intervals(level, self.source.flows(levels=level.shown))
+            table = self._with_intervals(level, self.source.flows(level=level.shown))
             value = next(name for name in VALUES if name in table.column_names)
             yield LevelTable(
                 level, table, value, self._describe(level, table), self._guaranteed(level)

@@ -7,7 +7,7 @@ guarantee, what intervals are, and what readers must know.
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 from inftda import __version__
 from inftda.areas.locations import Gazetteer
@@ -26,12 +26,19 @@ from inftda.files import (
     is_plain,
     whole_folder,
 )
+from inftda.options import (
+    Centroids,
+    KeepFormulas,
+    Names,
+    Option,
+    Runs,
+    Seconds,
+    Watched,
+    documented,
+)
 from inftda.publication.release import Release, open_release
 from inftda.publication.trust import NOT_PRIVATE, counting_note
 from inftda.tree import DESTINATION, ORIGIN
-
-if TYPE_CHECKING:
-    from inftda.screen import Progress
 
 Kind = Literal["csv", "flowmap", "geopackage", "geojson", "omx", "od"]
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
@@ -55,41 +62,41 @@ _ESTIMATED: Final = (
 )
 
 
+@documented
 def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
-    source: Release | Estimate | str | Path,
+    source: Annotated[
+        Any,
+        Option("A release or an estimate, or its folder.", metavar="RELEASE", is_argument=True),
+    ],
     *,
-    to: Kind,
-    out: str | Path,
-    levels: Sequence[str] | None = None,
-    centroids: str | Path | None = None,
-    names: str | Path | None = None,
-    title: str | None = None,
-    licence: str | None = None,
-    intervals: bool = True,
-    runs: int = 20,
-    seconds: float = 20.0,
-    force: bool = False,
-    keep_formulas: bool = False,
-    progress: "Progress | None" = None,
+    to: Annotated[
+        Kind, Option("What kind of files.", metavar="csv|flowmap|geopackage|geojson|omx|od")
+    ],
+    out: Annotated[str | Path, Option("Folder to write, not in a release.")],
+    level: Annotated[
+        Sequence[str] | None,
+        Option("Only this level; by default all levels.", is_repeated=True),
+    ] = None,
+    names: Names = None,
+    centroids: Centroids = None,
+    title: Annotated[str | None, Option("What it is called.")] = None,
+    licence: Annotated[
+        str | None, Option("Licence of the numbers, such as CC-BY-4.0.", metavar="NAME")
+    ] = None,
+    intervals: Annotated[
+        bool,
+        Option(
+            "Give each number an interval where one is known.",
+            spelling="--intervals/--no-intervals",
+        ),
+    ] = True,
+    runs: Runs = 20,
+    seconds: Seconds = 20.0,
+    force: Annotated[bool, Option("Replace an export that is there.")] = False,
+    keep_formulas: KeepFormulas = False,
+    progress: Watched = None,
 ) -> Path:
     """Write a release or an estimate as files that other programs read.
-
-    Args:
-        source: a release or an estimate, or its folder.
-        to: what kind of files: "csv", "flowmap", "geopackage", "geojson", "omx" or "od".
-        out: folder to write, not in a release.
-        levels: names of levels to write; all by default.
-        centroids: locations of areas (a column named after a level, lon, lat), for maps; by
-            default those that the release brings.
-        names: names of areas (columns level, code, name), likewise.
-        title: what it is called.
-        licence: licence of the numbers, for example "CC-BY-4.0".
-        intervals: whether each number gets an interval where one is known.
-        runs: simulations for intervals, at most, where they are simulated.
-        seconds: time for them.
-        force: replace an export that is there.
-        keep_formulas: leave CSV cells as they are that a spreadsheet would run as formulas.
-        progress: called with what is done, and how much of the work or time of 100.
 
     Returns:
         The folder, with `datapackage.json`, which says what is in it.
@@ -113,7 +120,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
             f"an export to {to} needs origins and destinations, but the axes are "
             f"{', '.join(axes)}; export it as csv"
         )
-    chosen = chosen_levels(opened.tree, levels, pairs_only=to != "csv")
+    chosen = chosen_levels(opened.tree, level, pairs_only=to != "csv")
     hierarchies = [axis.hierarchy for axis in opened.tree.axes]
     places = Gazetteer.of(hierarchies, names=names, centroids=centroids)
     errors, measured = (

@@ -6,12 +6,12 @@ truth. The confidential page shows the truth beside the release, and says so eve
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from inftda.areas.locations import Gazetteer
+from inftda.estimates import Estimate, open_estimate
 from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.evaluate import Comparison
 from inftda.evaluation.intervals import overall
@@ -25,6 +25,17 @@ from inftda.evaluation.stated import (
 )
 from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
 from inftda.files import check_file
+from inftda.options import (
+    Centroids,
+    KeepFormulas,
+    Names,
+    Option,
+    Released,
+    Runs,
+    Seconds,
+    Watched,
+    documented,
+)
 from inftda.pages import html
 from inftda.pages.charts import LogScale
 from inftda.pages.explorer import (
@@ -37,13 +48,11 @@ from inftda.pages.explorer import (
 )
 from inftda.pages.shapes import Shapes, known_shapes, read_shapes
 from inftda.privacy.plan import LevelPlan
-from inftda.publication.release import Release
+from inftda.publication.release import Release, open_release
 from inftda.publication.trust import NOT_PRIVATE, counting_note, mostly_noise, unmeasured_totals
 from inftda.truth import Truth
 
 if TYPE_CHECKING:
-    from inftda.estimates import Estimate
-    from inftda.screen import Progress
     from inftda.tree import Tree
 
 #: Up to this many combinations of levels have typical errors; of more only those of the tree.
@@ -68,59 +77,46 @@ _MAIN: Final = {
 _RATES: Final = {"false_discovery_rate", "false_negative_rate", "in_interval"}
 
 
-@dataclass(frozen=True)
-class ReferenceFiles:
-    """What helps people to read a page; all of it public, all optional.
-
-    Attributes:
-        names: names of areas (columns level, code, name).
-        centroids: locations of areas (a column named after a level, lon, lat, perhaps name).
-        geojson: outlines of areas.
-    """
-
-    names: Path | None = None
-    centroids: Path | None = None
-    geojson: Path | None = None
-
-    def read(self, release: Release) -> tuple[Gazetteer, Shapes | None]:
-        """Names and locations, and outlines; what the release has itself fills the gaps.
-
-        Raises:
-            InftdaError: a file cannot be read or does not fit the release.
-        """
-        hierarchies = (axis.hierarchy for axis in release.tree.axes)
-        places = Gazetteer.of(hierarchies, names=self.names, centroids=self.centroids)
-        if self.geojson is not None:
-            return places, read_shapes(places, self.geojson)
-        return places, known_shapes(places)
-
-
-def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
+def _places(
     release: Release,
-    out: str | Path,
-    *,
-    title: str | None = None,
-    files: ReferenceFiles | None = None,
-    runs: int = 20,
-    seconds: float = 20.0,
-    force: bool = False,
-    keep_formulas: bool = False,
-    estimate: "Estimate | None" = None,
-    progress: "Progress | None" = None,
-) -> Path:
-    """Write the public page of a release.
+    names: str | Path | None = None,
+    centroids: str | Path | None = None,
+    geojson: str | Path | None = None,
+) -> tuple[Gazetteer, Shapes | None]:
+    """Names and locations, and outlines; what the release has itself fills the gaps.
 
-    Args:
-        release: the release.
-        out: the HTML file to write, not in a release.
-        title: heading of the page.
-        files: names, locations and outlines of areas.
-        runs: simulations for typical errors, at most.
-        seconds: time for them.
-        force: replace a file that is there.
-        keep_formulas: leave what a spreadsheet would run as it is in tables people download.
-        estimate: estimates made from this release, to switch to.
-        progress: called with what is done, and how much of the work or time of 100.
+    Raises:
+        InftdaError: a file cannot be read or does not fit the release.
+    """
+    hierarchies = (axis.hierarchy for axis in release.tree.axes)
+    places = Gazetteer.of(hierarchies, names=names, centroids=centroids)
+    if geojson is not None:
+        return places, read_shapes(places, Path(geojson))
+    return places, known_shapes(places)
+
+
+@documented
+def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
+    release: Released,
+    out: Annotated[str | Path, Option("HTML file to write, not in a release.")],
+    *,
+    title: Annotated[str | None, Option("Heading of the page.")] = None,
+    names: Names = None,
+    centroids: Centroids = None,
+    geojson: Annotated[
+        str | Path | None, Option("Outlines of areas, for a map, in degrees.", metavar="FILE")
+    ] = None,
+    estimate: Annotated[
+        Estimate | str | Path | None,
+        Option("Estimate made from the release, or its folder, to switch to.", metavar="FOLDER"),
+    ] = None,
+    runs: Runs = 20,
+    seconds: Seconds = 20.0,
+    force: Annotated[bool, Option("Replace a file that is there.")] = False,
+    keep_formulas: KeepFormulas = False,
+    progress: Watched = None,
+) -> Path:
+    """Write a page with the guarantee, the errors to expect, and the flows to explore.
 
     Returns:
         The file.
@@ -128,43 +124,44 @@ def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may 
     Raises:
         InftdaError: a file cannot be read or does not fit the release, or `out` must not be
             written.
-        OSError: it cannot be written.
 
     Privacy:
         Post-processing of the release: no cost.
     """
-    files = files or ReferenceFiles()
-    check_file(Path(out), force=force, reads=(files.names, files.centroids, files.geojson))
-    places, shapes = files.read(release)
+    found = open_release(release)
+    files = [None if file is None else Path(file) for file in (names, centroids, geojson)]
+    check_file(Path(out), force=force, reads=files)
+    places, shapes = _places(found, *files)
+    estimate = None if estimate is None else open_estimate(estimate)
     if estimate is not None:
-        estimate.check_release(release)
+        estimate.check_release(found)
     errors = stated_errors(
-        release, runs=runs, seconds=seconds, depths=_depths(release.tree), progress=progress
+        found, runs=runs, seconds=seconds, depths=_depths(found.tree), progress=progress
     )
     if progress is not None:
         progress("packing", 100, 100)
-    noise = mostly_noise(release)
+    noise = mostly_noise(found)
     table = Table(
-        release.tree,
-        *release.leaves(),
+        found.tree,
+        *found.leaves(),
         keeps_formulas=keep_formulas,
         estimated=None if estimate is None else estimated_leaves(estimate),
     )
-    data = pack_explorer(table, places, shapes, Quality.of(release, errors, noise))
+    data = pack_explorer(table, places, shapes, Quality.of(found, errors, noise))
     # Without errors the explorer shades by size.
     shade = "the less a number is to be trusted" if errors else "the smaller a number"
     facts = {
-        "is_private": release.manifest.private,
+        "is_private": found.manifest.private,
         "not_private": NOT_PRIVATE,
-        "size": describe_size(release),
-        "counted": counting_note(release),
-        "is_od": release.tree.is_od,
-        "promise": _promise(release),
-        **_accuracy(release, errors, level_rows(release, errors, noise)),
-        **_technical(release),
-        **_explorer(release, data, shade, has_estimate=estimate is not None),
+        "size": describe_size(found),
+        "counted": counting_note(found),
+        "is_od": found.tree.is_od,
+        "promise": _promise(found),
+        **_accuracy(found, errors, level_rows(found, errors, noise)),
+        **_technical(found),
+        **_explorer(found, data, shade, has_estimate=estimate is not None),
     }
-    heading, script = title or _default_title(release), html.explorer_script()
+    heading, script = title or _default_title(found), html.explorer_script()
     page = html.render("report.html", facts, title=heading, script=script)
     return html.write_page(Path(out), page)
 
@@ -187,7 +184,7 @@ def write_confidential_page(
         InftdaError: the file cannot or must not be written.
     """
     check_file(Path(out), force=True)
-    places, shapes = ReferenceFiles().read(release)
+    places, shapes = _places(release)
     table = Table(release.tree, *release.leaves(), truth=counts.leaves)
     data = pack_explorer(table, places, shapes, Quality())
     every = dict.fromkeys(

@@ -8,7 +8,8 @@ and of the confidential table as far as the two are alike.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, Final, Literal
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,26 @@ from inftda.evaluation.typical import (
     last_above,
     quantile,
 )
+from inftda.files import check_file
 from inftda.noise.bits import RandomSource, SecureSource
 from inftda.noise.quantiles import half_width
+from inftda.options import (
+    PROMISE,
+    Accountant,
+    Across,
+    AreasFile,
+    AxisFiles,
+    Delta,
+    Doc,
+    Group,
+    Levels,
+    Option,
+    Order,
+    Watched,
+    documented,
+    numbers,
+    splits,
+)
 from inftda.previews.findings import (
     RARELY,
     LevelPreview,
@@ -37,15 +56,17 @@ from inftda.previews.findings import (
     TotalPreview,
     Usable,
 )
+from inftda.previews.page import write_preview_page
 from inftda.previews.stand_in import StandIn, from_flows, from_totals
 from inftda.privacy.bounds import error_bounds
-from inftda.privacy.plan import Plan, make_plan, share_or_default
-from inftda.privacy.unit import Unit
+from inftda.privacy.plan import DEFAULT_ACROSS, Plan, make_plan
+from inftda.privacy.unit import UNIT, Unit
 from inftda.publication.tables import Areas
 from inftda.publication.trust import planned_totals
-from inftda.reading import Columns, Unplaceable
+from inftda.reading import Columns, table_from
+from inftda.reading.columns import COLUMNS
 from inftda.screen import Progress
-from inftda.tree import DESTINATION, ORIGIN, Marginal, Tree, TreeLevel, build_tree
+from inftda.tree import Marginal, Tree, TreeLevel
 from inftda.truth import Truth
 
 #: Probability that some guaranteed error, at any level, does not hold.
@@ -54,70 +75,86 @@ BETA: Final = 0.05
 MAX_SETTINGS: Final = 60
 
 
+@documented
 def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing to decide
-    areas: Any = None,
+    areas: AreasFile = None,
     *,
-    stand_in: Any = None,
-    stand_in_level: str | None = None,
-    totals: Any = None,
-    epsilon: float | Sequence[float] = (0.5, 1, 2),
-    delta: float | None = None,
-    neighbours: str | Sequence[str] = "substitute",
-    trips: int | Sequence[int] = 1,
-    exactly: bool | None = None,
-    distinct: bool = False,
-    split: Any = "uniform",
-    across: float | None = None,
-    accountant: str = "auto",
-    origin_areas: Any = None,
-    destination_areas: Any = None,
-    axes: dict[str, Any] | None = None,
-    order: Sequence[str] | None = None,
-    tree: Literal["destination", "origin"] = "destination",
-    origin: str = ORIGIN,
-    destination: str = DESTINATION,
-    count: str | None = "auto",
-    unplaceable: Unplaceable = "error",
-    runs: int = 5,
-    within: float = 0.3,
-    allow_confidential: bool = False,
-    seed: int = 1,
-    source: RandomSource | None = None,
-    progress: Progress | None = None,
+    stand_in: Annotated[
+        Any,
+        Option(
+            "A public table of flows that is like the confidential one: older, coarser, or of "
+            "somewhere else.",
+            metavar="FLOWS",
+        ),
+        Group(table_from),
+    ] = None,
+    stand_in_level: Annotated[
+        str | None,
+        Option("Level of its areas, if it is coarser: it is spread over finer ones.", "LEVEL"),
+    ] = None,
+    totals: Annotated[
+        Any,
+        Option(
+            "Public totals of the finest areas (columns named after that level, out, in, perhaps "
+            "within), to make flows up from or to spread a coarser table by.",
+            metavar="FILE",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | Sequence[float],
+        Option("Strengths to try; go with delta.", "NUMBER,NUMBER,...", numbers),
+    ] = (0.5, 1, 2),
+    delta: Delta = None,
+    columns: Annotated[Columns, Doc("Columns of the public table."), Group(Columns)] = COLUMNS,
+    unit: Annotated[
+        Unit | Sequence[Unit],
+        Doc("Who is protected; or several to try."),
+        Group(Unit, is_several=True),
+    ] = UNIT,
+    axis: AxisFiles = None,
+    levels: Levels = None,
+    order: Order = None,
+    rho: Annotated[
+        float | Sequence[float] | None,
+        Option(
+            "Strengths in zero-concentrated differential privacy, in place of epsilon.",
+            "NUMBER,NUMBER,...",
+            numbers,
+            panel=PROMISE,
+        ),
+    ] = None,
+    split: Annotated[
+        Any,
+        Option(
+            "How the budget is split over the levels; or several splits to try.",
+            metavar="uniform|geometric:R|W,W,...",
+            parse=splits,
+            panel=PROMISE,
+            is_repeated=True,
+        ),
+    ] = "uniform",
+    across: Across = DEFAULT_ACROSS,
+    accountant: Accountant = "auto",
+    runs: Annotated[int, Option("Simulated releases of each setting.")] = 5,
+    within: Annotated[
+        float, Option("Part of itself by which a number may be off to be relied on.")
+    ] = 0.3,
+    seed: Annotated[int, Option("Of made-up flows.")] = 1,
+    allow_confidential: Annotated[
+        bool,
+        Option(
+            "The stand-in is confidential. So is what comes out, which is marked so, and a choice "
+            "made by it has to be disclosed."
+        ),
+    ] = False,
+    html: Annotated[str | Path | None, Option("Page to write.", metavar="FILE")] = None,
+    force: Annotated[bool, Option("Replace a page that is there.")] = False,
+    source: Annotated[RandomSource | None, Doc("Random bits; secure by default.")] = None,
+    progress: Watched = None,
 ) -> Preview:
     """Try settings out on a public stand-in for the confidential table.
 
-    Args:
-        areas: the public hierarchy, as for `inftda.release`.
-        stand_in: a public table of flows that is like the confidential one.
-        stand_in_level: name of the level of its areas, if it is coarser.
-        totals: public totals of the finest areas (columns named after that level, `out`, `in`
-            and perhaps `within`), to make flows up from, or to spread a coarser table by.
-        epsilon: one or several; every combination of the values given is a setting.
-        delta: probability that the guarantee does not hold.
-        neighbours: one or several of "substitute" and "add-remove".
-        trips: one or several numbers of trips of one person.
-        exactly: as for `inftda.release`.
-        distinct: as for `inftda.release`.
-        split: one, or a list of several: "uniform", "geometric:1.3", or lists of weights.
-        across: as for `inftda.release`.
-        accountant: as for `inftda.release`.
-        origin_areas: as for `inftda.release`.
-        destination_areas: as for `inftda.release`.
-        axes: as for `inftda.release`.
-        order: as for `inftda.release`.
-        tree: as for `inftda.release`.
-        origin: column of the public table where trips start.
-        destination: column where they end.
-        count: column of counts.
-        unplaceable: rows of the public table with an unknown area.
-        runs: simulations of each setting.
-        within: part of itself by which a number may be off to be relied on.
-        allow_confidential: the table to stand in is confidential. What comes out is then
-            confidential and marked so, and a choice made by it has to be disclosed.
-        seed: of made-up flows; of their noise if `source` says so.
-        source: random bits; secure by default.
-        progress: called with what is done, how much of it, and how much there is.
+    Every combination of the values given is a setting.
 
     Raises:
         InftdaError: something is wrong with what was asked for or with a public table.
@@ -128,49 +165,35 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     if (stand_in is None) == (totals is None) and (stand_in is None or stand_in_level is None):
         raise InftdaError("give either a public table of flows to stand in, or public totals")
     if not 0 < within < 1:
-        raise InftdaError(f"within must be between 0 and 1, got {within}")
+        raise InftdaError(f"`within=` must be between 0 and 1, got {within}")
     if not 1 <= runs <= 1000:
-        raise InftdaError(f"runs must be from 1 to 1000, got {runs}")
-    public = build_tree(
-        areas,
-        origin_areas=origin_areas,
-        destination_areas=destination_areas,
-        axes=axes,
-        order=order,
-        first=tree,
-        outside=unplaceable == "outside",
-    )
-    settings = _settings(
-        epsilon, neighbours, trips, split, {"exactly": exactly, "distinct": distinct}
-    )
-    budget = {"delta": delta, "accountant": accountant, "across": share_or_default(across)}
+        raise InftdaError(f"`runs=` must be from 1 to 1000, got {runs}")
+    if html is not None:
+        tables = [Path(one) for one in (stand_in, totals) if isinstance(one, str | Path)]
+        check_file(Path(html), force=force, reads=tables)
+    tree = columns.tree(areas, axis=axis, levels=levels, order=order)
     # Planned before anything is made up, so that a wrong setting is reported at once.
-    plans = [plan_of(public, one, budget) for one in settings]
+    strength = {"epsilon": epsilon} if rho is None else {"rho": rho}
+    budget: dict[str, Any] = {"delta": delta, "accountant": accountant, "across": across}
+    settings = _settings(tree, unit, split, strength, budget)
     if stand_in is not None:
-        columns = Columns(
-            origin=origin, destination=destination, count=count, unplaceable=unplaceable
-        )
         made = from_flows(
-            public, stand_in, level=stand_in_level, totals=totals, columns=columns, seed=seed
+            tree, stand_in, level=stand_in_level, totals=totals, columns=columns, seed=seed
         )
     else:
-        made = from_totals(public, totals, seed=seed, progress=progress)
+        made = from_totals(tree, totals, seed=seed, progress=progress)
     tried = simulate_settings(
         made,
-        list(zip(settings, plans, strict=True)),
+        settings,
         runs=runs,
         tolerance=within,
         source=source or SecureSource(),
         progress=progress,
     )
-    return replace(tried, is_confidential=allow_confidential)
-
-
-def plan_of(tree: Tree, setting: Setting, budget: dict[str, Any]) -> Plan:
-    """The noise of a setting."""
-    return make_plan(
-        tree, setting.unit, epsilon=setting.epsilon, rho=None, split=setting.split, **budget
-    )
+    tried = replace(tried, is_confidential=allow_confidential)
+    if html is not None:
+        write_preview_page(tried, html, force=force)
+    return tried
 
 
 def simulate_settings(  # noqa: PLR0913 - what is tried out, how often, and who is told
@@ -205,25 +228,26 @@ def simulate_settings(  # noqa: PLR0913 - what is tried out, how often, and who 
 
 
 def _settings(
-    epsilon: Any, neighbours: Any, trips: Any, split: Any, unit: dict[str, Any]
-) -> list[Setting]:
-    """Every combination; a list of splits is a list of texts or of lists."""
-    splits = split if isinstance(split, list | tuple) and _holds_splits(split) else [split]
-    units = [
-        Unit(one, number, **unit) for one, number in product(_several(neighbours), _several(trips))
-    ]
-    made = [
-        Setting(float(strength), one, way)
-        for one, way, strength in product(units, splits, _several(epsilon))
-    ]
-    if not made:
+    tree: Tree, unit: Any, split: Any, strength: dict[str, Any], budget: dict[str, Any]
+) -> list[tuple[Setting, Plan]]:
+    """Every combination, planned; a list of splits is a list of texts or of lists."""
+    several = isinstance(split, list | tuple) and _holds_splits(split)
+    ((word, values),) = strength.items()
+    combinations = list(product(_several(unit), split if several else [split], _several(values)))
+    if not combinations:
         raise InftdaError("give at least one epsilon")
-    if len(made) > MAX_SETTINGS:
+    if len(combinations) > MAX_SETTINGS:
         raise InftdaError(
-            f"these are {len(made)} settings, more than the {MAX_SETTINGS} that anybody can "
-            "compare; give fewer epsilons, units or splits"
+            f"these are {len(combinations)} settings, more than the {MAX_SETTINGS} that anybody "
+            "can compare; give fewer epsilons, units or splits"
         )
-    return made
+    settings = []
+    for who, way, value in combinations:
+        plan = make_plan(tree, who, split=way, **{word: value}, **budget)
+        if plan.epsilon is None:
+            raise InftdaError("`rho=` goes with `delta=` here, so that epsilon can be stated")
+        settings.append((Setting(float(plan.epsilon), who, way), plan))
+    return settings
 
 
 def _several(value: Any) -> list[Any]:

@@ -51,7 +51,7 @@ Key = int | tuple[int, ...]
 #: Below this noise scale of a level nothing is gained across: no table off the tree is measured.
 LEAST_SIGMA2: Final = 1
 #: Part of the budget (rho) that tables off the tree get unless told otherwise.
-DEFAULT_ACROSS: Final = Fraction(8, 100)
+DEFAULT_ACROSS: Final = 0.08
 #: Of the budget: with more for tables off the tree, little would be left for the tree itself.
 MAX_ACROSS: Final = Fraction(1, 2)
 _STEEPEST: Final = 100
@@ -512,11 +512,6 @@ def _largest_weight(n: int, budget: Fraction) -> Fraction:
     while n * weight > budget:
         weight /= 2
     return weight
-
-
-def share_or_default(across: float | Fraction | None) -> float | Fraction:
-    """The part of the budget for tables off the tree, as it was asked for or by default."""
-    return DEFAULT_ACROSS if across is None else across
 
 
 def checked_across(across: Number) -> Fraction:

@@ -10,9 +10,10 @@ and the cases where a bound is not reached: `docs/proofs/sensitivity.md`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from inftda.errors import PrivacyError
+from inftda.options import PROMISE, Option, documented
 
 if TYPE_CHECKING:
     from inftda.tree import OffTree, TreeLevel
@@ -22,42 +23,53 @@ NEIGHBOURS: Final = ("substitute", "add-remove")
 UNIT_KEYS: Final = ("neighbours", "trips", "exactly", "distinct")
 
 
+@documented
 @dataclass(frozen=True, slots=True)
 class Unit:
     """What two tables that must not be told apart may differ in.
 
-    Attributes:
-        neighbours: "substitute" (one person replaced by another, the number of people is
-            public) or "add-remove" (one person more or less).
-        trips: the most trips one person contributes, m.
-        exactly: whether every person contributes exactly m trips; only then is the total
-            public under "substitute". None means yes for "substitute". Under "add-remove"
-            it changes nothing and is stored as False.
-        distinct: whether no person contributes the same leaf cell twice.
+    Only if everybody contributes exactly that many trips is the total public under "substitute".
+    Under "add-remove" `exactly` changes nothing and is stored as False.
 
     >>> Unit().root_is_public, Unit("add-remove").root_is_public
     (True, False)
     """
 
-    neighbours: str = "substitute"
-    trips: int = 1
-    exactly: bool | None = None
-    distinct: bool = False
+    neighbours: Annotated[
+        str,
+        Option(
+            "What two tables differ in that nobody can tell apart: one person replaced by "
+            "another, or one more or less.",
+            metavar="substitute|add-remove",
+            panel=PROMISE,
+        ),
+    ] = "substitute"
+    trips: Annotated[int, Option("The most trips of one person.", panel=PROMISE)] = 1
+    exactly: Annotated[
+        bool | None,
+        Option(
+            "Whether everybody has exactly that many trips, or at most that many. By default "
+            "exactly, for substitute.",
+            panel=PROMISE,
+            spelling="--exactly/--at-most",
+        ),
+    ] = None
+    distinct: Annotated[bool, Option("Nobody makes the same trip twice.", panel=PROMISE)] = False
 
     def __post_init__(self) -> None:
         if self.neighbours not in NEIGHBOURS:
             raise PrivacyError(
-                f"neighbours must be 'substitute' or 'add-remove', got {self.neighbours!r}"
+                f"`neighbours=` must be substitute or add-remove, got {self.neighbours!r}"
             )
         # True is an int to Python, but it is not a number of trips.
         if not isinstance(self.trips, int) or isinstance(self.trips, bool) or self.trips < 1:
             raise PrivacyError(
-                f"trips must be a whole number of at least 1, got {self.trips!r} "
+                f"`trips=` must be a whole number of at least 1, got {self.trips!r} "
                 "(the most trips one person contributes)"
             )
         for name, value in (("exactly", self.exactly), ("distinct", self.distinct)):
             if not isinstance(value, bool) and not (name == "exactly" and value is None):
-                raise PrivacyError(f"{name} must be true or false, got {value!r}")
+                raise PrivacyError(f"`{name}=` must be true or false, got {value!r}")
         if not self.is_substitute:
             object.__setattr__(self, "exactly", False)
         elif self.exactly is None:
@@ -144,3 +156,7 @@ class Unit:
         if not isinstance(data, Mapping) or set(data) != set(UNIT_KEYS):
             raise PrivacyError(f"a unit of privacy must have {', '.join(UNIT_KEYS)}")
         return cls(**dict(data))
+
+
+#: The promise unless another is asked for: one trip of one person, replaced by another.
+UNIT: Final = Unit()

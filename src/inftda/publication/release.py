@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ import pyarrow as pa
 from inftda.errors import HierarchyError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
 from inftda.inference.measured import Measurements
+from inftda.options import Doc, Option, documented, lists, pairs
 from inftda.publication.folder import check_release, read_tree, write_public_files
 from inftda.publication.manifest import (
     DAMAGED,
@@ -77,51 +78,72 @@ class Release:
     table: pa.Table | Path
     measured: pa.Table | Path | None = None
 
+    @documented
     def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
         self,
-        origin_level: str | None = None,
-        destination_level: str | None = None,
+        origin_level: Annotated[
+            str | None,
+            Option("Level of the origins, or all to sum them up; by default the finest."),
+        ] = None,
+        destination_level: Annotated[str | None, Option("The same of the destinations.")] = None,
         *,
-        origin: str | Sequence[str] | None = None,
-        destination: str | Sequence[str] | None = None,
-        levels: Mapping[str, str] | None = None,
-        where: Mapping[str, str | Sequence[str]] | None = None,
-        intervals: bool | Literal["model", "noise"] = False,
-        names: bool = False,
-        as_: FlowFormat = "arrow",
+        from_: Annotated[
+            str | Sequence[str] | None,
+            Option("Only from this area: a code, or LEVEL:CODE.", "AREA", is_repeated=True),
+        ] = None,
+        to: Annotated[
+            str | Sequence[str] | None,
+            Option("Only to this area: a code, or LEVEL:CODE.", "AREA", is_repeated=True),
+        ] = None,
+        level: Annotated[
+            Mapping[str, str] | None,
+            Option(
+                "Level of any axis, or all to sum it up.", "AXIS=LEVEL", pairs, is_repeated=True
+            ),
+        ] = None,
+        where: Annotated[
+            Mapping[str, str | Sequence[str]] | None,
+            Option("Only this area of any axis.", "AXIS=AREA", lists, is_repeated=True),
+        ] = None,
+        intervals: Annotated[
+            bool,
+            Option(
+                "Add low and high: for 95 % of the published numbers of a size the true number is "
+                "between them. Empty where none is known. Needs a release with measurements."
+            ),
+        ] = False,
+        without_model: Annotated[
+            bool, Option("Make these intervals by the noise alone: wider, without a model.")
+        ] = False,
+        names: Annotated[bool, Option("Add the names of areas beside their codes.")] = False,
+        top: Annotated[int | None, Option("Only this many flows, the largest first.")] = None,
+        as_: Annotated[
+            FlowFormat,
+            Doc(
+                '"arrow", "pandas", "polars", or "geopandas": lines from origin to destination, or '
+                "areas where only one end is shown, if the areas came with their places."
+            ),
+        ] = "arrow",
     ) -> Any:
         """Flows between areas of any levels: the sums of the finest flows.
-
-        Every axis is shown at its finest level, unless another is named.
-
-        Args:
-            origin_level: name of a level of the origins, or "all" to sum them up.
-            destination_level: likewise of the destinations.
-            origin: only flows from this area (or these), of any level; write
-                "level:code" where one code is used at two levels.
-            destination: likewise for where flows go to.
-            levels: axis name to level name, for tables with other axes.
-            where: axis name to area or areas, likewise.
-            intervals: add `low` and `high`, between which the true number is for 95 % of the
-                published numbers of a size (not for each of them): "model" (or True) by the
-                posterior of `inftda.estimate`, as tested; "noise" without any model, which is
-                wider. Null where no interval is known: for sums across the tree that were not
-                measured. Needs a release with measurements.
-            names: whether to add the names of areas: a column `origin_name` after `origin`.
-            as_: "arrow", "pandas", "polars", or "geopandas": lines from origin to destination,
-                or the areas where only one end is shown, if the areas came with their places.
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
                 ambiguous; or names, intervals or places are asked for, and the release has none.
         """
+        if without_model and not intervals:
+            raise ReleaseError("`without_model=True` is for intervals; add `intervals=True`")
+        if top is not None and top < 1:
+            raise ReleaseError(f"`top=` must be at least 1, got {top}")
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
-        ends = {ORIGIN: origin, DESTINATION: destination}
-        shown, filters = asked_for(self.tree, (level_of_end, levels), (ends, where))
+        ends = {ORIGIN: from_, DESTINATION: to}
+        shown, filters = asked_for(self.tree, (level_of_end, level), (ends, where))
         found = sum_flows(self.table, self.tree, shown, filters)
         if intervals:
-            known = self.intervals(use_model=intervals != "noise")
+            known = self.intervals(use_model=not without_model)
             found = known.beside(found, shown, filters)
+        if top is not None:
+            found = found.sort_by([(FLOW, "descending")]).slice(0, top)
         named = with_names(found, self.tree, shown) if names else found
         return converted_flows(named, as_, self.tree, shown)
 
@@ -237,8 +259,8 @@ class Release:
         """
         if not self.has_measurements:
             raise ReleaseError(
-                "this release has no measurements; its publisher can release with --measurements "
-                "(measurements=True in Python), which costs no privacy"
+                "this release has no measurements; its publisher can release with "
+                "`measurements=True`, which costs no privacy"
             )
         return self._read_measurements()
 
@@ -335,12 +357,14 @@ def _copy_signature(source: Path, folder: Path) -> None:
         shutil.copyfile(source / SIGNATURE_FILE, folder / SIGNATURE_FILE)
 
 
-def open_release(path: str | Path) -> Release:
-    """Read a release folder.
+def open_release(path: Release | str | Path) -> Release:
+    """Read a release folder; a release that is open already is given back.
 
     Raises:
         ReleaseError: the folder is missing or is not a release.
     """
+    if isinstance(path, Release):
+        return path
     folder = Path(path)
     if not folder.is_dir():
         raise ReleaseError(f"there is no release folder {str(folder)!r}; check the path")

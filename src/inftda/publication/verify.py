@@ -8,13 +8,14 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE
+from inftda.options import Option, documented
 from inftda.publication.folder import areas_files, areas_text, places_name, save_places, strangers
 from inftda.publication.manifest import (
     DAMAGED,
@@ -40,17 +41,30 @@ from inftda.publication.tables import (
 _VERSION: Final = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
 
 
-def verify(path: str | Path, *, key: str | Path | None = None) -> Iterator[str]:
-    """Check a release folder; yields what was found right.
+@documented
+def verify(
+    release: Annotated[
+        str | Path, Option("Folder of a release.", metavar="RELEASE", is_argument=True)
+    ],
+    *,
+    key: Annotated[
+        str | Path | None,
+        Option("Public key of the publisher, which it must be signed with.", metavar="PUBLIC.pem"),
+    ] = None,
+) -> tuple[str, ...]:
+    """Check a release without trusting who made it: guarantee, files, and published tables.
 
-    Args:
-        path: the folder.
-        key: file of the publisher's public key, if the signature is to be checked.
+    Returns:
+        What was found right, in words.
 
     Raises:
         ReleaseError: something is wrong; the message says what.
     """
-    folder = Path(path)
+    return tuple(_checks(Path(release), key))
+
+
+def _checks(folder: Path, key: str | Path | None) -> Iterator[str]:
+    """Check a release folder; yields what was found right."""
     if words := check_signature(folder, key):
         yield words
     release = open_release(folder)

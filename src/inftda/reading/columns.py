@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
-from inftda.errors import IngestError, PrivacyError
+from inftda.areas.clock import ClockPart, clock_hierarchy
+from inftda.areas.reader import Levels
+from inftda.errors import IngestError, PrivacyError, TreeError
+from inftda.options import TABLE, Option, documented, names, pairs
 from inftda.privacy.unit import Unit
-from inftda.tree import DESTINATION, ORIGIN, Axis
+from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, build_tree
 
 if TYPE_CHECKING:
     from inftda.reading.sources import Source
@@ -24,41 +27,38 @@ LIKE_COUNTS: Final = frozenset({
     "total", "tripcount", "trips", "value", "weight",
 })  # fmt: skip
 #: What columns hold, and the options that say which they are.
-_ENDS: Final = "--origin, --destination (origin=, destination= in Python)"
-_POINTS: Final = "--origin-point, --destination-point (origin_point=, destination_point= in Python)"
+_ENDS: Final = "`origin=`, `destination=`"
 _ROLES: Final[Mapping[str, tuple[str, str]]] = {
     "code": ("area codes", _ENDS),
-    "point": ("points", _POINTS),
-    "hour": ("time stamps", "--hour-of (hour_of= in Python)"),
-    "weekday": ("time stamps", "--weekday-of (weekday_of= in Python)"),
-    "count": ("counts", "--count (count= in Python)"),
-    "person": ("persons", "--person (person= in Python)"),
+    "point": ("points", _ENDS),
+    "hour": ("time stamps", "`hour=`"),
+    "weekday": ("time stamps", "`weekday=`"),
+    "count": ("counts", "`count=`"),
+    "person": ("persons", "`person=`"),
 }
 #: The unit where nothing is promised to anybody: rows may be left out, and a table may be empty.
 UNPROMISED: Final = Unit("add-remove", 1)
 
 
+def _column(text: str) -> str | tuple[str, ...]:
+    return tuple(names(text)) if "," in text else text
+
+
+def _count(text: str) -> str | None:
+    return None if text == "none" else text
+
+
+def _unplaceable(text: str) -> str | dict[str, str]:
+    return pairs(text.split(",")) if "=" in text else text
+
+
+@documented
 @dataclass(frozen=True, kw_only=True)
 class Columns:
     """What to read from a table of trips or flows.
 
-    Every other axis is a column of codes with the name of the axis.
-
-    Attributes:
-        origin: the column where trips start, or the two columns of longitude and latitude.
-            Codes are compared as text; whole numbers are written out, so codes with leading
-            zeros must be text.
-        destination: the same of where they end.
-        hour: the column of time stamps that the axis "hour" is read from.
-        weekday: the same for the axis "weekday".
-        count: the column with the number of trips in a row; None if every row is one
-            trip; "auto" takes the column `count` if there is one, and refuses a table with
-            another column that looks like counts.
-        person: the column that identifies persons; with it, contributions are bounded to what
-            the privacy unit says. Without it, the unit is the custodian's promise.
-        unplaceable: what to do with rows whose code is missing or not in the hierarchy:
-            "error", "outside" (they go to the area `outside` of that axis), or "drop"; or axis
-            name to "outside" or "error", axes that are not named being "error".
+    Every other axis is a column of codes with the name of the axis. Codes are compared as text;
+    whole numbers are written out, so codes with leading zeros must be text.
 
     Raises:
         IngestError: a point is not two columns, or there is no such way to treat rows.
@@ -67,13 +67,60 @@ class Columns:
     'point'
     """
 
-    origin: str | Sequence[str] = ORIGIN
-    destination: str | Sequence[str] = DESTINATION
-    hour: str | None = None
-    weekday: str | None = None
-    count: str | None = AUTO
-    person: str | None = None
-    unplaceable: Unplaceable | Mapping[str, str] = "error"
+    origin: Annotated[
+        str | Sequence[str],
+        Option(
+            "Column where trips start; or two, longitude and latitude in degrees, which are placed "
+            "into areas that have outlines or are H3 cells.",
+            metavar="COLUMN|LON,LAT",
+            parse=_column,
+        ),
+    ] = ORIGIN
+    destination: Annotated[
+        str | Sequence[str],
+        Option("Column where trips end; or two.", metavar="COLUMN|LON,LAT", parse=_column),
+    ] = DESTINATION
+    count: Annotated[
+        str | None,
+        Option(
+            "Column of counts; none if every row is one trip. By default the column count if there "
+            "is one, and a table with another column that looks like counts is refused.",
+            metavar="COLUMN|none",
+            parse=_count,
+        ),
+    ] = AUTO
+    person: Annotated[
+        str | None,
+        Option(
+            "Column that tells people apart: no more trips of a person are kept than the promise "
+            "says. Without it, that is the custodian's promise.",
+            metavar="COLUMN",
+            panel=TABLE,
+        ),
+    ] = None
+    hour: Annotated[
+        str | None,
+        Option(
+            "Column of time stamps: count by hour as well, in parts of the day.",
+            metavar="COLUMN",
+            panel=TABLE,
+        ),
+    ] = None
+    weekday: Annotated[
+        str | None,
+        Option("Column of time stamps: count by weekday as well.", metavar="COLUMN", panel=TABLE),
+    ] = None
+    unplaceable: Annotated[
+        Unplaceable | Mapping[str, str] | None,
+        Option(
+            "Rows with an unknown or missing area: refuse the table, count them in an area called "
+            "outside, or drop them; AXIS=outside where only one axis has such rows. By default "
+            "error, and where a release is evaluated as the release.",
+            metavar="error|outside|drop|AXIS=outside",
+            parse=_unplaceable,
+            panel=TABLE,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         for end in (ORIGIN, DESTINATION):
@@ -86,14 +133,35 @@ class Columns:
             for way in self.unplaceable.values():
                 if way not in {"error", "outside"}:
                     raise IngestError(
-                        "for one axis --unplaceable (unplaceable= in Python) is error or outside, "
+                        "for one axis `unplaceable=` is error or outside, "
                         f"got {way!r}; rows are dropped whatever axis they cannot be placed by"
                     )
-        elif self.unplaceable not in get_args(Unplaceable):
+        elif self.unplaceable not in {None, *get_args(Unplaceable)}:
             raise IngestError(
-                f"--unplaceable (unplaceable= in Python) must be one of "
-                f"{', '.join(get_args(Unplaceable))}, or AXIS=outside, got {self.unplaceable!r}"
+                f"`unplaceable=` must be one of {', '.join(get_args(Unplaceable))}, or "
+                f"AXIS=outside, got {self.unplaceable!r}"
             )
+
+    def tree(
+        self,
+        areas: Any = None,
+        *,
+        axis: Mapping[str, Any] | None = None,
+        levels: Levels | None = None,
+        order: Sequence[str] | None = None,
+    ) -> Tree:
+        """The public tree of a table with these columns; see `build_tree`."""
+        given = dict(axis or {})
+        clocks: dict[ClockPart, str | None] = {"hour": self.hour, "weekday": self.weekday}
+        for part, column in clocks.items():
+            if column is not None and part in given:
+                raise TreeError(
+                    f"the axis {part!r} is given twice, by its hierarchy and by `{part}=`; leave "
+                    "out one of them"
+                )
+            if column is not None:
+                given[part] = clock_hierarchy(part)
+        return build_tree(areas, axis=given, levels=levels, order=order, outside=self.outside)
 
     def of_axis(self, axis: str) -> tuple[str, ...]:
         """Names of the columns that an axis is read from."""
@@ -119,7 +187,7 @@ class Columns:
     def policy(self) -> Unplaceable:
         """What happens to rows that cannot be placed by some axis."""
         if not isinstance(self.unplaceable, Mapping):
-            return self.unplaceable
+            return self.unplaceable or "error"
         return "outside" if "outside" in self.unplaceable.values() else "error"
 
     @property
@@ -153,7 +221,7 @@ class Columns:
             for name in self.unplaceable:
                 if name not in names:
                     raise IngestError(
-                        f"--unplaceable (unplaceable= in Python) names the axis {name!r}, but the "
+                        f"`unplaceable=` names the axis {name!r}, but the "
                         f"axes are {', '.join(names)}"
                     )
         if self.person is not None and unit is None:
@@ -164,9 +232,8 @@ class Columns:
         if self.policy == "drop" and (unit is None or unit.is_substitute):
             raise PrivacyError(
                 "rows that cannot be placed must not be dropped under neighbours 'substitute', "
-                "because that changes the number of trips, which is public; use --unplaceable "
-                "outside or --neighbours add-remove (unplaceable='outside', "
-                "neighbours='add-remove' in Python)"
+                "because that changes the number of trips, which is public; use "
+                "`unplaceable='outside'` or `neighbours='add-remove'`"
             )
         if unit is None or not unit.distinct or unit.trips == 1 or self.person is not None:
             return
@@ -185,23 +252,8 @@ class Columns:
             )
 
 
-def end_of(end: str, column: str, point: Sequence[str] | None) -> str | Sequence[str]:
-    """The columns of one end of a trip, which is given by its code or as a point.
-
-    Raises:
-        IngestError: it is given both ways.
-    """
-    if point is None:
-        return column
-    if column != end:
-        raise IngestError(
-            f"the {end} is given twice, as column {column!r} and as a point; leave out one of them"
-        )
-    if isinstance(point, str):
-        raise IngestError(
-            f"the {end} point must be two columns, longitude and latitude, got {point!r}"
-        )
-    return tuple(point)
+#: What is read unless something else is said.
+COLUMNS: Final = Columns()
 
 
 def may_be_empty(unit: Unit | None) -> bool:
@@ -274,8 +326,7 @@ def _count_column(table: "Source", columns: Columns, names: Sequence[str]) -> st
         if "".join(filter(str.isalpha, name.casefold())) in LIKE_COUNTS:
             raise IngestError(
                 f"column {name!r} of {table.label} may hold counts; say which column counts trips "
-                "(--count NAME, or count= in Python), or that every row is one trip (--count none, "
-                "or count=None)"
+                "(`count='NAME'`), or that every row is one trip (`count=None`)"
             )
     return None
 

@@ -303,8 +303,7 @@ def test_of_equal_areas_the_first_that_knows_more_says_it(tmp_path):
     plain = {"region": list("NNS"), "zone": list("123")}
     made = inftda.release(
         {"origin": ["1"] * 9, "destination": ["2"] * 9},
-        origin_areas=plain,
-        destination_areas=read_areas(FRAME, levels=["region", "zone"]),
+        axis={"origin": plain, "destination": read_areas(FRAME, levels=["region", "zone"])},
         rho=1,
         out=tmp_path / "release",
     )

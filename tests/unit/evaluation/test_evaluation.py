@@ -20,6 +20,7 @@ from inftda.evaluation.evaluate import (
     read_truth,
     write_comparison,
 )
+from inftda.privacy.unit import Unit
 from inftda.reading.columns import Columns
 
 AREAS = {"region": ["N", "N", "S"], "town": ["001", "002", "003"]}
@@ -83,7 +84,7 @@ def test_a_release_in_a_folder_and_columns_of_other_names_compare_alike(folder, 
 def test_further_axes_are_compared_too():
     truth = {**TRUTH, "sex": ["f", "f", "m"]}
     flows = [("001", "002", "m", 6), ("001", "002", "f", 4)]
-    got = compared(released(flows, truth, axes={"sex": {"sex": ["f", "m"]}}), truth)
+    got = compared(released(flows, truth, axis={"sex": {"sex": ["f", "m"]}}), truth)
     assert got.levels[-1].n_cells == 18
     assert got.levels[-1].max_abs_error == 6
 
@@ -91,7 +92,7 @@ def test_further_axes_are_compared_too():
 def test_rows_without_a_known_area_are_treated_as_the_release_says():
     abroad = {**TRUTH, "destination": ["002", "nowhere", "nowhere"]}
     flows = [("001", "002", 5), ("003", "outside", 5)]
-    made = released(flows, abroad, unplaceable="outside")
+    made = released(flows, abroad, columns=Columns(unplaceable="outside"))
     for unplaceable in (None, "outside"):
         got = compared(made, abroad, unplaceable=unplaceable)
         assert (got.levels[0].max_abs_error, got.levels[-1].max_abs_error) == (0, 1)
@@ -133,7 +134,7 @@ def test_an_empty_table_is_the_truth_only_where_it_can_be_released(made):
     empty = pa.table(TRUTH).slice(0, 0)
     with pytest.raises(IngestError, match="no rows"):
         read_truth(made, empty)
-    got = compared(released(neighbours="add-remove"), empty)
+    got = compared(released(unit=Unit(neighbours="add-remove")), empty)
     assert got.levels[-1].total_true == 0
     assert got.levels[-1].false_discovery_rate == 1
 

@@ -18,6 +18,7 @@ from inftda.evaluation.stated import (
 from inftda.evaluation.typical import TypicalErrors, typical_errors
 from inftda.noise.bits import SeededSource
 from inftda.privacy.bounds import error_bounds
+from inftda.privacy.unit import Unit
 from inftda.publish import release
 
 
@@ -68,8 +69,8 @@ def test_levels_without_a_guarantee_are_left_as_they_are(od, errors):
 def test_errors_simulated_from_few_numbers_stay_below_the_guaranteed_ones():
     table = {"kind": ["a", "b", "c"], "count": [30, 20, 3]}
     made = release(
-        table, axes={"kind": {"kind": ["a", "b", "c"]}}, epsilon=1, delta=1e-6,
-        neighbours="add-remove", source=SeededSource(5),
+        table, axis={"kind": {"kind": ["a", "b", "c"]}}, epsilon=1, delta=1e-6,
+        unit=Unit(neighbours="add-remove"), source=SeededSource(5),
     )  # fmt: skip
     simulated = [typical_errors(made, runs=3, source=SeededSource(seed)) for seed in range(60)]
 

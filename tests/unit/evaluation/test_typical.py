@@ -222,7 +222,7 @@ def test_tables_of_more_axes_are_looked_at_level_by_level():
     grid = [(x, y, z) for x in "abc" for y in "abc" for z in "abc"]
     columns = dict(zip(axes, zip(*grid, strict=True), strict=True))
     made = release(
-        pa.table({**columns, "count": [50] * 27}), axes=axes, epsilon=1, delta=1e-6,
+        pa.table({**columns, "count": [50] * 27}), axis=axes, epsilon=1, delta=1e-6,
         source=SeededSource(1),
     )  # fmt: skip
     found = typical_errors(made, runs=2)

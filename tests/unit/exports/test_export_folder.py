@@ -124,7 +124,7 @@ def test_levels_that_nothing_was_measured_at_have_no_intervals_and_say_so(export
     rows = {"origin": list("abcd"), "destination": list("bcda"), "hour": list("0101")}
     made = release(
         {name: cells * 30 for name, cells in rows.items()}, areas,
-        axes={"hour": {"hour": list("01")}},
+        axis={"hour": {"hour": list("01")}},
         order=["hour", "origin", "origin", "destination", "destination"],
         rho=5, across=0, measurements=True, source=SeededSource(1),
     )  # fmt: skip

@@ -92,7 +92,7 @@ def test_different_areas_at_both_ends_are_different_locations(exported, tmp_path
     abroad = Hierarchy.read({"state": ["1", "2"]})
     rows = {"origin": ["1", "2"] * 9, "destination": ["1", "2"] * 9}
     made = release(
-        rows, origin_areas=home, destination_areas=abroad, rho=50, source=SeededSource(1)
+        rows, axis={"origin": home, "destination": abroad}, rho=50, source=SeededSource(1)
     )
     places = tmp_path / "places.csv"
     places.write_text("town,state,lon,lat\n1,,9,45\n2,,10,45\n,1,20,50\n,2,21,50\n")

@@ -170,7 +170,7 @@ def test_other_tables_go_to_csv_with_all_their_axes(exported, frictionless):
     table = pa.table(
         {"disease": ["a", "b", "c"] * 2, "sex": ["f", "m", "f"] * 2, "count": [90] * 6}
     )
-    made = release(table, axes=axes, rho=50, source=SeededSource(1))
+    made = release(table, axis=axes, rho=50, source=SeededSource(1))
     folder = exported("csv", source=made, centroids=None)
     assert frictionless.validate(str(folder / "datapackage.json")).valid
     assert (folder / "flows-1-chapter-sex.csv").exists()

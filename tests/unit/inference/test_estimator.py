@@ -102,7 +102,7 @@ def test_releases_of_only_children_have_estimates_and_intervals(trips):
         trip, pa.table(FEW), epsilon=50, delta=1e-6, measurements=True,
         source=inftda.SeededSource(1),
     )  # fmt: skip
-    (flow,) = release.flows(intervals="model").to_pylist()
+    (flow,) = release.flows(intervals=True).to_pylist()
     assert flow["low"] <= trips <= flow["high"]
     rows = inftda.estimate(release).flows().to_pylist()
     assert sum(row["estimate"] for row in rows) == trips

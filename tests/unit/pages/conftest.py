@@ -35,14 +35,14 @@ def three_axes():
     table = pa.table(
         {**dict(zip(axes, columns, strict=True)), "count": [100 * i for i in range(1, 13)]}
     )
-    return release(table, axes=axes, epsilon=1, delta=1e-6, source=SeededSource(1))
+    return release(table, axis=axes, epsilon=1, delta=1e-6, source=SeededSource(1))
 
 
 @pytest.fixture(scope="session")
 def one_axis():
     areas = Hierarchy.read({"group": ["x", "x", "y"], "kind": ["x1", "x2", "y1"]})
     table = pa.table({"kind": ["x1", "x2", "y1"], "count": [1000, 2000, 30]})
-    return release(table, axes={"kind": areas}, epsilon=1, delta=1e-6, source=SeededSource(1))
+    return release(table, axis={"kind": areas}, epsilon=1, delta=1e-6, source=SeededSource(1))
 
 
 @pytest.fixture

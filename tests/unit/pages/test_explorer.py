@@ -107,7 +107,7 @@ def test_tables_with_any_number_of_axes_are_held_whole(request, unpacked, name):
 
 def test_origin_and_destination_are_laid_out_wherever_they_stand():
     area, mode = {"area": ["a", "b"]}, {"mode": ["car", "ferry"]}
-    tree = build_tree(axes={"mode": mode, "destination": area, "origin": area})
+    tree = build_tree(axis={"mode": mode, "destination": area, "origin": area})
     layout = Layout.of(tree)
     assert [axis.name for axis in layout.axes] == ["origin", "destination", "mode"]
     assert layout.has_trips
@@ -128,7 +128,7 @@ def test_totals_of_every_axis_are_there_and_measured_ones_with_their_intervals(u
     cells = [(a, b, m) for a in "012" for b in "012" for m in ("car", "ferry")]
     columns = dict(zip(axes, zip(*cells, strict=True), strict=True))
     made = release(
-        pa.table({**columns, "count": [900] * 18}), axes=axes, order=list(axes), epsilon=1,
+        pa.table({**columns, "count": [900] * 18}), axis=axes, order=list(axes), epsilon=1,
         delta=1e-6, across=0.08, source=SeededSource(1),
     )  # fmt: skip
     header, _ = unpacked(packed(made, Quality.of(made, None)).packed)

@@ -183,7 +183,7 @@ def test_ends_with_different_areas_get_a_page(page, country, unpacked):
     flows = country.flows().set_column(0, "origin", ends)
     flows = flows.group_by(["origin", "destination"]).aggregate([("count", "sum")])
     flows = flows.rename_columns(["origin", "destination", "count"])
-    made = release(flows, origin_areas=areas, destination_areas=country.areas, rho=1)
+    made = release(flows, axis={"origin": areas, "destination": country.areas}, rho=1)
     header, _ = unpacked(page(made))
     assert not header["shared"]
     assert [len(axis["levels"]) for axis in header["axes"]] == [2, 3]

@@ -61,8 +61,8 @@ def test_totals_of_both_ends_are_stated(tried):
 @pytest.mark.slow
 def test_all_combinations_are_tried(country):
     tried = preview(
-        country.areas, stand_in=country.flows(), epsilon=[1], delta=1e-6, runs=1, trips=[1, 2],
-        neighbours=["substitute", "add-remove"], split=["uniform", "geometric:2"], across=0,
+        country.areas, stand_in=country.flows(), epsilon=[1], delta=1e-6, runs=1, unit=Unit(trips=[1, 2], neighbours=["substitute", "add-remove"]),
+        split=["uniform", "geometric:2"], across=0,
         source=SeededSource(1),
     )  # fmt: skip
     said = [one.setting.describe() for one in tried.settings]

@@ -155,7 +155,7 @@ def test_bad_totals_are_told(country, tree, change, words):
 
 def test_totals_make_flows_between_the_same_areas_only(country):
     other = {"state": ["a", "b"]}
-    tree = build_tree(origin_areas=country.areas, destination_areas=other)
+    tree = build_tree(axis={"origin": country.areas, "destination": other})
     with pytest.raises(InftdaError, match="same areas"):
         from_totals(tree, totals_table(country))
 

@@ -13,6 +13,7 @@ from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
+from inftda.privacy.unit import Unit
 from inftda.publication import replay
 from inftda.publication.measurements import (
     MeasurementsFile,
@@ -110,7 +111,7 @@ def test_totals_that_are_published_anyway_are_the_same_draws():
 
 
 def test_the_table_of_a_level_is_found_by_its_number():
-    measured = released(measurements=True, neighbours="add-remove").measurements()
+    measured = released(measurements=True, unit=Unit(neighbours="add-remove")).measurements()
     assert measured.level(0).depths == (0, 0)
     assert len(measured.level(0).value) == 1
     assert measured.level(1).depths == (0, 1)

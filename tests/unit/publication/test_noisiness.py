@@ -67,7 +67,7 @@ def test_names_of_axes_may_be_anything():
     names = [axis.name for axis in HEALTH.axes]
     table = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
     axes = {axis.name: axis.hierarchy for axis in HEALTH.axes}
-    made = release(table, axes=axes, **BUDGET)
+    made = release(table, axis=axes, **BUDGET)
     assert len(level_noise(made)) == 3
 
 

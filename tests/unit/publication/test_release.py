@@ -46,7 +46,7 @@ def test_any_cross_of_levels_is_the_sum_of_the_finest_flows(origin, destination)
 
 def test_flows_from_and_to_areas_of_any_level():
     release, rows = make_release(OD)
-    found = release.flows("region", "city", origin=["S", "n1"], destination="state:A")
+    found = release.flows("region", "city", from_=["S", "n1"], to="state:A")
     expected = grouped(
         OD, rows, {"origin": "region", "destination": "city"},
         kept=lambda cell: cell[0] in {"1", "2", "001", "002"} and cell[1] in "xy",
@@ -61,7 +61,7 @@ def test_flows_from_and_to_areas_of_any_level():
 def test_levels_and_areas_of_other_tables_go_by_the_name_of_the_axis():
     release, rows = make_release(HEALTH)
     disease, sex = (axis.name for axis in HEALTH.axes)
-    found = release.flows(levels={disease: "chapter", sex: "all"}, where={sex: "f"})
+    found = release.flows(level={disease: "chapter", sex: "all"}, where={sex: "f"})
     expected = grouped(HEALTH, rows, {disease: "chapter"}, kept=lambda cell: cell[1] == "f")
     assert as_dict(found) == expected
     assert as_dict(release.flows(where={sex: "m"})) == {

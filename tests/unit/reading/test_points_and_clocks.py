@@ -230,14 +230,13 @@ def test_a_release_takes_points_and_times():
     made = inftda.release(
         COLUMNS,
         SQUARES,
-        origin_point=("olon", "olat"),
-        destination_point=("dlon", "dlat"),
-        hour_of="at",
-        weekday_of="at",
+        columns=Columns(
+            origin=("olon", "olat"), destination=("dlon", "dlat"), hour="at", weekday="at"
+        ),
         rho=1000,
     )
     assert [axis.name for axis in made.tree.axes] == ["origin", "destination", "hour", "weekday"]
-    found = made.flows(levels={"hour": "part_of_day", "weekday": "all"}, names=True)
+    found = made.flows(level={"hour": "part_of_day", "weekday": "all"}, names=True)
     assert found.column_names == ["origin", "destination", "hour", "hour_name", "flow"]
     assert found.to_pylist()[0] == {
         "origin": "a", "destination": "c", "hour": "00-05", "hour_name": "night", "flow": 1,
@@ -246,11 +245,15 @@ def test_a_release_takes_points_and_times():
 
 def test_an_end_is_a_column_or_a_point():
     with pytest.raises(IngestError, match="given twice"):
-        inftda.release(COLUMNS, SQUARES, origin="at", origin_point=("olon", "olat"), rho=1)
+        inftda.release(
+            COLUMNS, SQUARES, columns=Columns(origin="at", origin=("olon", "olat")), rho=1
+        )
     with pytest.raises(IngestError, match="two columns"):
-        inftda.release(COLUMNS, SQUARES, origin_point="olon,olat", rho=1)
+        inftda.release(COLUMNS, SQUARES, columns=Columns(origin="olon,olat"), rho=1)
     with pytest.raises(inftda.InftdaError, match="'hour' is given twice"):
-        inftda.release(COLUMNS, SQUARES, axes={"hour": {"hour": ["1"]}}, hour_of="at", rho=1)
+        inftda.release(
+            COLUMNS, SQUARES, axis={"hour": {"hour": ["1"]}}, columns=Columns(hour="at"), rho=1
+        )
 
 
 def test_a_number_is_no_time_whatever_stands_beside_it():

@@ -1,0 +1,105 @@
+"""`inftda query`, `verify` and `keygen`: what readers of a release use."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from inftda.cli import output
+from inftda.cli.command import Call, Force, OutFile, command
+from inftda.errors import InftdaError
+from inftda.files import check_file, whole_file
+from inftda.options import KeepFormulas, Option, Released, pairs
+from inftda.publication import verify as checks
+from inftda.publication.release import Release, open_release
+from inftda.publication.signature import make_keys
+from inftda.publication.trust import counting_note, warnings
+from inftda.tables import disarmed_table
+
+_FORMATS = ("table", "csv", "json", "parquet")
+
+
+@command(Release.flows)
+def query(  # noqa: PLR0913 - where the answer goes
+    call: Call,
+    *,
+    release: Released,
+    totals: Annotated[
+        dict[str, str] | None,
+        Option(
+            "Instead of flows, totals of these areas as measured across the tree, with intervals.",
+            "AXIS=LEVEL",
+            lambda text: pairs([text]),
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        Option("How to write it; by default as the file ends, else a table.", "|".join(_FORMATS)),
+    ] = None,
+    out: OutFile = None,
+    force: Force = False,
+    keep_formulas: KeepFormulas = False,
+) -> None:
+    """Sum up the flows of a release between areas of any levels."""
+    out = None if out is None else Path(out)
+    kind = output.kind_of(_FORMATS, format_, out)
+    if kind == "parquet" and out is None:
+        raise InftdaError("parquet cannot be printed; give a file with `out=`")
+    if out is not None:
+        check_file(out, force=force)
+    found = open_release(release)
+    if totals is None:
+        flows = call(found)
+    else:
+        top = call.given.pop("top", None)
+        if call.given:
+            raise InftdaError("`totals=` gives all areas of a level; leave out levels and filters")
+        ((axis, level),) = totals.items()
+        flows = found.total_intervals(axis, level)
+        if top is not None:
+            flows = flows.sort_by([("measured", "descending")]).slice(0, top)
+    if kind == "parquet" and out is not None:
+        with whole_file(out) as partial:
+            pq.write_table(flows, partial)
+    elif kind == "csv":
+        output.give(_as_csv(flows if keep_formulas else disarmed_table(flows)), out)
+    elif kind == "json":
+        output.give(output.as_json(flows.to_pylist()) + "\n", out)
+    else:
+        output.give(output.as_text(flows), out)
+    if words := counting_note(found):
+        output.say(f"Note:       {words}", err=True)
+
+
+def _as_csv(flows: Any) -> str:
+    sink = pa.BufferOutputStream()
+    pa_csv.write_csv(flows, sink)
+    return sink.getvalue().to_pybytes().decode()  # type: ignore[no-any-return] # untyped library
+
+
+@command(checks.verify)
+def verify(call: Call) -> None:
+    """Recompute the guarantee from the manifest and check the published tables."""
+    for line in call():
+        output.say(f"ok  {output.printable(line)}")  # one line each
+    folder = call.given["release"]
+    release = open_release(folder)
+    if words := counting_note(release):
+        output.say(f"Note: {words}. Guarantees are about what was counted.")
+    for words in warnings(release.manifest.plan, total=release.total):
+        output.say(f"Careful: {words}")
+    output.say(output.printable(f"{folder} is what it says it is."))  # one line, too
+
+
+@command()
+def keygen(
+    key: Annotated[
+        Path, Option("File to write the private key to.", metavar="KEY.pem", is_argument=True)
+    ],
+) -> None:
+    """Make a key to sign releases with, and the public key to check them."""
+    public = make_keys(Path(key))
+    output.say(output.printable(f"Private:    {key} (keep it to yourself; inftda release --sign)"))
+    output.say(output.printable(f"Public:     {public} (for everybody; inftda verify --key)"))

@@ -1,0 +1,255 @@
+"""Options, each said once: what it means, and how it is read from the text of a command line.
+
+A parameter of a public function, or a field of `Unit` or `Columns`, carries its option in its
+annotation. Commands, the keys of a configuration, help, docstrings and the reference follow from
+these annotations (`inftda.cli.command`). What carries no `Option` can be given in Python only.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from textwrap import wrap
+from typing import Annotated, Any, TypeVar
+
+#: Panels of a command's help, in this order; options that most people need are in none.
+TABLE, AREAS, PROMISE, RUN = "The table", "Areas and levels", "The promise", "Running"
+
+_Callable = TypeVar("_Callable", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Doc:
+    """What a parameter means."""
+
+    help: str
+
+
+@dataclass(frozen=True)
+class Option(Doc):
+    """A parameter that has an option of the same name on the command line.
+
+    Attributes:
+        metavar: what stands for its value in help.
+        parse: from its text to its value; raises ValueError if it cannot. Without it, the text
+            becomes a number, a flag or a text, as the annotation says.
+        panel: of help; None for the first.
+        is_argument: whether it is given by its place and not by its name.
+        is_repeated: whether it may be given several times; `parse` then takes a list.
+        spelling: of flags that have two names.
+    """
+
+    metavar: str | None = None
+    parse: Callable[[Any], Any] | None = None
+    panel: str | None = None
+    is_argument: bool = False
+    is_repeated: bool = False
+    spelling: str | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """A parameter that is made of several options.
+
+    Attributes:
+        make: what makes it; its parameters carry the options. Where the parameter has an option
+            of its own, its text is the first of them.
+        is_several: whether each option takes several values, by comma, and all combinations are
+            made.
+    """
+
+    make: Callable[..., Any]
+    is_several: bool = False
+
+
+def documented(function: _Callable) -> _Callable:
+    """Fill in the docstring of a public function from its annotations, and tidy its signature."""
+    signature = inspect.signature(function)
+    lines, plain = ["Args:"], []
+    for parameter in signature.parameters.values():
+        found = [one for one in metadata(parameter) if isinstance(one, Doc)]
+        text = f"{parameter.name}: {found[0].help}" if found else parameter.name
+        lines += [f"    {line}" for line in wrap(text, 90, subsequent_indent="    ")]
+        hint = parameter.annotation
+        plain.append(parameter.replace(annotation=getattr(hint, "__origin__", hint)))
+    body = inspect.cleandoc(function.__doc__ or "")
+    opening, blank, rest = body.partition("\n\n")
+    function.__doc__ = "\n".join([opening, "", *lines, blank + rest])
+    function.__options__ = signature  # type: ignore[attr-defined] # for `signature_of`
+    function.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined] # help
+    return function
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function, with what its annotations carry."""
+    return getattr(function, "__options__", None) or inspect.signature(function)
+
+
+def metadata(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    """What the annotation of a parameter carries."""
+    return getattr(parameter.annotation, "__metadata__", ())
+
+
+def pairs(given: Sequence[str]) -> dict[str, str]:
+    """From texts NAME=VALUE to a mapping."""
+    found = lists(given)
+    if any(len(values) > 1 for values in found.values()):
+        raise ValueError("a name is given twice")
+    return {name: values[0] for name, values in found.items()}
+
+
+def lists(given: Sequence[str]) -> dict[str, list[str]]:
+    """From texts NAME=VALUE to all the values of each name."""
+    found: dict[str, list[str]] = {}
+    for pair in given:
+        name, _, value = pair.partition("=")
+        if not (name and value):
+            raise ValueError("a name or a value is missing")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def names(text: str) -> list[str]:
+    """From a list with commas to names."""
+    return [name.strip() for name in text.split(",")]
+
+
+def numbers(text: str) -> list[float]:
+    """From a list with commas to numbers."""
+    return [float(number) for number in text.split(",")]
+
+
+def whole_numbers(text: str) -> list[int]:
+    """From a list with commas to whole numbers."""
+    return [int(number) for number in text.split(",")]
+
+
+def exact(text: str) -> Fraction:
+    """A number as it is written: 0.1 is one tenth, not the nearest float."""
+    from inftda.privacy.numbers import exact_number  # noqa: PLC0415 - it imports `Unit`
+
+    try:
+        return exact_number(text)
+    except ZeroDivisionError:
+        raise ValueError("division by zero") from None
+
+
+def split_of(text: str) -> Any:
+    """A rule by its name, or weights."""
+    return numbers(text) if "," in text else text
+
+
+def splits(given: Sequence[str]) -> list[Any]:
+    """Several of them."""
+    return [split_of(text) for text in given]
+
+
+def _levels(text: str) -> dict[str, str | None]:
+    parts = [part.partition("=") for part in text.split(",")]
+    return {level.strip(): name.strip() or None for level, _, name in parts}
+
+
+# --- what several commands share
+
+AreasFile = Annotated[
+    Any,
+    Option(
+        "Public areas of both ends: a table with one row for each finest area and columns from "
+        "coarse to fine, or polygons (GeoJSON, GeoPackage, shapefile).",
+        metavar="FILE",
+    ),
+]
+AxisFiles = Annotated[
+    Mapping[str, Any] | None,
+    Option(
+        "A column and its hierarchy: a further one, or each of them for tables of another kind; "
+        "origin and destination where the two ends have different areas.",
+        metavar="NAME=FILE",
+        parse=pairs,
+        panel=AREAS,
+        is_repeated=True,
+    ),
+]
+Levels = Annotated[
+    Sequence[str] | Mapping[str, str | None] | None,
+    Option(
+        "Columns of the areas that are the levels, from coarse to fine; CODE=NAME also says where "
+        "their names are. By default all but name, LEVEL_name, lon, lat and wkt.",
+        metavar="COLUMN,COLUMN,...",
+        parse=_levels,
+        panel=AREAS,
+    ),
+]
+Order = Annotated[
+    Sequence[str] | None,
+    Option(
+        "Order of refinement: every mention refines that axis by one level. Axes that are "
+        "mentioned once each are refined in turn. By default destination and origin in turn, and "
+        "every other axis after them.",
+        metavar="AXIS,AXIS,...",
+        parse=names,
+        panel=AREAS,
+    ),
+]
+Epsilon = Annotated[float | None, Option("Strength of the guarantee; goes with delta.")]
+Delta = Annotated[
+    float | None,
+    Option("Probability that the guarantee does not hold; far below 1 / number of people."),
+]
+Rho = Annotated[
+    float | Fraction | None,
+    Option(
+        "Strength in zero-concentrated differential privacy, in place of epsilon.",
+        metavar="NUMBER",
+        parse=exact,
+        panel=PROMISE,
+    ),
+]
+Accountant = Annotated[
+    str,
+    Option("How the guarantee is computed.", metavar="auto|exact|zcdp", panel=PROMISE),
+]
+Split = Annotated[
+    Any,
+    Option(
+        "How the budget is split over the levels: evenly, every level R times the one above, or "
+        "by weights.",
+        metavar="uniform|geometric:R|W,W,...",
+        parse=split_of,
+        panel=PROMISE,
+    ),
+]
+Across = Annotated[
+    float | Fraction,
+    Option(
+        "Part of the budget for totals across the tree, so that the totals of all areas come out "
+        "right in both directions; 0 for the paper's algorithm.",
+        metavar="PART",
+        parse=exact,
+        panel=PROMISE,
+    ),
+]
+Threads = Annotated[int | None, Option("Threads; by default all cores.", panel=RUN)]
+Runs = Annotated[int, Option("Simulations for typical errors, at most.", panel=RUN)]
+Seconds = Annotated[float, Option("Time for these simulations, at most.", panel=RUN)]
+Centroids = Annotated[
+    Any,
+    Option(
+        "Locations of areas: a column named after a level, lon and lat. By default those that the "
+        "release brings.",
+        metavar="FILE",
+    ),
+]
+Names = Annotated[Any, Option("Names of areas: columns level, code and name.", metavar="FILE")]
+KeepFormulas = Annotated[
+    bool, Option("Leave CSV cells as they are that a spreadsheet would run as formulas.")
+]
+Released = Annotated[Any, Option("A release, or its folder.", metavar="RELEASE", is_argument=True)]
+Notified = Annotated[
+    Callable[[str], object] | None,
+    Doc("Called with what a row of the table is taken for: one trip, or a count."),
+]
+Watched = Annotated[
+    Callable[[str, int, int], None] | None,
+    Doc("Called with what is being done, how much of it is done, and how much there is."),
+]
