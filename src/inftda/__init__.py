@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from inftda.estimates import Estimate as Estimate
     from inftda.estimates import estimate as estimate
     from inftda.estimates import open_estimate as open_estimate
-    from inftda.evaluation.evaluate import evaluate as evaluate
     from inftda.evaluation.outlook import plan as plan
     from inftda.exports.export import export as export
     from inftda.hierarchy import Hierarchy as Hierarchy
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from inftda.noise.bits import SeededSource as SeededSource
     from inftda.noise.gaussian import DiscreteGaussian as DiscreteGaussian
     from inftda.noise.laplace import DiscreteLaplace as DiscreteLaplace
+    from inftda.pages.evaluate import evaluate as evaluate
     from inftda.pages.report import report as report
     from inftda.previews.preview import preview as preview
     from inftda.privacy.plan import make_plan as make_plan
@@ -63,7 +63,7 @@ _HOMES = {
     "compare": "inftda.disclosure.compare",
     "dossier": "inftda.dossiers.dossier",
     "estimate": "inftda.estimates",
-    "evaluate": "inftda.evaluation.evaluate",
+    "evaluate": "inftda.pages.evaluate",
     "export": "inftda.exports.export",
     "grid_areas": "inftda.areas.cells",
     "h3_areas": "inftda.areas.cells",

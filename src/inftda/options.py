@@ -12,6 +12,8 @@ from fractions import Fraction
 from textwrap import wrap
 from typing import Annotated, Any, TypeVar
 
+from inftda.numbers import exact_number
+
 #: Panels of a command's help, in this order; options that most people need are in none.
 TABLE, AREAS, PROMISE, RUN = "The table", "Areas and levels", "The promise", "Running"
 
@@ -31,8 +33,8 @@ class Option(Doc):
 
     Attributes:
         metavar: what stands for its value in help.
-        parse: from its text to its value; raises ValueError if it cannot. Without it, the text
-            becomes a number, a flag or a text, as the annotation says.
+        parse: from its text to its value; raises ValueError, which says what it must be. Without
+            it, the text becomes a number, a flag or a text, as the annotation says.
         panel: of help; None for the first.
         is_argument: whether it is given by its place and not by its name.
         is_repeated: whether it may be given several times; `parse` then takes a list.
@@ -93,8 +95,9 @@ def metadata(parameter: inspect.Parameter) -> tuple[Any, ...]:
 def pairs(given: Sequence[str]) -> dict[str, str]:
     """From texts NAME=VALUE to a mapping."""
     found = lists(given)
-    if any(len(values) > 1 for values in found.values()):
-        raise ValueError("a name is given twice")
+    for name, values in found.items():
+        if len(values) > 1:
+            raise ValueError(f"names {name!r} twice; name it once")
     return {name: values[0] for name, values in found.items()}
 
 
@@ -104,7 +107,7 @@ def lists(given: Sequence[str]) -> dict[str, list[str]]:
     for pair in given:
         name, _, value = pair.partition("=")
         if not (name and value):
-            raise ValueError("a name or a value is missing")
+            raise ValueError("must be NAME=VALUE")
         found.setdefault(name, []).append(value)
     return found
 
@@ -116,22 +119,26 @@ def names(text: str) -> list[str]:
 
 def numbers(text: str) -> list[float]:
     """From a list with commas to numbers."""
-    return [float(number) for number in text.split(",")]
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError("must be numbers with commas between them") from None
 
 
 def whole_numbers(text: str) -> list[int]:
     """From a list with commas to whole numbers."""
-    return [int(number) for number in text.split(",")]
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError("must be whole numbers with commas between them") from None
 
 
 def exact(text: str) -> Fraction:
     """A number as it is written: 0.1 is one tenth, not the nearest float."""
-    from inftda.privacy.numbers import exact_number  # noqa: PLC0415 - it imports `Unit`
-
     try:
         return exact_number(text)
-    except ZeroDivisionError:
-        raise ValueError("division by zero") from None
+    except (ValueError, ZeroDivisionError):
+        raise ValueError("must be a number such as 0.1 or 1/10") from None
 
 
 def split_of(text: str) -> Any:

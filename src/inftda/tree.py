@@ -500,7 +500,9 @@ def build_tree(
         other = ({ORIGIN, DESTINATION} - ends).pop()
         raise TreeError(f"there is no hierarchy for the {other}; give areas for both ends")
     if not given:
-        raise TreeError("there is no hierarchy; give `areas=`, or `axis=` for other tables")
+        raise TreeError(
+            "there is no hierarchy; give areas by `areas=`, or by `axis=` for other tables"
+        )
     # Origins and destinations mostly have the same areas, which are then read once.
     read: dict[tuple[Any, bool], Hierarchy] = {}
     axes = []

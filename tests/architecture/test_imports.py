@@ -17,6 +17,8 @@ ROOT = Path(inftda.__file__).parent
 #: From inner to outer: a module imports its own layer and the ones before it, no other.
 LAYERS = (
     "errors",
+    "numbers",
+    "options",
     "screen",
     "files",
     "kernels",
@@ -45,7 +47,6 @@ LAYERS = (
     "previews",
     "disclosure",
     "demo",
-    "words",
     "cli",
     "__main__",
 )

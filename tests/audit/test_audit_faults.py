@@ -25,8 +25,8 @@ from inftda.privacy import plan
 from inftda.privacy.accounting import noise_at
 from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
-from inftda.publish import build_tree
 from inftda.selftest import self_check_samplers
+from inftda.tree import build_tree
 
 #: A scale, a sensitivity and a generator: what shows soonest that the audit still sees faults.
 SOONEST = {

@@ -52,8 +52,8 @@ GEOJSON = {
 #: Trips between points, at a time: columns, and what a release is told of them.
 POINTS = ["lon", "lat", "to_lon", "to_lat", "at", "person"]
 OF_POINTS = [
-    "--origin-point", "lon,lat", "--destination-point", "to_lon,to_lat", "--hour-of", "at",
-    "--weekday-of", "at", "--person", "person", "--neighbours", "add-remove", "--trips", "2",
+    "--origin", "lon,lat", "--destination", "to_lon,to_lat", "--hour", "at",
+    "--weekday", "at", "--person", "person", "--neighbours", "add-remove", "--trips", "2",
 ]  # fmt: skip
 BUDGET = ["--epsilon", "1", "--delta", "1e-8"]
 #: One example that takes more of the processor is a finding; others may be busy on the machine.

@@ -52,7 +52,7 @@ def test_areas_that_are_no_hierarchy_are_refused(refuse_release, write, what):
         ((), None, "give areas"),
         ((), "nothing.csv", "check the path"),
         ((), ".", "check the path"),
-        (("--origin-areas", "areas.csv"), None, "hierarchy for the destination"),
+        (("--axis", "origin=areas.csv"), None, "hierarchy for the destination"),
         (("--axis", "mode"), "areas.csv", "NAME=VALUE"),
         (("--axis", "=areas.csv"), "areas.csv", "NAME=VALUE"),
         (("--axis", "mode=nothing.csv"), "areas.csv", "check the path"),
@@ -61,9 +61,8 @@ def test_areas_that_are_no_hierarchy_are_refused(refuse_release, write, what):
         (("--axis", " =areas.csv"), "areas.csv", "another name"),
         (("--order", "destination"), "areas.csv", "once for each level"),
         (("--order", "origin,origin,destination,up"), "areas.csv", "the axes are"),
-        (("--tree", "oak"), "areas.csv", "'destination' or 'origin'"),
         (("--unplaceable", "hide"), "areas.csv", "error, outside, drop"),
-        (("--unplaceable", "drop"), "areas.csv", "unplaceable='outside'"),
+        (("--unplaceable", "drop"), "areas.csv", "--unplaceable outside"),
     ],
 )
 def test_a_tree_that_cannot_be_built_is_refused(refuse_release, extra, areas, says):

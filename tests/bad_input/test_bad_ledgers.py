@@ -32,7 +32,7 @@ def ledger(place, capsys):
         (("list", "nothing.db"), "ledger create"),
         (("list", "flows.csv"), "not a ledger"),
         (("show", "ledger.db", "cencus"), "it has 'census'"),
-        (("export", "ledger.db", "--format", "xml"), "--help"),
+        (("export", "ledger.db", "--format", "xml"), "csv, json"),
         (("export", "ledger.db", "--out", "no/where.csv"), "make it first"),
         (("charge", "ledger.db", "census", "--rho", "0.01"), "--note"),
         (("charge", "ledger.db", "census", "--note", "x"), "--rho"),

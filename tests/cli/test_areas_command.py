@@ -54,16 +54,16 @@ def test_a_release_by_points_from_a_configuration(cli, city, tmp_path):
     pa_csv.write_csv(pa.table(trips | {"u": trips["x"], "v": trips["y"]}), tmp_path / "trips.csv")
     config = tmp_path / "release.toml"
     config.write_text(
-        f'areas = "{areas}"\norigin-point = ["x", "y"]\ndestination-point = ["u", "v"]\n'
-        'levels = ["h3_5"]\nhour-of = "at"\nweekday-of = "at"\nrho = "100"\n'
+        f'areas = "{areas}"\norigin = ["x", "y"]\ndestination = ["u", "v"]\n'
+        'levels = ["h3_5"]\nhour = "at"\nweekday = "at"\nrho = "100"\n'
     )
     out = tmp_path / "release"
     done = cli("release", tmp_path / "trips.csv", "--config", config, "--out", out)
     assert done.code == 0, done.err
     done = cli("query", out, "--level", "hour=part_of_day", "--level", "weekday=all", "--names")
     assert "morning" in done.out
-    points = ("--origin-point", "x,y", "--destination-point", "u,v")
-    clocks = ("--hour-of", "at", "--weekday-of", "at")
+    points = ("--origin", "x,y", "--destination", "u,v")
+    clocks = ("--hour", "at", "--weekday", "at")
     truth = ("--truth", tmp_path / "trips.csv", "--out", tmp_path / "measures")
     done = cli("evaluate", out, *truth, *points, *clocks)
     assert done.code == 0, done.err

@@ -32,7 +32,7 @@ def test_a_filled_template_gives_a_dossier(cli, released, tmp_path):
 def test_wrong_use_is_one_clear_error(cli, released, tmp_path):
     (tmp_path / "about.toml").write_text('name = "x"\n')
     wrong = {
-        (released,): "give a RELEASE, --about FILE and --out FOLDER",
+        (released,): "give --about and --out",
         (released, "--template"): "leave out RELEASE",
         (
             released,

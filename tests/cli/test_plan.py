@@ -88,7 +88,7 @@ def test_a_step_that_splits_nothing_costs_nothing(planned, cli):
 @pytest.mark.parametrize("sizes", ["1,2", "3,3,7", "20,110,8092", "7", "2,3,5,7,11"])
 def test_stand_in_areas_have_the_sizes_and_are_split_evenly(sizes):
     numbers = [int(size) for size in sizes.split(",")]
-    areas = Hierarchy.read(balanced_areas(sizes))
+    areas = Hierarchy.read(balanced_areas(numbers))
     assert [areas.n_areas(level) for level in range(1, len(numbers) + 1)] == numbers
     for level in range(len(numbers)):
         n_children = np.diff(areas.child_offsets(level))
@@ -197,7 +197,15 @@ def test_other_tables_are_planned_likewise(planned, tmp_path):
 
 
 def test_the_plan_is_what_a_release_then_does(cli, country, planned, tmp_path):
-    options = ("--areas", country.areas, *BUDGET, "--tree", "origin", "--split", "1,1,1,1,2,3")
+    options = (
+        "--areas",
+        country.areas,
+        *BUDGET,
+        "--order",
+        "origin,destination",
+        "--split",
+        "1,1,1,1,2,3",
+    )
     options += ("--accountant", "zcdp")
     stated = planned(*options)
     done = cli("release", country.flows, *options, "--out", tmp_path / "out", "--json")
@@ -223,7 +231,6 @@ def test_no_data_is_needed_and_nothing_is_written(cli, tmp_path, monkeypatch):
         (("--sizes", "5,50", *BUDGET, "--beta", 0), "beta"),
         (("--sizes", "5,50", *BUDGET, "--beta", 1), "beta"),
         (("--sizes", "5,50", *BUDGET, "--total", -5), "--total"),
-        (("--sizes", "5,50", *BUDGET, "--tree", "oak"), "tree"),
         (("--sizes", "5,50", *BUDGET, "--accountant", "magic"), "accountant"),
         (("--areas", "nothing.csv", *BUDGET), "nothing.csv"),
     ],

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from inftda.cli.query import as_text
 
+from inftda.cli.output import as_text
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.publication.release import open_release

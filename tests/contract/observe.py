@@ -9,11 +9,12 @@ import io
 import json
 from pathlib import Path
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
-import typer
 
 import inftda
+from inftda import Columns, Unit
 from inftda.cli.main import app, run
 
 BUDGET = {"epsilon": 2, "delta": 1e-6}
@@ -74,15 +75,17 @@ MORE_AXES = {
 #: What is released: a table, its areas, and options of `inftda.release`.
 RELEASES = {
     "two axes": (flows(TOWNS), areas(), {}),
-    "four axes": (by_mode_and_time(TOWNS), areas(), {"axes": MORE_AXES}),
+    "four axes": (by_mode_and_time(TOWNS), areas(), {"axis": MORE_AXES}),
     "nothing across": (flows(TOWNS), areas(), {"across": 0}),
-    "add-remove": (flows(TOWNS), areas(), {"neighbours": "add-remove"}),
-    "persons": (trips(TOWNS), areas(), {"person": "person", "trips": 2, "exactly": False}),
-    "several trips": (flows(TOWNS, most=4_000), areas(), {"trips": 3, "distinct": True}),
+    "add-remove": (flows(TOWNS), areas(), {"unit": Unit("add-remove")}),
+    "persons": (trips(TOWNS), areas(), {
+        "columns": Columns(person="person"), "unit": Unit(trips=2, exactly=False),
+    }),
+    "several trips": (flows(TOWNS, most=4_000), areas(), {"unit": Unit(trips=3, distinct=True)}),
     "only children": (flows(ALONE["town"], most=900), ALONE, {}),
     "measurements": (flows(TOWNS), areas(), {"measurements": True}),
     "measurements, nothing across": (flows(TOWNS), areas(), {"measurements": True, "across": 0}),
-    "origin first": (flows(TOWNS), areas(), {"tree": "origin"}),
+    "origin first": (flows(TOWNS), areas(), {"order": ("origin", "destination")}),
 }  # fmt: skip
 
 
@@ -131,23 +134,21 @@ def options():
     found = {}
 
     def walk(command, name):
-        if hasattr(command, "commands"):
+        if isinstance(command, click.Group):
             for part in command.list_commands(None):
                 walk(command.get_command(None, part), f"{name} {part}".strip())
         else:
-            hidden = {"--help"}
             found[name] = sorted(
                 spelling
                 for param in command.params
                 for spelling in (
                     param.opts + param.secondary_opts
-                    if param.param_type_name == "option"
+                    if isinstance(param, click.Option)
                     else [param.name.upper()]
                 )
-                if spelling not in hidden
             )
 
-    walk(typer.main.get_command(app), "")
+    walk(app, "")
     return dict(sorted(found.items()))
 
 

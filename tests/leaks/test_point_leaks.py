@@ -22,8 +22,8 @@ WEST = {"1": 10, "2": 11, "3": 12, "4": 13}
 #: Digits that nothing else has; every trip of the table begins and ends with these.
 CANARY, SECOND = "7316549823", "47.613285"
 OPTIONS = (
-    "--origin-point", "from_lon,from_lat", "--destination-point", "to_lon,to_lat",
-    "--hour-of", "at", "--weekday-of", "at",
+    "--origin", "from_lon,from_lat", "--destination", "to_lon,to_lat",
+    "--hour", "at", "--weekday", "at",
 )  # fmt: skip
 POINTS = {
     "origin_point": ("from_lon", "from_lat"),

@@ -72,15 +72,16 @@ def health_by_command(folder, source):
 
 def trips_by_function(folder, source):
     return inftda.release(
-        columns(("origin", "destination"), TRIPS), axis={"origin": ITALY, "destination": GERMANY}, out=folder / "release", source=source, **BUDGET,
+        columns(("origin", "destination"), TRIPS), axis={"origin": ITALY, "destination": GERMANY},
+        out=folder / "release", source=source, **BUDGET,
     )  # fmt: skip
 
 
 def trips_by_command(folder, source):
     table = columns(("origin", "destination"), TRIPS)
     arguments = ["release", str(write_csv(folder / "trips.csv", table))]
-    arguments += ["--origin-areas", str(write_csv(folder / "italy.csv", ITALY))]
-    arguments += ["--destination-areas", str(write_csv(folder / "germany.csv", GERMANY))]
+    arguments += ["--axis", f"origin={write_csv(folder / 'italy.csv', ITALY)}"]
+    arguments += ["--axis", f"destination={write_csv(folder / 'germany.csv', GERMANY)}"]
     return by_command(arguments, folder, source)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from inftda.errors import TreeError
 from inftda.hierarchy import Hierarchy
-from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, default_order, interleave
+from inftda.tree import DESTINATION, ORIGIN, Axis, Tree, build_tree, default_order, interleave
 
 # Two regions (4 + 2 towns), three provinces (3 + 1 + 2).
 AREAS = Hierarchy.read(
@@ -216,15 +216,14 @@ def test_the_default_order_takes_the_ends_in_turn_and_then_the_others():
     axes = [Axis("mode", MODES), Axis(ORIGIN, ZONES), Axis(DESTINATION, AREAS), Axis("z", AREAS)]
     ends = [DESTINATION, ORIGIN, DESTINATION, DESTINATION]
     assert default_order(axes) == [*ends, "mode", "z", "z", "z"]
-    ends = [ORIGIN, DESTINATION, DESTINATION, DESTINATION]
-    assert default_order(axes, first=ORIGIN) == [*ends, "mode", "z", "z", "z"]
 
 
 def test_the_default_order_of_the_two_ends_is_the_destination_tree():
     tree = Tree.destination_first(AREAS, ZONES)
     assert tuple(default_order(tree.axes)) == tree.order
-    tree = Tree.origin_first(AREAS, ZONES)
-    assert tuple(default_order(tree.axes, first=ORIGIN)) == tree.order
+    ends = {ORIGIN: AREAS, DESTINATION: ZONES}
+    by_turns = build_tree(axis=ends, order=(ORIGIN, DESTINATION))
+    assert by_turns == Tree.origin_first(AREAS, ZONES)
 
 
 def test_the_default_order_of_other_tables_is_one_axis_after_the_other():

@@ -7,7 +7,6 @@ is passed on, so defaults stand in Python alone.
 import inspect
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
@@ -16,7 +15,18 @@ from typing import Annotated, Any, Final, get_args
 import click
 
 from inftda.errors import InftdaError
-from inftda.options import AREAS, PROMISE, RUN, TABLE, Group, Option, metadata, signature_of
+from inftda.options import (
+    AREAS,
+    PROMISE,
+    RUN,
+    TABLE,
+    Group,
+    Option,
+    metadata,
+    names,
+    signature_of,
+    whole_numbers,
+)
 from inftda.screen import Meter
 
 #: Options of the command line alone.
@@ -92,7 +102,7 @@ class _Parameter:
     def as_click(self) -> click.Parameter:
         """The same for the parser."""
         option = self.option
-        is_parsed = option.parse is not None or self.is_several
+        is_parsed = option.parse is not None or (self.is_several and self.kind is not bool)
         common: dict[str, Any] = {
             "metavar": option.metavar,
             "type": str if is_parsed else self.kind,
@@ -120,7 +130,7 @@ class _Parameter:
         # What is said of Python comes last.
         text = self.option.help.partition(" In Python")[0].replace("`", "")
         notes = ["may be repeated"] if self.option.is_repeated else []
-        if self.is_several:
+        if self.is_several and self.kind is not bool:
             notes.append("several by comma")
         if isinstance(self.default, str | int | float) and not isinstance(self.default, bool):
             notes += [] if "default" in text else [f"default: {self.default}"]
@@ -134,16 +144,17 @@ class _Parameter:
         Raises:
             InftdaError: it cannot be read.
         """
-        parse = self.option.parse or self.kind
+        if self.option.parse is None and (not self.is_several or self.kind is bool):
+            return given
+        said = " ".join(given) if isinstance(given, tuple | list) else str(given)
         try:
-            if self.is_several and self.kind is not bool:
-                return [parse(part.strip()) for part in given.split(",")]
-            return given if self.option.parse is None else parse(given)
-        except ValueError:
-            said = given if isinstance(given, str) else " ".join(given)
-            raise InftdaError(
-                f"{self.flag} must be {self.option.metavar or 'a number'}, got {said[:40]!r}"
-            ) from None
+            if self.is_several and self.kind is int:
+                return whole_numbers(given)
+            if self.is_several and self.kind is str:
+                return names(given)
+            return given if self.option.parse is None else self.option.parse(given)
+        except ValueError as problem:
+            raise InftdaError(f"{self.flag} {problem}, got {said[:40]!r}") from None
 
 
 def _spelling(one: _Parameter) -> str:
@@ -315,7 +326,7 @@ def _as_given(path: Path, key: str, one: _Parameter, value: Any) -> Any:
     if isinstance(value, dict):
         texts = [f"{name}={item}" for name, item in value.items()]
         return texts if option.is_repeated else ",".join(texts)
-    if isinstance(value, list):
+    if isinstance(value, list) and (is_text or option.is_repeated):
         is_one = not option.is_repeated or not any(isinstance(item, str) for item in value)
         joined = ",".join(map(str, value))
         return [joined] if is_one and option.is_repeated else joined if is_one else value
@@ -323,8 +334,8 @@ def _as_given(path: Path, key: str, one: _Parameter, value: Any) -> Any:
         return [str(value)]
     if is_text and not isinstance(value, bool):
         return str(value)
-    with suppress(ValueError):
-        if isinstance(value, bool) == (one.kind is bool):
-            return one.kind(value)
+    fitting = {bool: bool, int: int, float: int | float}.get(one.kind, str | int | float)
+    if isinstance(value, fitting) and isinstance(value, bool) == (one.kind is bool):
+        return one.kind(value)
     wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(one.kind, "text")
     raise InftdaError(f"{key!r} of the configuration {str(path)!r} must be {wanted}")

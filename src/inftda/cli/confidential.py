@@ -5,9 +5,9 @@ from inftda.cli.command import Call, Json, Quiet, command
 from inftda.disclosure import compare as methods
 from inftda.disclosure.compare import DISCLOSE, MethodComparison, summary_sentence
 from inftda.errors import InftdaError
-from inftda.evaluation import evaluate as evaluation
 from inftda.evaluation.evaluate import NOTICE, Comparison
 from inftda.evaluation.intervals import LEAST, lowest_coverage, overall
+from inftda.pages import evaluate as evaluation
 from inftda.publication.release import open_release
 from inftda.publication.trust import counting_note
 

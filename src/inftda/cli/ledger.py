@@ -13,8 +13,8 @@ from inftda.cli.command import Force, Json, OutFile, command
 from inftda.files import check_file
 from inftda.ledger.budget import BY_HAND, Budget, Cost, Dataset
 from inftda.ledger.ledger import CANNOT_KNOW, Ledger, check_name
+from inftda.numbers import checked_rho, rounded_down, rounded_up
 from inftda.options import PROMISE, Group, KeepFormulas, Option, Rho, exact
-from inftda.privacy.numbers import checked_rho, rounded_down, rounded_up
 from inftda.privacy.unit import UNIT, Unit
 from inftda.tables import disarmed
 

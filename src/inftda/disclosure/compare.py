@@ -249,7 +249,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
         "delta": delta, "accountant": accountant, "split": split, "across": across,
     }  # fmt: skip
     # Planned before the table is read, so that a wrong setting is reported at once.
-    plans = [make_plan(tree, unit, **(budget | {word: one})) for one in strengths]
+    plans = [make_plan(tree, unit, **(budget | {word: one})) for one in strengths if None in chosen]
     todo: list[tuple[Method | None, Any]] = []
     for one in chosen:
         todo += [(one, None)] if one is not None else [(None, plan) for plan in plans]

@@ -29,9 +29,9 @@ from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
 from inftda.files import check_folder, check_unpublished, is_plain, whole_folder
 from inftda.ledger.budget import Dataset
 from inftda.ledger.ledger import CANNOT_KNOW, Ledger
+from inftda.numbers import rounded_up
 from inftda.options import Option, Runs, Seconds, Watched, documented
 from inftda.pages import html
-from inftda.privacy.numbers import rounded_up
 from inftda.publication.manifest import software_versions
 from inftda.publication.release import Release, open_release
 from inftda.publication.trust import NOT_PRIVATE, counting_note, warnings

@@ -8,15 +8,14 @@ readable by its owner only, and must never get into a release folder, by whateve
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inftda.errors import InftdaError, IngestError, ReleaseError
-from inftda.estimates import Estimate, open_estimate
+from inftda.errors import IngestError, ReleaseError
+from inftda.estimates import Estimate
 from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.intervals import (
     IntervalMeasures,
@@ -33,10 +32,9 @@ from inftda.evaluation.measures import (
     measure_totals,
 )
 from inftda.files import published_around, whole_file
-from inftda.options import Doc, Group, Notified, Option, Released, Watched, documented
 from inftda.privacy.unit import Unit
-from inftda.publication.release import Release, open_release
-from inftda.reading import Columns, Unplaceable, read_leaves, table_from
+from inftda.publication.release import Release
+from inftda.reading import Columns, Unplaceable, read_leaves
 from inftda.reading.columns import COLUMNS, UNPROMISED, may_be_empty
 from inftda.screen import Progress, card
 from inftda.tables import disarmed_table
@@ -113,53 +111,6 @@ class Comparison:
             "intervals": [asdict(one) for one in self.intervals],
             "estimate": None if self.estimate is None else self.estimate.to_dict(),
         }
-
-
-@documented
-def evaluate(  # noqa: PLR0913 - the columns of the table, as for a release
-    release: Released,
-    truth: Annotated[
-        Any, Option("The confidential table it was made from.", metavar="FLOWS"), Group(table_from)
-    ],
-    *,
-    out: Annotated[str | Path | None, Option("Folder for the measures, not in a release.")] = None,
-    html: Annotated[bool, Option("Write a page as well.")] = False,
-    estimate: Annotated[
-        Estimate | str | Path | None,
-        Option("Estimate made from the release, or its folder, to be compared as well."),
-    ] = None,
-    columns: Annotated[Columns, Doc("What to read from the table."), Group(Columns)] = COLUMNS,
-    progress: Watched = None,
-    on_message: Notified = None,
-) -> Comparison:
-    """Compare a release with the truth. What comes out is CONFIDENTIAL.
-
-    Raises:
-        InftdaError: the table cannot be the truth of the release, the estimate was made from
-            another one, or `out` is in a release.
-    """
-    if out is None and html:
-        raise InftdaError("a page needs a folder to be written to; give `out=`")
-    found = open_release(release)
-    folder = found.table.parent if isinstance(found.table, Path) else None
-    if out is not None:
-        check_outside(Path(out), *([] if folder is None else [folder]))
-    made = None if estimate is None else open_estimate(estimate)
-    if made is not None:
-        made.check_release(found)  # before the truth is read
-    counts = read_truth(found, truth, columns, on_message=on_message)
-    comparison = compare(found, counts, estimate=made, progress=progress)
-    if out is None:
-        return comparison
-    page = None
-    if html:
-        from inftda.pages.report import (  # noqa: PLC0415 - pages show evaluations
-            measures_by_level,
-            write_confidential_page,
-        )
-
-        page = partial(write_confidential_page, found, counts, measures_by_level(comparison))
-    return replace(comparison, files=write_comparison(comparison, out, release=folder, page=page))
 
 
 def read_truth(

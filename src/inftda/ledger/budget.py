@@ -12,8 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from inftda.errors import LedgerError, PrivacyError
-from inftda.privacy.accounting import Number, Share, epsilon_of, max_rho, noise_at, total_rho
-from inftda.privacy.numbers import (
+from inftda.numbers import (
     checked_delta,
     checked_epsilon,
     checked_rho,
@@ -21,6 +20,7 @@ from inftda.privacy.numbers import (
     rounded_down,
     rounded_up,
 )
+from inftda.privacy.accounting import Number, Share, epsilon_of, max_rho, noise_at, total_rho
 from inftda.privacy.unit import Unit
 
 #: The mechanism of entries for what was released by other means.

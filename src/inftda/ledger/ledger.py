@@ -26,7 +26,7 @@ import msgspec
 
 from inftda.errors import LedgerError, PrivacyError
 from inftda.ledger.budget import Budget, Cost, Dataset
-from inftda.privacy.numbers import decode_fraction, exact_number
+from inftda.numbers import decode_fraction, exact_number
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Unit
 

@@ -17,14 +17,14 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple, cast, get_args
 
 from inftda.errors import PrivacyError
-from inftda.privacy.exact import MAX_RATIO, LossLattice
-from inftda.privacy.numbers import (
+from inftda.numbers import (
     MAX_RHO,
     MIN_DELTA,
     checked_delta,
     checked_epsilon,
     round_up,
 )
+from inftda.privacy.exact import MAX_RATIO, LossLattice
 
 #: "auto" is one of the others, once it is known what is measured.
 UsedAccountant = Literal["exact", "zcdp"]

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.privacy.numbers import MIN_DELTA
+from inftda.numbers import MIN_DELTA
 
 #: Largest ratio of two variances.
 MAX_RATIO: Final = 256

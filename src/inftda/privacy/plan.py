@@ -17,6 +17,15 @@ from typing import Any, Final
 import msgspec
 
 from inftda.errors import BudgetError, PrivacyError
+from inftda.numbers import (
+    check_drawable,
+    checked_delta,
+    checked_epsilon,
+    checked_rho,
+    decode_fraction,
+    exact_number,
+    rounded_up,
+)
 from inftda.privacy.accounting import (
     Noise,
     Number,
@@ -30,15 +39,6 @@ from inftda.privacy.accounting import (
     privacy_curve,
     resolve,
     total_rho,
-)
-from inftda.privacy.numbers import (
-    check_drawable,
-    checked_delta,
-    checked_epsilon,
-    checked_rho,
-    decode_fraction,
-    exact_number,
-    rounded_up,
 )
 from inftda.privacy.unit import UNIT_KEYS, Unit
 from inftda.tree import OffTree, Tree, TreeLevel

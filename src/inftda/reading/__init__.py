@@ -49,7 +49,9 @@ def table_from(
     if sql is None and database is None:
         return path if encoding is None or path is None else CsvFile(path, encoding=encoding)
     if path is not None or encoding is not None or sql is None or database is None:
-        raise IngestError("give either a file, or both `sql=` and `database=`")
+        raise IngestError(
+            "give either a file, with `encoding=` if it is CSV, or both `sql=` and `database=`"
+        )
     return SqlQuery(sql, database)
 
 

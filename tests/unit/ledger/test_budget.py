@@ -7,8 +7,8 @@ import pytest
 from inftda.errors import LedgerError, PrivacyError
 from inftda.hierarchy import Hierarchy
 from inftda.ledger.budget import Budget, Cost, Dataset, Entry
+from inftda.numbers import exact_number
 from inftda.privacy.accounting import epsilon_of
-from inftda.privacy.numbers import exact_number
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.tree import Tree

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oracle import delta_by_convolution, delta_by_enumeration
 
 from inftda.errors import PrivacyError
+from inftda.numbers import MAX_RHO, round_up
 from inftda.privacy import accounting
 from inftda.privacy.accounting import (
     ACCOUNTANTS,
@@ -26,7 +27,6 @@ from inftda.privacy.accounting import (
     resolve,
     total_rho,
 )
-from inftda.privacy.numbers import MAX_RHO, round_up
 from inftda.selftest import self_check_accounting
 
 SIX_LEVELS = [Share(Fraction(1), 2, 2)] * 6

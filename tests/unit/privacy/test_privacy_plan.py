@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from inftda.errors import BudgetError, PrivacyError
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.numbers import rounded_down, rounded_up
+from inftda.numbers import rounded_down, rounded_up
 from inftda.privacy.plan import Plan, make_plan
 from inftda.privacy.unit import Unit
 from inftda.tree import Tree

@@ -1,0 +1,104 @@
+"""Commands follow from functions: what is given arrives, and nothing else."""
+
+from typing import Annotated
+
+import click
+import pytest
+
+from inftda.cli import main
+from inftda.cli.command import Call, command
+from inftda.errors import InftdaError
+from inftda.options import Group, Option, documented, numbers, pairs
+
+
+def pair(
+    left: Annotated[int, Option("L.")] = 1, right: Annotated[str, Option("R.", panel="More")] = "r"
+):
+    return left, right
+
+
+@documented
+def function(
+    table: Annotated[str, Option("T.", metavar="TABLE", is_argument=True)],
+    *,
+    size: Annotated[float, Option("S.")] = 0.5,
+    sizes: Annotated[tuple, Option("Several.", "N,N,...", numbers)] = (),
+    named: Annotated[dict | None, Option("N.", "A=B", pairs, is_repeated=True)] = None,
+    is_on: Annotated[bool, Option("O. In Python also a number.", spelling="--on/--off")] = True,
+    several: Annotated[list, Group(pair, is_several=True)] = (),
+    from_: Annotated[str | None, Option("F.")] = None,
+    hidden: int = 3,
+):
+    """Do it."""
+    return dict(locals())
+
+
+seen = []
+
+
+@command(function)
+def shown(call: Call, *, loud: Annotated[bool, Option("Loud.")] = False) -> None:
+    """Show it."""
+    seen.append((call.given, loud, call()))
+
+
+def given(*arguments):
+    shown.main([*map(str, arguments)], standalone_mode=False)
+    return seen[-1][0]
+
+
+def test_only_what_is_given_is_passed_on():
+    assert given("t.csv") == {"table": "t.csv"}
+    assert given("t.csv", "--size", 2, "--off", "--from", "x") == {
+        "table": "t.csv", "size": 2.0, "is_on": False, "from_": "x",
+    }  # fmt: skip
+    assert seen[-1][2]["hidden"] == 3
+
+
+def test_texts_are_parsed_and_groups_are_made():
+    values = given("t", "--sizes", "1,2.5", "--named", "a=1", "--named", "b=2")
+    assert (values["sizes"], values["named"]) == ([1, 2.5], {"a": "1", "b": "2"})
+    values = given("t", "--left", "1,2", "--right", "x")
+    assert values["several"] == [(1, "x"), (2, "x")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give TABLE"),
+        (("t", "--sizes", "1,x"), "--sizes must be numbers with commas between them, got '1,x'"),
+        (("t", "--named", "a"), "--named must be NAME=VALUE, got 'a'"),
+        (("t", "--named", "a=1", "--named", "a=2"), "names 'a' twice"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(arguments, message):
+    with pytest.raises(InftdaError, match=message):
+        given(*arguments)
+
+
+def test_help_is_in_panels_and_leaves_out_what_concerns_python():
+    text = shown.get_help(click.Context(shown))
+    assert text.index("Options:") < text.index("More:") < text.index("--right")
+    assert "In Python" not in text
+    assert "In Python also a number." in function.__doc__
+    assert "[default: 0.5]" in text
+
+
+@pytest.mark.parametrize(
+    ("message", "spelled"),
+    [
+        ("give `out=`", "give --out"),
+        ("use `unplaceable='outside'`", "use --unplaceable outside"),
+        ("or `count=None`, `from_='a'`", "or --count none, --from a"),
+        ("add `without_model=True`", "add --without-model"),
+    ],
+)
+def test_a_message_names_options_as_the_command_line_spells_them(
+    message, spelled, monkeypatch, capsys
+):
+    def fail(*_, **__):
+        raise InftdaError(message)
+
+    monkeypatch.setattr(main.app, "main", fail)
+    assert main.run(["release"]) == 2
+    assert capsys.readouterr().err == f"error: {spelled}\n"
