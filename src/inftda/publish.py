@@ -155,7 +155,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
 
     Privacy:
         (epsilon, delta)-differential privacy for the unit described by `neighbours`,
-        `trips`, `exactly` and `distinct`; see docs/privacy-guarantee.md.
+        `trips`, `exactly` and `distinct`; see docs/guarantee.md.
     """
     if sign is not None and out is None:
         raise InftdaError("only a folder can be signed; give out, or leave out sign")
