@@ -1,4 +1,4 @@
-"""Run every benchmark, save the figures with machine and versions, write docs/performance.md.
+"""Run the benchmarks, save the figures with machine and versions, write docs/performance.md.
 
 python benchmarks/run.py [--quick]
 
@@ -26,18 +26,17 @@ BENCHMARKS = {
     "noise": (["--quick"], []),
 }
 RELEASES = """\
-Both as processes, from Parquet on disk to Parquet on disk, start-up included, in turn; the \
-shortest of five each.
-DuckDB looks up every code among the areas, sorts the rows in the order of the areas and writes \
-as many as came in: what anything that reads a table, checks its codes and writes it in order has \
-to do.
+Both run as processes, from Parquet file to Parquet file, start-up included; the shortest of five \
+runs each.
+DuckDB looks up every code, sorts the rows and writes them: any program that reads a table, checks \
+its codes and writes it in order has to do this.
 A release also counts, plans, draws noise and optimises.
-Delta 1e-8, kernels compiled before."""
+Delta is 1e-8, and kernels were compiled before."""
 SPARK = """\
 All cores of the same machine, epsilon 1.
-The command line starts an encrypted session and ends it; the phases are those of the second \
-release in a session, whose start-up is beside them.
-Tasks and shuffles are seconds of all cores together, by Spark's own metrics."""
+The command line starts an encrypted session and ends it.
+The second table shows the phases of the second release in a session.
+Tasks and shuffles are seconds summed over all cores, by Spark's metrics."""
 
 
 def text_of(name, *options):
@@ -64,7 +63,6 @@ def main():
         print(page(run(quick=True)))
         return
     results = run(quick=False)
-    results["optimize"] = text_of("optimize", "--quick")
     saved = HERE / "results" / f"{results['date']}.json"
     saved.parent.mkdir(exist_ok=True)
     saved.write_text(json.dumps(results, indent=1) + "\n")
@@ -84,8 +82,6 @@ def page(results):
         *_spark(results["spark"]["rows"]),
         *_noise(results["noise"]),
     ]
-    if "optimize" in results:
-        parts += ["## The optimisers", f"```text\n{results['optimize']}```"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -101,7 +97,7 @@ def _where(results):
         f"{machine['cores']} cores, {machine['memory_gb']} GB, Python {machine['python']}, "
         f"numpy {machine['numpy']}, numba {machine['numba']}, DuckDB {machine['duckdb']}, "
         f"pyarrow {machine['pyarrow']}.\n"
-        "Ratios are of two things measured in the same run."
+        "A ratio compares two times of the same run."
     )
 
 
@@ -135,7 +131,7 @@ def _releases(found):
 def _estimates(rows):
     return (
         "## Measurements and estimates",
-        "As processes, start-up included, epsilon 1; with locations where the table has them.",
+        "Processes at epsilon 1, start-up included; with locations where the table has them.",
         table(
             ("table", "release", "with measurements", "measurements", "their file", "estimate",
              "locations", "peak memory"),
@@ -153,7 +149,7 @@ def _estimates(rows):
 def _growth(rows):
     return (
         "## Growth",
-        "Releases at epsilon 1 as processes, start-up included.",
+        "Releases at epsilon 1, start-up included.",
         table(
             ("trips", "geographic levels", "areas", "pairs in", "flows out", "seconds",
              "peak memory"),

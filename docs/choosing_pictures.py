@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a script of the documentation, not a package
-"""The pictures of "Choose epsilon and delta", from public tables.
+"""The pictures of "Choose the promise", from public tables.
 
     python docs/choosing_pictures.py DATA
 

@@ -1,7 +1,7 @@
 """Releases trips between two countries whose areas have different depths.
 
 Origins lie in a country with regions, provinces and municipalities, destinations in one with
-states and cities only. Both are made up. Run it as
+states and cities only. Both are made up. It needs pandas. Run it as
 
     python examples/two_countries.py FOLDER
 

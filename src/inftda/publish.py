@@ -166,7 +166,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         InftdaError: something is wrong with what was asked for or with the table.
 
     Privacy:
-        (epsilon, delta)-differential privacy for the unit; see docs/privacy-guarantee.md.
+        (epsilon, delta)-differential privacy for the unit; see docs/guarantee.md.
     """
     # Decide. All of this is public, and checked before a row is read.
     if sign is not None and out is None:

@@ -1,4 +1,4 @@
-"""README, tutorial and how-tos do what they say."""
+"""README, tutorial and guides do what they say."""
 
 import re
 import shutil
@@ -6,94 +6,40 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from documents import (
-    ROOT,
-    Reader,
-    blocks_of,
-    check_output,
-    commands_of,
-    environment,
-    matches,
-    shape,
-)
+from documents import ROOT, blocks_of, check_output, environment, follow, read
 
-#: Run elsewhere: `make demo` and `make test` below, Spark by its own tests; and reports of long
-#: runs, which say what was typed but are not to be typed again here.
-MAKE = re.compile(r"^make [a-z-]+")
-ELSEWHERE = {
-    "docs/how-to/spark.md",
-    "docs/results.md",
-    "docs/performance.md",
-    "docs/explanation/audit.md",
-}
-MUST_RUN = ("README.md", "docs/tutorial.md")
-SOON = ("docs/tutorial.md", "docs/how-to/areas.md", "docs/how-to/use-a-release.md")
+#: README in every run, some pages before every push, the others with everything.
+SOON = ("docs/tutorial.md", "docs/guides/prepare.md", "docs/guides/read.md")
 
 
 def pages():
     paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    names = [path.relative_to(ROOT).as_posix() for path in paths]
-    return [name for name in names if name not in ELSEWHERE and runnable(read(name))]
+    for name in (path.relative_to(ROOT).as_posix() for path in paths):
+        if any(
+            block.is_run and block.kind in {"console", "python"} for block in blocks_of(read(name))
+        ):
+            mark = pytest.mark.slow if name in SOON else pytest.mark.nightly
+            yield pytest.param(name, marks=[] if name == "README.md" else mark)
 
 
-def read(name):
-    return (ROOT / name).read_text(encoding="utf-8")
-
-
-def runnable(text):
-    return [
-        block for block in blocks_of(text) if block.kind in {"console", "python"} and block.is_run
-    ]
-
-
-def tiered(name):
-    """README in every run, some pages before every push, the others with everything."""
-    tiers = {"README.md": []} | {page: [pytest.mark.slow] for page in SOON}
-    return pytest.param(name, marks=tiers.get(name, [pytest.mark.nightly]))
-
-
-@pytest.mark.parametrize("name", [*map(tiered, pages())])
+@pytest.mark.parametrize("name", [*pages()])
 def test_a_page_does_what_it_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    blocks = [block for block in blocks_of(read(name)) if not is_make(block)]
-    reader = Reader(name)
-    reader.follow(blocks)
-    assert reader.n_run
+    follow(name, read(name))
 
 
-def is_make(block):
-    return block.kind == "console" and all(
-        MAKE.match(command) for command, _ in commands_of(block.body)
-    )
-
-
-@pytest.mark.parametrize("name", MUST_RUN)
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
 def test_nothing_in_readme_and_tutorial_is_left_out(name):
-    blocks = blocks_of(read(name))
-    assert all(block.is_run for block in blocks)
-    assert {"console", "python"} <= {block.kind for block in blocks}
-    assert {*SOON} <= {*pages()}
-
-
-def test_the_readme_names_the_two_commands_and_they_exist():
-    typed = [command for block in blocks_of(read("README.md")) if is_make(block)
-             for command, _ in commands_of(block.body)]  # fmt: skip
-    targets = [command.split()[1] for command in typed]
-    assert targets == ["demo", "test"]
-    for target in targets:
-        # Set up already, or no test would run; `test` itself is what runs this.
-        planned = subprocess.run(
-            ["make", "--dry-run", "-o", ".venv/.run", "-o", ".venv/.dev", target],
-            cwd=ROOT, capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
-        assert {"demo": "inftda demo", "test": "pytest"}[target] in planned
+    assert "<!-- not run" not in read(name)
+    assert {"console", "python"} <= {block.kind for block in blocks_of(read(name)) if block.is_run}
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".venv/bin/inftda").exists(), reason="make demo runs in .venv")
-def test_make_demo_runs_the_whole_job(tmp_path):
+def test_the_first_command_of_the_readme_runs_the_whole_job(tmp_path):
     """In a copy of the Makefile's folder, so that nothing of the checkout is touched."""
+    assert "```console\n$ make demo\n$ make test\n```" in read("README.md")
     shutil.copy(ROOT / "Makefile", tmp_path)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
@@ -105,64 +51,45 @@ def test_make_demo_runs_the_whole_job(tmp_path):
     assert (tmp_path / "demo-output/release/manifest.json").exists()
 
 
-def test_every_picture_of_the_readme_is_there():
-    for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", read("README.md")):
-        assert (ROOT / target).is_file(), target
-
-
-def test_every_link_of_the_readme_leads_somewhere():
-    for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)#]+)[^)]*\)", read("README.md")):
-        assert target.startswith("https://") or (ROOT / target).exists(), target
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_every_link_and_picture_outside_of_the_site_is_there(name):
+    """Those of the site are checked when it is built."""
+    for target, anchor in re.findall(r"\]\((?!https:)([^)#]*)#?([^)]*)\)", read(name)):
+        assert (ROOT / target).exists(), target
+        headings = re.findall(r"^#+ (.+)$", read(target or name), re.MULTILINE) if anchor else []
+        slugs = [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
+        assert not anchor or anchor in slugs, f"{target}#{anchor}"
 
 
 def test_sentences_stand_on_lines_of_their_own():
-    """So that changes can be read line by line."""
-    names = ["README.md", "docs/index.md", "docs/tutorial.md", "docs/architecture.md"]
-    names += ["docs/explanation/how-it-works.md", "docs/explanation/accounting.md"]
-    names += ["docs/explanation/glossary.md", "docs/reference/manifest.md"]
-    ours = [ROOT / name for name in names]
-    ours += [path for path in (ROOT / "docs/how-to").glob("*.md") if path.name != "spark.md"]
-    for path in ours:
-        for number, line in enumerate(prose(path.read_text(encoding="utf-8")), start=1):
-            assert not re.search(r"[a-z`)]\. [A-Z]", line), f"{path.name}, line {number}: {line}"
+    """So that changes can be read line by line. Proofs are older."""
+    ours = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for path in (path for path in ours if path.parent.name != "proofs"):
+        text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for line in text.splitlines():
+            is_prose = not line.lstrip().startswith(("|", "#", "<"))
+            assert not (is_prose and re.search(r"[a-z`)]\. [A-Z]", line)), f"{path.name}: {line}"
 
 
-def prose(text):
-    """Lines with code, tables, headings and HTML blanked."""
-    is_code = False
-    for line in text.splitlines():
-        if line.lstrip().startswith("```"):
-            is_code = not is_code
-        hidden = is_code or line.lstrip().startswith(("|", "#", "<", "```"))
-        yield "" if hidden else line
-
-
-def test_a_changed_word_in_an_output_is_noticed_and_a_changed_number_is_not():
+def test_a_changed_word_in_an_output_is_noticed_and_a_changed_number_where_there_is_no_noise():
     said = "Released:   5 flows between 3 towns\n...\nFiles:      out\n"
-    check_output(said, "Released:   1,234 flows between 3 towns\nx\ny\nFiles: out\n", where="here")
-    with pytest.raises(AssertionError, match="here"):
-        check_output(said, "Published:   5 flows between 3 towns\nFiles: out\n", where="here")
-    assert not matches(shape("a 1\nb 2"), shape("a 1\nb 2\nc 3"))
+    check_output(said, "Released:   1,234 flows between 3 towns\nx\ny\nFiles: out\n", "here")
+    for said_instead, printed, is_exact in (
+        (said, "Published:   5 flows between 3 towns\nFiles: out\n", False),
+        ("a 1\nb 2", "a 1\nb 2\nc 3", False),
+        ("sigma 17.67", "sigma 17.68", True),
+    ):
+        with pytest.raises(AssertionError, match="here"):
+            check_output(said_instead, printed, "here", is_exact=is_exact)
 
 
-def test_a_number_is_compared_where_there_is_no_noise():
-    with pytest.raises(AssertionError):
-        check_output("sigma 17.67", "sigma 17.68", where="here", is_exact=True)
-
-
-@pytest.mark.slow
-def test_a_failing_command_and_a_failing_snippet_are_noticed(tmp_path, monkeypatch):
+def test_failures_are_noticed_files_saved_and_skipped_blocks_not_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for text in ("```console\n$ inftda query nowhere\n```\n", "```console\n$ false\n```\n"):
         with pytest.raises(AssertionError):
-            Reader("page").follow(blocks_of(text))
+            follow("page", text)
     with pytest.raises(NameError):
-        Reader("page").follow(blocks_of("```python\nnobody\n```\n"))
-
-
-def test_titled_blocks_are_files_and_skipped_blocks_are_not_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = '```csv title="a/b.csv"\nx\n1\n```\n'
-    text += "<!-- not run: needs a server -->\n```console\n$ false\n```\n"
-    Reader("page").follow(blocks_of(text))
-    assert Path("a/b.csv").read_text() == "x\n1\n"
+        follow("page", "```python\nnobody\n```\n")
+    skipped = "<!-- not run: needs a server -->\n```console\n$ false\n```\n"
+    follow("page", '```csv title="b.csv"\nx\n1\n```\n' + skipped)
+    assert Path("b.csv").read_text() == "x\n1\n"

@@ -1,23 +1,24 @@
 """What is uploaded: a wheel and a source archive, built and used without the checkout."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
-from documents import ROOT
+from documents import ROOT, read
 
 import inftda
 
-pytestmark = pytest.mark.slow
-
 #: Where the libraries are that the package depends on.
 LIBRARIES = Path(np.__file__).parents[1]
+PROJECT = tomllib.loads(read("pyproject.toml"))
 
 
 def run(*command, **options):
@@ -52,19 +53,16 @@ def test_the_wheel_runs_the_demo_in_an_environment_of_its_own(built, tmp_path):
     run(python, "-m", "pip", "install", "-q", "--no-deps", wheel)
     (site,) = (tmp_path / "clean").glob("lib/python3.*/site-packages")
     (site / "libraries.pth").write_text(f"{LIBRARIES}\n")
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
-    }
-    where = run(
-        python, "-c", "import inftda; print(inftda.__file__)", cwd=tmp_path, env=environment
-    )
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    where = run(python, "-c", "import inftda; print(inftda.__file__)", cwd=tmp_path, env=env)
     assert Path(where.strip()).is_relative_to(site)
     program = tmp_path / "clean" / "bin" / "inftda"
-    assert run(program, "--version", env=environment).strip() == f"inftda {inftda.__version__}"
-    run(program, "demo", "--out", tmp_path / "demo", cwd=tmp_path, env=environment)
+    assert run(program, "--version", env=env).strip() == f"inftda {inftda.__version__}"
+    run(program, "demo", "--out", tmp_path / "demo", cwd=tmp_path, env=env)
     assert any((tmp_path / "demo").rglob("manifest.json"))
 
 
+@pytest.mark.slow
 def test_the_archives_hold_what_they_should(built):
     (wheel,), (archive,) = built.glob("*.whl"), built.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as packed:
@@ -82,19 +80,25 @@ def test_the_archives_hold_what_they_should(built):
     assert not any("__pycache__" in name or name.endswith(".nbc") for name in [*inside, *names])
 
 
-def test_the_metadata_are_complete():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = {"description", "readme", "requires-python", "license", "keywords", "classifiers"}
-    assert wanted <= {*project}
-
-
 def test_a_container_copies_nothing_but_the_program_and_runs_without_root():
-    lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
+    lines = read("Dockerfile").splitlines()
     users = [line.split()[1] for line in lines if line.startswith("USER ")]
     assert users == ["10001"]
     assert lines.index("USER 10001") < lines.index('ENTRYPOINT ["inftda"]')
     copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
     assert all(word.startswith("--from") or (ROOT / word).exists() or word == "/opt/inftda"
                for word in copied)  # fmt: skip
-    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
-    assert ignored[0] == "*"
+    assert read(".dockerignore").splitlines()[0] == "*"
+
+
+def test_the_version_stands_in_one_place_and_the_changelog_begins_with_it():
+    assert version("inftda") == inftda.__version__
+    assert "version" not in PROJECT["project"]
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/inftda/__init__.py"
+    changes = re.findall(r"^###? (\S+)", read("CHANGELOG.md"), flags=re.MULTILINE)
+    assert changes[:2] == [inftda.__version__, "Privacy"]
+
+
+def test_development_tools_are_pinned():
+    tools = PROJECT["project"]["optional-dependencies"]["dev"]
+    assert [tool for tool in tools if "==" not in tool and not tool.startswith("inftda[")] == []

@@ -14,7 +14,7 @@ question nobody can ask without the truth.
 It is an estimate, not a guarantee: the release is not the truth, and where noise has replaced
 most of the detail simulation cannot know what was lost. Sums across the tree are the worst: their
 errors are stated enlarged. How often it held on tables with known truth is in
-`docs/how-to/report.md`, as are the reasons for the factors below.
+`docs/guides/read.md`, as are the reasons for the factors below.
 
 What is guaranteed is in `inftda.privacy.bounds`. This module never sees the truth.
 """

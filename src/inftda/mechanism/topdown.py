@@ -7,7 +7,7 @@ Privacy:
     Level l is the discrete Gaussian mechanism on all its nodes at the scale the plan
     states; nodes below a dropped parent, and only children, are not drawn because the
     release does not depend on them (post-processing). Tables off the tree are further
-    levels of this kind, as far as the plan has any. See docs/privacy-guarantee.md.
+    levels of this kind, as far as the plan has any. See docs/guarantee.md.
 """
 
 from collections.abc import Callable, Iterator, Sequence

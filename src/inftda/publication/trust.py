@@ -17,7 +17,7 @@ The share of noise is estimated as the first and a fifth of the decimal logarith
 Compared with the truth on 16 tables, epsilon 0.1 to 10, at 482 levels with 30 published numbers
 or more, that has a correlation of 0.98 with the true share. A level is called mostly noise from
 an estimate of 0.55 on: 96 % of the levels are called what they are, and where it was wrong the
-true share lay between 33 and 67 % (`docs/what-to-trust.md`).
+true share lay between 33 and 67 % (`docs/guides/read.md`).
 """
 
 import math

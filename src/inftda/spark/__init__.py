@@ -6,7 +6,7 @@ kernels as on one machine. Flows are made into Parquet files by executors. The d
 holds the leaves.
 
 Nothing of the truth leaves but through a mechanism. What Spark itself keeps of it on the way
-(shuffle files, spills, logs) is the subject of docs/how-to/spark.md.
+(shuffle files, spills, logs) is the subject of docs/guides/scale.md.
 """
 
 from importlib.util import find_spec
