@@ -3,15 +3,12 @@
 
 A hook of the documentation builder: the page `reference/cli.md` exists only while the site is
 being built, so it cannot fall behind the program. Run as a script it prints the page.
-
-Only what all versions of the argument parser share is used: names, help, defaults.
 """
 
 from collections.abc import Iterator
-from enum import Enum
 from typing import Any
 
-import typer
+import click
 
 PAGE = "reference/cli.md"
 INTRODUCTION = """\
@@ -42,8 +39,7 @@ def page() -> str:
     """The whole page as Markdown."""
     from inftda.cli.main import app  # noqa: PLC0415 - the hook is loaded for every page
 
-    program = typer.main.get_command(app)
-    return "\n".join([INTRODUCTION, *_sections(program, "inftda")])
+    return "\n".join([INTRODUCTION, *_sections(app, "inftda")])
 
 
 def _sections(command: Any, path: str) -> Iterator[str]:
@@ -51,7 +47,7 @@ def _sections(command: Any, path: str) -> Iterator[str]:
     for name in command.list_commands(None):
         inner = command.get_command(None, name)
         where = f"{path} {name}"
-        if hasattr(inner, "commands"):
+        if isinstance(inner, click.Group):
             yield from _sections(inner, where)
         else:
             yield from _section(inner, where)
@@ -60,7 +56,7 @@ def _sections(command: Any, path: str) -> Iterator[str]:
 def _section(command: Any, where: str) -> Iterator[str]:
     arguments = [p for p in command.params if not p.opts[0].startswith("-")]
     options = [p for p in command.params if p.opts[0].startswith("-")]
-    words = [_argument(p) if p.required else f"[{_argument(p)}]" for p in arguments]
+    words = [_argument(p) for p in arguments]
     yield f"## {where}\n"
     yield f"{command.help}\n"
     yield f"```text\n{' '.join([where, '[OPTIONS]', *words])}\n```\n"
@@ -68,7 +64,7 @@ def _section(command: Any, where: str) -> Iterator[str]:
         yield from _table("argument", [(f"`{_argument(p)}`", p) for p in arguments])
     panels: dict[str, list[Any]] = {}
     for option in options:
-        panels.setdefault(getattr(option, "rich_help_panel", None) or "option", []).append(option)
+        panels.setdefault(getattr(option, "panel", None) or "option", []).append(option)
     for title, members in panels.items():
         yield from _table(title, [(_option(p), p) for p in members])
 
@@ -93,19 +89,7 @@ def _table(title: str, rows: list[tuple[str, Any]]) -> Iterator[str]:
 
 
 def _meaning(parameter: Any) -> str:
-    is_flag = getattr(parameter, "is_flag", False)
-    default = parameter.default
-    if isinstance(default, Enum):
-        default = default.value
-    notes = []
-    if parameter.required:
-        notes.append("required")
-    if default is not None and not is_flag:
-        notes.append(f"default: `{default}`")
-    if getattr(parameter, "multiple", False) and "repeated" not in parameter.help:
-        notes.append("may be repeated")
-    text = str(parameter.help or "").replace("[default:", "[by default:")
-    return f"{text} ({'; '.join(notes)})" if notes else text
+    return str(getattr(parameter, "meaning", None) or parameter.help)
 
 
 def _cell(text: str) -> str:

@@ -6,9 +6,9 @@ import runpy
 import subprocess
 import sys
 
+import click
 import pyarrow.parquet as pq
 import pytest
-import typer
 from documents import ROOT, environment, read
 
 import inftda
@@ -47,7 +47,7 @@ def test_no_formula_is_left_as_markup_that_nothing_renders():
 
 def test_every_command_and_option_is_in_the_reference():
     page = runpy.run_path(str(ROOT / "docs/generate_cli.py"))["page"]()
-    for where, command in commands(typer.main.get_command(app), "inftda"):
+    for where, command in commands(app, "inftda"):
         section = page.partition(f"\n## {where}\n")[2].partition("\n## ")[0]
         assert section, where
         for parameter in command.params:
@@ -56,8 +56,9 @@ def test_every_command_and_option_is_in_the_reference():
 
 
 def commands(group, path):
-    for name, inner in group.commands.items():
-        if hasattr(inner, "commands"):
+    for name in group.list_commands(None):
+        inner = group.get_command(None, name)
+        if isinstance(inner, click.Group):
             yield from commands(inner, f"{path} {name}")
         else:
             yield f"{path} {name}", inner
