@@ -37,7 +37,7 @@ def _shown_by_help(path: str) -> Any:
     module, _, name = path.rpartition(".")
     with suppress(ImportError, AttributeError, ValueError):
         found = getattr(importlib.import_module(module), name)
-        return found if hasattr(found, "__options__") else None
+        return found if callable(found) and hasattr(found, "__options__") else None
     return None
 
 
