@@ -38,7 +38,7 @@ from inftda.noise.bits import Secret
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.threads import Crew
 from inftda.tree import HARD_REACH, OffTree, TreeLevel
-from inftda.truth import Children, sort_by_key
+from inftda.truth import Children, sort_nodes
 
 #: Children that are divided at a time, at most, unless a parent has more: enough that handing them
 #: out costs little, few enough that the buffers of a thread stay small.
@@ -73,8 +73,8 @@ class Nodes:
 
     def in_group_order(self, level: TreeLevel, crew: Crew) -> "Nodes":
         """The same as parents of a level, in group order."""
-        ordinal = np.zeros(len(self.value), np.int32)
-        key, _, value = sort_by_key(level.keys(self.areas), ordinal, self.value, level, crew)
+        codes = level.parent_codes()
+        key, value = sort_nodes(codes, self.areas, self.value, level.key_bits, crew)
         return Nodes(level.areas_of(key), value)
 
     @classmethod
@@ -229,7 +229,7 @@ def measure(step: Step, parents: Nodes, truth: Children, secret: Secret, out: In
     """
     level, key, offsets = step.level, step.level.keys(parents.areas), step.offsets(parents)
     DiscreteGaussian(step.sigma2).fill_rows(out, secret.bits(level.index), key, offsets)
-    add_truth_kernel(out, offsets, key, truth[1:])
+    add_truth_kernel(out, offsets, key, (truth.node, truth.count, level.ordinal_bits))
 
 
 def measure_totals(step: Step, margin: Ints, secret: Secret) -> Ints:
@@ -279,7 +279,7 @@ def measure_table(
         groups.area,
         level.key_field(level.axis)[0],
         (shift, (1 << width) - 1, rows.ancestor),
-        truth[1:],
+        (truth.node, truth.count, level.ordinal_bits),
     )
     return cells
 
@@ -458,19 +458,20 @@ def add_truth_kernel(x: Ints, offsets: Ints, key: Ints, truth: Any) -> None:
         x: int64, children of all parents, one parent after another.
         offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
         key: int64[parents], ascending.
-        truth: key, offsets, ordinal and count, as in `Children`.
+        truth: number and count of each true node, as in `Children`, and bits of its index.
     """
-    true_key, true_offsets, true_ordinal, true_count = truth
+    node, count, bits = truth
     if key.size == 0:
         return
-    at = np.searchsorted(true_key, key[0])
+    at = np.searchsorted(node, key[0] << bits)
     for parent in range(key.size):
-        while at < true_key.size and true_key[at] < key[parent]:
+        while at < node.size and node[at] >> bits < key[parent]:
             at += 1
-        first = offsets[parent]
-        if at < true_key.size and true_key[at] == key[parent] and offsets[parent + 1] > first:
-            for child in range(true_offsets[at], true_offsets[at + 1]):
-                x[first + true_ordinal[child]] += true_count[child]
+        first, is_drawn = offsets[parent], offsets[parent + 1] > offsets[parent]
+        while at < node.size and node[at] >> bits == key[parent]:
+            if is_drawn:
+                x[first + (node[at] & ((1 << bits) - 1))] += count[at]
+            at += 1
 
 
 @kernel
@@ -493,19 +494,18 @@ def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         shift: where that area lies in the key of a parent; all below it are other areas.
         across: shift and mask of the area across in the key, and int32, the area of the table that
             holds each.
-        truth: key, offsets, ordinal and count, as in `Children`.
+        truth: number and count of each true node, as in `Children`, and bits of its index.
     """
     across_shift, mask, ancestor = across
-    key, child_offsets, ordinal, count = truth
+    node, count, bits = truth
     for group in range(area.size):
         refined = np.int64(area[group])
-        parent = np.searchsorted(key, refined << shift)
-        while parent < key.size and key[parent] >> shift == refined:
-            row = row_of[group, ancestor[(key[parent] >> across_shift) & mask]]
+        at = np.searchsorted(node, refined << (shift + bits))
+        while at < node.size and node[at] >> (shift + bits) == refined:
+            row = row_of[group, ancestor[(node[at] >> (across_shift + bits)) & mask]]
             if row >= 0:
-                for child in range(child_offsets[parent], child_offsets[parent + 1]):
-                    cells[row_offsets[row] + ordinal[child]] += count[child]
-            parent += 1
+                cells[row_offsets[row] + (node[at] & ((1 << bits) - 1))] += count[at]
+            at += 1
 
 
 @kernel

@@ -39,7 +39,7 @@ from inftda.noise.bits import RandomSource, Secret, draw_seed
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.privacy.plan import Account
 from inftda.screen import Progress, no_progress
-from inftda.threads import Crew, available_cores
+from inftda.threads import Crew
 from inftda.tree import OffTree, Tree, TreeLevel
 from inftda.truth import Children, Truth
 
@@ -101,7 +101,7 @@ def release_counts(  # noqa: PLR0913 - what is released, by which plan, where it
     Raises:
         BudgetError: not all that was planned was drawn.
     """
-    crew = Crew(threads or available_cores())
+    crew = Crew(threads)
 
     def carry_out(step: Step, parents: Nodes, secret: Secret, seed: Seed) -> Nodes:
         return divide_all(
