@@ -28,6 +28,7 @@ Privacy:
 
 import operator
 import os
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -71,6 +72,15 @@ class Candidates(NamedTuple):
     size: Ints
     sum: Ints
     least: Ints
+
+    @classmethod
+    def join(cls, parts: Sequence["Candidates"]) -> "Candidates":
+        """Candidates of several parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        joined = cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        counts = np.concatenate([np.diff(part.offsets) for part in parts])
+        return joined._replace(offsets=np.concatenate([[0], np.cumsum(counts)]))
 
 
 class Vectors(NamedTuple):

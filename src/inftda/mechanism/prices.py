@@ -17,11 +17,10 @@ Privacy:
     Sums are whole numbers, so the result does not depend on how the work is divided.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,7 @@ from inftda.mechanism.intopt import (
     find_lift_and_drop,
     raise_largest,
 )
+from inftda.threads import Crew
 from inftda.tree import HARD_REACH, OffTree, TreeLevel, chains
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ LAST_PASSES: Final = 6
 HARD: Final = np.inf
 ONE: Final = 1 << DIGITS
 
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Floats = NDArray[np.float64]
 
 
@@ -122,6 +121,13 @@ class Groups:
         group, across = found // n, (found % n).astype(np.int32)
         return Rows(axis, ancestor, group, across, row_of[cell], row_of.reshape(-1, n))
 
+    def areas_of(self, table: OffTree) -> tuple[NDArray[np.int32], ...]:
+        """int32[rows] for each axis: rows of a two-way table, refined areas at the level above."""
+        rows = self.rows(table)
+        areas = [np.zeros(len(rows.group), np.int32) for _ in self.level.axes]
+        areas[self.level.axis], areas[rows.axis] = self.area[rows.group], rows.across
+        return tuple(areas)
+
     def totals(self, totals: Ints) -> Ints:
         """Those of a one-way table that belong to children of the groups."""
         sizes = self.n_children
@@ -168,7 +174,7 @@ class Cells(NamedTuple):
         tables: Sequence[tuple[OffTree, Fraction]],
         trust: Sequence[float],
         totals: Ints | None,
-        two_way: Callable[[OffTree], Ints],
+        two_way: Mapping[tuple[int, ...], Ints],
         *,
         is_hard: bool,
     ) -> "Cells":
@@ -179,7 +185,7 @@ class Cells(NamedTuple):
             tables: the tables, and the variance of each.
             trust: in each.
             totals: the one-way table among them, for all areas.
-            two_way: gives the noisy cells of another table, row by row.
+            two_way: depths of each other table to its noisy cells, row by row.
             is_hard: whether sums have to agree with the totals, which are then a chain of their
                 own.
         """
@@ -204,7 +210,7 @@ class Cells(NamedTuple):
                     cells = groups.totals(totals)
                     measured.append(groups.agreed(cells) if is_hard_here else cells)
                 else:
-                    measured.append(two_way(table))
+                    measured.append(two_way[table.depths])
                 above.append(np.full(n, -1))
                 sizes.append(groups.n_children[rows.group])
                 finest.append(np.full(n, finer is None))
@@ -240,17 +246,14 @@ class Sums(NamedTuple):
     positive: Ints
 
 
-def balance(
-    candidates: Candidates, cells: Cells, *, reach: float, threads: int = 1, map_: Map = map
-) -> None:
+def balance(candidates: Candidates, cells: Cells, *, reach: float, crew: Crew) -> None:
     """Write what is released into `candidates.value`.
 
     Args:
         candidates: of whole groups, in group order.
         cells: of these groups.
         reach: the largest price.
-        threads: number of parts to divide the groups in; the result does not depend on it.
-        map_: maps a function over these parts, on threads if there are several.
+        crew: threads to divide on; the result does not depend on how many.
     """
     n_chains, n_parents = cells.row.shape
     n_cells = len(cells.measured)
@@ -258,18 +261,15 @@ def balance(
         np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5)
     )
     best, weight = np.empty(n_cells), np.empty(n_cells)
-    sums = [Sums(np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)) for _ in range(threads)]
-    bounds = [n_parents * part // threads for part in range(threads + 1)]
-    parts = list(zip(pairwise(bounds), sums, strict=True))
+    parts = crew.parts(n_parents, 0)
+    sums = [Sums(*np.empty((2, n_cells), np.int64)) for _ in parts]
     most = int(np.floor(reach * ONE))
 
-    def divide(part: tuple[tuple[int, int], Sums]) -> None:
-        (first, last), own = part
-        divide_kernel(first, last, candidates, cells, prices.units, most, own)
+    def divide(part: int) -> None:
+        divide_kernel(*parts[part], candidates, cells, prices.units, most, sums[part])
 
     def divide_all() -> None:
-        for _ in map_(divide, parts):
-            pass
+        crew.run(divide, range(len(parts)))
         for part in sums[1:]:
             sums[0].sum[:] += part.sum
             sums[0].positive[:] += part.positive

@@ -91,7 +91,7 @@ def test_with_tables_off_the_tree_groups_stay_whole(monkeypatch, size):
         if tables:
             for part in found:
                 sizes = np.unique(refined[part], return_counts=True)[1]
-                assert len(set(step.is_hard(sizes).tolist())) == 1
+                assert len(set((sizes >= step.hard_from).tolist())) == 1
 
 
 def offsets_of(sizes):
