@@ -337,18 +337,9 @@ def move_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     node: Ints,
     count: Ints,
 ) -> None:
-    """Write numbers and counts of the nodes first..last into buckets.
+    """Write numbers and counts of the nodes first..last into buckets, of the bits from `cut` on.
 
-    Args:
-        codes: as above, and the next two.
-        areas: see there.
-        counts: see there.
-        first: first node.
-        last: one after the last.
-        cut: the bucket of a node is its number without the bits below this one.
-        free: int64[buckets], the next free index of each, before and after.
-        node: int64[n], written, as is the next.
-        count: int64[n].
+    `free` is int64[buckets]: the next free index of each, before and after.
     """
     for i in range(first, last):
         number = number_of(codes, areas, i)
@@ -371,19 +362,18 @@ def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 ) -> int:
     """Sort each of the buckets first..last by radix, and add up what is equal.
 
+    What is left stands from the beginning of the first bucket on; where it ends is returned.
+
     Args:
-        node: int64[n], sorted; what is left stands from the beginning of the first bucket on.
+        node: int64[n], sorted.
         count: int64[n], moved along.
         offsets: int64[buckets + 1], slices of these.
         first: first bucket.
         last: one after the last.
         cut: number of the bits that nodes of a bucket differ in.
-        spare_node: int64[nodes of the largest bucket], overwritten, as is the next.
+        spare_node: int64[nodes of the largest bucket], overwritten, as are the next two.
         spare_count: int64, as many.
-        ends: int64[2^DIGIT_BITS], overwritten.
-
-    Returns:
-        One after the last that is left.
+        ends: int64[2^DIGIT_BITS].
     """
     mask, start = ends.size - 1, int(offsets[first])
     end = start
@@ -438,16 +428,7 @@ def sum_up_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 ) -> None:
     """Write areas and trips of the parents whose first child is among the nodes first..last.
 
-    Args:
-        node: int64[n], ascending.
-        count: int64[n].
-        bits: of the number of a node that tell children of a parent apart.
-        fields: for each axis, how far its area is shifted in the key of a parent, and its bits.
-        first: first node.
-        last: one after the last.
-        to: where the first of these parents goes.
-        areas: int32[parents] for each axis, written.
-        sums: int64[parents], written.
+    The first of these parents goes to index `to`. For `bits` and `fields`, see `TreeLevel`.
     """
     i = first
     while 0 < i < last and node[i] >> bits == node[i - 1] >> bits:

@@ -178,16 +178,15 @@ class Cells(NamedTuple):
         *,
         is_hard: bool,
     ) -> "Cells":
-        """Cells of all tables of a step.
+        """Cells of all tables of a step that lie in some whole groups.
 
         Args:
-            groups: whole groups.
+            groups: the groups.
             tables: the tables, and the variance of each.
             trust: in each.
             totals: the one-way table among them, for all areas.
             two_way: depths of each other table to its noisy cells, row by row.
-            is_hard: whether sums have to agree with the totals, which are then a chain of their
-                own.
+            is_hard: whether sums have to agree with the totals: they are a chain of their own.
         """
         known = {table: amount for (table, _), amount in zip(tables, trust, strict=True)}
         found = chains(list(known))
@@ -294,16 +293,8 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 ) -> None:
     """Divide the counts of the parents first..last: IntOpt of noisy counts plus prices.
 
-    Only candidates have prices, and only they can become positive.
-
-    Args:
-        first: first parent.
-        last: one after the last.
-        candidates: `value` is written.
-        cells: as `Cells` says.
-        price: int64[cells], in units of 2^-16.
-        reach: the largest price of a candidate, in these units.
-        sums: written.
+    Only candidates have prices, and only they can become positive. Their `value` is written, and
+    `sums`. Prices and the largest of them, `reach`, are in units of 2^-16.
     """
     offsets, column, _, value, total, size, sum_of_all, least = candidates
     sums.sum[:] = 0
@@ -372,9 +363,9 @@ def solve_kernel(cells: Cells, sums: Sums, price: Floats, best: Floats, weight: 
     tables of the chain that hold it. As the tables nest, one way up and one way down solve that.
 
     Args:
-        cells: as `Cells` says.
-        sums: of the finest cells.
-        price: float64[cells], of the finest cells.
+        cells: see there.
+        sums: of the finest cells, as are prices.
+        price: float64[cells].
         best: float64[cells], written.
         weight: float64[cells], overwritten.
     """
@@ -414,15 +405,7 @@ def move_kernel(
     only_hard: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
     prices: Prices,
 ) -> None:
-    """Move prices towards the best ones: slower after a change of direction, else faster.
-
-    Args:
-        cells: as `Cells` says.
-        best: float64[cells].
-        reach: the largest price.
-        only_hard: whether only prices of hard totals move.
-        prices: changed.
-    """
+    """Move prices towards the best ones: slower after a change of direction, else faster."""
     price, units, last_move, pace = prices
     for row in range(cells.above.size):
         is_hard = cells.trust[row] == HARD
@@ -440,34 +423,19 @@ def move_kernel(
 
 @kernel
 def bound_with_prices_kernel(candidates: Candidates, depth: int, bound: Ints) -> None:
-    """Lower bounds to as far as prices can reach below the least count that survives without them.
-
-    Args:
-        candidates: with what is released of them without prices.
-        depth: how far that is.
-        bound: int64[parents], written.
-    """
+    """Lower bounds to `depth` below the least count that survives without prices."""
     offsets, _, noisy, value = candidates[:4]
     for parent in range(bound.size):
-        low = LARGEST_KEY
+        low = -LOWEST
         for i in range(offsets[parent], offsets[parent + 1]):
             if value[i] > 0:
                 low = min(low, noisy[i] >> DIGITS)
         bound[parent] = low - depth
 
 
-#: Above all counts.
-LARGEST_KEY: Final = 1 << 62
-
-
 @kernel
 def keep_positive_kernel(candidates: Candidates, offsets: Ints) -> None:
-    """Move the positive candidates to the front.
-
-    Args:
-        candidates: `column` and `value` are overwritten.
-        offsets: int64[parents + 1], written: slices of what is kept.
-    """
+    """Move `column` and `value` of the positive candidates to the front; write their offsets."""
     candidate_offsets, column, _, value = candidates[:4]
     n = 0
     offsets[0] = 0

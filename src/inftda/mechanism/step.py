@@ -428,7 +428,7 @@ def add_truth_kernel(x: Ints, offsets: Ints, key: Ints, truth: Any) -> None:
     """Add the true counts to the noise of the children, in place.
 
     Args:
-        x: int64, children of all parents, one parent after another.
+        x: int64, noise of the children of all parents, one parent after another.
         offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
         key: int64[parents], ascending.
         truth: number and count of each true node, as in `Children`, and bits of its index.
@@ -490,7 +490,7 @@ def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     index: NDArray[np.int32],
     out: Areas,
 ) -> None:
-    """Areas of some children: on one axis their own, on the others their parents'.
+    """Write areas of some children: on the refined axis their own, on others their parents'.
 
     Args:
         parents: int32[parents] for every axis, area of each parent.
@@ -502,11 +502,9 @@ def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     """
     for axis in range(len(parents)):
         areas, children = parents[axis], out[axis]
-        if axis == refined:
-            for i in range(areas.size):
-                for child in range(offsets[i], offsets[i + 1]):
+        for i in range(areas.size):
+            for child in range(offsets[i], offsets[i + 1]):
+                if axis == refined:
                     children[child] = child_offsets[areas[i]] + index[child]
-        else:
-            for i in range(areas.size):
-                for child in range(offsets[i], offsets[i + 1]):
+                else:
                     children[child] = areas[i]

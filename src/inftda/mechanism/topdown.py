@@ -119,14 +119,9 @@ def top_down(
     *,
     keep: Keep | None = None,
 ) -> Outcome:
-    """The loop over the levels.
+    """The loop over the levels; `carry_out` makes children of parents, wherever that is done.
 
-    Args:
-        truth: the counts, wherever they are: `tree`, `total` and `margins` are asked for here.
-        account: as above, and `source` and `keep`.
-        source: see there.
-        carry_out: from parents to children, wherever that is done.
-        keep: see there.
+    Of the truth, wherever it is, `tree`, `total` and `margins` are asked for here.
     """
     tree: Tree = truth.tree
     secret, seed = Secret.of(source), draw_seed(source)
