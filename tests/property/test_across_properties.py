@@ -13,8 +13,9 @@ from fake_noise import Record, always
 from inftda.mechanism import step as module
 from inftda.mechanism import topdown
 from inftda.mechanism.intopt import words_of
+from inftda.mechanism.measure import measure_table, measure_totals
 from inftda.mechanism.prices import Groups
-from inftda.mechanism.step import Nodes, Step, measure_table, measure_totals
+from inftda.mechanism.step import Nodes, Step
 from inftda.noise.bits import Secret, SeededSource
 from inftda.threads import Crew
 from random_trees import dense, random_counts, random_trees

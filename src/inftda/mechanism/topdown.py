@@ -1,7 +1,8 @@
 """InfTDA: noise and integer optimisation, level by level from the root (paper, section 4).
 
-What is done to one level is `inftda.mechanism.step`; here are the loop over the levels and the
-threads of one machine. The work is the number of children of surviving parents.
+What is measured for one level is `inftda.mechanism.measure`, what is made of it
+`inftda.mechanism.step`; here are the loop over the levels and the threads of one machine. The work
+is the number of children of surviving parents.
 
 Privacy:
     Level l is the discrete Gaussian mechanism on all its nodes at the scale the plan
@@ -19,6 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from inftda.mechanism.intopt import Candidates, Seed, words_of
+from inftda.mechanism.measure import measure, measure_root, measure_table, measure_totals
 from inftda.mechanism.prices import Groups
 from inftda.mechanism.step import (
     PART_CHILDREN,
@@ -29,13 +31,9 @@ from inftda.mechanism.step import (
     batches,
     divide,
     find_candidates,
-    measure,
-    measure_table,
-    measure_totals,
-    parts_of,
+    small_parts,
 )
 from inftda.noise.bits import RandomSource, Secret, draw_seed
-from inftda.noise.gaussian import DiscreteGaussian
 from inftda.privacy.plan import Account
 from inftda.screen import Progress, no_progress
 from inftda.threads import Crew
@@ -154,9 +152,7 @@ def _total(total: int, n_axes: int, account: Account, secret: Secret, keep: Keep
     """The root: public where the unit makes it so, otherwise noised and clamped at 0."""
     if not account.is_planned(0):
         return total
-    noisy = np.empty(1, np.int64)
-    DiscreteGaussian(account.charge(0).sigma2).fill(noisy, secret.bits(0))
-    noisy += total
+    noisy = measure_root(total, account.charge(0).sigma2, secret)
     if keep is not None:
         root = tuple(np.zeros(1, np.int32) for _ in range(n_axes))
         keep(Noisy((0,) * n_axes, 0, root, np.ones(1, np.int64), noisy))
@@ -235,9 +231,7 @@ def _divide(  # noqa: PLR0913, PLR0917 - private
         noisy = Noisy.below(level, level.depths, some.areas, x.copy()) if is_kept else None
         return find_candidates(step, some, x, seed, is_hard=is_hard), noisy
 
-    is_large = int(step.n_children(parents).sum()) > PART_CHILDREN
-    parts = parts_of(step, parents) if is_large else [slice(0, len(parents.value))]
-    found, noisy = zip(*crew.map(find, parts), strict=True)
+    found, noisy = zip(*crew.map(find, small_parts(step, parents)), strict=True)
     tables = {
         known[0].depths: measure_table(step, known, groups, truth, secret) for known in step.two_way
     }

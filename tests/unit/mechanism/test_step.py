@@ -7,12 +7,12 @@ from fake_noise import Record
 from inftda.hierarchy import Hierarchy
 from inftda.mechanism import step as module
 from inftda.mechanism.intopt import words_of
+from inftda.mechanism.measure import add_truth_kernel
 from inftda.mechanism.reference import shares
 from inftda.mechanism.step import (
     Nodes,
     Noisy,
     Step,
-    add_truth_kernel,
     batches,
     child_areas_kernel,
     parts_of,
