@@ -295,9 +295,8 @@ def sort_nodes(
     kept = list(crew.map(sort, pairwise(cuts)))
     if sum(part.stop - part.start for part in kept) == n:
         return node, count
-    return np.concatenate([node[part] for part in kept]), np.concatenate(
-        [count[part] for part in kept]
-    )
+    merged = [np.concatenate([array[part] for part in kept]) for array in (node, count)]
+    return merged[0], merged[1]
 
 
 @kernel
