@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from inftda.mechanism import step, topdown
+from inftda.mechanism import measure, step, topdown
 from inftda.noise.bits import SeededSource
 from inftda.noise.gaussian import DiscreteGaussian
 
@@ -33,10 +33,7 @@ class Record:
             self.scales.append(sigma2)
             return _Sampler(self, DiscreteGaussian(sigma2))
 
-        with (
-            patch.object(step, "DiscreteGaussian", make),
-            patch.object(topdown, "DiscreteGaussian", make),
-        ):
+        with patch.object(measure, "DiscreteGaussian", make):
             yield self
 
     def progress(self, name, done, total):

@@ -258,16 +258,19 @@ class _Machine:
         Raises:
             InftdaError: it cannot be read as counts, or must not be read that way.
         """
-        leaves = read_leaves(
-            table,
-            columns,
-            tree.axes,
-            unit=unit,
-            random_source=source,
-            say=say,
+        return Truth.of(
+            tree,
+            read_leaves(
+                table,
+                columns,
+                tree.axes,
+                unit=unit,
+                random_source=source,
+                say=say,
+                threads=self.threads,
+            ),  # not kept here: levels take the room
             threads=self.threads,
         )
-        return Truth.of(tree, leaves, threads=self.threads)
 
     def release(
         self,

@@ -45,12 +45,10 @@ class Check(NamedTuple):
 
 
 def self_test() -> Iterator[Check]:
-    """Check samplers, optimiser and accountants with fresh random bits.
-
-    Together the statistical checks raise a false alarm less than once in a million runs.
-    """
-    for check in (self_check_samplers, self_check_optimizer, self_check_accounting):
-        yield from check()
+    """Check samplers, optimiser and accountants with fresh random bits."""
+    yield from self_check_samplers()
+    yield from self_check_optimizer()
+    yield from self_check_accounting()
 
 
 def self_check_samplers(*, source: RandomSource | None = None) -> list[Check]:
@@ -64,33 +62,26 @@ def self_check_samplers(*, source: RandomSource | None = None) -> list[Check]:
     A sound build fails a check with probability below 10^-9, and all of them together below
     10^-7. A sampler whose variance is 3 % off passes with probability below 10^-9.
     """
-    return list(_sampler_checks(SecureSource() if source is None else source))
-
-
-def _sampler_checks(source: RandomSource) -> Iterator[Check]:
-    yield check_cipher()
-    yield check_keys_differ()
+    checks = [check_cipher(), check_keys_differ()]
     for sigma in ("0.5", "2", "4.4721", "20", "300", "20000"):
         sigma2 = Fraction(sigma) ** 2
         name = f"discrete Gaussian, sigma {sigma}"
-        yield check_gaussian(name, DiscreteGaussian(sigma2), sigma2, source=source)
+        checks.append(check_gaussian(name, DiscreteGaussian(sigma2), sigma2, source=source))
     undecided = DiscreteGaussian(400, word_bits=16)
     name = "discrete Gaussian, sigma 20, thousands of undecided words"
-    yield check_gaussian(name, undecided, Fraction(400), source=source)
+    return [*checks, check_gaussian(name, undecided, Fraction(400), source=source)]
 
 
 def check_gaussian(
-    name: str,
-    sampler: Sampler,
-    sigma2: Fraction,
-    *,
-    source: RandomSource | None = None,
+    name: str, sampler: Sampler, sigma2: Fraction, *, source: RandomSource | None = None
 ) -> Check:
     """Compare draws of `sampler` with the discrete Gaussian of variance parameter `sigma2`."""
     reach = int(12 * float(sigma2) ** 0.5) + 12
     x = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = np.exp(-(x * x) / (2 * float(sigma2)))
-    return _check_draws(name, sampler.sample(N_DRAWS, source), weights)
+    draws = sampler.sample(N_DRAWS, source)
+    p = chi_square_p(draws, weights)
+    return Check(name, p >= MIN_P, f"{draws.size:,} draws, p = {p:.3g}")
 
 
 def check_cipher() -> Check:
@@ -105,11 +96,6 @@ def check_keys_differ() -> Check:
     source = SecureSource()
     ok = not np.any(source.bits().words(1000) == source.bits().words(1000))
     return Check("secure keys", ok, "bits under two keys share none of 1,000 words")
-
-
-def _check_draws(name: str, draws: NDArray[np.int64], weights: NDArray[np.float64]) -> Check:
-    p = chi_square_p(draws, weights)
-    return Check(name, p >= MIN_P, f"{draws.size:,} draws, p = {p:.3g}")
 
 
 def chi_square_p(draws: NDArray[np.int64], weights: NDArray[np.float64]) -> float:

@@ -8,6 +8,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import pairwise
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -26,11 +27,11 @@ class Crew:
     """Threads that are kept from one piece of work to the next.
 
     Args:
-        threads: how many, at least 1; one is the caller's own.
+        threads: how many, at least 1; one is the caller's own. All cores by default.
     """
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = available_cores() if threads is None else threads
         self._pool: ThreadPoolExecutor | None = None
         self._process = os.getpid()
 
@@ -57,16 +58,19 @@ class Crew:
         finally:
             wait([result for result in results if not result.cancel()])
 
+    def run(self, work: Callable[[Item], object], items: Iterable[Item]) -> None:
+        """Do `work` for every item."""
+        for _ in self.map(work, items):
+            pass
+
+    def parts(self, n: int, few: int) -> list[tuple[int, int]]:
+        """First and last (exclusive) of n things, one part for each thread; few are one part."""
+        n_parts = 1 if n <= few else self.threads
+        return list(pairwise(n * part // n_parts for part in range(n_parts + 1)))
+
     def _threads(self) -> ThreadPoolExecutor:
         """The threads; new ones after a fork, which they do not survive."""
         if self._pool is None or self._process != os.getpid():
             self._process = os.getpid()
             self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="inftda")
         return self._pool
-
-
-def map_in_order(
-    work: Callable[[Item], Result], items: Iterable[Item], threads: int
-) -> Iterator[Result]:
-    """Results of `work` for every item, in the order of the items, on `threads` threads."""
-    return Crew(threads).map(work, items)

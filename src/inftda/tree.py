@@ -218,7 +218,7 @@ class TreeLevel(Marginal):
             bits = (self.n_parent_areas(axis) - 1).bit_length()
             fields[axis] = shift, bits
             shift += bits
-        if shift > MAX_BITS:
+        if shift + self.ordinal_bits > MAX_BITS:
             raise TreeError(
                 f"the table has more than 2^{MAX_BITS} possible cells; leave out a column or its "
                 "finest areas"
@@ -247,6 +247,33 @@ class TreeLevel(Marginal):
             ((keys >> shift) & ((1 << bits) - 1)).astype(np.int32)
             for shift, bits in (self._key_fields[axis] for axis in range(len(self.axes)))
         )
+
+    @cached_property
+    def ordinal_bits(self) -> int:
+        """Bits of the index of a node among the children of its parent."""
+        return (self.max_children - 1).bit_length()
+
+    @property
+    def node_bits(self) -> int:
+        """Bits of the numbers of nodes."""
+        return self.key_bits + self.ordinal_bits
+
+    def parent_codes(self) -> tuple[NDArray[np.int64], ...]:
+        """int64[areas] for each axis: what each area adds to the key of a parent."""
+        return tuple(
+            np.arange(self.n_parent_areas(axis)) << self.key_field(axis)[0]
+            for axis in range(len(self.axes))
+        )
+
+    def node_codes(self) -> tuple[NDArray[np.int64], ...]:
+        """int64[areas] for each axis: what each area adds to the number of a node of this level.
+
+        That is the key of its parent, then its index among the parent's children.
+        """
+        codes = [code << self.ordinal_bits for code in self.parent_codes()]
+        ordinal = np.arange(len(self.parent_area)) - self.child_offsets[self.parent_area]
+        codes[self.axis] = codes[self.axis][self.parent_area] + ordinal
+        return tuple(codes)
 
     @cached_property
     def max_children(self) -> int:

@@ -1,10 +1,10 @@
 """The truth, level by level: how many trips there are at every node that has any.
 
-A node is one area on every axis (paper, section 3). The nodes of a level are kept as children by
-parent. Parents stand in *group order*: by the area that the step to the level refines, then by
-their other areas. Released parents are divided in the same order, so that what belongs to a group
-of parents is one slice here. Memory follows the number of nodes that have trips; nothing of size
-areas x areas is ever built.
+A node is one area on every axis (paper, section 3). The nodes of a level stand in *group order*:
+by the area that the step to the level refines, then by the other areas of their parent, then by
+their index among its children. Released parents are divided in the same order, so that what belongs
+to a group of parents is one slice here. Memory follows the number of nodes that have trips; nothing
+of size areas x areas is ever built.
 
 The truth is confidential, unless a comparison builds the same from a release. Nothing of it may
 leave except through the mechanism or a comparison that is marked confidential; it does not even
@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import IngestError
-from inftda.kernels import kernel
-from inftda.threads import Crew, available_cores
+from inftda.kernels import inlined_kernel, kernel
+from inftda.threads import Crew
 from inftda.tree import Tree, TreeLevel
 
 #: Counts of any level, also after noise is added, leave room for the digits that decide ties.
@@ -56,11 +56,7 @@ class Leaves:
 
     @classmethod
     def of(cls, areas: Sequence[NDArray[np.int32]], counts: Ints) -> Self:
-        """Leaves, those with a count of zero left out.
-
-        Args:
-            areas: for each axis, int32 numbers of finest areas.
-            counts: int64, not negative; zeros are left out.
+        """Leaves, those with a count of zero left out; no count may be negative.
 
         Raises:
             IngestError: the total is beyond 2^43.
@@ -107,56 +103,67 @@ def check_total(total: int) -> None:
         )
 
 
-class Children(NamedTuple):
-    """Nodes of one splitting level that have trips, by parent. Confidential.
+@dataclass(frozen=True, eq=False)
+class Children:
+    """Nodes of one splitting level that have trips, in group order. Confidential.
 
     Attributes:
         level: the level of the tree.
-        key: int64[parents], ascending: the parents, as `TreeLevel.keys` numbers them.
-        offsets: int64[parents + 1], slices of the next two.
-        ordinal: int32[nodes], index of each node among all children of its parent, ascending.
-        count: int64[nodes], its trips.
+        node: int64[nodes], ascending: their numbers, see `TreeLevel.node_codes`.
+        count: int64[nodes], their trips.
     """
 
     level: TreeLevel
-    key: Ints
-    offsets: Ints
-    ordinal: NDArray[np.int32]
-    count: Ints  # type: ignore[assignment] # hides tuple.count, which nobody needs here
+    node: Ints
+    count: Ints
 
     def __repr__(self) -> str:
         return f"Children({self.level.name}, confidential)"
 
     @classmethod
-    def of(
-        cls, level: TreeLevel, areas: Sequence[NDArray[np.int32]], count: Ints, crew: Crew
-    ) -> "Children":
-        """Nodes of a level, which may come in any order and several times, by parent."""
-        parents = level.parents(areas)
-        key = level.keys(parents)
-        ordinal = areas[level.axis] - level.child_offsets[parents[level.axis]]
-        ordinal = ordinal.astype(np.int32, copy=False)
-        key, ordinal, count = sort_by_key(key, ordinal, count, level, crew)
-        first, offsets = np.empty_like(key), np.empty(len(key) + 1, np.int64)
-        n, n_parents = merge_equal_kernel(key, ordinal, count, first, offsets)
-        # Copies where much would stay allocated for little.
-        return cls(level, first[:n_parents].copy(), offsets[: n_parents + 1].copy(),
-                   _fitted(ordinal, n), _fitted(count, n))  # fmt: skip
+    def of(cls, level: TreeLevel, areas: Areas, count: Ints, crew: Crew) -> "Children":
+        """Nodes of a level, which may come in any order and several times."""
+        return cls(level, *sort_nodes(level.node_codes(), areas, count, level.node_bits, crew))
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """int64[parents + 1]: slices of the nodes of each parent."""
+        keys = self.node >> self.level.ordinal_bits
+        return np.append(np.flatnonzero(np.diff(keys, prepend=-1)), len(keys))
 
     @property
-    def sums(self) -> Ints:
-        """int64[parents]: the trips of each parent."""
-        if not len(self.key):
-            return np.zeros(0, np.int64)
-        return np.add.reduceat(self.count, self.offsets[:-1])
+    def key(self) -> Ints:
+        """int64[parents], ascending: the parents, as `TreeLevel.keys` numbers them."""
+        return self.node[self.offsets[:-1]] >> self.level.ordinal_bits
+
+    @property
+    def ordinal(self) -> Ints:
+        """int64[nodes]: index of each node among all children of its parent."""
+        return self.node & ((1 << self.level.ordinal_bits) - 1)
 
     def areas(self) -> Areas:
         """int32 for each axis: areas of the nodes."""
         level = self.level
-        parents = level.areas_of(self.key)
-        areas = [np.repeat(numbers, np.diff(self.offsets)) for numbers in parents]
-        areas[level.axis] = level.child_offsets[areas[level.axis]] + self.ordinal
+        areas = list(level.areas_of(self.node >> level.ordinal_bits))
+        areas[level.axis] = level.child_offsets[areas[level.axis]] + self.ordinal.astype(np.int32)
         return tuple(areas)
+
+    def parents(self, crew: Crew) -> tuple[Areas, Ints]:
+        """Areas of the parents for each axis, and the trips of each parent."""
+        level, bits = self.level, self.level.ordinal_bits
+        parts = crew.parts(len(self.node), FEW)
+        n_parents = [*crew.map(lambda part: count_parents_kernel(self.node, bits, *part), parts)]
+        ends = np.cumsum(n_parents).tolist()
+        areas = tuple(np.empty(ends[-1], np.int32) for _ in level.axes)
+        sums = np.empty(ends[-1], np.int64)
+        fields = tuple(level.key_field(axis) for axis in range(len(level.axes)))
+
+        def add_up(part: tuple[tuple[int, int], int]) -> None:
+            (first, last), to = part
+            sum_up_kernel(self.node, self.count, bits, fields, first, last, to, areas, sums)
+
+        crew.run(add_up, zip(parts, [0, *ends], strict=False))
+        return areas, sums
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,19 +191,19 @@ class Truth:
             leaves: they may repeat.
             threads: how many to sort on, at least 1; all cores by default.
         """
-        areas, counts, total = leaves.areas, leaves.counts, int(leaves.counts.sum())
-        margins = []
-        for axis, numbers in zip(tree.axes, areas, strict=True):
-            margins.append(np.zeros(axis.hierarchy.n_areas(axis.hierarchy.depth), np.int64))
-            add_by_area_kernel(numbers, counts, margins[-1])
-        del leaves  # levels take several times their room
+        nodes, total = (leaves.areas, leaves.counts), int(leaves.counts.sum())
+        margins = tuple(
+            np.zeros(axis.hierarchy.n_areas(axis.hierarchy.depth), np.int64) for axis in tree.axes
+        )
+        for number, margin in enumerate(margins):
+            add_by_area_kernel(leaves.areas[number], leaves.counts, margin)
+        del leaves  # levels take the room
+        crew = Crew(threads)
         levels: list[Children] = []
         for level in reversed(tree.splitting_levels):
-            few = len(counts) <= FEW
-            crew = Crew(1 if few else threads or available_cores())
-            levels.insert(0, Children.of(level, areas, counts, crew))
-            areas, counts = level.areas_of(levels[0].key), levels[0].sums
-        return cls(tree, total, tuple(levels), tuple(margins))
+            levels.insert(0, Children.of(level, *nodes, crew))
+            nodes = levels[0].parents(crew)
+        return cls(tree, total, tuple(levels), margins)
 
     @classmethod
     def from_leaves(
@@ -239,200 +246,199 @@ class Truth:
         here = self.levels[number]
         if number == 0:
             return np.zeros(len(here.key), np.int64)
-        level = self.levels[number - 1].level
-        areas = here.level.areas_of(here.key)
-        place = np.empty(len(here.key), np.int64)
-        order = np.lexsort((areas[level.axis], level.keys(level.parents(areas))))
-        place[order] = np.arange(len(order))
-        return place
+        above = self.levels[number - 1]
+        codes = zip(above.level.node_codes(), here.level.areas_of(here.key), strict=True)
+        return np.searchsorted(above.node, sum(code[areas] for code, areas in codes))
 
 
-def _fitted(array: NDArray[_Number], n: int) -> NDArray[_Number]:
-    """The first n elements; a copy where much would stay allocated for little."""
-    return array[:n] if 8 * n > 7 * len(array) else array[:n].copy()
+def sort_nodes(
+    codes: Sequence[Ints], areas: Areas, counts: Ints, n_bits: int, crew: Crew
+) -> tuple[Ints, Ints]:
+    """Numbers of nodes, ascending, and their counts; those of a node that repeats are added up.
 
+    Nodes are partitioned by the top bits of their numbers, then each bucket is sorted.
 
-def sort_by_key(
-    key: Ints, ordinal: NDArray[np.int32], count: Ints, level: TreeLevel, crew: Crew
-) -> tuple[Ints, NDArray[np.int32], Ints]:
-    """Nodes by key and ordinal: partitioned by the top bits of keys, then parts of them sorted."""
-    cut = max(level.key_bits - DIGIT_BITS, 0)
-    sizes = np.zeros(1 << (level.key_bits - cut), np.int64)
-    count_keys_kernel(key, cut, sizes)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    out = np.empty_like(key), np.empty_like(ordinal), np.empty_like(count)
-    move_nodes_kernel(key, ordinal, count, cut, offsets[:-1].copy(), *out)
-    # Digits by which a bucket is sorted, the least significant first; those of ordinals are < 0.
-    digits = [
-        *(shift - 64 for shift in range(0, (level.max_children - 1).bit_length(), DIGIT_BITS)),
-        *range(0, cut, DIGIT_BITS),
-    ]
-    shifts, largest = np.array(digits, np.int64), int(sizes.max(initial=0))
+    Args:
+        codes: int64[areas] for each axis; the number of a node is the sum of its areas' codes.
+        areas: int32[n] for each axis.
+        counts: int64[n]. The total is below 2^60.
+        n_bits: bits of the numbers.
+        crew: threads to sort on.
+    """
+    n, cut, codes = len(counts), max(n_bits - DIGIT_BITS, 0), tuple(codes)
+    node, count = np.empty(n, np.int64), np.empty(n, np.int64)
+    parts = crew.parts(n, FEW)
+    sizes = np.zeros((len(parts), 1 << (n_bits - cut)), np.int64)
 
-    def sort(buckets: tuple[int, int]) -> None:
-        sort_buckets_kernel(
-            *out, offsets, *buckets, shifts,
-            np.empty(largest, np.int64), np.empty(largest, np.int32), np.empty(largest, np.int64),
-            np.empty(1 << DIGIT_BITS, np.int64),
-        )  # fmt: skip
+    def count_part(part: int) -> None:
+        count_nodes_kernel(codes, areas, *parts[part], cut, sizes[part])
 
-    sort((0, 0))  # compiled before threads share it
-    wanted = [
-        len(key) * part // (crew.threads * PARTS_PER_THREAD)
-        for part in range(1, crew.threads * PARTS_PER_THREAD)
-    ]
-    cuts = [0, *np.searchsorted(offsets[1:], wanted).tolist(), len(sizes)]
-    for _ in crew.map(sort, [(a, b) for a, b in pairwise(cuts) if b > a]):
-        pass
-    return out
+    def move_part(part: int) -> None:
+        move_nodes_kernel(codes, areas, counts, *parts[part], cut, free[part], node, count)
+
+    crew.run(count_part, range(len(parts)))
+    # Of every bucket first the nodes of the first part, then those of the second, and so on.
+    free = (np.cumsum(sizes.T).reshape(sizes.T.shape) - sizes.T).T.copy()
+    crew.run(move_part, range(len(parts)))
+    offsets = np.concatenate([[0], free[-1]])
+
+    def sort(buckets: tuple[int, int]) -> slice:
+        largest = int(np.diff(offsets[buckets[0] : buckets[1] + 1]).max(initial=0))
+        spare = np.empty(largest, np.int64), np.empty(largest, np.int64)
+        ends = np.empty(1 << DIGIT_BITS, np.int64)
+        last = sort_buckets_kernel(node, count, offsets, *buckets, cut, *spare, ends)
+        return slice(int(offsets[buckets[0]]), last)
+
+    n_parts = len(parts) * PARTS_PER_THREAD
+    wanted = [n * part // n_parts for part in range(1, n_parts)]
+    cuts = [0, *np.searchsorted(offsets[1:], wanted).tolist(), len(offsets) - 1]
+    kept = list(crew.map(sort, pairwise(cuts)))
+    if sum(part.stop - part.start for part in kept) == n:
+        return node, count
+    merged = [np.concatenate([array[part] for part in kept]) for array in (node, count)]
+    return merged[0], merged[1]
 
 
 @kernel
 def add_by_area_kernel(areas: NDArray[np.int32], counts: Ints, sums: Ints) -> None:
-    """Add counts to the sums of their areas, in place.
-
-    Args:
-        areas: int32[n].
-        counts: int64[n].
-        sums: int64[areas].
-    """
+    """Add counts to the sums of their areas, in place."""
     for i in range(areas.size):
         sums[areas[i]] += counts[i]
 
 
-@kernel
-def count_keys_kernel(key: Ints, cut: int, sizes: Ints) -> None:
-    """Count keys by their bits from `cut` on.
+@inlined_kernel
+def number_of(codes: tuple[Ints, ...], areas: Areas, i: int) -> Any:
+    """Number of one node."""
+    number = np.int64(0)
+    for axis in range(len(codes)):
+        number += codes[axis][areas[axis][i]]
+    return number
 
-    Args:
-        key: int64[n].
-        cut: lowest of these bits.
-        sizes: int64[values], added to.
-    """
-    for i in range(key.size):
-        sizes[key[i] >> cut] += 1
+
+@kernel
+def count_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    codes: tuple[Ints, ...], areas: Areas, first: int, last: int, cut: int, sizes: Ints
+) -> None:
+    """Add how many of the nodes first..last have each value of the bits from `cut` on."""
+    for i in range(first, last):
+        sizes[number_of(codes, areas, i) >> cut] += 1
 
 
 @kernel
 def move_nodes_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    key: Ints,
-    ordinal: NDArray[np.int32],
-    count: Ints,
+    codes: tuple[Ints, ...],
+    areas: Areas,
+    counts: Ints,
+    first: int,
+    last: int,
     cut: int,
     free: Ints,
-    out_key: Ints,
-    out_ordinal: NDArray[np.int32],
-    out_count: Ints,
+    node: Ints,
+    count: Ints,
 ) -> None:
-    """Move nodes into the buckets of the top bits of their keys.
+    """Write numbers and counts of the nodes first..last into buckets, of the bits from `cut` on.
 
-    Args:
-        key: int64[n].
-        ordinal: int32[n].
-        count: int64[n].
-        cut: lowest of the top bits.
-        free: int64[buckets], the next free index of each; changed.
-        out_key: int64[n], written, as are the next two.
-        out_ordinal: int32[n].
-        out_count: int64[n].
+    `free` is int64[buckets]: the next free index of each, before and after.
     """
-    for i in range(key.size):
-        bucket = key[i] >> cut
-        to = free[bucket]
-        free[bucket] = to + 1
-        out_key[to], out_ordinal[to], out_count[to] = key[i], ordinal[i], count[i]
+    for i in range(first, last):
+        number = number_of(codes, areas, i)
+        to = free[number >> cut]
+        free[number >> cut] = to + 1
+        node[to], count[to] = number, counts[i]
 
 
 @kernel
 def sort_buckets_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    key: Ints,
-    ordinal: NDArray[np.int32],
+    node: Ints,
     count: Ints,
     offsets: Ints,
     first: int,
     last: int,
-    shifts: Ints,
-    spare_key: Ints,
-    spare_ordinal: NDArray[np.int32],
+    cut: int,
+    spare_node: Ints,
     spare_count: Ints,
     ends: Ints,
-) -> None:
-    """Sort each of the buckets first..last on its own, by radix.
+) -> int:
+    """Sort each of the buckets first..last by radix, and add up what is equal.
+
+    What is left stands from the beginning of the first bucket on; where it ends is returned.
 
     Args:
-        key: int64[n], sorted within each bucket, and the next two along with it.
-        ordinal: int32[n].
-        count: int64[n].
+        node: int64[n], sorted.
+        count: int64[n], moved along.
         offsets: int64[buckets + 1], slices of these.
         first: first bucket.
-        last: one after the last bucket.
-        shifts: int64[digits], where each digit lies, least significant first: in the ordinal
-            64 above the shift if that is negative, otherwise in the key.
-        spare_key: int64[nodes of the largest bucket], overwritten, as are the next two.
-        spare_ordinal: int32, as many.
+        last: one after the last.
+        cut: number of the bits that nodes of a bucket differ in.
+        spare_node: int64[nodes of the largest bucket], overwritten, as are the next two.
         spare_count: int64, as many.
-        ends: int64[2^DIGIT_BITS], overwritten.
+        ends: int64[2^DIGIT_BITS].
     """
-    mask = ends.size - 1
+    mask, start = ends.size - 1, int(offsets[first])
+    end = start
     for bucket in range(first, last):
-        low, n = offsets[bucket], offsets[bucket + 1] - offsets[bucket]
-        if n < 2:
-            continue
-        keys, ordinals, counts = key[low : low + n], ordinal[low : low + n], count[low : low + n]
-        others, their, further = spare_key[:n], spare_ordinal[:n], spare_count[:n]
-        is_spare = False
-        for shift in shifts:
+        low, high = offsets[bucket], offsets[bucket + 1]
+        nodes, counts = node[low:high], count[low:high]
+        others, their = spare_node[: high - low], spare_count[: high - low]
+        for shift in range(0, cut, DIGIT_BITS):
             ends[:] = 0
-            for i in range(n):
-                ends[
-                    ((ordinals[i] >> (shift + 64)) if shift < 0 else (keys[i] >> shift)) & mask
-                ] += 1
-            here = ((ordinals[0] >> (shift + 64)) if shift < 0 else (keys[0] >> shift)) & mask
-            if ends[here] == n:
+            for i in range(nodes.size):
+                ends[(nodes[i] >> shift) & mask] += 1
+            if nodes.size == 0 or ends[(nodes[0] >> shift) & mask] == nodes.size:
                 continue  # all digits are equal
             free = 0
             for digit in range(ends.size):
                 free, ends[digit] = free + ends[digit], free
-            for i in range(n):
-                digit = ((ordinals[i] >> (shift + 64)) if shift < 0 else (keys[i] >> shift)) & mask
+            for i in range(nodes.size):
+                digit = (nodes[i] >> shift) & mask
                 to = ends[digit]
                 ends[digit] = to + 1
-                others[to], their[to], further[to] = keys[i], ordinals[i], counts[i]
-            keys, others = others, keys
-            ordinals, their = their, ordinals
-            counts, further = further, counts
-            is_spare = not is_spare
-        if is_spare:
-            for i in range(n):
-                others[i], their[i], further[i] = keys[i], ordinals[i], counts[i]
+                others[to], their[to] = nodes[i], counts[i]
+            nodes, others, counts, their = others, nodes, their, counts
+        for i in range(nodes.size):
+            if end > start and node[end - 1] == nodes[i]:
+                count[end - 1] += counts[i]
+            else:
+                node[end], count[end] = nodes[i], counts[i]
+                end += 1
+    return end
 
 
 @kernel
-def merge_equal_kernel(
-    key: Ints, ordinal: NDArray[np.int32], count: Ints, parents: Ints, offsets: Ints
-) -> tuple[int, int]:
-    """Add up sorted nodes that are the same, and find out where parents begin.
+def count_parents_kernel(node: Ints, bits: int, first: int, last: int) -> int:
+    """Number of the parents whose first child is among the nodes first..last."""
+    n = 0
+    for i in range(first, last):
+        n += i == 0 or node[i] >> bits != node[i - 1] >> bits
+    return n
 
-    Args:
-        key: int64[n], sorted; key of the parent of each.
-        ordinal: int32[n], sorted for each parent; moved to the front.
-        count: int64[n], added up and moved likewise. The total is below 2^60.
-        parents: int64[n], written: the different keys.
-        offsets: int64[n + 1], written: the first node of each parent, and one more.
 
-    Returns:
-        Number of nodes, and of parents.
+@kernel
+def sum_up_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    node: Ints,
+    count: Ints,
+    bits: int,
+    fields: tuple[tuple[int, int], ...],
+    first: int,
+    last: int,
+    to: int,
+    areas: Areas,
+    sums: Ints,
+) -> None:
+    """Write areas and trips of the parents whose first child is among the nodes first..last.
+
+    The first of these parents goes to index `to`. For `bits` and `fields`, see `TreeLevel`.
     """
-    n = n_parents = 0
-    for i in range(key.size):
-        is_new_parent = i == 0 or key[i] != key[i - 1]
-        if is_new_parent:
-            parents[n_parents], offsets[n_parents] = key[i], n
-            n_parents += 1
-        if is_new_parent or ordinal[i] != ordinal[n - 1]:
-            ordinal[n], count[n] = ordinal[i], count[i]
-            n += 1
-        else:
-            count[n - 1] += count[i]
-    offsets[n_parents] = n
-    return n, n_parents
+    i = first
+    while 0 < i < last and node[i] >> bits == node[i - 1] >> bits:
+        i += 1
+    while i < last:
+        key, trips = node[i] >> bits, 0
+        while i < node.size and node[i] >> bits == key:
+            trips += count[i]
+            i += 1
+        for axis in range(len(areas)):
+            shift, width = fields[axis]
+            areas[axis][to] = (key >> shift) & ((1 << width) - 1)
+        sums[to] = trips
+        to += 1

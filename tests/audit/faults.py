@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import inftda
-from inftda.mechanism import step, topdown
+from inftda.mechanism import measure, step, topdown
 from inftda.noise import bits
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.laplace import DiscreteLaplace
@@ -42,9 +42,9 @@ class Nothing:
 
 
 @contextmanager
-def without_noise(module: Any = step) -> Iterator[None]:
-    """What a module draws is zeros."""
-    with patch.object(module, "DiscreteGaussian", Nothing):
+def without_noise() -> Iterator[None]:
+    """What is drawn is zeros."""
+    with patch.object(measure, "DiscreteGaussian", Nothing):
         yield
 
 
@@ -105,14 +105,20 @@ def rho_over_too_few_levels(share: Fraction) -> Iterator[None]:
 @contextmanager
 def root_without_noise() -> Iterator[None]:
     """The total is charged and published as it is."""
-    with without_noise(topdown):
+    right = topdown.measure_root
+
+    def wrong(*asked: Any) -> NDArray[np.int64]:
+        with without_noise():
+            return right(*asked)
+
+    with patch.object(topdown, "measure_root", wrong):
         yield
 
 
 @contextmanager
 def empty_cells_without_noise() -> Iterator[None]:
     """Only cells that somebody travels in get noise."""
-    right = step.add_truth_kernel
+    right = measure.add_truth_kernel
 
     def wrong(
         x: NDArray[np.int64],
@@ -125,7 +131,7 @@ def empty_cells_without_noise() -> Iterator[None]:
         x[there == 0] = 0
         right(x, offsets, key, truth)
 
-    with patch.object(step, "add_truth_kernel", wrong):
+    with patch.object(measure, "add_truth_kernel", wrong):
         yield
 
 
@@ -225,7 +231,7 @@ def totals_drawn_twice() -> Iterator[None]:
             margin = np.zeros(hierarchy.n_areas(hierarchy.depth), np.int64)
             np.add.at(margin, above[truth.areas()[given.level.axis]], truth.count)
             secret = replace(asked[0], secret=bytes(b ^ 1 for b in asked[0].secret))
-            given = replace(given, totals=step.measure_totals(given, margin, secret))
+            given = replace(given, totals=measure.measure_totals(given, margin, secret))
         return right(given, parents, truth, *asked, **how)
 
     with patch.object(topdown, "divide_all", wrong):

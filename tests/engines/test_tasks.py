@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from inftda.errors import ReleaseError
 from inftda.mechanism.intopt import words_of
-from inftda.mechanism.step import Nodes, Step, measure_totals
+from inftda.mechanism.measure import measure_totals
+from inftda.mechanism.step import Nodes, Step
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret, SecureSource
 from inftda.spark import tasks

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inftda.hierarchy import Hierarchy
-from inftda.mechanism import step, topdown
+from inftda.mechanism import measure, topdown
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
@@ -128,9 +128,9 @@ class Measured:
     @contextmanager
     def _replaced(make):
         with (
-            patch.object(step, "add_truth_kernel", make(step.add_truth_kernel)),
-            patch.object(step, "add_sums_kernel", make(step.add_sums_kernel)),
-            patch.object(step, "add_totals", make(step.add_totals)),
+            patch.object(measure, "add_truth_kernel", make(measure.add_truth_kernel)),
+            patch.object(measure, "add_sums_kernel", make(measure.add_sums_kernel)),
+            patch.object(measure, "add_totals", make(measure.add_totals)),
         ):
             yield
 

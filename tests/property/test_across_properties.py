@@ -13,8 +13,9 @@ from fake_noise import Record, always
 from inftda.mechanism import step as module
 from inftda.mechanism import topdown
 from inftda.mechanism.intopt import words_of
+from inftda.mechanism.measure import measure_table, measure_totals
 from inftda.mechanism.prices import Groups
-from inftda.mechanism.step import Nodes, Step, measure_table, measure_totals, rows_drawn
+from inftda.mechanism.step import Nodes, Step
 from inftda.noise.bits import Secret, SeededSource
 from inftda.threads import Crew
 from random_trees import dense, random_counts, random_trees
@@ -137,7 +138,7 @@ def check_totals(counts, step, totals):
 
 def check_cells(counts, step, table, groups, cells):
     level, expected = step.level, []
-    rows = rows_drawn(step, groups, table)
+    rows = groups.areas_of(table)
     for row in zip(*(areas.tolist() for areas in rows), strict=True):
         where = list(row)
         for child in range(*level.child_offsets[row[level.axis] : row[level.axis] + 2]):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from inftda.threads import BACKLOG, Crew, map_in_order
+from inftda.threads import BACKLOG, Crew
 from patience import PATIENCE
 
 
@@ -19,7 +19,7 @@ def slowly_squared(number):
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 @pytest.mark.parametrize("n", [0, 1, 2, 50])
 def test_results_come_in_the_order_of_the_items(threads, n):
-    assert list(map_in_order(slowly_squared, range(n), threads)) == [i**2 for i in range(n)]
+    assert list(Crew(threads).map(slowly_squared, range(n))) == [i**2 for i in range(n)]
 
 
 def threads_that_meet(crew):

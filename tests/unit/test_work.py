@@ -16,7 +16,7 @@ import fake_noise
 from fake_noise import Record
 from inftda.demo import make_country
 from inftda.hierarchy import Hierarchy
-from inftda.mechanism import step
+from inftda.mechanism import measure, step
 from inftda.mechanism.topdown import release_counts
 from inftda.noise import bits
 from inftda.noise.bits import SeededSource
@@ -168,7 +168,7 @@ def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch)
         return len(release_counts(counts, account, SeededSource(1), threads=1).leaves.value)
 
     run()  # kernels are loaded, tables are made: that is not the loop's memory
-    monkeypatch.setattr(step, "_of_thread", threading.local())  # buffers are kept otherwise
+    monkeypatch.setattr(measure, "_of_thread", threading.local())  # buffers are kept otherwise
     tracemalloc.start()
     n_flows = run()
     _, peak = tracemalloc.get_traced_memory()

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from inftda.errors import TreeError
 from inftda.evaluation.cells import Cells, match_cells
-from inftda.inference.measured import keys_of
 from inftda.kernels import kernel
 from inftda.screen import Progress
 from inftda.tree import Axis, Tree, TreeLevel
@@ -149,14 +148,7 @@ def measure(
 
 def pair_cells(true: Children, released: Children) -> tuple[Numbers, Numbers]:
     """True and released counts of the cells of a level that are in either, in tree order."""
-    parents = [np.repeat(side.key, np.diff(side.offsets)) for side in (released, true)]
-    number = keys_of([np.concatenate(parents), np.concatenate([released.ordinal, true.ordinal])])
-    made, there = (
-        Cells(numbers, side.count)
-        for numbers, side in zip(
-            np.split(number, [len(released.count)]), (released, true), strict=True
-        )
-    )
+    made, there = (Cells(side.node, side.count) for side in (released, true))
     known, is_lost = match_cells(made, there)
     order = np.argsort(np.concatenate([made.number, there.number[is_lost]]), kind="stable")
     lost = there.value[is_lost]

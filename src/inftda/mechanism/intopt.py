@@ -28,6 +28,7 @@ Privacy:
 
 import operator
 import os
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -72,6 +73,15 @@ class Candidates(NamedTuple):
     sum: Ints
     least: Ints
 
+    @classmethod
+    def join(cls, parts: Sequence["Candidates"]) -> "Candidates":
+        """Candidates of several parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        joined = cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        counts = np.concatenate([np.diff(part.offsets) for part in parts])
+        return joined._replace(offsets=np.concatenate([[0], np.cumsum(counts)]))
+
 
 class Vectors(NamedTuple):
     """Noisy counts of the children of some parents, with what is said of each parent.
@@ -95,23 +105,10 @@ class Vectors(NamedTuple):
     bound: Ints
 
     @classmethod
-    def of(
-        cls,
-        x: Ints,
-        offsets: Ints,
-        total: Ints,
-        key: Ints,
-        *,
-        reach: int = 0,
-    ) -> "Vectors":
+    def of(cls, x: Ints, offsets: Ints, total: Ints, key: Ints, *, reach: int = 0) -> "Vectors":
         """Vectors with the bounds of step 3, for whole numbers.
 
-        Args:
-            x: as above, and the next three.
-            offsets: see there.
-            total: see there.
-            key: see there.
-            reach: how far counts will be moved by prices.
+        `reach` is how far counts will be moved by prices.
 
         Raises:
             OptimizeError: numbers are so large that sums could overflow.
@@ -144,10 +141,7 @@ class Vectors(NamedTuple):
 def check_exact(largest: int, total: Ints, size: Ints) -> None:
     """Refuse numbers that do not leave room for fractions, or for sums.
 
-    Args:
-        largest: the largest |noisy count|, or price.
-        total: int64[parents], their counts.
-        size: int64[parents], numbers of their children.
+    `largest` is the largest |noisy count|, or price.
 
     Raises:
         OptimizeError: something could overflow.
@@ -289,14 +283,7 @@ def count_candidates_kernel(vectors: Vectors, offsets: Ints) -> None:
 def write_candidates_kernel(
     vectors: Vectors, level: np.uint64, seed: Seed, candidates: Candidates
 ) -> None:
-    """Write down candidates with a fraction, which decides between equal counts.
-
-    Args:
-        vectors: the noisy counts.
-        level: number of their level.
-        seed: the public seed.
-        candidates: `column` and `noisy` are written.
-    """
+    """Write `column` and `noisy` of candidates, with a fraction that decides between equals."""
     x, x_offsets, key, bound = vectors.x, vectors.offsets, vectors.key, vectors.bound
     offsets, column, noisy = candidates.offsets, candidates.column, candidates.noisy
     of_level = random_word(seed[0], level)
@@ -362,7 +349,10 @@ def find_lift_and_drop(  # noqa: PLR0913, PLR0917 - compiled code takes plain va
     if ceilings < total:
         # Candidates alone are too few, so they are raised further: the least that is enough.
         # Either would do, the largest alone or all of them; raised by the lesser no sum overflows.
-        lift = min(total - (largest >> digits), ceil_div(total - sum_of_wholes(x, digits), x.size))
+        wholes = 0
+        for i in range(x.size):
+            wholes += x[i] >> digits
+        lift = min(total - (largest >> digits), ceil_div(total - wholes, x.size))
         count, ceilings = positive(x, digits, lift)
         while ceilings - total >= count:
             lift -= (ceilings - total) // count
@@ -388,8 +378,8 @@ def raise_largest(x: Ints, largest: int, lift: int, drop: int, room: int) -> Non
     Args:
         x: int64, counts in units of 2^-16; whole counts are written.
         largest: the largest of these.
-        lift: how far ceilings lie above counts, in whole counts; negative if they lie below.
-        drop: how far floors lie below counts, in whole counts; at least |lift|.
+        lift: in whole counts.
+        drop: in whole counts, at least |lift|.
         room: by how much all may rise together.
     """
     lower, upper, raised = find_threshold(x, DIGITS, largest, lift, drop, room)
@@ -470,15 +460,6 @@ def positive(x: Ints, digits: int, lift: int) -> tuple[int, int]:
             count += 1
             mass += whole
     return count, mass
-
-
-@inlined_kernel
-def sum_of_wholes(x: Ints, digits: int) -> int:
-    """Sum of the whole parts of x."""
-    mass = 0
-    for i in range(x.size):
-        mass += x[i] >> digits
-    return mass
 
 
 @inlined_kernel

@@ -17,11 +17,10 @@ Privacy:
     Sums are whole numbers, so the result does not depend on how the work is divided.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,7 @@ from inftda.mechanism.intopt import (
     find_lift_and_drop,
     raise_largest,
 )
+from inftda.threads import Crew
 from inftda.tree import HARD_REACH, OffTree, TreeLevel, chains
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ LAST_PASSES: Final = 6
 HARD: Final = np.inf
 ONE: Final = 1 << DIGITS
 
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Floats = NDArray[np.float64]
 
 
@@ -122,6 +121,13 @@ class Groups:
         group, across = found // n, (found % n).astype(np.int32)
         return Rows(axis, ancestor, group, across, row_of[cell], row_of.reshape(-1, n))
 
+    def areas_of(self, table: OffTree) -> tuple[NDArray[np.int32], ...]:
+        """int32[rows] for each axis: rows of a two-way table, refined areas at the level above."""
+        rows = self.rows(table)
+        areas = [np.zeros(len(rows.group), np.int32) for _ in self.level.axes]
+        areas[self.level.axis], areas[rows.axis] = self.area[rows.group], rows.across
+        return tuple(areas)
+
     def totals(self, totals: Ints) -> Ints:
         """Those of a one-way table that belong to children of the groups."""
         sizes = self.n_children
@@ -168,20 +174,19 @@ class Cells(NamedTuple):
         tables: Sequence[tuple[OffTree, Fraction]],
         trust: Sequence[float],
         totals: Ints | None,
-        two_way: Callable[[OffTree], Ints],
+        two_way: Mapping[tuple[int, ...], Ints],
         *,
         is_hard: bool,
     ) -> "Cells":
-        """Cells of all tables of a step.
+        """Cells of all tables of a step that lie in some whole groups.
 
         Args:
-            groups: whole groups.
+            groups: the groups.
             tables: the tables, and the variance of each.
             trust: in each.
             totals: the one-way table among them, for all areas.
-            two_way: gives the noisy cells of another table, row by row.
-            is_hard: whether sums have to agree with the totals, which are then a chain of their
-                own.
+            two_way: depths of each other table to its noisy cells, row by row.
+            is_hard: whether sums have to agree with the totals: they are a chain of their own.
         """
         known = {table: amount for (table, _), amount in zip(tables, trust, strict=True)}
         found = chains(list(known))
@@ -204,7 +209,7 @@ class Cells(NamedTuple):
                     cells = groups.totals(totals)
                     measured.append(groups.agreed(cells) if is_hard_here else cells)
                 else:
-                    measured.append(two_way(table))
+                    measured.append(two_way[table.depths])
                 above.append(np.full(n, -1))
                 sizes.append(groups.n_children[rows.group])
                 finest.append(np.full(n, finer is None))
@@ -240,17 +245,14 @@ class Sums(NamedTuple):
     positive: Ints
 
 
-def balance(
-    candidates: Candidates, cells: Cells, *, reach: float, threads: int = 1, map_: Map = map
-) -> None:
+def balance(candidates: Candidates, cells: Cells, *, reach: float, crew: Crew) -> None:
     """Write what is released into `candidates.value`.
 
     Args:
         candidates: of whole groups, in group order.
         cells: of these groups.
         reach: the largest price.
-        threads: number of parts to divide the groups in; the result does not depend on it.
-        map_: maps a function over these parts, on threads if there are several.
+        crew: threads to divide on; the result does not depend on how many.
     """
     n_chains, n_parents = cells.row.shape
     n_cells = len(cells.measured)
@@ -258,18 +260,15 @@ def balance(
         np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5)
     )
     best, weight = np.empty(n_cells), np.empty(n_cells)
-    sums = [Sums(np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)) for _ in range(threads)]
-    bounds = [n_parents * part // threads for part in range(threads + 1)]
-    parts = list(zip(pairwise(bounds), sums, strict=True))
+    parts = crew.parts(n_parents, 0)
+    sums = [Sums(*np.empty((2, n_cells), np.int64)) for _ in parts]
     most = int(np.floor(reach * ONE))
 
-    def divide(part: tuple[tuple[int, int], Sums]) -> None:
-        (first, last), own = part
-        divide_kernel(first, last, candidates, cells, prices.units, most, own)
+    def divide(part: int) -> None:
+        divide_kernel(*parts[part], candidates, cells, prices.units, most, sums[part])
 
     def divide_all() -> None:
-        for _ in map_(divide, parts):
-            pass
+        crew.run(divide, range(len(parts)))
         for part in sums[1:]:
             sums[0].sum[:] += part.sum
             sums[0].positive[:] += part.positive
@@ -294,16 +293,8 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 ) -> None:
     """Divide the counts of the parents first..last: IntOpt of noisy counts plus prices.
 
-    Only candidates have prices, and only they can become positive.
-
-    Args:
-        first: first parent.
-        last: one after the last.
-        candidates: `value` is written.
-        cells: as `Cells` says.
-        price: int64[cells], in units of 2^-16.
-        reach: the largest price of a candidate, in these units.
-        sums: written.
+    Only candidates have prices, and only they can become positive. Their `value` is written, and
+    `sums`. Prices and the largest of them, `reach`, are in units of 2^-16.
     """
     offsets, column, _, value, total, size, sum_of_all, least = candidates
     sums.sum[:] = 0
@@ -372,9 +363,9 @@ def solve_kernel(cells: Cells, sums: Sums, price: Floats, best: Floats, weight: 
     tables of the chain that hold it. As the tables nest, one way up and one way down solve that.
 
     Args:
-        cells: as `Cells` says.
-        sums: of the finest cells.
-        price: float64[cells], of the finest cells.
+        cells: see there.
+        sums: of the finest cells, as are prices.
+        price: float64[cells].
         best: float64[cells], written.
         weight: float64[cells], overwritten.
     """
@@ -414,15 +405,7 @@ def move_kernel(
     only_hard: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
     prices: Prices,
 ) -> None:
-    """Move prices towards the best ones: slower after a change of direction, else faster.
-
-    Args:
-        cells: as `Cells` says.
-        best: float64[cells].
-        reach: the largest price.
-        only_hard: whether only prices of hard totals move.
-        prices: changed.
-    """
+    """Move prices towards the best ones: slower after a change of direction, else faster."""
     price, units, last_move, pace = prices
     for row in range(cells.above.size):
         is_hard = cells.trust[row] == HARD
@@ -440,34 +423,19 @@ def move_kernel(
 
 @kernel
 def bound_with_prices_kernel(candidates: Candidates, depth: int, bound: Ints) -> None:
-    """Lower bounds to as far as prices can reach below the least count that survives without them.
-
-    Args:
-        candidates: with what is released of them without prices.
-        depth: how far that is.
-        bound: int64[parents], written.
-    """
+    """Lower bounds to `depth` below the least count that survives without prices."""
     offsets, _, noisy, value = candidates[:4]
     for parent in range(bound.size):
-        low = LARGEST_KEY
+        low = -LOWEST
         for i in range(offsets[parent], offsets[parent + 1]):
             if value[i] > 0:
                 low = min(low, noisy[i] >> DIGITS)
         bound[parent] = low - depth
 
 
-#: Above all counts.
-LARGEST_KEY: Final = 1 << 62
-
-
 @kernel
 def keep_positive_kernel(candidates: Candidates, offsets: Ints) -> None:
-    """Move the positive candidates to the front.
-
-    Args:
-        candidates: `column` and `value` are overwritten.
-        offsets: int64[parents + 1], written: slices of what is kept.
-    """
+    """Move `column` and `value` of the positive candidates to the front; write their offsets."""
     candidate_offsets, column, _, value = candidates[:4]
     n = 0
     offsets[0] = 0

@@ -1,8 +1,9 @@
 """One level step: from released parents to their released children.
 
-All children of a surviving parent get noise, also those that are truly zero (`measure`). The
-optimiser turns the noisy counts into non-negative integers that sum to the parent's released
-count; zeros are dropped, the rest are the next parents (`divide`).
+All children of a surviving parent get noise, also those that are truly zero
+(`inftda.mechanism.measure`). The optimiser turns the noisy counts into non-negative integers that
+sum to the parent's released count; zeros are dropped, the rest are the next parents. Nothing here
+sees the truth.
 
 Parents are handled in *groups*: all that share the area being refined. Groups in ascending order,
 and the parents of a group by their other areas, is *group order*. Where tables off the tree are
@@ -15,12 +16,11 @@ seed, which may be published, anybody can divide again.
 """
 
 import math
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
-from typing import Any, Final, NamedTuple
+from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,9 @@ from inftda.mechanism.prices import (
     bound_with_prices_kernel,
     keep_positive_kernel,
 )
-from inftda.noise.bits import Secret
-from inftda.noise.gaussian import DiscreteGaussian
 from inftda.threads import Crew
 from inftda.tree import HARD_REACH, OffTree, TreeLevel
-from inftda.truth import Children, sort_by_key
+from inftda.truth import sort_nodes
 
 #: Children that are divided at a time, at most, unless a parent has more: enough that handing them
 #: out costs little, few enough that the buffers of a thread stay small.
@@ -46,7 +44,6 @@ PART_CHILDREN: Final = 1 << 19
 
 Areas = tuple[NDArray[np.int32], ...]
 Ints = NDArray[np.int64]
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True)
@@ -73,8 +70,8 @@ class Nodes:
 
     def in_group_order(self, level: TreeLevel, crew: Crew) -> "Nodes":
         """The same as parents of a level, in group order."""
-        ordinal = np.zeros(len(self.value), np.int32)
-        key, _, value = sort_by_key(level.keys(self.areas), ordinal, self.value, level, crew)
+        codes = level.parent_codes()
+        key, value = sort_nodes(codes, self.areas, self.value, level.key_bits, crew)
         return Nodes(level.areas_of(key), value)
 
     @classmethod
@@ -180,13 +177,16 @@ class Step:
         areas[self.level.axis] = np.arange(len(self.level.child_offsets) - 1, dtype=np.int32)
         return Noisy.below(self.level, self.one_way[0].depths, tuple(areas), self.totals)
 
-    def is_hard(self, n_parents: Ints) -> NDArray[np.bool_]:
-        """Whether sums have to agree with the totals of areas, in groups with so many parents."""
+    @cached_property
+    def hard_from(self) -> float:
+        """Sums have to agree with totals of areas in groups with so many parents."""
         if self.one_way is None:
-            return np.zeros(len(n_parents), bool)
-        table, sigma2 = self.one_way
-        least = table.hard_from(float(self.sigma2 / sigma2))
-        return n_parents >= least
+            return math.inf
+        return self.one_way[0].hard_from(float(self.sigma2 / self.one_way[1]))
+
+    def is_hard(self, groups: Groups) -> bool:
+        """Whether they have to in these groups, which are one batch."""
+        return bool((groups.n_parents >= self.hard_from).any())
 
     def n_children(self, parents: Nodes) -> Ints:
         """int64: children of each parent."""
@@ -203,147 +203,87 @@ class Step:
         return offsets
 
 
-def rows_drawn(step: Step, groups: Groups, table: OffTree) -> Areas:
-    """int32[rows] for each axis: where a two-way table is measured, wherever groups have a parent.
-
-    On the refined axis areas are at the level above.
-    """
-    rows = groups.rows(table)
-    areas = [np.zeros(len(rows.group), np.int32) for _ in step.level.axes]
-    areas[step.level.axis], areas[rows.axis] = groups.area[rows.group], rows.across
-    return tuple(areas)
-
-
-# Truth meets noise here, and nowhere else
-
-
-def measure(step: Step, parents: Nodes, truth: Children, secret: Secret, out: Ints) -> None:
-    """Noisy counts of all children of some parents in group order.
-
-    Args:
-        step: the step.
-        parents: the parents.
-        truth: true children, of these parents at least.
-        secret: what the noise follows from.
-        out: int64, overwritten: noise, then the truth is added.
-    """
-    level, key, offsets = step.level, step.level.keys(parents.areas), step.offsets(parents)
-    DiscreteGaussian(step.sigma2).fill_rows(out, secret.bits(level.index), key, offsets)
-    add_truth_kernel(out, offsets, key, truth[1:])
-
-
-def measure_totals(step: Step, margin: Ints, secret: Secret) -> Ints:
-    """The one-way table of a step, noisy: all its cells, also below areas that were dropped.
-
-    Args:
-        step: a step that has such a table.
-        margin: int64[finest areas], the true trips of every area on the refined axis.
-        secret: what the noise follows from.
-    """
-    level = step.level
-    if step.one_way is None:
-        raise ValueError("the step measures no totals")
-    table, sigma2 = step.one_way
-    sums = level.axes[level.axis].hierarchy.sum_up(margin, level.depths[level.axis])
-    totals = np.empty(len(sums), np.int64)
-    DiscreteGaussian(sigma2).fill(totals, secret.bits(level.index, *table.depths))
-    add_totals(totals, sums)
-    return totals
-
-
-def measure_table(
-    step: Step, known: tuple[OffTree, Fraction], groups: Groups, truth: Children, secret: Secret
-) -> Ints:
-    """Noisy cells of a two-way table of a step, wherever some groups have a parent.
-
-    Args:
-        step: the step.
-        known: the table, and the variance of its noise.
-        groups: whole groups.
-        truth: true children of these groups, at least.
-        secret: what the noise follows from.
-    """
-    table, sigma2 = known
-    level, rows = step.level, groups.rows(table)
-    sizes = groups.n_children[rows.group]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    cells = np.empty(int(offsets[-1]), np.int64)
-    address = (groups.area[rows.group].astype(np.int64) << 32) | rows.across
-    bits = secret.bits(level.index, *table.depths)
-    DiscreteGaussian(sigma2).fill_rows(cells, bits, address, offsets)
-    shift, width = level.key_field(rows.axis)
-    add_sums_kernel(
-        cells,
-        offsets,
-        rows.of_cells,
-        groups.area,
-        level.key_field(level.axis)[0],
-        (shift, (1 << width) - 1, rows.ancestor),
-        truth[1:],
-    )
-    return cells
-
-
-# Nothing below has seen the truth
-
-
-def divide(  # noqa: PLR0913 - what to divide, by what, and where
-    step: Step,
-    parents: Nodes,
-    noisy: Callable[[slice], Ints],
-    tables: Callable[[Groups, OffTree], Ints],
-    seed: Seed,
-    *,
-    threads: int = 1,
-    map_: Map = map,
-) -> Nodes:
-    """Released children of released parents, in group order.
+def find_candidates(
+    step: Step, parents: Nodes, noisy: Ints, seed: Seed, *, is_hard: bool
+) -> Candidates:
+    """Children that may become positive, whatever their prices will be.
 
     Args:
         step: what was measured.
-        parents: in group order; one of `batches`.
-        noisy: gives the noisy counts of all children of some of the parents. They are not kept.
-        tables: gives the noisy cells of a two-way table of the step, as `measure_table` does.
+        parents: some parents of a batch, in group order.
+        noisy: int64, noisy counts of all their children, but for only children.
         seed: decides between equal counts.
-        threads: how many there are to divide on; the result does not depend on it.
-        map_: maps a function over parts on these threads.
+        is_hard: see `Step.is_hard`.
     """
-    groups = Groups.of(step.level, parents)
-    is_hard = False
-    reach = depth = 0
+    reach = math.ceil(HARD_REACH * step.sigma) if step.tables else 0
+    key = step.level.keys(parents.areas)
+    vectors = Vectors.of(noisy, step.offsets(parents), parents.value, key, reach=reach)
+    found = vectors.candidates(step.level.index, seed)
+    optimize_kernel(found)
     if step.tables:
-        is_hard = bool(step.is_hard(groups.n_parents).any())
-        reach = math.ceil(HARD_REACH * step.sigma)
         # The price of a hard total goes further down, which makes room for lower counts.
         depth = int(step.sigma * (2 if is_hard else 1))
-
-    def find(part: slice) -> Candidates:
-        some = parents.take(part)
-        key = step.level.keys(some.areas)
-        vectors = Vectors.of(noisy(part), step.offsets(some), some.value, key, reach=reach)
+        bound_with_prices_kernel(found, depth, vectors.bound)
         found = vectors.candidates(step.level.index, seed)
-        optimize_kernel(found)
-        if step.tables:
-            bound_with_prices_kernel(found, depth, vectors.bound)
-            found = vectors.candidates(step.level.index, seed)
-        return found
+    return found
 
-    is_large = int(step.n_children(parents).sum()) > PART_CHILDREN
-    parts = parts_of(step, parents) if is_large else [slice(0, len(parents.value))]
-    candidates = _join(list(map_(find, parts)))
+
+def divide(
+    step: Step,
+    groups: Groups,
+    candidates: Candidates,
+    tables: Mapping[tuple[int, ...], Ints],
+    crew: Crew,
+) -> Nodes:
+    """Released children of the parents of a batch, in group order.
+
+    Args:
+        step: what was measured.
+        groups: the batch.
+        candidates: of all its parents.
+        tables: depths of each two-way table of the step to its noisy cells, row by row.
+        crew: threads to divide on; the result does not depend on how many.
+    """
     if step.tables:
         cells = Cells.of(
-            groups, step.tables, step.trust, step.totals, partial(tables, groups), is_hard=is_hard
+            groups, step.tables, step.trust, step.totals, tables, is_hard=step.is_hard(groups)
         )
-        balance(candidates, cells, reach=step.sigma, threads=threads, map_=map_)
+        balance(candidates, cells, reach=step.sigma, crew=crew)
     offsets = np.empty_like(candidates.offsets)
     keep_positive_kernel(candidates, offsets)
-    n, level = int(offsets[-1]), step.level
+    n, level, parents = int(offsets[-1]), step.level, groups.parents
     areas = tuple(np.empty(n, np.int32) for _ in parents.areas)
     child_areas_kernel(
         parents.areas, level.axis, level.child_offsets, offsets, candidates.column, areas
     )
     return Nodes(areas, candidates.value[:n].copy())
+
+
+def divide_again(
+    step: Step, parents: Nodes, noisy: Ints, tables: Mapping[tuple[int, ...], Ints], seed: Seed
+) -> Nodes:
+    """What a release made of its measurements at one level: anybody can do it again.
+
+    Args:
+        step: what was measured, with its totals.
+        parents: released parents, in group order.
+        noisy: int64, noisy counts of all their children, but for only children.
+        tables: depths of each two-way table of the step to its noisy cells, row by row.
+        seed: of the release.
+    """
+    offsets, crew = step.offsets(parents), Crew(1)
+    done, children = dict.fromkeys(tables, 0), [Nodes.root(len(parents.areas), 0)]
+    for batch in batches(step, parents):
+        groups, cells = Groups.of(step.level, parents.take(batch)), {}
+        for table, _ in step.two_way:
+            first = done[table.depths]
+            done[table.depths] += int(groups.n_children[groups.rows(table).group].sum())
+            cells[table.depths] = tables[table.depths][first : done[table.depths]]
+        counts = noisy[offsets[batch.start] : offsets[batch.stop]]
+        is_hard = step.is_hard(groups)
+        found = find_candidates(step, groups.parents, counts, seed, is_hard=is_hard)
+        children.append(divide(step, groups, found, cells, crew))
+    return Nodes.join(children)
 
 
 def batches(step: Step, parents: Nodes) -> list[slice]:
@@ -354,9 +294,8 @@ def batches(step: Step, parents: Nodes) -> list[slice]:
     """
     if not step.tables:
         return parts_of(step, parents)
-    groups = Groups.of(step.level, parents)
-    ends = np.cumsum(groups.n_parents)
-    is_hard = step.is_hard(groups.n_parents)
+    n_parents = Groups.of(step.level, parents).n_parents
+    ends, is_hard = np.cumsum(n_parents), n_parents >= step.hard_from
     walls = [*ends[:-1][is_hard[1:] != is_hard[:-1]].tolist(), len(parents.value)]
     found, first = [], 0
     for wall in walls:
@@ -367,6 +306,12 @@ def batches(step: Step, parents: Nodes) -> list[slice]:
         ]
         first = wall
     return found
+
+
+def small_parts(step: Step, batch: Nodes) -> list[slice]:
+    """Parents of a batch in parts with few enough children to be measured at a time."""
+    is_large = int(step.n_children(batch).sum()) > PART_CHILDREN
+    return parts_of(step, batch) if is_large else [slice(0, len(batch.value))]
 
 
 def parts_of(step: Step, parents: Nodes, ends: Ints | None = None) -> list[slice]:
@@ -395,119 +340,6 @@ def parts_of(step: Step, parents: Nodes, ends: Ints | None = None) -> list[slice
     return parts
 
 
-def _join(parts: Sequence[Candidates]) -> Candidates:
-    """Candidates of several parts, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    joined = Candidates(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-    counts = np.concatenate([np.diff(part.offsets) for part in parts])
-    return joined._replace(offsets=np.concatenate([[0], np.cumsum(counts)]))
-
-
-def divide_again(
-    step: Step, parents: Nodes, noisy: Ints, tables: Mapping[tuple[int, ...], Ints], seed: Seed
-) -> Nodes:
-    """What a release made of its measurements at one level: anybody can do it again.
-
-    Args:
-        step: what was measured, with its totals.
-        parents: released parents, in group order.
-        noisy: int64, noisy counts of all their children, but for only children.
-        tables: depths of each two-way table of the step to its noisy cells, row by row.
-        seed: of the release.
-    """
-    offsets = step.offsets(parents)
-    done = dict.fromkeys(tables, 0)
-    children = [Nodes.root(len(parents.areas), 0)]
-    for batch in batches(step, parents):
-        first = batch.start
-
-        def counts(part: slice, first: int = first) -> Ints:
-            return noisy[offsets[first + part.start] : offsets[first + part.stop]]
-
-        def cells(groups: Groups, table: OffTree) -> Ints:
-            start = done[table.depths]
-            done[table.depths] += int(groups.n_children[groups.rows(table).group].sum())
-            return tables[table.depths][start : done[table.depths]]
-
-        children.append(divide(step, parents.take(batch), counts, cells, seed))
-    return Nodes.join(children)
-
-
-_of_thread = threading.local()
-
-
-def buffer(n: int) -> Ints:
-    """int64[n] of this thread, which the next call overwrites: fresh pages cost more than draws."""
-    held: Ints | None = getattr(_of_thread, "held", None)
-    if held is None or len(held) < n:
-        held = _of_thread.held = np.empty(max(n, 2 * PART_CHILDREN), np.int64)
-    return held[:n]
-
-
-def add_totals(totals: Ints, sums: Ints) -> None:
-    """Add true totals of areas to their noise, in place."""
-    totals += sums
-
-
-@kernel
-def add_truth_kernel(x: Ints, offsets: Ints, key: Ints, truth: Any) -> None:
-    """Add the true counts to the noise of the children, in place.
-
-    Args:
-        x: int64, children of all parents, one parent after another.
-        offsets: int64[parents + 1], slices of x; empty for a parent with an only child.
-        key: int64[parents], ascending.
-        truth: key, offsets, ordinal and count, as in `Children`.
-    """
-    true_key, true_offsets, true_ordinal, true_count = truth
-    if key.size == 0:
-        return
-    at = np.searchsorted(true_key, key[0])
-    for parent in range(key.size):
-        while at < true_key.size and true_key[at] < key[parent]:
-            at += 1
-        first = offsets[parent]
-        if at < true_key.size and true_key[at] == key[parent] and offsets[parent + 1] > first:
-            for child in range(true_offsets[at], true_offsets[at + 1]):
-                x[first + true_ordinal[child]] += true_count[child]
-
-
-@kernel
-def add_sums_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    cells: Ints,
-    row_offsets: Ints,
-    row_of: Ints,
-    area: NDArray[np.int32],
-    shift: int,
-    across: tuple[int, int, NDArray[np.int32]],
-    truth: Any,
-) -> None:
-    """Add true counts to the noise of the cells they are summed up in, in place.
-
-    Args:
-        cells: int64, row by row.
-        row_offsets: int64[rows or one more], slices of these.
-        row_of: int64[groups, areas across], the row of each; -1 if it is not measured.
-        area: int32[groups], the area that each refines.
-        shift: where that area lies in the key of a parent; all below it are other areas.
-        across: shift and mask of the area across in the key, and int32, the area of the table that
-            holds each.
-        truth: key, offsets, ordinal and count, as in `Children`.
-    """
-    across_shift, mask, ancestor = across
-    key, child_offsets, ordinal, count = truth
-    for group in range(area.size):
-        refined = np.int64(area[group])
-        parent = np.searchsorted(key, refined << shift)
-        while parent < key.size and key[parent] >> shift == refined:
-            row = row_of[group, ancestor[(key[parent] >> across_shift) & mask]]
-            if row >= 0:
-                for child in range(child_offsets[parent], child_offsets[parent + 1]):
-                    cells[row_offsets[row] + ordinal[child]] += count[child]
-            parent += 1
-
-
 @kernel
 def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     parents: Areas,
@@ -517,7 +349,7 @@ def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     index: NDArray[np.int32],
     out: Areas,
 ) -> None:
-    """Areas of some children: on one axis their own, on the others their parents'.
+    """Write areas of some children: on the refined axis their own, on others their parents'.
 
     Args:
         parents: int32[parents] for every axis, area of each parent.
@@ -529,11 +361,9 @@ def child_areas_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     """
     for axis in range(len(parents)):
         areas, children = parents[axis], out[axis]
-        if axis == refined:
-            for i in range(areas.size):
-                for child in range(offsets[i], offsets[i + 1]):
+        for i in range(areas.size):
+            for child in range(offsets[i], offsets[i + 1]):
+                if axis == refined:
                     children[child] = child_offsets[areas[i]] + index[child]
-        else:
-            for i in range(areas.size):
-                for child in range(offsets[i], offsets[i + 1]):
+                else:
                     children[child] = areas[i]

@@ -1,7 +1,8 @@
 """InfTDA: noise and integer optimisation, level by level from the root (paper, section 4).
 
-What is done to one level is `inftda.mechanism.step`; here are the loop over the levels and the
-threads of one machine. The work is the number of children of surviving parents.
+What is measured for one level is `inftda.mechanism.measure`, what is made of it
+`inftda.mechanism.step`; here are the loop over the levels and the threads of one machine. The work
+is the number of children of surviving parents.
 
 Privacy:
     Level l is the discrete Gaussian mechanism on all its nodes at the scale the plan
@@ -10,7 +11,7 @@ Privacy:
     levels of this kind, as far as the plan has any. See docs/guarantee.md.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
@@ -18,28 +19,24 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from inftda.mechanism.intopt import Seed, words_of
+from inftda.mechanism.intopt import Candidates, Seed, words_of
+from inftda.mechanism.measure import measure, measure_root, measure_table, measure_totals
 from inftda.mechanism.prices import Groups
 from inftda.mechanism.step import (
     PART_CHILDREN,
     Ints,
-    Map,
     Nodes,
     Noisy,
     Step,
     batches,
-    buffer,
     divide,
-    measure,
-    measure_table,
-    measure_totals,
-    rows_drawn,
+    find_candidates,
+    small_parts,
 )
 from inftda.noise.bits import RandomSource, Secret, draw_seed
-from inftda.noise.gaussian import DiscreteGaussian
 from inftda.privacy.plan import Account
 from inftda.screen import Progress, no_progress
-from inftda.threads import Crew, available_cores
+from inftda.threads import Crew
 from inftda.tree import OffTree, Tree, TreeLevel
 from inftda.truth import Children, Truth
 
@@ -101,7 +98,7 @@ def release_counts(  # noqa: PLR0913 - what is released, by which plan, where it
     Raises:
         BudgetError: not all that was planned was drawn.
     """
-    crew = Crew(threads or available_cores())
+    crew = Crew(threads)
 
     def carry_out(step: Step, parents: Nodes, secret: Secret, seed: Seed) -> Nodes:
         return divide_all(
@@ -120,14 +117,9 @@ def top_down(
     *,
     keep: Keep | None = None,
 ) -> Outcome:
-    """The loop over the levels.
+    """The loop over the levels; `carry_out` makes children of parents, wherever that is done.
 
-    Args:
-        truth: the counts, wherever they are: `tree`, `total` and `margins` are asked for here.
-        account: as above, and `source` and `keep`.
-        source: see there.
-        carry_out: from parents to children, wherever that is done.
-        keep: see there.
+    Of the truth, wherever it is, `tree`, `total` and `margins` are asked for here.
     """
     tree: Tree = truth.tree
     secret, seed = Secret.of(source), draw_seed(source)
@@ -160,9 +152,7 @@ def _total(total: int, n_axes: int, account: Account, secret: Secret, keep: Keep
     """The root: public where the unit makes it so, otherwise noised and clamped at 0."""
     if not account.is_planned(0):
         return total
-    noisy = np.empty(1, np.int64)
-    DiscreteGaussian(account.charge(0).sigma2).fill(noisy, secret.bits(0))
-    noisy += total
+    noisy = measure_root(total, account.charge(0).sigma2, secret)
     if keep is not None:
         root = tuple(np.zeros(1, np.int32) for _ in range(n_axes))
         keep(Noisy((0,) * n_axes, 0, root, np.ones(1, np.int64), noisy))
@@ -184,53 +174,33 @@ def divide_all(  # noqa: PLR0913 - one step, and how it is carried out
 
     Noisy counts of the tree are handed on as they come, those of other tables after them.
     """
+
+    def carry_out(batch: slice, crew: Crew = Crew(1)) -> _Batch:  # noqa: B008 - has no state
+        groups = Groups.of(step.level, parents.take(batch))
+        return _divide(step, groups, truth, secret, seed, crew, is_kept=keep is not None)
+
     parents = parents.in_group_order(step.level, crew)
     total, done = int(step.offsets(parents)[-1]), 0
+    work = np.concatenate([[0], np.cumsum(step.n_children(parents))])
     progress(step.level.name, 0, total)
     children, tables = [Nodes.root(len(parents.areas), 0)], []
-    for made in _divided(step, parents, truth, secret, seed, crew, is_kept=keep is not None):
-        done += made.n_draws
-        progress(step.level.name, done, total)
-        children.append(made.children)
-        tables.append(made.tables)
-        for noisy in made.noisy:
-            _keep(keep, noisy)
-    if step.totals is not None:
-        _keep(keep, step.noisy_totals())
-    for parts in zip(*tables, strict=True):
-        for noisy in parts:
-            _keep(keep, noisy)
-    return Nodes.join(children)
-
-
-def _keep(keep: Keep | None, noisy: Noisy) -> None:
-    if keep is not None:
-        keep(noisy)
-
-
-def _divided(  # noqa: PLR0913, PLR0917 - private
-    step: Step,
-    parents: Nodes,
-    truth: Children,
-    secret: Secret,
-    seed: Seed,
-    crew: Crew,
-    *,
-    is_kept: bool,
-) -> "Iterator[_Batch]":
-    """What becomes of each batch, in order; a very large one is divided on all threads."""
-
-    def carry_out(batch: slice, threads: int = 1, map_: Map = map) -> "_Batch":
-        some = parents.take(batch)
-        return _divide(step, some, truth, secret, seed, threads, map_, is_kept=is_kept)
-
-    work = np.concatenate([[0], np.cumsum(step.n_children(parents))])
     cut = batches(step, parents)
     for is_large, some in groupby(cut, lambda b: work[b.stop] - work[b.start] > LARGE):
-        if is_large:
-            yield from (carry_out(batch, crew.threads, crew.map) for batch in some)
-        else:
-            yield from crew.map(carry_out, some)
+        # A very large one on all threads, others on a thread each.
+        for made in (carry_out(b, crew) for b in some) if is_large else crew.map(carry_out, some):
+            done += made.n_draws
+            progress(step.level.name, done, total)
+            children.append(made.children)
+            if keep is not None:
+                tables.append(made.tables)
+                for noisy in made.noisy:
+                    keep(noisy)
+    if keep is not None:
+        if step.totals is not None:
+            keep(step.noisy_totals())
+        for noisy in (noisy for parts in zip(*tables, strict=True) for noisy in parts):
+            keep(noisy)
+    return Nodes.join(children)
 
 
 class _Batch(NamedTuple):
@@ -244,36 +214,35 @@ class _Batch(NamedTuple):
 
 def _divide(  # noqa: PLR0913, PLR0917 - private
     step: Step,
-    parents: Nodes,
+    groups: Groups,
     truth: Children,
     secret: Secret,
     seed: Seed,
-    threads: int,
-    map_: Map,
+    crew: Crew,
     *,
     is_kept: bool,
 ) -> _Batch:
-    """Measure and divide one batch."""
-    level, offsets = step.level, step.offsets(parents)
-    noisy: dict[int, Noisy] = {}
-    tables: dict[tuple[int, ...], Noisy] = {}
-    variances = dict(step.tables)
+    """Measure and divide one batch, if it is large in parts."""
+    level, parents, is_hard = step.level, groups.parents, step.is_hard(groups)
 
-    def counts(part: slice) -> Ints:
-        x, some = buffer(int(offsets[part.stop] - offsets[part.start])), parents.take(part)
-        measure(step, some, truth, secret, x)
-        if is_kept:
-            noisy[part.start] = Noisy.below(level, level.depths, some.areas, x.copy())
-        return x
+    def find(part: slice) -> tuple[Candidates, Noisy | None]:
+        some = parents.take(part)
+        x = measure(step, some, truth, secret)
+        noisy = Noisy.below(level, level.depths, some.areas, x.copy()) if is_kept else None
+        return find_candidates(step, some, x, seed, is_hard=is_hard), noisy
 
-    def cells(groups: Groups, table: OffTree) -> Ints:
-        value = measure_table(step, (table, variances[table]), groups, truth, secret)
-        if is_kept and table.across is not None:
-            areas = rows_drawn(step, groups, table)
-            tables[table.depths] = Noisy.below(level, table.depths, areas, value)
-        return value
-
-    children = divide(step, parents, counts, cells, seed, threads=threads, map_=map_)
-    in_order = [noisy[start] for start in sorted(noisy)]
-    kept = [tables[table.depths] for table, _ in step.two_way] if is_kept else []
-    return _Batch(children, int(offsets[-1]), in_order, kept)
+    found, noisy = zip(*crew.map(find, small_parts(step, parents)), strict=True)
+    tables = {
+        known[0].depths: measure_table(step, known, groups, truth, secret) for known in step.two_way
+    }
+    children = divide(step, groups, Candidates.join(found), tables, crew)
+    return _Batch(
+        children,
+        int(step.offsets(parents)[-1]),
+        [one for one in noisy if one is not None],
+        [
+            Noisy.below(level, table.depths, groups.areas_of(table), tables[table.depths])
+            for table, _ in step.two_way
+            if is_kept
+        ],
+    )

@@ -247,13 +247,13 @@ def number_blocks_kernel(
     row: int,
     counters: NDArray[np.uint64],
 ) -> None:
-    """Write addresses of blocks.
+    """Write the addresses of n blocks from number `first` on, which belongs to `row`.
 
     Args:
         rows: int64[rows].
         blocks: int64[rows + 1], blocks of all rows before each, and of all.
-        first: number of the first block.
-        row: the row that it belongs to.
+        first: see above, and the next.
+        row: see there.
         counters: uint64[n, 2], written.
     """
     for i in range(counters.shape[0]):
@@ -279,8 +279,8 @@ def take_words_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         random: blocks first..last, as words.
         blocks: int64[rows + 1], as above.
         offsets: int64[rows + 1], slices of words.
-        first: number of the first block.
-        last: one after the last.
+        first: see above, and the next two.
+        last: see there.
         row: the row that the first belongs to.
         words: some are written.
     """

@@ -90,16 +90,6 @@ class Blocks:
     block_bits: int
     slopes: tuple[Fraction, Fraction, Fraction]
 
-    @property
-    def max_abs(self) -> int:
-        """The largest magnitude in the table; larger ones have probability below 2^-31."""
-        return ((self.table.max_abs + 1) << self.block_bits) - 1
-
-    @property
-    def word_bytes(self) -> int:
-        """Random bytes used per pair."""
-        return 32
-
     def fill(
         self,
         out: NDArray[np.int64],

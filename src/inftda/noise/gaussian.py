@@ -11,7 +11,6 @@ address (`inftda.noise.bits`).
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
@@ -36,22 +35,12 @@ BLOCKS_SIGMA2: Final = 512**2  # block width is chosen so that sigma spans at mo
 
 
 class Sampler:
-    """A distribution over the integers that can be drawn from, exactly.
+    """A distribution over the integers that can be drawn from, exactly."""
 
-    Args:
-        method: draws from the distribution.
-        word_bits: length of the random word of a draw, if it was not chosen by default.
-    """
+    __slots__ = ("_method",)
 
-    __slots__ = ("_method", "_word_bits")
-
-    def __init__(self, method: Table | Blocks, word_bits: int | None) -> None:
-        self._method, self._word_bits = method, word_bits
-
-    @property
-    def word_bytes(self) -> int:
-        """Random bytes used per draw, apart from the rare draws that need more."""
-        return self._method.word_bytes
+    def __init__(self, method: Table | Blocks) -> None:
+        self._method = method
 
     def fill(self, out: NDArray[np.int64], bits: Bits) -> None:
         """Overwrite `out` (contiguous int64) with the draws of row 0."""
@@ -109,19 +98,10 @@ class DiscreteGaussian(Sampler):
 
     def __init__(self, sigma2: Fraction | float | str, *, word_bits: int | None = None) -> None:
         self.sigma2: Fraction = exact_positive("sigma2", sigma2, at_most=WIDEST**2)
-        super().__init__(_method(self.sigma2, word_bits), word_bits)
-
-    @property
-    def max_abs(self) -> int:
-        """A magnitude that a draw exceeds with probability below 2^-128."""
-        # P[|X| > k] <= exp(-k^2 / (2 sigma2)), and exp(-178 / 2) < 2^-128.
-        return math.isqrt(math.ceil(178 * self.sigma2)) + 1
+        super().__init__(_method(self.sigma2, word_bits))
 
     def __repr__(self) -> str:
         return f"DiscreteGaussian(sigma2={str(self.sigma2)!r})"
-
-    def __reduce__(self) -> tuple[object, ...]:  # rebuilding a table is faster than sending it
-        return partial(DiscreteGaussian, word_bits=self._word_bits), (self.sigma2,)
 
 
 @lru_cache(maxsize=16)

@@ -7,7 +7,6 @@ truncated or capped. Proof: `docs/proofs/exact-sampling.md`.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Final
@@ -42,19 +41,10 @@ class DiscreteLaplace(Sampler):
 
     def __init__(self, scale: Fraction | float | str, *, word_bits: int | None = None) -> None:
         self.scale: Fraction = exact_positive("scale", scale, at_most=WIDEST)
-        super().__init__(_method(self.scale, word_bits), word_bits)
-
-    @property
-    def max_abs(self) -> int:
-        """A magnitude that a draw exceeds with probability below 2^-128."""
-        # P[|X| > k] < 2 exp(-k / scale), and 2 exp(-90) < 2^-128.
-        return math.ceil(90 * self.scale)
+        super().__init__(_method(self.scale, word_bits))
 
     def __repr__(self) -> str:
         return f"DiscreteLaplace(scale={str(self.scale)!r})"
-
-    def __reduce__(self) -> tuple[object, ...]:  # rebuilding a table is faster than sending it
-        return partial(DiscreteLaplace, word_bits=self._word_bits), (self.scale,)
 
 
 @lru_cache(maxsize=16)

@@ -16,11 +16,11 @@ from inftda.errors import OptimizeError, ReleaseError
 from inftda.inference.measured import Measurements
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.prices import Groups
-from inftda.mechanism.step import Nodes, Noisy, Step, divide_again, rows_drawn
+from inftda.mechanism.step import Nodes, Noisy, Step, divide_again
 from inftda.publication.manifest import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE
 from inftda.publication.measurements import PlannedMeasurement
 from inftda.publication.tables import Flows
-from inftda.threads import Crew, available_cores
+from inftda.threads import Crew
 from inftda.tree import Tree
 
 Areas = tuple[NDArray[np.int32], ...]
@@ -48,7 +48,7 @@ def check_follows(
     Raises:
         ReleaseError: a value is missing or too many, or flows do not follow from the values.
     """
-    words, crew = words_of(bytes.fromhex(seed)), Crew(available_cores())
+    words, crew = words_of(bytes.fromhex(seed)), Crew()
     tables = list(zip(planned, measurements.tables, strict=True))
     n_levels = 0
     nodes = Nodes.root(len(tree.axes), released.total)
@@ -80,7 +80,7 @@ def check_follows(
                 cells[level.axis] = np.arange(n, dtype=np.int32)
                 _check_areas(noisy.areas, tuple(cells), one)
             else:
-                rows = rows_drawn(step, Groups.of(level, parents), off_tree[one.depths])
+                rows = Groups.of(level, parents).areas_of(off_tree[one.depths])
                 _check_areas(noisy.areas, _cells(step, rows, one), one)
         two_way = {one.depths: noisy.value for one, noisy in here if not one.is_one_way}
         try:

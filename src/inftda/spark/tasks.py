@@ -148,7 +148,7 @@ def divide(division: Division, batches: Batches) -> Made:
     _, *areas, n, is_parent = (np.concatenate(column) for column in zip(*held, strict=True))
     del held  # dividing takes the room again
     crew, noisy = Crew(_threads()), list[Noisy]()
-    truth = Children.of(level, [numbers[~is_parent] for numbers in areas], n[~is_parent], crew)
+    truth = Children.of(level, tuple(numbers[~is_parent] for numbers in areas), n[~is_parent], crew)
     parents = Nodes(tuple(numbers[is_parent] for numbers in areas), n[is_parent])
     del areas, n
     children = divide_all(

@@ -21,6 +21,7 @@ from inftda.mechanism.prices import (
     keep_positive_kernel,
     solve_kernel,
 )
+from inftda.threads import Crew
 from inftda.tree import HARD_REACH
 from tiers import some
 
@@ -273,9 +274,9 @@ def misfit(candidates, cells):
 
 def test_sums_come_closer_to_what_was_measured():
     without, cells = random_groups(np.random.default_rng(1), 300, 10, 6)
-    balance(without, cells, reach=0.0)
+    balance(without, cells, reach=0.0, crew=Crew(1))
     candidates, cells = random_groups(np.random.default_rng(1), 300, 10, 6)
-    balance(candidates, cells, reach=10.0)
+    balance(candidates, cells, reach=10.0, crew=Crew(1))
     assert misfit(candidates, cells) < 0.5 * misfit(without, cells)
     parts = np.add.reduceat(candidates.value, candidates.offsets[:-1])
     assert (parts == candidates.total).all()
@@ -288,7 +289,7 @@ def test_the_number_of_threads_changes_nothing(trust):
     for threads in (1, 2, 7):
         candidates, cells = random_groups(np.random.default_rng(2), 100, 6, 3)
         cells = cells._replace(trust=np.full(3, trust))
-        balance(candidates, cells, reach=10.0, threads=threads)
+        balance(candidates, cells, reach=10.0, crew=Crew(threads))
         offsets = np.empty_like(candidates.offsets)
         keep_positive_kernel(candidates, offsets)
         n = offsets[-1]
@@ -302,7 +303,9 @@ def test_sums_agree_with_hard_totals():
     candidates, cells = random_groups(np.random.default_rng(3), 400, 5, 1)
     goal = ints(np.roll(cells.measured, 1) // 8 + cells.measured * 7 // 8)
     goal[0] += candidates.total.sum() - goal.sum()
-    balance(candidates, cells._replace(measured=goal, trust=np.array([HARD])), reach=10.0)
+    balance(
+        candidates, cells._replace(measured=goal, trust=np.array([HARD])), reach=10.0, crew=Crew(1)
+    )
     sums = np.bincount(candidates.column, weights=candidates.value)
     assert np.abs(sums - goal).max() <= 0.01 * goal.max()
 

