@@ -24,24 +24,16 @@ _RIGHT, _LEFT = "text-align:right", "text-align:left"
 
 def printable(text: str) -> str:
     """A text without anything that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() else _code(sign) for sign in text)
+    return "".join(sign if sign.isprintable() else _code(ord(sign)) for sign in text)
 
 
-def _code(sign: str) -> str:
-    """A character by its number."""
-    number = ord(sign)
+def _code(number: int) -> str:
     return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
 
 
 @contextmanager
 def following(progress: Progress | bool | None) -> Iterator[Progress]:  # noqa: FBT001 - True is a word here
-    """What to call with the name of a level, work done and work in all.
-
-    Args:
-        progress: what to call; True for a bar, None or False for nothing.
-    """
+    """What to call with the name of a level, work done and work in all: a bar if it is True."""
     if progress is True:
         with Meter("draws", shown=True) as meter:
             yield meter
@@ -57,11 +49,7 @@ class Meter:
     """Shows one bar; call it with what is being done, work done and work in all.
 
     On a terminal the bar is on standard error, in a notebook it is a line below the cell, and
-    elsewhere there is none.
-
-    Args:
-        unit: what the work is counted in.
-        shown: whether to show anything.
+    elsewhere there is none. Work is counted in some `unit`.
     """
 
     def __init__(self, unit: str, *, shown: bool) -> None:
@@ -151,11 +139,7 @@ def card(
 ) -> str:
     """An object as a notebook shows it, in HTML: a heading, a small table and a few lines of text.
 
-    Args:
-        title: one line.
-        head: names of the columns, the first of which is text and all others numbers.
-        rows: cells.
-        notes: what to say below, each with a word in front of it.
+    The first column is text and all others are numbers; each note has a word in front of it.
 
     >>> card("2 < 3", ["level"], [["<b>"]])
     '<div><strong>2 &lt; 3</strong><table><tr><th style="text-align:left">level</th></tr><tr><td style="text-align:left">&lt;b&gt;</td></tr></table></div>'

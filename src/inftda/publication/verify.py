@@ -7,6 +7,7 @@ where the same Arrow made it, it must be the same to the bit.
 import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE
-from inftda.publication.folder import areas_files, areas_text, places_name, save_places, strangers
+from inftda.publication.folder import areas_text, places_name, save_places, strangers
 from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,
@@ -37,15 +38,14 @@ from inftda.publication.tables import (
     write_flows,
 )
 
-_VERSION: Final = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
+_VERSION: Final = re.compile(r"[0-9A-Za-z.+!_-]{1,40}")
 
 
 def verify(path: str | Path, *, key: str | Path | None = None) -> Iterator[str]:
-    """Check a release folder; yields what was found right.
+    """Check a release folder, and its signature if a file with a public `key` is given.
 
-    Args:
-        path: the folder.
-        key: file of the publisher's public key, if the signature is to be checked.
+    Yields:
+        What was found right.
 
     Raises:
         ReleaseError: something is wrong; the message says what.
@@ -74,16 +74,7 @@ class _Rewriting:
         self._is_compared = True
 
     def check(self, path: Path, stated: str, write: Callable[[pa.NativeFile], None]) -> None:
-        """Compare a file with its digest, and with what is written from its rows.
-
-        Args:
-            path: the file, after all other checks.
-            stated: digest of it, as the manifest has it.
-            write: writes what it holds again.
-
-        Raises:
-            ReleaseError: it is another file, or was written in another way.
-        """
+        """Compare a file with its stated digest, and with what is written from its rows again."""
         if digest(path) != stated:
             raise ReleaseError(
                 f"{path.name} is not what the manifest was written for; it was damaged or "
@@ -123,30 +114,25 @@ def _check_inventory(release: Release, folder: Path) -> str:
 
 def _check_areas(release: Release, folder: Path) -> None:
     """Fingerprints were compared; the files hold the areas and nothing else."""
-    files = areas_files(release.tree)
-    for axis in release.tree.axes:
-        file = files[axis.name]
-        if (folder / file).read_bytes() != areas_text(axis.hierarchy):
+    for entry, axis in zip(release.manifest.tree.axes, release.tree.axes, strict=True):
+        if (folder / entry.file).read_bytes() != areas_text(axis.hierarchy):
             raise ReleaseError(
-                f"{file} is not written as inftda writes areas; it was edited: {GET_AGAIN}"
+                f"{entry.file} is not written as inftda writes areas; it was edited: {GET_AGAIN}"
             )
 
 
 def _check_places(release: Release, folder: Path, rewriting: _Rewriting) -> Iterator[str]:
     """Compare files of places; what they hold was checked when they were read."""
-    entries = {axis.file: axis.places_sha256 for axis in release.manifest.tree.axes}
+    stated = {(axis.file, axis.places_sha256) for axis in release.manifest.tree.axes}
+    if len(stated) > len({file for file, _ in stated}):
+        raise ReleaseError("the manifest states two digests of the same places; it was edited")
     for entry, axis in zip(release.manifest.tree.axes, release.tree.axes, strict=True):
-        file = places_name(entry.file)
-        if entry.places_sha256 != entries[entry.file]:
-            raise ReleaseError(f"the manifest states two digests of {file}; it was edited")
         if entry.places_sha256:
-            hierarchy = axis.hierarchy
+            path = folder / places_name(entry.file)
             rewriting.check(
-                folder / file,
-                entry.places_sha256,
-                lambda sink, of=hierarchy: save_places(sink, of),  # type: ignore[misc]
+                path, entry.places_sha256, partial(save_places, hierarchy=axis.hierarchy)
             )
-    if any(entries.values()):
+    if any(sha256 for _, sha256 in stated):
         yield "names, locations and outlines are the ones the manifest states"
 
 
@@ -229,9 +215,8 @@ def _check_measurements(
         yield from check_follows(flows, measured, tables, tree, manifest.seed)
     else:
         for table, found in zip(tables, measured.tables, strict=True):
-            axis = table.level.axis
-            n_areas = tree.axes[axis].hierarchy.n_areas(table.depths[axis])
-            if not np.array_equal(found.areas[axis], np.arange(n_areas)):
+            every = np.arange(table.marginal.n_nodes)
+            if not np.array_equal(found.areas[table.level.axis], every):
                 raise ReleaseError(
                     f"{MEASUREMENTS_FILE} must list every area of the table {table.name!r} once, "
                     f"in order; {DAMAGED}"

@@ -211,7 +211,7 @@ def saved(tmp_path):
 def test_a_manifest_cannot_make_us_read_another_file(saved, name):
     shutil.copy(saved / "areas-1.csv", saved.parent / "areas-1.csv")  # the right areas, elsewhere
     edit(saved, lambda data: data["tree"]["axes"][0].update(file=name))
-    with pytest.raises(ReleaseError, match="names the file"):
+    with pytest.raises(ReleaseError, match="names other files"):
         open_release(saved)
 
 
