@@ -67,6 +67,13 @@ def left_over(parent, prefix, *inside, token=TOKEN):
     return folder
 
 
+def raises(problem):
+    def stop(*_):
+        raise problem
+
+    return stop
+
+
 def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -143,7 +150,7 @@ def test_a_folder_taken_away_before_it_is_locked_is_made_anew(tmp_path, monkeypa
 
 def test_where_folders_cannot_be_locked_none_is_removed(tmp_path, monkeypatch):
     left = left_over(tmp_path, "work-")
-    monkeypatch.setattr(files, "HAS_LOCKS", False)
+    monkeypatch.setattr(files.fcntl, "flock", raises(OSError(95, "not supported")))
     with private_folder(tmp_path, "work-") as folder:
         assert folder.exists()
     assert names(tmp_path) == [left.name]
@@ -326,13 +333,6 @@ def test_a_folder_becomes_visible_when_it_is_complete(out):
         assert folder.parent.parent == out.parent, "a rename within one file system"
     assert content(out) == NEW_CONTENT
     assert names(out.parent) == ["out"]
-
-
-def raises(problem):
-    def stop():
-        raise problem
-
-    return stop
 
 
 @pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt, SystemExit, MemoryError])
