@@ -138,61 +138,43 @@ def everywhere(value, at=()):
 
 def other_values(key, value):
     """Other values for a place, by what is done."""
-    yield from {"null": None, "text": str(value), "listed": [value], "boxed": {"x": value}}.items()
-    yield "emptied", type(value)()
+    found = {"null": None, "text": str(value), "listed": [value], "boxed": {"x": value}}
+    found["emptied"] = type(value)()
     if isinstance(value, bool):
-        yield from {"other": not value, "number": int(value)}.items()
+        found |= {"other": not value, "number": int(value)}
     elif isinstance(value, int | float):
-        yield from {"twice": 2 * value, "half": value / 2, "negative": -value}.items()
-        yield from {"float": float(value), "truth": bool(value), "huge": 10**400}.items()
-        yield "NaN", math.nan
-        yield "endless", math.inf
-        more = value + 1 if isinstance(value, int) else math.nextafter(value, math.inf)
-        less = value - 1 if isinstance(value, int) else math.nextafter(value, -math.inf)
-        yield from {"a little more": more, "a little less": less, "whole": int(value)}.items()
+        found |= {"twice": 2 * value, "half": value / 2, "negative": -value, "huge": 10**400}
+        found |= {"float": float(value), "truth": bool(value), "whole": int(value)}
+        found |= {"NaN": math.nan, "endless": math.inf}
+        is_whole = isinstance(value, int)
+        found["a little more"] = value + 1 if is_whole else math.nextafter(value, math.inf)
+        found["a little less"] = value - 1 if is_whole else math.nextafter(value, -math.inf)
     elif isinstance(value, str):
-        yield from {"longer": value + "x", "blank": f" {value}", "capital": value.upper()}.items()
-        yield from {
-            "half a letter": value + "\ud800",
-            "number": 1,
-            "escape": value + "\x1b[2J",
-        }.items()
+        found |= {"longer": value + "x", "blank": f" {value}", "capital": value.upper()}
+        found |= {"half a letter": value + "\ud800", "number": 1, "escape": value + "\x1b[2J"}
+        found |= {repr(word): word for word in WORDS.get(key, ())}
         if "/" in value and value[0].isdigit():
             top, bottom = map(int, value.split("/"))
-            yield from {
-                "unreduced": f"{2 * top}/{2 * bottom}",
-                "doubled": f"{2 * top}/{bottom}",
-            }.items()
-        yield from {repr(word): word for word in WORDS.get(key, ())}.items()
+            found |= {"unreduced": f"{2 * top}/{2 * bottom}", "doubled": f"{2 * top}/{bottom}"}
     elif isinstance(value, list):
-        yield from {
-            "backwards": value[::-1],
-            "shorter": value[1:],
-            "again": value + value[:1],
-        }.items()
+        found |= {"backwards": value[::-1], "shorter": value[1:], "again": value + value[:1]}
     elif isinstance(value, dict):
-        yield "with an unknown key", {**value, "unknown": 1}
-        yield "with another unknown key", {**value, "negative": "kept"}
+        found |= {"with an unknown key": {**value, "unknown": 1}}
+    return found.items()
+
+
+GONE = object()
 
 
 def placed(manifest, at, value):
-    """A copy of the manifest with another value at a place."""
+    """A copy of the manifest with another value at a place, or without it."""
     if not at:
         return value
     changed = copy.deepcopy(manifest)
-    holder = changed
-    for key in at[:-1]:
-        holder = holder[key]
+    holder = get(changed, at[:-1])
     holder[at[-1]] = value
-    return changed
-
-
-def without(manifest, at):
-    changed = copy.deepcopy(manifest)
-    holder = changed
-    for key in at[:-1]:
-        holder = holder[key]
-    del holder[at[-1]]
+    if value is GONE:
+        del holder[at[-1]]
     return changed
 
 
@@ -213,7 +195,7 @@ def forged_manifests(manifest):
             if not is_same(changed, manifest):
                 yield (*at, what), as_written(changed)
         if at:
-            yield (*at, "gone"), as_written(without(manifest, at))
+            yield (*at, "gone"), as_written(placed(manifest, at, GONE))
         if isinstance(value, dict):
             for key in value:
                 yield (*at, key, "stated twice"), stated_twice(manifest, (*at, key))
