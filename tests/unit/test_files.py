@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from inftda import files
-from inftda.cli.main import run
 from inftda.errors import InftdaError, ReleaseError
 from inftda.files import (
     LOCK,
@@ -180,17 +179,6 @@ def test_what_has_the_name_of_a_work_folder_is_left(out, precious, prefix, plant
     assert content(planted.resolve()) == dict.fromkeys(["table", "about"], "precious")
 
 
-def test_confidential_measures_go_through_no_link(tmp_path, precious, monkeypatch):
-    (tmp_path / "areas.csv").write_text("town\n1\n2\n")
-    (tmp_path / "flows.csv").write_text("origin,destination\n1,2\n")
-    (tmp_path / "measures").symlink_to(precious)
-    release = ["release", "flows.csv", "--areas", "areas.csv", "--rho", "1", "--out", "release"]
-    monkeypatch.chdir(tmp_path)
-    assert run([*release, "--quiet"]) == 0
-    assert run(["evaluate", "release", "--truth", "flows.csv", "--out", "measures"]) == 2
-    assert names(precious) == ["about", "table"]
-
-
 # --- Files ---
 
 
@@ -326,10 +314,13 @@ def test_what_is_being_read_is_not_replaced_whatever_it_is_called(name, read):
 # --- Folders ---
 
 
-def test_a_folder_becomes_visible_when_it_is_complete(out):
-    with whole_folder(out, check=check) as folder:
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_folder_becomes_visible_when_it_is_complete(out, is_there):
+    if is_there:
+        fill(out, "old")
+    with whole_folder(out, check=check, force=is_there) as folder:
         fill(folder)
-        assert not out.exists()
+        assert content(out) == (OLD_CONTENT if is_there else {})
         assert folder.parent.parent == out.parent, "a rename within one file system"
     assert content(out) == NEW_CONTENT
     assert names(out.parent) == ["out"]
@@ -344,14 +335,6 @@ def test_whatever_interrupts_the_writing_leaves_what_was_there(out, problem, is_
         write(out, force=True, then=raises(problem))
     assert names(out.parent) == (["out"] if is_there else [])
     assert not is_there or content(out) == OLD_CONTENT
-
-
-def test_the_old_folder_stands_as_it_was_until_the_new_one_is_complete(old):
-    seen = []
-    write(old, force=True, then=lambda: seen.append(content(old)))
-    assert seen == [OLD_CONTENT]
-    assert content(old) == NEW_CONTENT
-    assert names(old.parent) == ["out"]
 
 
 def test_what_comes_meanwhile_is_replaced_only_by_force_and_only_if_it_may_be(out):
