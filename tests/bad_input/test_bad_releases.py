@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from inftda.publication.manifest import digest
 from inftda.publication.tables import CODE
 
 
@@ -104,6 +105,10 @@ def put_flows(folder, what):
 @pytest.mark.parametrize("what", TABLES)
 def test_a_table_that_is_not_the_one_released_does_not_verify(made, refuse, what):
     put_flows(made, what)
+    refuse("verify", "release", says="not what the manifest was written for")
+    path = made / "manifest.json"
+    change = put("flows_sha256", digest(made / "flows.parquet"))
+    path.write_text(change(json.loads(path.read_text())))
     refuse("verify", "release", says=TABLES[what][1])
 
 

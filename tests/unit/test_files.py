@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from inftda import files
+from inftda.cli.main import run
 from inftda.errors import InftdaError, ReleaseError
 from inftda.files import (
     LOCK,
@@ -177,6 +178,17 @@ def test_what_has_the_name_of_a_work_folder_is_left(out, precious, prefix, plant
         partial.write_text("new")
     assert content(out) == NEW_CONTENT
     assert content(planted.resolve()) == dict.fromkeys(["table", "about"], "precious")
+
+
+def test_confidential_measures_go_through_no_link(tmp_path, precious, monkeypatch):
+    (tmp_path / "areas.csv").write_text("town\n1\n2\n")
+    (tmp_path / "flows.csv").write_text("origin,destination\n1,2\n")
+    (tmp_path / "measures").symlink_to(precious)
+    release = ["release", "flows.csv", "--areas", "areas.csv", "--rho", "1", "--out", "release"]
+    monkeypatch.chdir(tmp_path)
+    assert run([*release, "--quiet"]) == 0
+    assert run(["evaluate", "release", "--truth", "flows.csv", "--out", "measures"]) == 2
+    assert names(precious) == ["about", "table"]
 
 
 # --- Files ---

@@ -46,6 +46,7 @@ _LARGEST = 1 << 62
 _LIBRARIES = ("numpy", "numba", "cryptography", "python-flint")
 #: What a manifest states versions of; one of another version of inftda may state fewer.
 SOFTWARE = frozenset({"python", "inftda", "arrow", *_LIBRARIES})
+Version = Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z.+!_-]{1,40}$")]
 
 
 def software_versions() -> dict[str, str]:
@@ -185,7 +186,7 @@ class Manifest:
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
     measurements: Literal["none", "totals", "all"] = "none"
     measurements_sha256: str = field(default="", compare=False)
-    software: Mapping[str, str] = field(default_factory=software_versions)
+    software: Mapping[str, Version] = field(default_factory=software_versions)
 
     @property
     def unit(self) -> Unit:

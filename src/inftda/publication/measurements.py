@@ -11,7 +11,6 @@ come in the order in which they were drawn, and the counts of a table in group o
 parent of the refined area, then by the other areas, the longest axis first, then by the area.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby, pairwise
@@ -288,32 +287,6 @@ def _groups(
     listed += [pa.concat_arrays(_codes(axis)) for axis in tree.axes]
     most = sum(table.most_values(n_flows) for table in tables)
     yield from row_groups(source, _schema(tree.axes), listed, most_rows=most)
-
-
-def totals_at(
-    totals: Measurements, tree: Tree, axis: Axis, level: int
-) -> tuple[NDArray[np.int64], float]:
-    """Measured totals of all areas of a level, in their order, and the noise scale.
-
-    Raises:
-        ReleaseError: they were not measured.
-    """
-    # A level that splits nothing has the totals of the one above it.
-    depth = axis.coarsest[level]
-    wanted = tuple(depth if one.name == axis.name else 0 for one in tree.axes)
-    for table in totals.tables:
-        if table.depths == wanted:
-            return table.value, math.sqrt(table.sigma2)
-    names = [
-        f"{one.name} {one.hierarchy.level_name(at)}"
-        for table in totals.tables
-        for one, at in zip(tree.axes, table.depths, strict=True)
-        if at
-    ]
-    raise ReleaseError(
-        f"totals of {axis.name} {axis.hierarchy.level_name(level)} were not measured across "
-        f"the tree; those of {', '.join(names)} were. For others, sum up the flows"
-    )
 
 
 def _schema(axes: tuple[Axis, ...]) -> pa.Schema:

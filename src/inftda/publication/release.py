@@ -6,6 +6,7 @@ if all noisy values behind the flows are published. It holds what was released a
 parameters, nothing else computed from the truth, and nothing here ever sees the truth.
 """
 
+import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ import pyarrow as pa
 from inftda.errors import ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
 from inftda.inference.measured import Measurements
+from inftda.noise.quantiles import half_width
 from inftda.publication.folder import check_release, read_tree, write_public_files
 from inftda.publication.manifest import (
     DAMAGED,
@@ -34,7 +36,6 @@ from inftda.publication.measurements import (
     PlannedTable,
     planned_measurements,
     read_measurements,
-    totals_at,
     write_measurements,
 )
 from inftda.publication.query import (
@@ -50,8 +51,7 @@ from inftda.publication.query import (
     with_names,
 )
 from inftda.publication.tables import Flows, from_table, read_flows, write_flows
-from inftda.publication.trust import NOT_PRIVATE_LINE
-from inftda.publication.trust import intervals as intervals_of_totals
+from inftda.publication.trust import NOT_PRIVATE_LINE, axis_and_level, planned_totals
 from inftda.screen import card
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
@@ -166,8 +166,17 @@ class Release:
         released = np.zeros(len(measured), np.int64)
         number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
         released[number] = summed.column(FLOW).to_numpy()
-        table = intervals_of_totals(found.hierarchy.codes(depth), released, measured, sigma)
-        return converted(table, as_)
+        half = half_width(sigma)
+        columns = {
+            "area": found.hierarchy.codes(depth),
+            "released": released,
+            "measured": measured,
+            "sigma": np.full(len(measured), sigma),
+            "low": np.maximum(measured - half, 0),
+            "high": np.maximum(measured + half, 0),
+            "max_error": np.abs(released - measured) + half,
+        }
+        return converted(pa.table(columns), as_)
 
     def leaves(self) -> Flows:
         """The flows between finest areas, by the numbers of the areas."""
@@ -197,7 +206,18 @@ class Release:
             raise ReleaseError(
                 "this release has no measured totals; sum up its flows, or release with across"
             )
-        return totals_at(self._totals, self.tree, axis, level)
+        # A level that splits nothing has the totals of the one above it.
+        depth = axis.coarsest[level]
+        wanted = tuple(depth if one.name == axis.name else 0 for one in self.tree.axes)
+        for table in self._totals.tables:
+            if table.depths == wanted:
+                return table.value, math.sqrt(table.sigma2)
+        planned = planned_totals(self.tree, self.manifest.plan)
+        known = (" ".join(axis_and_level(table)) for table, _ in planned)
+        raise ReleaseError(
+            f"totals of {axis.name} {axis.hierarchy.level_name(level)} were not measured across "
+            f"the tree; those of {', '.join(known)} were. For others, sum up the flows"
+        )
 
     @cached_property
     def _totals(self) -> Measurements:

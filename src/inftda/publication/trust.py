@@ -26,8 +26,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from inftda.noise.quantiles import half_width
 from inftda.tree import Marginal, OffTree, Tree, TreeLevel
@@ -173,24 +171,6 @@ def planned_totals(tree: Tree, plan: "Plan") -> list[tuple[OffTree, float]]:
     ]
 
 
-def intervals(
-    areas: pa.Array, released: NDArray[np.int64], measured: NDArray[np.int64], sigma: float
-) -> pa.Table:
-    """What measured totals say of released sums; see `Release.total_intervals`."""
-    half = half_width(sigma)
-    return pa.table(
-        {
-            "area": areas,
-            "released": released,
-            "measured": measured,
-            "sigma": np.full(len(measured), sigma),
-            "low": np.maximum(measured - half, 0),
-            "high": np.maximum(measured + half, 0),
-            "max_error": np.abs(released - measured) + half,
-        }
-    )
-
-
 def sums_up_many(tree: Tree, depths: Sequence[int]) -> bool:
     """Whether a number at these levels is the sum of many that the tree has noise on.
 
@@ -215,7 +195,7 @@ def unmeasured_totals(tree: Tree, plan: "Plan") -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for table in tree.off_tree:
         if table.across is None and sums_up_many(tree, table.depths):
-            axis, level = _where(table)
+            axis, level = axis_and_level(table)
             found.setdefault(axis, []).append(level)
     return found
 
@@ -237,7 +217,7 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
         return f"nothing is measured across the tree: {why} nothing to gain there"
     share = sum(float(table.rho) for table in plan.tables)
     known = ", ".join(
-        f"{' '.join(_where(table))} \N{PLUS-MINUS SIGN}{half_width(sigma):,}"
+        f"{' '.join(axis_and_level(table))} \N{PLUS-MINUS SIGN}{half_width(sigma):,}"
         for table, sigma in planned_totals(tree, plan)
         if table.is_finest_one_way
     )
@@ -247,7 +227,7 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
     )
 
 
-def _where(table: OffTree) -> tuple[str, str]:
+def axis_and_level(table: OffTree) -> tuple[str, str]:
     """Axis and level of a one-way table."""
     axis = table.level.axes[table.level.axis]
     return axis.name, axis.hierarchy.level_name(table.depths[table.level.axis])
