@@ -8,7 +8,7 @@ text is obeyed: not by a terminal, not by a browser.
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from html import escape
 from importlib import import_module
 from typing import Any, Final, Self
@@ -53,75 +53,65 @@ class Meter:
     """
 
     def __init__(self, unit: str, *, shown: bool) -> None:
-        self._unit, self._shown = unit, shown
-        self._view: _TerminalBar | _NotebookLine | None = None
+        view = _notebook_line if _is_notebook() else _terminal_bar
+        self._view = view(unit) if shown else nullcontext(no_progress)
+        self._stack = ExitStack()
+        self._show: Progress = no_progress
 
     def __enter__(self) -> Self:
-        if self._shown:
-            self._view = _NotebookLine(self._unit) if _is_notebook() else _TerminalBar(self._unit)
+        self._show = self._stack.enter_context(self._view)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._view is not None:
-            self._view.close()
+        self._stack.close()
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Move the bar."""
-        if self._view is not None:  # work of which there is none is done at once
-            self._view.show(printable(what), done if total else 1, max(total, 1))
+        """Move the bar; work of which there is none is done at once."""
+        self._show(printable(what), done if total else 1, max(total, 1))
 
 
-class _TerminalBar:
+@contextmanager
+def _terminal_bar(unit: str) -> Iterator[Progress]:
     """A bar by rich, if standard error is a terminal."""
+    from rich import progress as rich  # noqa: PLC0415 - only when something is shown
+    from rich.console import Console  # noqa: PLC0415
 
-    def __init__(self, unit: str) -> None:
-        from rich import progress as rich  # noqa: PLC0415 - only when something is shown
-        from rich.console import Console  # noqa: PLC0415
-
-        console = Console(stderr=True)
-        self._bar = rich.Progress(
-            rich.TextColumn("{task.description}", markup=False),
-            rich.BarColumn(),
-            rich.MofNCompleteColumn(),
-            rich.TextColumn(unit),
-            rich.TimeElapsedColumn(),
-            console=console,
-            transient=True,
+    console = Console(stderr=True)
+    if not console.is_terminal:  # a bar that is only disabled would still end with a blank line
+        yield no_progress
+        return
+    columns = (
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn(unit),
+        rich.TimeElapsedColumn(),
+    )
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda what, done, total: bar.update(
+            task, description=what, completed=done, total=total
         )
-        # A bar that is only disabled would still end with a blank line.
-        self._is_open = console.is_terminal
-        self._task = self._bar.add_task("reading", total=None)
-        if self._is_open:
-            self._bar.start()
-
-    def show(self, what: str, done: int, total: int) -> None:
-        if self._is_open:
-            self._bar.update(self._task, description=what, completed=done, total=total)
-
-    def close(self) -> None:
-        if self._is_open:
-            self._bar.stop()
 
 
-class _NotebookLine:
+@contextmanager
+def _notebook_line(unit: str) -> Iterator[Progress]:
     """A line of plain text below the cell: bars of rich need a library of widgets."""
+    display: Any = import_module("IPython.display").display  # it is loaded already
+    line = display({"text/plain": "reading"}, raw=True, display_id=True)
+    due = 0.0
 
-    def __init__(self, unit: str) -> None:
-        display: Any = import_module("IPython.display").display  # it is loaded already
-        self._unit, self._due = unit, 0.0
-        self._line = display({"text/plain": "reading"}, raw=True, display_id=True)
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal due
+        if line is not None and (done == total or time.monotonic() >= due):
+            due = time.monotonic() + _PAUSE
+            line.update({"text/plain": f"{what}: {done:,} of {total:,} {unit}"}, raw=True)
 
-    def show(self, what: str, done: int, total: int) -> None:
-        if done == total or time.monotonic() >= self._due:
-            self._due = time.monotonic() + _PAUSE
-            self._write(f"{what}: {done:,} of {total:,} {self._unit}")
-
-    def close(self) -> None:
-        self._write("")
-
-    def _write(self, text: str) -> None:
-        if self._line is not None:
-            self._line.update({"text/plain": text}, raw=True)
+    try:
+        yield show
+    finally:
+        if line is not None:
+            line.update({"text/plain": ""}, raw=True)
 
 
 def _is_notebook() -> bool:

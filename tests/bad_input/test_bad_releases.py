@@ -85,7 +85,7 @@ TABLES = {
     "nothing": (b"", "cannot be read"),
     "CSV": (b"origin,destination,flow\n1,2,50\n", "cannot be read"),
     "a flow of zero": (flows(flow=[0]), "above 0"),
-    "an unknown area": (flows(origin=["9"]), "known area"),
+    "an unknown area": (flows(origin=["9"]), "not among its areas"),
     "a cell twice": (pa.concat_tables([flows(flow=[25])] * 2), "twice"),
     "another total": (flows(flow=[49]), "total is 50"),
     "areas as text": (flows().set_column(0, "origin", [["1"]]), "other columns than it should"),

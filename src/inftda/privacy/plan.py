@@ -543,7 +543,7 @@ def _ratio(split: str) -> Fraction:
         if kind == "geometric" and Fraction(1, _STEEPEST) <= ratio <= _STEEPEST:
             return ratio
     raise PrivacyError(
-        "split must be 'uniform', weights by level, or 'geometric:RATIO' with a ratio between "
+        "split must be 'uniform', weights by level, or like 'geometric:1.3', with a ratio between "
         f"{1 / _STEEPEST:g} and {_STEEPEST} (1.15 to 1.5 favours the leaves), got {split!r}"
     )
 

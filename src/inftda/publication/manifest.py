@@ -138,7 +138,7 @@ class Counting:
         impossible = {
             "rows without a known area were dropped, which is never done under neighbours "
             "'substitute'": self.unplaceable == "drop" and unit.is_substitute,
-            f"rows without a known area are in the area {OUTSIDE!r}, but no axis has one": (
+            f"rows without a known area are in {OUTSIDE!r}, but no axis has such an area": (
                 is_outside and not any(axis.hierarchy.has_outside for axis in tree.axes)
             ),
             f"nobody makes the same trip twice, but trips to {OUTSIDE!r} may coincide": (

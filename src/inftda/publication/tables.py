@@ -55,7 +55,18 @@ class Flows(NamedTuple):
 
 def from_table(tree: Tree, table: pa.Table) -> Flows:
     """Released leaves from a table in memory."""
-    return Flows(leaf_areas(tree, table), table.column(FLOW).to_numpy())
+    areas = leaf_areas(tree, table)
+    _check_known(tree, areas)
+    return Flows(areas, table.column(FLOW).to_numpy())
+
+
+def _check_known(tree: Tree, areas: Areas) -> None:
+    for axis, numbers in zip(tree.axes, areas, strict=True):
+        if (numbers < 0).any():
+            raise ReleaseError(
+                f"the released table has a code on axis {axis.name!r} that is not among its areas; "
+                f"{DAMAGED}"
+            )
 
 
 def leaf_areas(tree: Tree, table: pa.Table) -> Areas:
@@ -98,11 +109,7 @@ def read_flows(path: Path, tree: Tree, *, n_flows: int) -> Flows:
     blocks = [(tuple(np.zeros(0, np.int32) for _ in codes), np.zeros(0, np.int64))]
     for rows in row_groups(path, _flows_schema(tree), codes, most_rows=n_flows):
         areas = tuple(map(numbers_of, rows.columns, codes))
-        for axis, numbers in zip(tree.axes, areas, strict=True):
-            if (numbers < 0).any():
-                raise ReleaseError(
-                    f"not true of this release: every {axis.name} is a known area; {GET_AGAIN}"
-                )
+        _check_known(tree, areas)
         blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
     every, flow = zip(*blocks, strict=True)
     return Flows(tuple(map(np.concatenate, zip(*every, strict=True))), np.concatenate(flow))
