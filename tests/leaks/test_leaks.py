@@ -14,8 +14,6 @@ import resource
 import stat
 import subprocess
 import sys
-import threading
-import time
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,24 +54,6 @@ def write_input(folder):
     (folder / "trips.csv").write_text(canaries.trips_csv(N_PERSONS))
 
 
-class Watcher(threading.Thread):
-    """Looks again and again at what stands in some folders, and with which rights."""
-
-    def __init__(self, *folders):
-        super().__init__(daemon=True)
-        self.folders, self.seen, self.is_over = folders, {}, False
-
-    def run(self):
-        while not self.is_over:
-            for folder in self.folders:
-                for path in sorted(folder.glob("*")) + sorted(folder.glob(".*")):
-                    try:
-                        self.seen[path.name] = stat.S_IMODE(path.stat().st_mode)
-                    except FileNotFoundError:
-                        continue
-            time.sleep(0.002)
-
-
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
     """A release of persons' trips under add-remove, charged to a ledger, on a terminal."""
@@ -94,7 +74,7 @@ def watched(tmp_path_factory):
     ]  # fmt: skip
     assert run(ledger) == 0
     given = {path.name for path in work.iterdir()}
-    watcher = Watcher(work, temporary)
+    watcher = canaries.Watcher(work, temporary)
     watcher.start()
     code, screen = on_a_terminal(
         [
@@ -104,8 +84,7 @@ def watched(tmp_path_factory):
         ],
         work, environment,
     )  # fmt: skip
-    watcher.is_over = True
-    watcher.join()
+    watcher.end()
     assert code == 0, screen
     return SimpleNamespace(
         work=work, home=home, temporary=temporary, screen=screen, seen=watcher.seen, given=given

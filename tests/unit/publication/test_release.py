@@ -27,14 +27,6 @@ MODES = Tree.build(
 )
 
 
-def test_without_levels_the_flows_are_the_finest():
-    release, rows = make_release(OD)
-    assert as_dict(release.flows()) == rows
-    release, rows = make_release(HEALTH)
-    assert as_dict(release.flows()) == rows
-    assert release.total == sum(rows.values())
-
-
 def test_flows_from_and_to_areas_of_any_level():
     """All crosses of levels and areas are tested where they are summed up."""
     release, rows = make_release(OD)
@@ -162,16 +154,6 @@ def test_an_opened_release_can_be_saved_elsewhere_and_in_place(tmp_path):
     for found in (second, third):
         assert as_dict(found.flows()) == rows
     list(verify(tmp_path / "second"))
-
-
-def test_a_release_is_saved_over_another_only_by_force(tmp_path):
-    release, _ = make_release(OD)
-    other, rows = make_release(HEALTH)
-    release.save(tmp_path / "out")
-    with pytest.raises(ReleaseError, match="exists already"):
-        other.save(tmp_path / "out")
-    assert open_release(tmp_path / "out").tree == OD
-    assert as_dict(other.save(tmp_path / "out", force=True).flows()) == rows
 
 
 def edit(folder, change):
