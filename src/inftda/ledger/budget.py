@@ -27,21 +27,29 @@ from inftda.privacy.unit import Unit
 BY_HAND: Final = "stated by hand"
 
 
-class Budget(msgspec.Struct, frozen=True):
-    """What all releases of a data set together may cost; build one with `Budget.make`.
+class Cost(msgspec.Struct, frozen=True):
+    """What one release costs.
 
     Attributes:
-        rho: in zCDP.
-        epsilon: what that comes to at `delta`; None if the budget was given as rho.
-        delta: None if the budget was given as rho and nothing is said about epsilon.
+        rho: in zCDP, exact.
+        epsilon: what it promises by itself with `delta`; None if it promises rho only.
+        delta: None likewise.
     """
 
     rho: Fraction
-    epsilon: Fraction | None
-    delta: Fraction | None
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
 
     def __post_init__(self) -> None:
-        _check_positive(self.rho, self.epsilon, self.delta)
+        if any(amount is not None and amount <= 0 for amount in (self.rho, self.delta)):
+            raise ValueError("an amount must be above 0")
+
+
+class Budget(Cost, frozen=True):
+    """What all releases of a data set together may cost; build one with `Budget.make`.
+
+    With rho alone, delta says at which delta epsilon is stated, if at all.
+    """
 
     @classmethod
     def make(
@@ -80,23 +88,6 @@ class Budget(msgspec.Struct, frozen=True):
     def as_epsilon(self) -> str:
         """What was given as epsilon, in words."""
         return f"epsilon = {float(self.epsilon or 0):.6g} at delta = {float(self.delta or 0):.6g}"
-
-
-class Cost(msgspec.Struct, frozen=True):
-    """What one release costs.
-
-    Attributes:
-        rho: in zCDP, exact.
-        epsilon: what it promises by itself with `delta`; None if it promises rho only.
-        delta: None likewise.
-    """
-
-    rho: Fraction
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-
-    def __post_init__(self) -> None:
-        _check_positive(self.rho, self.delta)
 
 
 class Entry(Cost, frozen=True, kw_only=True):
@@ -208,11 +199,6 @@ class Dataset(msgspec.Struct, frozen=True):
             "epsilon_at_delta": self.epsilon_spent(),
         }
         return {"dataset": whole.pop("name"), "spent": spent, **whole}
-
-
-def _check_positive(*amounts: Fraction | None) -> None:
-    if any(amount is not None and amount <= 0 for amount in amounts):
-        raise ValueError("an amount must be above 0")
 
 
 def _is_same(unit: Unit, other: Unit) -> bool:

@@ -9,7 +9,7 @@ Must never be made from the trips.
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -147,32 +147,25 @@ class Account:
         """Take what was planned for a level or table, once."""
         if key not in self._planned:
             raise BudgetError(
-                f"{_name(key)} is not in the plan, which has {_named(self._planned)}; "
+                f"level or table {key} is not in the plan, which has {_listed(self._planned)}; "
                 "noise that is not accounted for is never drawn"
             )
         if key not in self._left:
-            raise BudgetError(f"{_name(key)} was drawn already; a second draw costs again")
+            raise BudgetError(f"level or table {key} was drawn already; a second draw costs again")
         return self._left.pop(key)
 
     def finish(self) -> None:
         """End the release: all that was planned must have been drawn."""
         if self._left:
             raise BudgetError(
-                f"{_named(self._left)} were planned but not drawn; "
+                f"levels and tables {_listed(self._left)} were planned but not drawn; "
                 "the release is not the one that was accounted for"
             )
 
 
-def _name(key: Key) -> str:
-    return f"level {key}" if isinstance(key, int) else f"table {key}"
-
-
-def _named(keys: Collection[Key]) -> str:
+def _listed(keys: Iterable[Key]) -> str:
     """Levels by their numbers, tables by their depths."""
-    levels = sorted(key for key in keys if isinstance(key, int))
-    tables = sorted(key for key in keys if not isinstance(key, int))
-    named = [f"levels {levels}"] if levels else []
-    return " and ".join([*named, *([f"tables {tables}"] if tables else [])])
+    return str(sorted(keys, key=str))
 
 
 @dataclass(frozen=True)
