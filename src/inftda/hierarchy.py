@@ -128,15 +128,15 @@ class Hierarchy:
         """Whether there is an extra area for rows that cannot be placed."""
         return bool(pc.index(self.codes(self.depth), OUTSIDE).as_py() >= 0)
 
-    def with_outside(self) -> "Hierarchy":
+    def with_outside(self, code: str = OUTSIDE) -> "Hierarchy":
         """The same hierarchy with one more area, public, for rows that cannot be placed."""
         for level in range(1, self.depth + 1):
-            if pc.index(self.codes(level), OUTSIDE).as_py() >= 0:
+            if pc.index(self.codes(level), code).as_py() >= 0:
                 raise HierarchyError(
-                    f"the code {OUTSIDE!r} is taken at level {self.level_name(level)!r}; give that "
-                    "area another code"
+                    f"the code {code!r} is taken at level {self.level_name(level)!r}; "
+                    "choose another code for the outside area"
                 )
-        extra = pa.table({name: [OUTSIDE] for name in self.level_names})
+        extra = pa.table({name: [code] for name in self.level_names})
         larger = Hierarchy.read(pa.concat_tables([self.to_table(), extra]))
         if self.places.is_empty:
             return larger

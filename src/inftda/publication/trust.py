@@ -144,15 +144,16 @@ def level_noise(release: "Release") -> tuple[LevelNoise, ...]:
     found = []
     areas, flow = release.leaves()
     for level in reversed(release.tree.levels[1:]):
-        parents, of = np.unique(level.keys(level.parents(areas)), return_inverse=True)
-        above = level.areas_of(parents)
+        key = level.keys(level.parents(areas))
+        order = np.argsort(key, kind="stable")  # quick for leaves, which are in order already
+        key = key[order]
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        above = level.areas_of(key[first])
         if level.index in sigma:
             n_drawn = int(level.n_children[above[level.axis]].sum())
             n_small = int((flow < sigma[level.index]).sum())
             found.append(LevelNoise(level, len(flow), n_drawn, n_small))
-        sums = np.zeros(len(parents), np.int64)
-        np.add.at(sums, of, flow)
-        areas, flow = above, sums
+        areas, flow = above, np.add.reduceat(flow[order], first)
     return tuple(reversed(found))
 
 
