@@ -7,6 +7,7 @@ left. No link is followed, and a folder without a lock file of ours is nobody's 
 """
 
 import errno
+import fcntl
 import os
 import re
 import secrets
@@ -18,13 +19,6 @@ from pathlib import Path
 from typing import Final
 
 from inftda.errors import InftdaError, ReleaseError
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    HAS_LOCKS = False  # no left-over is recognised
-else:
-    HAS_LOCKS = True
 
 #: Table and manifest of what is published: a release, or an estimate.
 FLOWS_FILE, ESTIMATE_FILE, MANIFEST_FILE = "flows.parquet", "estimate.parquet", "manifest.json"
@@ -43,13 +37,8 @@ Check = Callable[[Path], None]
 def private_folder(parent: Path, prefix: str, *, of: Path | None = None) -> Iterator[Path]:
     """A new folder that only its owner can enter, removed at the end.
 
-    Args:
-        parent: an existing folder.
-        prefix: of its name; left-over folders with this prefix are removed first.
-        of: the folder that is replaced; an old one in the private folder goes back there.
-
-    Raises:
-        OSError: it cannot be made.
+    Left-over folders with the same prefix are removed first. An old folder in one of them goes
+    back to where it was (`of`).
     """
     _clear(parent, prefix, of)
     lock = None
@@ -70,14 +59,7 @@ def whole_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
     """A file to write, which replaces `path` at once if the block succeeds.
 
     Whatever interrupts the block, `path` is either as it was before or complete. A link is
-    replaced and not followed.
-
-    Args:
-        path: the file to write, in an existing folder.
-        mode: permissions of the file; by default those of any new file.
-
-    Raises:
-        OSError: it cannot be written.
+    replaced and not followed. `mode` are its permissions, if not those of any new file.
     """
     path = path.absolute()
     with private_folder(path.parent, ".inftda-partial-") as folder:
@@ -96,15 +78,8 @@ def whole_folder(out: Path, *, check: Check, force: bool = False) -> Iterator[Pa
 
     Whatever interrupts the block, `out` is either as it was before or complete. If the process is
     killed between the two renames that replace a folder, the old one lies in
-    `.NAME.partial-*/old` beside its place; the next call brings it back.
-
-    Args:
-        out: the folder to write.
-        check: complains about a folder that must not be replaced.
-        force: replace `out` if it is there.
-
-    Raises:
-        ReleaseError: `out` cannot, or must not, be written.
+    `.NAME.partial-*/old` beside its place; the next call brings it back. With `force` a folder
+    that is there is replaced, unless `check` complains about it.
     """
     check_folder(out, check=check, force=force)
     out = out.absolute()
@@ -133,17 +108,7 @@ def whole_folder(out: Path, *, check: Check, force: bool = False) -> Iterator[Pa
 
 
 def check_folder(out: Path, *, check: Check, force: bool) -> None:
-    """Refuse a folder that cannot, or must not, be written, before any work is done.
-
-    Args:
-        out: the folder to write.
-        check: complains about a folder that must not be replaced.
-        force: replace it if it is there.
-
-    Raises:
-        ReleaseError: it exists and `force` is not given, must not be replaced, lies in a release,
-            or cannot be made.
-    """
+    """Refuse a folder that cannot, or must not, be written, before any work is done."""
     check_unpublished(out, around=out.absolute().parent)
     if len(os.fsencode(out.absolute().name)) > _MAX_FOLDER:
         raise ReleaseError(
@@ -167,14 +132,7 @@ def check_folder(out: Path, *, check: Check, force: bool) -> None:
 def check_file(out: Path, *, force: bool = False, reads: Iterable[Path | None] = ()) -> None:
     """Refuse a file that cannot, or must not, be written, before any work is done.
 
-    Args:
-        out: the file to write.
-        force: replace it if it is there.
-        reads: what the same command reads, which is never replaced.
-
-    Raises:
-        ReleaseError: it lies in a release.
-        InftdaError: it cannot be written, is being read, or is there and `force` is not given.
+    What the same command `reads` is never replaced.
     """
     if any(len(os.fsencode(part)) > _MAX_FILE for part in out.parts):
         raise InftdaError(
@@ -201,12 +159,7 @@ def check_file(out: Path, *, force: bool = False, reads: Iterable[Path | None] =
 def check_unpublished(out: Path, *, around: Path | None = None) -> None:
     """Refuse to write into a release or an estimate.
 
-    Args:
-        out: the file or folder to write.
-        around: where to look for one; `out` itself, unless that may be one to be replaced.
-
-    Raises:
-        ReleaseError: it is one, or lies in one.
+    It is looked for from `around` on: from `out` itself, unless that may be replaced.
     """
     folder = published_around(around or out)
     if folder is not None:
@@ -219,9 +172,7 @@ def check_unpublished(out: Path, *, around: Path | None = None) -> None:
 def published_around(path: Path, *known: str | Path) -> Path | None:
     """The release or estimate that a path is or lies in, by whatever links or relative paths.
 
-    Args:
-        path: a file or folder, there or not.
-        known: folders of releases, whatever they hold.
+    Folders that are `known` to be releases are, whatever they hold.
     """
     resolved = path.resolve()
     for folder in (resolved, *resolved.parents):
@@ -289,8 +240,6 @@ def _made(path: Path) -> int | None:
 
 def _has_taken(lock: int, *, otherwise: bool) -> bool:
     """Whether nobody else holds a lock, which is ours from now on; `otherwise` if nobody can."""
-    if not HAS_LOCKS:
-        return otherwise
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -302,8 +251,6 @@ def _has_taken(lock: int, *, otherwise: bool) -> bool:
 
 def _clear(parent: Path, prefix: str, of: Path | None) -> None:
     """Remove private folders that no process holds."""
-    if not HAS_LOCKS:
-        return
     ours = re.compile(re.escape(prefix) + "[0-9a-f]{32}")
     for name in filter(ours.fullmatch, os.listdir(parent)):  # noqa: PTH208 - names alone
         path = parent / name

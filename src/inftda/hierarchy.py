@@ -44,7 +44,7 @@ class Hierarchy:
     level_names: tuple[str, ...]
     _codes: tuple[pa.StringArray, ...]
     _child_offsets: tuple[NDArray[np.int32], ...]
-    places: Places = field(default_factory=Places.none)
+    places: Places = field(default_factory=Places)
 
     @classmethod
     def read(cls, source: Any, *, columns: Sequence[str] | None = None) -> Self:
@@ -54,10 +54,6 @@ class Hierarchy:
             source: path, pandas/polars/pyarrow table, or mapping of column name to codes;
                 one row per finest area.
             columns: the level columns from coarse to fine; all columns by default.
-
-        Raises:
-            HierarchyError: a cell is blank, a code has two parents, or a finest code
-                occurs twice. The message names the code.
         """
         table = read_strings(source, what="areas table", error=HierarchyError, columns=columns)
         names = tuple(table.column_names)
@@ -91,11 +87,7 @@ class Hierarchy:
         return "all" if level == 0 else self.level_names[level - 1]
 
     def level_of(self, name: str) -> int:
-        """Number of the level with this name.
-
-        Raises:
-            HierarchyError: there is no such level.
-        """
+        """Number of the level with this name."""
         if name == "all":
             return 0
         if name not in self.level_names:
@@ -137,11 +129,7 @@ class Hierarchy:
         return bool(pc.index(self.codes(self.depth), OUTSIDE).as_py() >= 0)
 
     def with_outside(self, code: str = OUTSIDE) -> "Hierarchy":
-        """The same hierarchy with one more area, public, for rows that cannot be placed.
-
-        Raises:
-            HierarchyError: the code is taken.
-        """
+        """The same hierarchy with one more area, public, for rows that cannot be placed."""
         for level in range(1, self.depth + 1):
             if pc.index(self.codes(level), code).as_py() >= 0:
                 raise HierarchyError(
@@ -159,20 +147,12 @@ class Hierarchy:
         return larger.with_places(self.places.take(numbers, self.level_names[-1]))
 
     def with_places(self, places: Places) -> "Hierarchy":
-        """The same hierarchy with these names, locations and outlines.
-
-        Raises:
-            HierarchyError: they are not about these areas.
-        """
+        """The same hierarchy with these names, locations and outlines."""
         places.check({name: self.n_areas(i) for i, name in enumerate(self.level_names, 1)})
         return replace(self, places=places)
 
     def find(self, level: int, codes: Sequence[str]) -> NDArray[np.int32]:
-        """Numbers of the areas with these codes.
-
-        Raises:
-            HierarchyError: a code is unknown at that level.
-        """
+        """Numbers of the areas with these codes, all of which must be known."""
         found = pc.index_in(pa.array(codes, pa.string()), value_set=self.codes(level))
         if found.null_count:
             missing = codes[found.is_null().to_pylist().index(True)]

@@ -41,11 +41,7 @@ def round_up(value: Fraction) -> Fraction:
 
 
 def check_drawable(sigma2: Fraction) -> None:
-    """Refuse noise that no sampler draws, before anything is spent.
-
-    Raises:
-        PrivacyError: it is too large.
-    """
+    """Refuse noise that no sampler draws, before anything is spent."""
     if sigma2 > MAX_SIGMA**2:
         raise PrivacyError(
             f"the noise scale would be above {MAX_SIGMA:.0e}, and nothing of the table would be "
@@ -54,11 +50,7 @@ def check_drawable(sigma2: Fraction) -> None:
 
 
 def checked_epsilon(epsilon: Fraction | float | str) -> float:
-    """`epsilon` as a float.
-
-    Raises:
-        PrivacyError: it is not a number, or out of the range that means something.
-    """
+    """`epsilon` as a float, in the range that means something."""
     value = _number("epsilon", epsilon)
     if not MIN_EPSILON <= value <= MAX_EPSILON:
         raise PrivacyError(
@@ -69,11 +61,7 @@ def checked_epsilon(epsilon: Fraction | float | str) -> float:
 
 
 def checked_delta(delta: Fraction | float | str) -> float:
-    """`delta` as a float.
-
-    Raises:
-        PrivacyError: it is not a number, or not a probability that can be accounted for.
-    """
+    """`delta` as a float, a probability that can be accounted for."""
     value = _number("delta", delta)
     if not MIN_DELTA <= value < 1:
         raise PrivacyError(
@@ -84,11 +72,7 @@ def checked_delta(delta: Fraction | float | str) -> float:
 
 
 def checked_rho(rho: Fraction | float | str) -> Fraction:
-    """`rho` as the number it is written as: 0.1 is one tenth.
-
-    Raises:
-        PrivacyError: it is not a number, not positive, or beyond what means something.
-    """
+    """`rho` as the number it is written as: 0.1 is one tenth."""
     _number("rho", rho)
     value = exact_number(rho)
     if not 0 < value <= MAX_RHO:

@@ -6,7 +6,7 @@ are not part of any sum or guarantee, and do not make two hierarchies different.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ class Places:
         outlines: polygons of the finest areas as WKB, in degrees, null where unknown; None if
             none is known.
 
-    >>> Places.none().is_empty
+    >>> Places().is_empty
     True
     >>> Places(names={"town": pa.array(["Aix", None])}).name("town", 0)
     'Aix'
@@ -44,11 +44,6 @@ class Places:
     lon: NDArray[np.float64] | None = None
     lat: NDArray[np.float64] | None = None
     outlines: pa.BinaryArray | None = None
-
-    @classmethod
-    def none(cls) -> Self:
-        """Nothing is known."""
-        return cls()
 
     @property
     def is_empty(self) -> bool:
@@ -76,15 +71,7 @@ class Places:
         return Places(names, lon, lat, outlines)
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Compare with the areas that these facts are to be about.
-
-        Args:
-            sizes: number of areas of each level, the finest last.
-
-        Raises:
-            HierarchyError: there are not as many of each as there are areas, or one is not what
-                it should be.
-        """
+        """Compare with the number of areas of each level, the finest last."""
         for level, names in self.names.items():
             if level not in sizes or len(names) != sizes[level]:
                 raise HierarchyError(f"there must be one name for each area of level {level!r}")

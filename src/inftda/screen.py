@@ -8,7 +8,7 @@ text is obeyed: not by a terminal, not by a browser.
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from html import escape
 from importlib import import_module
 from typing import Any, Final, Self
@@ -24,24 +24,16 @@ _RIGHT, _LEFT = "text-align:right", "text-align:left"
 
 def printable(text: str) -> str:
     """A text without anything that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() else _code(sign) for sign in text)
+    return "".join(sign if sign.isprintable() else _code(ord(sign)) for sign in text)
 
 
-def _code(sign: str) -> str:
-    """A character by its number."""
-    number = ord(sign)
+def _code(number: int) -> str:
     return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
 
 
 @contextmanager
 def following(progress: Progress | bool | None) -> Iterator[Progress]:  # noqa: FBT001 - True is a word here
-    """What to call with the name of a level, work done and work in all.
-
-    Args:
-        progress: what to call; True for a bar, None or False for nothing.
-    """
+    """What to call with the name of a level, work done and work in all: a bar if it is True."""
     if progress is True:
         with Meter("draws", shown=True) as meter:
             yield meter
@@ -57,83 +49,69 @@ class Meter:
     """Shows one bar; call it with what is being done, work done and work in all.
 
     On a terminal the bar is on standard error, in a notebook it is a line below the cell, and
-    elsewhere there is none.
-
-    Args:
-        unit: what the work is counted in.
-        shown: whether to show anything.
+    elsewhere there is none. Work is counted in some `unit`.
     """
 
     def __init__(self, unit: str, *, shown: bool) -> None:
-        self._unit, self._shown = unit, shown
-        self._view: _TerminalBar | _NotebookLine | None = None
+        view = _notebook_line if _is_notebook() else _terminal_bar
+        self._view = view(unit) if shown else nullcontext(no_progress)
+        self._stack = ExitStack()
+        self._show: Progress = no_progress
 
     def __enter__(self) -> Self:
-        if self._shown:
-            self._view = _NotebookLine(self._unit) if _is_notebook() else _TerminalBar(self._unit)
+        self._show = self._stack.enter_context(self._view)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._view is not None:
-            self._view.close()
+        self._stack.close()
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Move the bar."""
-        if self._view is not None:  # work of which there is none is done at once
-            self._view.show(printable(what), done if total else 1, max(total, 1))
+        """Move the bar; work of which there is none is done at once."""
+        self._show(printable(what), done if total else 1, max(total, 1))
 
 
-class _TerminalBar:
+@contextmanager
+def _terminal_bar(unit: str) -> Iterator[Progress]:
     """A bar by rich, if standard error is a terminal."""
+    from rich import progress as rich  # noqa: PLC0415 - only when something is shown
+    from rich.console import Console  # noqa: PLC0415
 
-    def __init__(self, unit: str) -> None:
-        from rich import progress as rich  # noqa: PLC0415 - only when something is shown
-        from rich.console import Console  # noqa: PLC0415
-
-        console = Console(stderr=True)
-        self._bar = rich.Progress(
-            rich.TextColumn("{task.description}", markup=False),
-            rich.BarColumn(),
-            rich.MofNCompleteColumn(),
-            rich.TextColumn(unit),
-            rich.TimeElapsedColumn(),
-            console=console,
-            transient=True,
+    console = Console(stderr=True)
+    if not console.is_terminal:  # a bar that is only disabled would still end with a blank line
+        yield no_progress
+        return
+    columns = (
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn(unit),
+        rich.TimeElapsedColumn(),
+    )
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda what, done, total: bar.update(
+            task, description=what, completed=done, total=total
         )
-        # A bar that is only disabled would still end with a blank line.
-        self._is_open = console.is_terminal
-        self._task = self._bar.add_task("reading", total=None)
-        if self._is_open:
-            self._bar.start()
-
-    def show(self, what: str, done: int, total: int) -> None:
-        if self._is_open:
-            self._bar.update(self._task, description=what, completed=done, total=total)
-
-    def close(self) -> None:
-        if self._is_open:
-            self._bar.stop()
 
 
-class _NotebookLine:
+@contextmanager
+def _notebook_line(unit: str) -> Iterator[Progress]:
     """A line of plain text below the cell: bars of rich need a library of widgets."""
+    display: Any = import_module("IPython.display").display  # it is loaded already
+    line = display({"text/plain": "reading"}, raw=True, display_id=True)
+    due = 0.0
 
-    def __init__(self, unit: str) -> None:
-        display: Any = import_module("IPython.display").display  # it is loaded already
-        self._unit, self._due = unit, 0.0
-        self._line = display({"text/plain": "reading"}, raw=True, display_id=True)
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal due
+        if line is not None and (done == total or time.monotonic() >= due):
+            due = time.monotonic() + _PAUSE
+            line.update({"text/plain": f"{what}: {done:,} of {total:,} {unit}"}, raw=True)
 
-    def show(self, what: str, done: int, total: int) -> None:
-        if done == total or time.monotonic() >= self._due:
-            self._due = time.monotonic() + _PAUSE
-            self._write(f"{what}: {done:,} of {total:,} {self._unit}")
-
-    def close(self) -> None:
-        self._write("")
-
-    def _write(self, text: str) -> None:
-        if self._line is not None:
-            self._line.update({"text/plain": text}, raw=True)
+    try:
+        yield show
+    finally:
+        if line is not None:
+            line.update({"text/plain": ""}, raw=True)
 
 
 def _is_notebook() -> bool:
@@ -151,11 +129,7 @@ def card(
 ) -> str:
     """An object as a notebook shows it, in HTML: a heading, a small table and a few lines of text.
 
-    Args:
-        title: one line.
-        head: names of the columns, the first of which is text and all others numbers.
-        rows: cells.
-        notes: what to say below, each with a word in front of it.
+    The first column is text and all others are numbers; each note has a word in front of it.
 
     >>> card("2 < 3", ["level"], [["<b>"]])
     '<div><strong>2 &lt; 3</strong><table><tr><th style="text-align:left">level</th></tr><tr><td style="text-align:left">&lt;b&gt;</td></tr></table></div>'

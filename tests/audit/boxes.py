@@ -31,7 +31,7 @@ from inftda.cli.main import run as run_command
 from inftda.mechanism.step import Noisy
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import RandomSource, SecureSource, SeededSource
-from inftda.publication.measurements import PlannedMeasurement, planned_measurements
+from inftda.publication.measurements import PlannedTable, planned_measurements
 from inftda.truth import Truth
 
 #: From batch, side and number of a release to its random bits.
@@ -333,7 +333,7 @@ class _Kept:
         """Take values of a table."""
         self._values.setdefault(noisy.depths, []).append((noisy.cells(), noisy.value))
 
-    def seen(self, planned: Sequence[PlannedMeasurement]) -> Features:
+    def seen(self, planned: Sequence[PlannedTable]) -> Features:
         """All of them."""
         return every_value([(known, self._values.get(known.depths, [])) for known in planned])
 
@@ -342,7 +342,7 @@ class _Kept:
 Block = tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]
 
 
-def every_value(tables: Iterable[tuple[PlannedMeasurement, Iterable[Block]]]) -> Features:
+def every_value(tables: Iterable[tuple[PlannedTable, Iterable[Block]]]) -> Features:
     """Every cell of every table that is measured: its value, and whether it has one."""
     seen: list[Features] = []
     for known, blocks in tables:

@@ -1,6 +1,5 @@
 """Release folders that were edited by hand, damaged, or made to mislead."""
 
-import copy
 import json
 import shutil
 
@@ -8,20 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-
-def edited(change):
-    """From a manifest to the text of a changed one."""
-
-    def apply(manifest):
-        changed = copy.deepcopy(manifest)
-        change(changed)
-        return json.dumps(changed, indent=2) + "\n"
-
-    return apply
+from inftda.publication.manifest import digest
+from inftda.publication.tables import CODE
 
 
 def put(*path):
-    """Change one value of the manifest: keys and places, then the value."""
+    """Change one value of the manifest: keys and places, then the value; None takes it away."""
     *keys, last, value = path
 
     def change(manifest):
@@ -29,79 +20,47 @@ def put(*path):
         for key in keys:
             place = place[key]
         place[last] = value
+        if value is None:
+            del place[last]
+        return json.dumps(manifest, indent=2) + "\n"
 
-    return edited(change)
-
-
-def drop(*path):
-    *keys, last = path
-
-    def change(manifest):
-        place = manifest
-        for key in keys:
-            place = place[key]
-        del place[last]
-
-    return edited(change)
+    return change
 
 
 LEVEL = ("guarantee", "levels", 0)
 AXIS = ("tree", "axes", 0)
 
-#: What is done to the manifest, and what `verify` says about it.
+#: What is done to the manifest, and what `verify` says about it. That nothing else passes is
+#: tested among the forged releases.
 MANIFESTS = {
-    "empty": (lambda _: "", "damaged"),
     "no object": (lambda _: "[]", "not that of a release"),
-    "nested without end": (lambda _: "[" * 100_000, "damaged"),
     "cut off": (lambda manifest: json.dumps(manifest)[:300], "damaged"),
     "of a later format": (put("format", "inftda-release/99"), "another version"),
-    "without its privacy": (drop("private"), "`private`"),
-    "without its guarantee": (drop("guarantee"), "`guarantee`"),
+    "without its privacy": (put("private", None), "`private`"),
     "said to be not private": (put("private", False), "promises nothing"),
     "a smaller epsilon": (put("guarantee", "epsilon", 0.5), "does not hold"),
     "epsilon as text": (put("guarantee", "epsilon", "1"), "Expected `float | null`"),
-    "epsilon NaN": (put("guarantee", "epsilon", float("nan")), "not readable as JSON"),
     "epsilon negative": (put("guarantee", "epsilon", -1.0), "at least 0"),
-    "no epsilon": (drop("guarantee", "epsilon"), "missing required field `epsilon`"),
     "a smaller delta": (put("guarantee", "delta", 1e-9), "does not hold"),
-    "delta 0": (put("guarantee", "delta", 0), "does not hold"),
     "another rho": (put("guarantee", "rho", "1/1000"), "follows from the rest"),
-    "an endless rho": (put("guarantee", "rho", "1e999999999"), "follows from the rest"),
-    "rho divided by zero": (put("guarantee", "rho", "1/0"), "follows from the rest"),
-    "more noise than was drawn": (put(*LEVEL, "sigma2", "1000000"), "follows from the rest"),
     "noise of zero": (put(*LEVEL, "sigma2", "0"), "does not fit the unit"),
-    "negative noise": (put(*LEVEL, "sigma2", "-1"), "does not fit the unit"),
     "an endless variance": (put(*LEVEL, "sigma2", "1e999999999"), "must be a fraction"),
-    "a larger noise for people only": (put(*LEVEL, "sigma", 1e6), "edited"),
     "a smaller sensitivity": (put(*LEVEL, "squared_sensitivity", 1), "does not fit the unit"),
     "another level": (put(*LEVEL, "index", 4), "twice"),
     "another number of cells": (put(*LEVEL, "cells", 3), "not the one of this tree"),
-    "a level without noise": (drop(*LEVEL), "follows from the rest"),
     "no levels": (put("guarantee", "levels", []), "promises nothing"),
-    "levels that are none": (put("guarantee", "levels", [None]), "not readable"),
-    "protection of more trips": (put("guarantee", "trips", 2), "does not fit the unit"),
     "protection of no trip": (put("guarantee", "trips", 0), "at least 1"),
-    "protection of all trips": (put("guarantee", "trips", 10**30), "does not fit the unit"),
     "another kind of neighbours": (put("guarantee", "neighbours", "add-remove"), "not hold"),
     "people with fewer trips": (put("guarantee", "exactly", False), "where it is noised"),
-    "an unknown accountant": (put("guarantee", "accountant", "magic"), "accountant"),
     "a looser accountant": (put("guarantee", "accountant", "zcdp"), "'zcdp'"),
-    "another mechanism's accountant": (put("guarantee", "accountant", "stability"), "accountant"),
     "another total": (put("total", 49), "total is 49"),
-    "a total as truth value": (put("total", True), "`$.total`"),
     "a total with 400 digits": (put("total", 10**400), "which no release can have"),
     "another number of flows": (put("n_flows", 10**6), "not true"),
-    "a file elsewhere": (put(*AXIS, "file", "../areas.csv"), "names the file"),
-    "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "names the file"),
-    "a file without a name": (put(*AXIS, "file", ""), "names the file"),
-    "a file with a zero byte": (put(*AXIS, "file", "areas.csv\0"), "names the file"),
-    "another file": (put(*AXIS, "file", "flows.parquet"), "flows.parquet"),
-    "a missing file": (put(*AXIS, "file", "more.csv"), "names the file"),
-    "another fingerprint": (put(*AXIS, "fingerprint", "00"), "not the hierarchy"),
+    "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "names other files"),
+    "another fingerprint": (put(*AXIS, "fingerprint", "00"), "names other files"),
     "another order": (put("tree", "order", ["origin"] * 4), "the order names"),
     "an axis twice": (put(*AXIS, "name", "destination"), "given twice"),
     "an axis called flow": (put(*AXIS, "name", "flow"), "another name"),
-    "no axes": (put("tree", "axes", []), "at least one axis"),
 }
 
 
@@ -115,52 +74,50 @@ def test_a_manifest_edited_by_hand_does_not_verify(made, refuse, what):
 
 
 def flows(**columns):
-    return pa.table({"origin": ["1"], "destination": ["2"], "flow": [50], **columns})
+    rows = {"origin": ["1"], "destination": ["2"], "flow": [50], **columns}
+    fields = [pa.field(name, CODE, nullable=False) for name in ("origin", "destination")]
+    schema = pa.schema([*fields, pa.field("flow", pa.int64(), nullable=False)])
+    return pa.table(rows).cast(schema)
 
 
 #: What stands in flows.parquet, and what `verify` says about it.
 TABLES = {
     "nothing": (b"", "cannot be read"),
     "CSV": (b"origin,destination,flow\n1,2,50\n", "cannot be read"),
-    "a negative flow": (flows(flow=[-50]), "above 0"),
     "a flow of zero": (flows(flow=[0]), "above 0"),
-    "decimal flows": (flows(flow=[50.0]), "64-bit integers"),
-    "flows as text": (flows(flow=["50"]), "64-bit integers"),
-    "no flow": (flows(flow=pa.array([None], "int64")), "rows without flow"),
-    "an unknown area": (flows(origin=["9"]), "known area"),
-    "no area": (flows(origin=pa.array([None], "string")), "rows without origin"),
-    "lists as areas": (flows(origin=[["1"]]), "cannot be read"),
-    "times as areas": (flows(origin=pa.array([1], pa.timestamp("us", tz="UTC"))), "cannot be"),
-    "a cell twice": (
-        pa.table({"origin": ["1"] * 2, "destination": ["2"] * 2, "flow": [25] * 2}),
-        "twice",
-    ),
+    "an unknown area": (flows(origin=["9"]), "not among its areas"),
+    "a cell twice": (pa.concat_tables([flows(flow=[25])] * 2), "twice"),
     "another total": (flows(flow=[49]), "total is 50"),
-    "a column less": (flows().select(["origin", "flow"]), "not origin, destination, flow"),
-    "a column more": (flows(true_count=[30]), "not origin, destination, flow"),
+    "areas as text": (flows().set_column(0, "origin", [["1"]]), "other columns than it should"),
+    "a column more": (flows().append_column("true_count", [[30]]), "true_count (int64)"),
+    "a column less": (flows().select(["origin", "flow"]), "other columns than it should"),
 }
+
+
+def put_flows(folder, what):
+    content, _ = TABLES[what]
+    if isinstance(content, bytes):
+        (folder / "flows.parquet").write_bytes(content)
+    else:
+        pq.write_table(content, folder / "flows.parquet", compression="zstd")
 
 
 @pytest.mark.parametrize("what", TABLES)
 def test_a_table_that_is_not_the_one_released_does_not_verify(made, refuse, what):
-    content, says = TABLES[what]
-    if isinstance(content, bytes):
-        (made / "flows.parquet").write_bytes(content)
-    else:
-        pq.write_table(content, made / "flows.parquet", compression="zstd")
-    refuse("verify", "release", says=says)
+    put_flows(made, what)
+    refuse("verify", "release", says="not what the manifest was written for")
+    path = made / "manifest.json"
+    change = put("flows_sha256", digest(made / "flows.parquet"))
+    path.write_text(change(json.loads(path.read_text())))
+    refuse("verify", "release", says=TABLES[what][1])
 
 
-@pytest.mark.parametrize("what", ["nothing", "CSV", "flows as text", "lists as areas"])
+@pytest.mark.parametrize("what", ["nothing", "CSV", "a column less"])
 @pytest.mark.parametrize(
     "command", [("query", "release"), ("report", "release", "--out", "x.html")]
 )
 def test_a_damaged_table_is_not_shown(made, refuse, what, command):
-    content, _ = TABLES[what]
-    if isinstance(content, bytes):
-        (made / "flows.parquet").write_bytes(content)
-    else:
-        pq.write_table(content, made / "flows.parquet", compression="zstd")
+    put_flows(made, what)
     refuse(*command, says="edited or damaged")
 
 

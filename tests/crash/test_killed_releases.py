@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda.demo import make_country
-from inftda.files import LOCK, OLD, private_folder
 from inftda.ledger.budget import Budget
 from inftda.ledger.ledger import Ledger
 from inftda.privacy.unit import Unit
@@ -196,38 +195,3 @@ def test_at_known_moments_the_state_is_the_one_that_was_meant(
     assert site.out.exists() == is_there
     site.check_after_kill(n_entries, None)
     site.check_rerun()
-
-
-def test_a_folder_of_a_living_process_is_left_alone(site):
-    with private_folder(site.folder, ".out.partial-") as mine:
-        site.clear()
-        assert site.release()["code"] == 0
-        assert mine.exists()
-
-
-def test_a_folder_of_somebody_else_or_a_link_is_left_alone(site):
-    theirs = site.folder / ".out.partial-theirs"
-    theirs.mkdir(mode=0o755)  # ours are never readable by others
-    target = site.folder / "target"
-    target.mkdir()
-    link = site.folder / ".out.partial-link"
-    link.symlink_to(target)
-    site.clear()
-    assert site.release()["code"] == 0
-    assert theirs.exists()
-    assert target.exists()
-    link.unlink()
-    target.rmdir()
-    theirs.rmdir()
-
-
-def test_an_old_release_whose_replacement_was_cut_off_comes_back(site):
-    site.check_rerun()
-    before = (site.out / "flows.parquet").read_bytes()
-    (waiting := site.folder / f".out.partial-{'0' * 32}").mkdir(mode=0o700)
-    (waiting / LOCK).touch()
-    site.out.rename(waiting / OLD)  # as far as a killed replacement can get
-    done = site.release()  # without --force: the old one is there again and is not replaced
-    assert done["code"] == 2
-    assert (site.out / "flows.parquet").read_bytes() == before
-    assert not waiting.exists()

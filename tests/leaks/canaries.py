@@ -1,8 +1,13 @@
-"""A confidential table full of canaries, and a scanner that finds them in whatever form."""
+"""A confidential table full of canaries, a scanner that finds them in whatever form, a watcher."""
 
+import os
 import re
+import stat
 import struct
+import threading
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
@@ -93,3 +98,30 @@ def unpacked(path: Path) -> bytes:
             if hasattr(chunk, "dictionary"):
                 content += repr(chunk.dictionary.to_pylist()).encode()
     return content
+
+
+class Watcher(threading.Thread):
+    """Looks again and again at what stands in some folders for others to see: name to rights."""
+
+    def __init__(self, *folders: Path) -> None:
+        super().__init__(daemon=True)
+        self.folders, self.seen, self.is_over = folders, {}, False
+
+    def run(self) -> None:
+        while not self.is_over:
+            for folder in self.folders:
+                self.look(folder)
+            time.sleep(0.002)
+
+    def look(self, folder: Path | str) -> None:
+        with suppress(FileNotFoundError, NotADirectoryError):  # it has gone again
+            for entry in os.scandir(folder):
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    mode = stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode)
+                    self.seen[entry.name] = mode
+                    if mode & 0o077 and entry.is_dir(follow_symlinks=False):
+                        self.look(entry.path)
+
+    def end(self) -> None:
+        self.is_over = True
+        self.join()

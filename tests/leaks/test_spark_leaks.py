@@ -3,10 +3,8 @@
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
-import threading
 import time
 from importlib.util import find_spec
 
@@ -32,32 +30,6 @@ RELEASE = [
 ]  # fmt: skip
 #: For short-lived Java processes with little work: compile less.
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-
-class Watcher(threading.Thread):
-    """Looks again and again at what stands in a folder for others to see."""
-
-    def __init__(self, folder):
-        super().__init__(daemon=True)
-        self.folder, self.names, self.open, self.is_over = folder, set(), {}, False
-
-    def run(self):
-        while not self.is_over:
-            self.look(self.folder)
-            time.sleep(0.005)
-
-    def look(self, folder):
-        for entry in os.scandir(folder):
-            # Gone again, or in a folder that has gone.
-            try:
-                mode = stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode)
-                self.names.add(entry.name)
-                if mode & 0o077:
-                    self.open[entry.path] = oct(mode)
-                    if entry.is_dir(follow_symlinks=False):
-                        self.look(entry.path)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
 
 
 @pytest.fixture
@@ -104,14 +76,13 @@ def test_working_files_of_spark_are_closed_to_others_and_gone_afterwards(place):
     (abandoned / "blockmgr-1").mkdir(parents=True)
     (abandoned / LOCK).touch()
     abandoned.chmod(0o700)
-    watcher = Watcher(temporary)
+    watcher = canaries.Watcher(temporary)
     watcher.start()
     said = run_python(place, "-m", "inftda", *RELEASE)
-    watcher.is_over = True
-    watcher.join()
+    watcher.end()
     assert canaries.PERSON not in said
-    assert watcher.open == {}
-    assert any(re.fullmatch(r"inftda-spark-\w{32}", name) for name in watcher.names)
+    assert {name: oct(mode) for name, mode in watcher.seen.items() if mode & 0o077} == {}
+    assert any(re.fullmatch(r"inftda-spark-\w{32}", name) for name in watcher.seen)
     wait_until_empty(temporary)
     assert {path.name for path in (place / "work").iterdir()} == {"areas.csv", "out", "trips.csv"}
 

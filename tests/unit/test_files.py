@@ -67,6 +67,13 @@ def left_over(parent, prefix, *inside, token=TOKEN):
     return folder
 
 
+def raises(problem):
+    def stop(*_):
+        raise problem
+
+    return stop
+
+
 def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -143,7 +150,7 @@ def test_a_folder_taken_away_before_it_is_locked_is_made_anew(tmp_path, monkeypa
 
 def test_where_folders_cannot_be_locked_none_is_removed(tmp_path, monkeypatch):
     left = left_over(tmp_path, "work-")
-    monkeypatch.setattr(files, "HAS_LOCKS", False)
+    monkeypatch.setattr(files.fcntl, "flock", raises(OSError(95, "not supported")))
     with private_folder(tmp_path, "work-") as folder:
         assert folder.exists()
     assert names(tmp_path) == [left.name]
@@ -319,20 +326,16 @@ def test_what_is_being_read_is_not_replaced_whatever_it_is_called(name, read):
 # --- Folders ---
 
 
-def test_a_folder_becomes_visible_when_it_is_complete(out):
-    with whole_folder(out, check=check) as folder:
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_folder_becomes_visible_when_it_is_complete(out, is_there):
+    if is_there:
+        fill(out, "old")
+    with whole_folder(out, check=check, force=is_there) as folder:
         fill(folder)
-        assert not out.exists()
+        assert content(out) == (OLD_CONTENT if is_there else {})
         assert folder.parent.parent == out.parent, "a rename within one file system"
     assert content(out) == NEW_CONTENT
     assert names(out.parent) == ["out"]
-
-
-def raises(problem):
-    def stop():
-        raise problem
-
-    return stop
 
 
 @pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt, SystemExit, MemoryError])
@@ -344,14 +347,6 @@ def test_whatever_interrupts_the_writing_leaves_what_was_there(out, problem, is_
         write(out, force=True, then=raises(problem))
     assert names(out.parent) == (["out"] if is_there else [])
     assert not is_there or content(out) == OLD_CONTENT
-
-
-def test_the_old_folder_stands_as_it_was_until_the_new_one_is_complete(old):
-    seen = []
-    write(old, force=True, then=lambda: seen.append(content(old)))
-    assert seen == [OLD_CONTENT]
-    assert content(old) == NEW_CONTENT
-    assert names(old.parent) == ["out"]
 
 
 def test_what_comes_meanwhile_is_replaced_only_by_force_and_only_if_it_may_be(out):

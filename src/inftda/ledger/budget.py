@@ -27,21 +27,29 @@ from inftda.privacy.unit import Unit
 BY_HAND: Final = "stated by hand"
 
 
-class Budget(msgspec.Struct, frozen=True):
-    """What all releases of a data set together may cost; build one with `Budget.make`.
+class Cost(msgspec.Struct, frozen=True):
+    """What one release costs.
 
     Attributes:
-        rho: in zCDP.
-        epsilon: what that comes to at `delta`; None if the budget was given as rho.
-        delta: None if the budget was given as rho and nothing is said about epsilon.
+        rho: in zCDP, exact.
+        epsilon: what it promises by itself with `delta`; None if it promises rho only.
+        delta: None likewise.
     """
 
     rho: Fraction
-    epsilon: Fraction | None
-    delta: Fraction | None
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
 
     def __post_init__(self) -> None:
-        _check_positive(self.rho, self.epsilon, self.delta)
+        if any(amount is not None and amount <= 0 for amount in (self.rho, self.delta)):
+            raise ValueError("an amount must be above 0")
+
+
+class Budget(Cost, frozen=True):
+    """What all releases of a data set together may cost; build one with `Budget.make`.
+
+    With rho alone, delta says at which delta epsilon is stated, if at all.
+    """
 
     @classmethod
     def make(
@@ -51,15 +59,9 @@ class Budget(msgspec.Struct, frozen=True):
         epsilon: Number | None = None,
         delta: Number | None = None,
     ) -> "Budget":
-        """A budget from what a custodian says.
+        """A budget from what a custodian says: rho, or epsilon and delta.
 
-        Args:
-            rho: what all releases may cost in zCDP, or
-            epsilon: what they may come to, at `delta`.
-            delta: with `rho` it only says at which delta epsilon is stated.
-
-        Raises:
-            PrivacyError: a number is missing or out of range.
+        With rho, delta only says at which delta epsilon is stated.
         """
         if (rho is None) == (epsilon is None):
             raise PrivacyError("a budget is either rho, or epsilon and delta; give one of the two")
@@ -86,23 +88,6 @@ class Budget(msgspec.Struct, frozen=True):
     def as_epsilon(self) -> str:
         """What was given as epsilon, in words."""
         return f"epsilon = {float(self.epsilon or 0):.6g} at delta = {float(self.delta or 0):.6g}"
-
-
-class Cost(msgspec.Struct, frozen=True):
-    """What one release costs.
-
-    Attributes:
-        rho: in zCDP, exact.
-        epsilon: what it promises by itself with `delta`; None if it promises rho only.
-        delta: None likewise.
-    """
-
-    rho: Fraction
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-
-    def __post_init__(self) -> None:
-        _check_positive(self.rho, self.delta)
 
 
 class Entry(Cost, frozen=True, kw_only=True):
@@ -143,13 +128,9 @@ class Dataset(msgspec.Struct, frozen=True):
         return bool(self.entries) and self.entries[0].rho > self.budget.rho
 
     def epsilon_spent(self, n_entries: int | None = None) -> float | None:
-        """What entries come to as epsilon at the budget's delta, rounded up.
+        """What the first entries, or all, come to as epsilon at the budget's delta, rounded up.
 
-        Args:
-            n_entries: of the first so many; of all by default.
-
-        Returns:
-            None if the budget has no delta.
+        None if the budget has no delta.
         """
         entries = self.entries[:n_entries]
         if self.budget.delta is None:
@@ -163,10 +144,7 @@ class Dataset(msgspec.Struct, frozen=True):
         return epsilon_of("zcdp", delta=self.budget.delta, noise=noise)
 
     def check(self, cost: Cost, unit: Unit) -> None:
-        """Refuse a release that does not fit.
-
-        Raises:
-            LedgerError: the budget is not enough, or the unit is another one.
+        """Refuse a release that does not fit: it costs too much, or its unit is another one.
 
         Privacy:
             All releases that this lets pass are together as private as the budget says. See
@@ -200,12 +178,8 @@ class Dataset(msgspec.Struct, frozen=True):
         Composition by rho is a little wasteful, so without this a budget of epsilon would
         refuse the one release that promises exactly that epsilon.
         """
-        budget = self.budget
-        if cost.epsilon is None or cost.delta is None:
-            return False
-        if budget.epsilon is None or budget.delta is None:
-            return False
-        return cost.epsilon <= budget.epsilon and cost.delta <= budget.delta
+        pairs = [(cost.epsilon, self.budget.epsilon), (cost.delta, self.budget.delta)]
+        return all(of is not None and most is not None and of <= most for of, most in pairs)
 
     def spent_words(self) -> str:
         """What is spent, in a line; rounded up."""
@@ -225,11 +199,6 @@ class Dataset(msgspec.Struct, frozen=True):
             "epsilon_at_delta": self.epsilon_spent(),
         }
         return {"dataset": whole.pop("name"), "spent": spent, **whole}
-
-
-def _check_positive(*amounts: Fraction | None) -> None:
-    if any(amount is not None and amount <= 0 for amount in amounts):
-        raise ValueError("an amount must be above 0")
 
 
 def _is_same(unit: Unit, other: Unit) -> bool:

@@ -81,14 +81,7 @@ CREATE TRIGGER entry_is_fixed
 
 
 class Ledger:
-    """A ledger file. Opens it for each call, so it can be shared by threads and processes.
-
-    Args:
-        path: of the file; `Ledger.create` makes one.
-
-    Raises:
-        LedgerError: there is no such file, or it is not a ledger.
-    """
+    """A ledger file. Opens it for each call, so it can be shared by threads and processes."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -103,12 +96,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path) -> "Ledger":
-        """Make an empty ledger, readable by its owner only.
-
-        Raises:
-            LedgerError: the file exists.
-            OSError: it cannot be made.
-        """
+        """Make an empty ledger, readable by its owner only."""
         file = Path(path)
         _check_place(file)
         if file.exists() and file.stat().st_size:
@@ -121,11 +109,7 @@ class Ledger:
         return cls(path)
 
     def add(self, name: str, unit: Unit, budget: Budget) -> Dataset:
-        """Give a data set a budget, once and for all.
-
-        Raises:
-            LedgerError: the name is taken or invalid.
-        """
+        """Give a data set a budget, once and for all."""
         check_name(name)
         with self._open("BEGIN IMMEDIATE") as database:
             if name.casefold() in map(str.casefold, _names(database)):
@@ -143,23 +127,12 @@ class Ledger:
             return [_read(database, name) for name in _names(database)]
 
     def dataset(self, name: str) -> Dataset:
-        """One data set.
-
-        Raises:
-            LedgerError: there is none of that name.
-        """
+        """The data set of that name."""
         with self._open("BEGIN") as database:
             return _read(database, name)
 
     def charge(self, name: str, cost: Cost, unit: Unit, *, mechanism: str, note: str = "") -> int:
         """Take a release from the budget; two processes at once are served one by one.
-
-        Args:
-            name: of the data set.
-            cost: of the release.
-            unit: its unit of privacy.
-            mechanism: how it is made.
-            note: what the custodian says about it.
 
         Returns:
             The number of the entry.
@@ -236,15 +209,7 @@ class Charge:
         mechanism: str,
         out: str | Path | None,
     ) -> "Charge | None":
-        """Check that a release can be paid for; nothing is charged yet.
-
-        Returns:
-            None if there is no ledger.
-
-        Raises:
-            LedgerError: it cannot, or ledger and data set are not both given.
-            PrivacyError: the release is made with a seed and promises nothing.
-        """
+        """Check that a release can be paid for; nothing is charged yet. None without a ledger."""
         if ledger is None and dataset is None:
             return None
         if ledger is None or dataset is None:
@@ -270,11 +235,7 @@ class Charge:
         return charge
 
     def pay(self) -> None:
-        """Charge it, once.
-
-        Raises:
-            LedgerError: the budget was spent in the meantime, or this was charged before.
-        """
+        """Charge it, once."""
         if self.number is not None:
             raise LedgerError("this release was charged already; a second one costs again")
         self.number = self.ledger.charge(
@@ -292,11 +253,7 @@ class Charge:
 
 
 def check_name(name: str) -> None:
-    """Refuse an invalid name of a data set: two that look the same would have two budgets.
-
-    Raises:
-        LedgerError: it has other signs than plain letters, digits, blanks, dots and dashes.
-    """
+    """Refuse an invalid name of a data set: two that look the same would have two budgets."""
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise LedgerError(
             "a data set's name must start with a letter or digit and have only letters from A to "
@@ -313,11 +270,7 @@ def _names(database: sqlite3.Connection) -> list[str]:
 
 
 def _read(database: sqlite3.Connection, name: str) -> Dataset:
-    """A data set with all its entries.
-
-    Raises:
-        LedgerError: there is none of that name, or it was changed by hand.
-    """
+    """A data set with all its entries."""
     found = _rows(database, "SELECT * FROM dataset WHERE name = ?", name)
     if not found:
         known = ", ".join(map(repr, _names(database)[:10]))
@@ -360,12 +313,7 @@ def _texts(amounts: Budget | Cost) -> dict[str, str | None]:
 
 @contextmanager
 def _connected(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a ledger, with SQLite's errors in our words.
-
-    Raises:
-        LedgerError: it is not a ledger, cannot be opened, or is not where one is safe.
-        OSError: it is in use, or the disk is full or failing.
-    """
+    """A connection to a ledger, with SQLite's errors in our words."""
     _check_place(path)
     # Also for reading: only a writer can roll back what a crashed process left half done.
     uri = f"{path.absolute().as_uri()}?mode=rw"
@@ -385,18 +333,19 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _explain(path: Path, failure: Exception) -> Exception:
+    """An `OSError` if the machine is at fault, a `LedgerError` if the user can do something."""
     code = getattr(failure, "sqlite_errorname", "")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return OSError(errno.EBUSY, "another release is being charged; try again", str(path))
     if code.startswith("SQLITE_FULL"):
         return OSError(errno.ENOSPC, "no space left to charge the release", str(path))
+    if code.startswith("SQLITE_IOERR"):
+        return OSError(errno.EIO, "the ledger cannot be read or written", str(path))
     if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         return LedgerError(
             f"the ledger {str(path)!r} cannot be opened for this; check its permissions and "
             "those of its folder"
         )
-    if code.startswith("SQLITE_IOERR"):
-        return OSError(errno.EIO, "the ledger cannot be read or written", str(path))
     return LedgerError(
         f"{str(path)!r} is not a ledger, or was damaged; get it back from a copy, and add what "
         "was released since with: inftda ledger charge"
@@ -410,10 +359,6 @@ def _check_place(path: Path) -> None:
     planted one, what was spent could be made unspent. It looks for the journal beside the name
     that it was given: by a second name of the same file, or where only the file is mounted into a
     container, what a killed process left half done is not undone, and charges get lost.
-
-    Raises:
-        LedgerError: it or its journal is a link, not a plain file, or somebody else's; it has a
-            second name or is mounted alone; or anybody can write to its folder.
     """
     try:
         folder = path.absolute().parent.stat()
@@ -430,30 +375,26 @@ def _check_place(path: Path) -> None:
             found = name.lstat()
         except (OSError, ValueError):
             continue
-        is_ledger = name == path
-        if is_ledger and stat.S_ISDIR(found.st_mode):
+        if name == path and stat.S_ISDIR(found.st_mode):
             continue  # said to be no ledger when it is opened
         if not stat.S_ISREG(found.st_mode):
             kind = "a link" if stat.S_ISLNK(found.st_mode) else "not a plain file"
             raise LedgerError(f"{str(name)!r} is {kind}; a ledger is a plain file: name it itself")
-        if is_ledger:
-            owners.add(found.st_uid)
-            _check_alone(path, found, folder)
-        elif found.st_uid not in owners:
+        if name != path:
+            if found.st_uid not in owners:
+                raise LedgerError(
+                    f"{str(name)!r} belongs to neither you nor the owner of the ledger; find out "
+                    "who put it there before the ledger is used"
+                )
+            continue
+        owners.add(found.st_uid)
+        if found.st_nlink > 1 or found.st_dev != folder.st_dev:
+            is_twin = found.st_nlink > 1
+            state = "has a second name (a hard link)" if is_twin else "is mounted by itself"
             raise LedgerError(
-                f"{str(name)!r} belongs to neither you nor the owner of the ledger; find out who "
-                "put it there before the ledger is used"
+                f"the ledger {str(path)!r} {state}, so charges could be lost when a release is "
+                "killed; keep one name, and for a container mount the folder, not the file"
             )
-
-
-def _check_alone(path: Path, found: os.stat_result, folder: os.stat_result) -> None:
-    """Refuse a file that is known by another name, or that is mounted without its folder."""
-    if found.st_nlink > 1 or found.st_dev != folder.st_dev:
-        state = "has a second name (a hard link)" if found.st_nlink > 1 else "is mounted by itself"
-        raise LedgerError(
-            f"the ledger {str(path)!r} {state}, so charges could be lost when a release is killed; "
-            "keep one name, and for a container mount the folder, not the file"
-        )
 
 
 def _now() -> str:

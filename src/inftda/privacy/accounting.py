@@ -144,11 +144,7 @@ def total_rho(noise: Iterable[Noise]) -> Fraction:
 
 
 def resolve(accountant: str, parts: Iterable[tuple[Fraction, int, int]]) -> UsedAccountant:
-    """The accountant to use for parts with these variances, up to a common factor.
-
-    Raises:
-        PrivacyError: there is none of that name, or it is not valid for these parts.
-    """
+    """The accountant to use for parts with these variances, up to a common factor."""
     if accountant not in ACCOUNTANTS:
         raise PrivacyError(
             f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {str(accountant)[:40]!r}"
@@ -171,15 +167,7 @@ def resolve(accountant: str, parts: Iterable[tuple[Fraction, int, int]]) -> Used
 
 
 def privacy_curve(accountant: str, noise: Iterable[tuple[Fraction, int, int]]) -> Curve:
-    """From epsilon to the delta of this noise, rounded up.
-
-    Args:
-        accountant: one of `ACCOUNTANTS`.
-        noise: (sigma2, squared sensitivity, number of unit shifts) of all that is measured.
-
-    Raises:
-        PrivacyError: the accountant is unknown or not valid for this noise.
-    """
+    """From epsilon to the delta of this noise, rounded up; see `Noise`."""
     parts = _checked(noise)
     rho = _up(total_rho(parts))
 
@@ -235,15 +223,6 @@ def max_rho(
     shares: Sequence[tuple[Fraction, int, int]],
 ) -> Fraction:
     """The largest rho, rounded down, that keeps (epsilon, delta) when divided by `shares`.
-
-    Args:
-        accountant: one of `ACCOUNTANTS`.
-        epsilon: strength of the guarantee.
-        delta: probability that it does not hold.
-        shares: (weight, squared sensitivity, number of unit shifts) of all that is measured.
-
-    Raises:
-        PrivacyError: a parameter is out of range, or the accountant not valid.
 
     Privacy:
         The noise `noise_at(rho, shares)` is (epsilon, delta)-differentially private.
@@ -310,11 +289,7 @@ def _last_safe(excess: Callable[[float], float], safe: float, *, tolerance: floa
 
 
 def _checked(noise: Iterable[tuple[Fraction, int, int]]) -> tuple[Noise, ...]:
-    """Noise as given, with its values checked.
-
-    Raises:
-        PrivacyError: there is none, or a part has no positive noise or sensitivity.
-    """
+    """Noise as given, with its values checked."""
     parts = tuple(Noise(Fraction(s), d, n) for s, d, n in noise)
     if not parts:
         raise PrivacyError("nothing is measured, so nothing can be accounted for")

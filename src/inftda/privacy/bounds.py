@@ -10,7 +10,7 @@ Must never look at the counts: these are guarantees, not measurements.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -80,10 +80,6 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
         One bound for each level, trivial ones included. With probability 1 - beta all
         `over` and `under` hold together. What prices for tables across the tree may add is
         included.
-
-    Raises:
-        PrivacyError: beta is not a probability.
-        BudgetError: the plan is not for this tree.
     """
     if not isinstance(beta, int | float) or not _MIN_BETA <= beta < 1:
         raise PrivacyError(f"beta must be at least {_MIN_BETA:g} and below 1, got {beta!r}")
@@ -92,9 +88,9 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
         raise BudgetError("the plan does not measure the levels of this tree; plan anew")
     each = beta / len(planned)
     bounds: list[ErrorBound] = []
-    prices = _Prices.of(tree, plan)
+    moved_at = _moved(tree, plan)
     over = under = 0
-    extra = 0  # what prices of the levels so far may add to too much; see _Prices
+    extra = 0  # what prices of the levels so far may add to too much; see _moved
     for level in tree.levels:
         if level.index in planned:
             noise = _Noise.of(level, planned[level.index])
@@ -102,7 +98,7 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
                 over = under = noise.quantile_of_largest(each)
             else:
                 high, low, corner = (each * share for share in _SHARES)
-                moved = prices.at(level.index)
+                moved = moved_at.get(level.index, (0, 0))
                 corner_case = noise.corner(over + extra, corner)
                 over = max(over, noise.too_much(over, high))
                 under = max(under, max(noise.too_little(low), corner_case) + 2 * max(moved))
@@ -111,46 +107,24 @@ def error_bounds(tree: Tree, plan: Plan, beta: float = 0.05) -> tuple[ErrorBound
     return tuple(bounds)
 
 
-@dataclass(frozen=True)
-class _Prices:
-    """How far prices for tables across the tree may move noisy counts, up and down.
+def _moved(tree: Tree, plan: Plan) -> dict[int, tuple[int, int]]:
+    """How far prices for tables across the tree may move noisy counts, up and down, by level.
 
     By theorem 4 of docs/proofs/across.md, too much grows by the sum of the two and 1 more, for
     the level where that is largest, and too little by twice the larger one, at its own level.
-
-    Attributes:
-        moved: for every level that has prices, by its number: by how much up and down at most.
     """
-
-    moved: Mapping[int, tuple[int, int]]
-
-    @classmethod
-    def of(cls, tree: Tree, plan: Plan) -> "_Prices":
-        sigma2 = {level.index: level.sigma2 for level in plan.levels}
-        sigma = {index: math.sqrt(variance) for index, variance in sigma2.items()}
-        tables = tree.off_tree if plan.tables else ()
-        planned = {table.depths: table.sigma2 for table in plan.tables}
-        hard = {
-            table.index
-            for table in tables
-            if table.level.most_parents
-            >= table.hard_from(float(sigma2[table.index] / planned[table.depths]))
-        }
+    levels = {level.index: level for level in plan.levels}
+    planned = {table.depths: table.sigma2 for table in plan.tables}
+    moved: dict[int, tuple[int, int]] = {}
+    for table in tree.off_tree if plan.tables else ():
+        level = levels[table.index]
+        hard_from = table.hard_from(float(level.sigma2 / planned[table.depths]))
+        reach = HARD_REACH if table.level.most_parents >= hard_from else 1
         # Rounded up: a count moves by whole numbers, and sigma to the nearest float is not less
         # than what the kernel clips at, which is the same float.
-        return cls(
-            {
-                index: (
-                    math.ceil(sigma[index]),
-                    math.ceil(HARD_REACH * sigma[index] if index in hard else sigma[index]),
-                )
-                for index in {table.index for table in tables}
-            }
-        )
-
-    def at(self, index: int) -> tuple[int, int]:
-        """Up and down, at one level; nothing where it has no prices."""
-        return self.moved.get(index, (0, 0))
+        up, down = math.ceil(level.sigma), math.ceil(reach * level.sigma)
+        moved[table.index] = up, max(down, moved.get(table.index, (0, 0))[1])
+    return moved
 
 
 @dataclass(frozen=True)

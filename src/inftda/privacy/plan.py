@@ -9,9 +9,11 @@ Must never be made from the trips.
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
@@ -142,43 +144,28 @@ class Account:
         return key in self._planned
 
     def charge(self, key: Key) -> LevelPlan:
-        """Take what was planned for a level or table, once.
-
-        Raises:
-            BudgetError: it is not in the plan, or was taken before.
-        """
+        """Take what was planned for a level or table, once."""
         if key not in self._planned:
             raise BudgetError(
-                f"{_name(key)} is not in the plan, which has {_named(self._planned)}; "
+                f"level or table {key} is not in the plan, which has {_listed(self._planned)}; "
                 "noise that is not accounted for is never drawn"
             )
         if key not in self._left:
-            raise BudgetError(f"{_name(key)} was drawn already; a second draw costs again")
+            raise BudgetError(f"level or table {key} was drawn already; a second draw costs again")
         return self._left.pop(key)
 
     def finish(self) -> None:
-        """End the release.
-
-        Raises:
-            BudgetError: a planned level or table was not drawn.
-        """
+        """End the release: all that was planned must have been drawn."""
         if self._left:
             raise BudgetError(
-                f"{_named(self._left)} were planned but not drawn; "
+                f"levels and tables {_listed(self._left)} were planned but not drawn; "
                 "the release is not the one that was accounted for"
             )
 
 
-def _name(key: Key) -> str:
-    return f"level {key}" if isinstance(key, int) else f"table {key}"
-
-
-def _named(keys: Collection[Key]) -> str:
+def _listed(keys: Iterable[Key]) -> str:
     """Levels by their numbers, tables by their depths."""
-    levels = sorted(key for key in keys if isinstance(key, int))
-    tables = sorted(key for key in keys if not isinstance(key, int))
-    named = [f"levels {levels}"] if levels else []
-    return " and ".join([*named, *([f"tables {tables}"] if tables else [])])
+    return str(sorted(keys, key=str))
 
 
 @dataclass(frozen=True)
@@ -236,11 +223,7 @@ class Plan:
         return Account(self.parts)
 
     def verify(self, tree: Tree | None = None) -> None:
-        """Recompute the guarantee; with a tree, also what is planned for its levels and tables.
-
-        Raises:
-            BudgetError: the plan promises more than its noise gives, or is not one for the tree.
-        """
+        """Recompute the guarantee; with a tree, also what is planned for its levels and tables."""
         self.check_parts()
         if tree is not None and self._for(tree) != self:
             raise BudgetError(
@@ -262,11 +245,7 @@ class Plan:
             )
 
     def check_parts(self) -> None:
-        """What can be known without a tree; it also bounds what accounting takes.
-
-        Raises:
-            BudgetError: levels, tables or their costs do not fit the unit or one another.
-        """
+        """What can be known without a tree; it also bounds what accounting takes."""
         if not self.levels:
             raise BudgetError("the plan has no measured level, so it promises nothing")
         if len(self.parts) > _MOST_PARTS:
@@ -348,10 +327,6 @@ class Plan:
 
         Noise and promise are taken from the data. What follows from them is computed, and the
         whole must be what is stated.
-
-        Raises:
-            BudgetError: the plan promises more than its noise gives, or is not readable.
-            PrivacyError: a parameter is out of range.
         """
         stated = data if isinstance(data, dict) else {}
         unit = {key: stated.get(key) for key in UNIT_KEYS}
@@ -362,33 +337,16 @@ class Plan:
                 f"the plan is not readable: {problem}; it was edited or damaged"
             ) from None
         plan.check_parts()
-        _check_same(stated, plan.to_dict())
+        texts = (json.dumps(of, indent=1).splitlines() for of in (stated, plan.to_dict()))
+        for found, expected in zip_longest(*texts, fillvalue=""):
+            if found != expected:
+                raise BudgetError(
+                    f"the plan states {found.strip()[:60]!r}, where {expected.strip()[:60]!r} "
+                    "follows from the rest of it; it was edited, or written by another version of "
+                    "inftda"
+                )
         plan.verify()
         return plan
-
-
-def _check_same(stated: Any, expected: Any, at: str = "") -> None:
-    """Refuse what is not stated as it follows from the rest.
-
-    Raises:
-        BudgetError: it says where they differ first.
-    """
-    if isinstance(stated, dict) and isinstance(expected, dict):
-        for key in {**expected, **stated}:
-            where = f"{at}.{key}" if at else key
-            if key not in stated or key not in expected:
-                state = "does not state" if key not in stated else "states"
-                raise BudgetError(f"the plan {state} {where[:60]!r}; it was edited or damaged")
-            _check_same(stated[key], expected[key], where)
-    elif isinstance(stated, list) and isinstance(expected, list) and len(stated) == len(expected):
-        for number, pair in enumerate(zip(stated, expected, strict=True)):
-            _check_same(*pair, f"{at}[{number}]")
-    elif json.dumps(stated) != json.dumps(expected):  # 1 and 1.0 are not written alike
-        raise BudgetError(
-            f"the plan states {json.dumps(stated)[:60]} as {at!r}, where "
-            f"{json.dumps(expected)[:60]} follows from the rest of it; it was edited, or written "
-            "by another version of inftda"
-        )
 
 
 def make_plan(  # noqa: PLR0913 - three ways to state a budget
@@ -416,13 +374,6 @@ def make_plan(  # noqa: PLR0913 - three ways to state a budget
         across: part of the budget for tables off the tree, which tell totals across it;
             0.08 serves most. None is measured where a level has a noise scale below 1
             without them: there is little to gain.
-
-    Returns:
-        The plan, verified.
-
-    Raises:
-        PrivacyError: a parameter is out of range, or the accountant not valid for the unit.
-        BudgetError: the plan does not keep the promise.
 
     Privacy:
         All levels, measured with this noise, are (epsilon, delta)-differentially private
@@ -515,23 +466,15 @@ def _largest_weight(n: int, budget: Fraction) -> Fraction:
 
 
 def checked_across(across: Number) -> Fraction:
-    """A part of the budget as the number it is written as: 0.08 is eight hundredths.
-
-    Raises:
-        PrivacyError: it is not a number, or not a part that makes sense.
-    """
-    share = None
-    if isinstance(across, Fraction | int | float | str) and not isinstance(across, bool):
-        try:
-            share = exact_number(across)
-        except (ValueError, ZeroDivisionError):
-            share = None
-    if share is None or not 0 <= share <= MAX_ACROSS:
-        raise PrivacyError(
-            f"across must be a part of the budget from 0 to {float(MAX_ACROSS):g}, such as 0.08, "
-            f"got {str(across)[:40]!r}"
-        )
-    return share
+    """A part of the budget as the number it is written as: 0.08 is eight hundredths."""
+    is_number = isinstance(across, Fraction | int | float | str) and not isinstance(across, bool)
+    with suppress(ValueError, ZeroDivisionError):
+        if is_number and 0 <= (share := exact_number(across)) <= MAX_ACROSS:
+            return share
+    raise PrivacyError(
+        f"across must be a part of the budget from 0 to {float(MAX_ACROSS):g}, such as 0.08, "
+        f"got {str(across)[:40]!r}"
+    )
 
 
 def _both(epsilon: Number | None, delta: Number | None) -> tuple[float, float]:
@@ -562,11 +505,7 @@ def _implied(
 
 
 def _weights(split: Split, measured: Sequence[TreeLevel], tree: Tree) -> list[Fraction]:
-    """A positive weight for each measured level; only their ratios matter.
-
-    Raises:
-        PrivacyError: the split is not understood, or does not fit the levels.
-    """
+    """A positive weight for each measured level; only their ratios matter."""
     if isinstance(split, str):
         ratio = _ratio(split)
         return [ratio**position for position in range(len(measured))]
@@ -587,20 +526,14 @@ def _ratio(split: str) -> Fraction:
     if split == "uniform":
         return Fraction(1)
     kind, _, text = split.partition(":")
-    if kind != "geometric":
-        raise PrivacyError(
-            f"split must be 'uniform', 'geometric:RATIO' or weights by level, got {split!r}"
-        )
-    try:
+    with suppress(ValueError, ZeroDivisionError):
         ratio = exact_number(text)
-    except (ValueError, ZeroDivisionError):
-        raise PrivacyError(f"split must be like 'geometric:1.3', got {split!r}") from None
-    if not Fraction(1, _STEEPEST) <= ratio <= _STEEPEST:
-        raise PrivacyError(
-            f"the ratio of a geometric split must be between {1 / _STEEPEST:g} and {_STEEPEST}, "
-            f"got {text} (1.15 to 1.5 favours the leaves)"
-        )
-    return ratio
+        if kind == "geometric" and Fraction(1, _STEEPEST) <= ratio <= _STEEPEST:
+            return ratio
+    raise PrivacyError(
+        "split must be 'uniform', weights by level, or like 'geometric:1.3', with a ratio between "
+        f"{1 / _STEEPEST:g} and {_STEEPEST} (1.15 to 1.5 favours the leaves), got {split!r}"
+    )
 
 
 def _weights_by_level(
@@ -617,23 +550,20 @@ def _weights_by_level(
         if known[key].index in weights:
             raise PrivacyError(f"split names the level {known[key].name!r} twice")
         weights[known[key].index] = _weight(weight)
-    for level in measured:
-        if level.index not in weights:
+    for level in tree.levels:
+        if level not in measured and level.index in weights:
+            raise PrivacyError(
+                f"split gives a weight to level {level.index}, which is not measured "
+                "(it splits nothing, or is the public total); leave it out"
+            )
+        if level in measured and level.index not in weights:
             raise PrivacyError(f"split has no weight for the level {level.name!r}; give it one")
-    for index in set(weights) - {level.index for level in measured}:
-        raise PrivacyError(
-            f"split gives a weight to level {index}, which is not measured "
-            "(it splits nothing, or is the public total); leave it out"
-        )
     return [weights[level.index] for level in measured]
 
 
 def _weight(value: object) -> Fraction:
-    if (
-        isinstance(value, Fraction | int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value > 0
-    ):
-        return Fraction(str(value))
+    if isinstance(value, Fraction | int | float) and not isinstance(value, bool):
+        with suppress(ValueError):  # not a number, or endless
+            if (weight := Fraction(str(value))) > 0:
+                return weight
     raise PrivacyError(f"a weight of the split must be a number > 0, got {value!r}")

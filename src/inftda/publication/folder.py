@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from inftda.areas.wkb import check_outlines
 from inftda.errors import HierarchyError, InftdaError, ReleaseError
@@ -53,11 +52,7 @@ _TEXTS: Final = ["level", "code", "name"]
 
 
 def save_places(path: Path | pa.NativeFile, hierarchy: Hierarchy) -> None:
-    """Write the file: it follows from the hierarchy and its places.
-
-    Raises:
-        HierarchyError: the outlines are too detailed to be published.
-    """
+    """Write the file: it follows from the hierarchy and its places."""
     table = _as_table(hierarchy)
     if table.column("outline").nbytes > MAX_OUTLINES:
         raise HierarchyError(
@@ -75,40 +70,25 @@ def save_places(path: Path | pa.NativeFile, hierarchy: Hierarchy) -> None:
 
 
 def read_places(path: Path, hierarchy: Hierarchy) -> Places:
-    """What a file says of the areas of a hierarchy.
-
-    Raises:
-        ReleaseError: it cannot be read, or holds anything else.
-    """
+    """What a file says of the areas of a hierarchy; it must say nothing else."""
     levels, codes = _areas(hierarchy)
-    longest = repeated("x" * MAX_NAME, 1)
-    parts = [
-        part.cast(SCHEMA)
-        for part in row_groups(
-            path,
-            SCHEMA,
-            [levels, codes, longest],
-            most_rows=len(codes),
-            most_bytes=2 * MAX_OUTLINES,
-        )
-    ]
-    table = (pa.concat_tables(parts) if parts else SCHEMA.empty_table()).combine_chunks()
+    listed = [levels, codes, repeated("x" * MAX_NAME, 1)]
+    parts = row_groups(path, SCHEMA, listed, most_rows=len(codes), most_bytes=2 * MAX_OUTLINES)
+    # Texts come as lists and numbers.
+    table = pa.concat_tables([SCHEMA.empty_table(), *(part.cast(SCHEMA) for part in parts)])
     if len(table) != len(codes):
-        raise _fail(path, "does not have one row for each area")
+        raise ReleaseError(f"{path.name} does not have one row for each area; {DAMAGED}")
     try:
-        places = _from_table(table, hierarchy)
-        hierarchy.with_places(places)
+        known = hierarchy.with_places(_from_table(table.combine_chunks(), hierarchy))
     except HierarchyError as problem:
-        raise _fail(path, f"does not say what it should ({problem})") from None
+        raise ReleaseError(
+            f"{path.name} does not say what it should ({problem}); {DAMAGED}"
+        ) from None
     # Whatever was left out above stands in no file that is written from what was read.
-    again = _as_table(hierarchy.with_places(places))
-    if places.is_empty or any(not _is_same(table[name], again[name]) for name in SCHEMA.names):
-        raise _fail(path, "does not hold the places of these areas, or is not written as they are")
-    return places
-
-
-def _fail(path: Path, what: str) -> ReleaseError:
-    return ReleaseError(f"{path.name} {what}; {DAMAGED}")
+    again = _as_table(known)
+    if known.places.is_empty or not all(map(_is_same, table.columns, again.columns)):
+        raise ReleaseError(f"{path.name} does not hold the places of these areas; {DAMAGED}")
+    return known.places
 
 
 def _areas(hierarchy: Hierarchy) -> tuple[pa.StringArray, pa.StringArray]:
@@ -127,24 +107,18 @@ def _as_table(hierarchy: Hierarchy) -> pa.Table:
         places.names.get(name, pa.nulls(hierarchy.n_areas(level), pa.string()))
         for level, name in enumerate(hierarchy.level_names, start=1)
     ]
+    degrees = np.full((2, len(codes)), np.nan)
+    if places.lon is not None and places.lat is not None:
+        degrees[:, n_others:] = places.lon, places.lat
     outlines = pa.nulls(n_finest, pa.binary()) if places.outlines is None else places.outlines
     columns = [
         levels,
         codes,
         pc.fill_null(pa.concat_arrays(names), ""),
-        *(as_arrow(_degrees(of, n_others, n_finest)) for of in (places.lon, places.lat)),
+        *map(as_arrow, degrees),
         pc.fill_null(pa.concat_arrays([pa.nulls(n_others, pa.binary()), outlines]), b""),
     ]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
-
-
-def _degrees(
-    known: NDArray[np.float64] | None, n_others: int, n_finest: int
-) -> NDArray[np.float64]:
-    degrees = np.full(n_others + n_finest, np.nan)
-    if known is not None:
-        degrees[n_others:] = known
-    return degrees
 
 
 def _from_table(table: pa.Table, hierarchy: Hierarchy) -> Places:
@@ -199,18 +173,15 @@ def places_name(areas_file: str) -> str:
 
 def areas_files(tree: Tree) -> dict[str, str]:
     """File for the areas of each axis: one for all that share a hierarchy."""
-    files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
-    return dict(zip((axis.name for axis in tree.axes), files, strict=True))
+    return {axis.name: axis.file for axis in axis_entries(tree)}
 
 
 def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
     """What a manifest states about the axes of a tree."""
-    files = areas_files(tree)
+    files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
     return tuple(
-        AxisEntry(
-            axis.name, axis.hierarchy.level_names, files[axis.name], axis.hierarchy.fingerprint
-        )
-        for axis in tree.axes
+        AxisEntry(axis.name, axis.hierarchy.level_names, file, axis.hierarchy.fingerprint)
+        for axis, file in zip(tree.axes, files, strict=True)
     )
 
 
@@ -226,67 +197,47 @@ def areas_text(hierarchy: Hierarchy) -> bytes:
 def write_areas(folder: Path, tree: Tree, entries: Iterable[AxisEntry]) -> tuple[AxisEntry, ...]:
     """Write the areas of all axes, and what else is said of them; their entries for the manifest.
 
-    Args:
-        folder: to write to.
-        tree: with the axes.
-        entries: of the axes, in their order.
+    The entries that are given are those of the axes, in their order.
     """
     files = areas_files(tree)
-    for file, hierarchy in {files[axis.name]: axis.hierarchy for axis in tree.axes}.items():
-        (folder / file).write_bytes(areas_text(hierarchy))
     for axis in tree.axes:
-        places = folder / places_name(files[axis.name])
+        file = files[axis.name]
+        (folder / file).write_bytes(areas_text(axis.hierarchy))
+        places = folder / places_name(file)
         # Of axes with the same areas the first that knows more of them says it.
         if not axis.hierarchy.places.is_empty and not places.exists():
             save_places(places, axis.hierarchy)
-    return tuple(_with_places(axis, folder) for axis in entries)
-
-
-def _with_places(axis: AxisEntry, folder: Path) -> AxisEntry:
-    """The entry of an axis, with the digest of what else is said of its areas, if anything is."""
-    places = folder / places_name(axis.file)
-    return replace(axis, places_sha256=digest(places) if places.exists() else "")
+    digests = {
+        name: digest(path)
+        for name in files.values()
+        if (path := folder / places_name(name)).exists()
+    }
+    return tuple(replace(axis, places_sha256=digests.get(axis.file, "")) for axis in entries)
 
 
 def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:
     """The tree of a release, or of what was made from one, with the areas of its folder.
 
-    Args:
-        folder: which has the files of areas.
-        entries: the axes, as the manifest states them.
-        order: of refinement.
-
     Raises:
         ReleaseError: a file is missing or damaged, or its areas are not those of the manifest.
     """
-    axes = []
-    for number, axis in enumerate(entries, start=1):
-        if axis.file not in {"areas.csv", f"areas-{number}.csv"}:
-            raise ReleaseError(
-                f"the manifest names the file {axis.file!r} for the areas of axis {axis.name!r}, "
-                "which no release has; it was edited"
-            )
-    check_plain(folder, {axis.file for axis in entries})
-    check_plain(folder, {places_name(axis.file) for axis in entries})
-    read = {name: _read_areas(folder / name) for name in {axis.file for axis in entries}}
+    files = areas_names([axis.fingerprint for axis in entries])
+    if files != tuple(axis.file for axis in entries):
+        raise ReleaseError(
+            f"the manifest names other files for the areas than {', '.join(files)}; it was edited"
+        )
+    check_plain(folder, {*files, *map(places_name, files)})
+    read = {name: _read_areas(folder / name) for name in files}
     for file in {axis.file for axis in entries if axis.places_sha256}:
         read[file] = read[file].with_places(read_places(folder / places_name(file), read[file]))
     for axis in entries:
-        hierarchy = read[axis.file]
-        if (hierarchy.fingerprint, hierarchy.level_names) != (axis.fingerprint, axis.levels):
+        found = read[axis.file]
+        if (found.fingerprint, found.level_names) != (axis.fingerprint, axis.levels):
             raise ReleaseError(
                 f"{axis.file} is not the hierarchy the manifest of {str(folder)!r} states for "
                 f"axis {axis.name!r}; {GET_AGAIN}"
             )
-        axes.append(Axis(axis.name, hierarchy))
-    tree = Tree.build(axes, order)
-    files = areas_files(tree)
-    if [axis.file for axis in entries] != [files[axis.name] for axis in tree.axes]:
-        raise ReleaseError(
-            f"the manifest names other files for the areas than {', '.join(files.values())}; it "
-            "was edited"
-        )
-    return tree
+    return Tree.build([Axis(axis.name, read[axis.file]) for axis in entries], order)
 
 
 def _read_areas(file: Path) -> Hierarchy:
@@ -332,24 +283,15 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
 
 
-def own_files(manifest: Manifest) -> frozenset[str]:
-    """Names of all files that a release may have.
-
-    A manifest that names any other file for its areas does not make it one of these.
-    """
-    areas = areas_names([axis.fingerprint for axis in manifest.tree.axes])
-    further = {MEASUREMENTS_FILE} if manifest.measurements != "none" else set()
-    further |= {
-        places_name(file)
-        for file, axis in zip(areas, manifest.tree.axes, strict=True)
-        if axis.places_sha256
-    }
-    return frozenset({MANIFEST_FILE, SIGNATURE_FILE, FLOWS_FILE, *areas, *further})
-
-
 def strangers(folder: Path, manifest: Manifest) -> list[str]:
     """Names of what is in a folder and is not a plain file of its release."""
-    own = own_files(manifest)
+    axes = manifest.tree.axes
+    # Not the files that the manifest names: anything in the folder could be one of these.
+    areas = areas_names([axis.fingerprint for axis in axes])
+    own = {MANIFEST_FILE, SIGNATURE_FILE, FLOWS_FILE, *areas}
+    own |= {places_name(file) for file, axis in zip(areas, axes, strict=True) if axis.places_sha256}
+    if manifest.measurements != "none":
+        own.add(MEASUREMENTS_FILE)
     return [
         path.name for path in sorted(folder.iterdir()) if path.name not in own or not is_plain(path)
     ]

@@ -24,23 +24,9 @@ from inftda.tree import Tree
 
 
 class Intervals:
-    """Intervals of the numbers of one release.
+    """Intervals of the numbers of one release, narrowed by the model or not."""
 
-    Args:
-        tree: of the release.
-        measured: its measurements.
-        total: its total.
-        use_model: whether the model narrows the intervals.
-    """
-
-    def __init__(
-        self,
-        tree: Tree,
-        measured: Measurements,
-        total: int,
-        *,
-        use_model: bool,
-    ) -> None:
+    def __init__(self, tree: Tree, measured: Measurements, total: int, *, use_model: bool) -> None:
         self._tree, self._measured, self._total = tree, measured, total
         self._use_model = use_model
 
@@ -73,10 +59,7 @@ class Intervals:
     ) -> pa.Table:
         """A table of `sum_flows` with columns `low` and `high`; null where none are known.
 
-        Args:
-            table: the sums.
-            levels: level name by axis name, as `sum_flows` took them.
-            where: areas by axis name, as `sum_flows` took them.
+        `levels` and `where` are those that `sum_flows` took.
         """
         depths, areas = [], []
         for axis in self._tree.axes:
@@ -87,19 +70,16 @@ class Intervals:
                 number = hierarchy.find(depth, table.column(axis.name).to_pylist())
             named = where.get(axis.name, [])
             named = [named] if isinstance(named, str) else named
-            inside = [find_area(axis, name) for name in named]
-            finer = {at for at in inside if at[0] > depth}
-            if len(finer) > 1 or (finer and len(inside) > 1):
-                return _with_columns(table, None)  # parts of areas together
-            if finer:
-                ((depth, only),) = finer
+            inside = {find_area(axis, name) for name in named}
+            if any(at > depth for at, _ in inside):
+                if len(inside) > 1:
+                    return _with_columns(table, None)  # parts of areas together
+                ((depth, only),) = inside
                 number = np.full(len(table), only, np.int32)
             depths.append(depth)
             areas.append(number)
-        is_published = table.column(FLOW).to_numpy() != 0
-        if not is_published.all():  # one row, for nothing at all
-            return _with_columns(table, None)
-        return _with_columns(table, self.of(depths, tuple(areas)))
+        is_empty = not table.column(FLOW).to_numpy().all()  # one row, for nothing at all
+        return _with_columns(table, None if is_empty else self.of(depths, tuple(areas)))
 
     @cached_property
     def _fit(self) -> Fit:
@@ -130,9 +110,7 @@ class Intervals:
 
 
 def _with_columns(table: pa.Table, ends: Ends | None) -> pa.Table:
-    for name, values in zip(("low", "high"), ends or (None, None), strict=True):
-        column = (
-            pa.nulls(len(table), pa.int64()) if values is None else pa.array(values, pa.int64())
-        )
-        table = table.append_column(name, column)
+    unknown = pa.nulls(len(table), pa.int64())
+    for name, values in zip(("low", "high"), ends or (unknown, unknown), strict=True):
+        table = table.append_column(name, pa.array(values, pa.int64()))
     return table

@@ -8,11 +8,12 @@ known, or has blanks or numbers that a release does not write.
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -25,7 +26,7 @@ from inftda.errors import ReleaseError
 from inftda.files import is_plain
 from inftda.hierarchy import OUTSIDE
 from inftda.privacy.plan import Plan
-from inftda.privacy.unit import UNIT_KEYS, Unit
+from inftda.privacy.unit import Unit
 from inftda.tree import Tree
 
 MEASUREMENTS_FILE: Final = "measurements.parquet"
@@ -45,17 +46,14 @@ _LARGEST = 1 << 62
 _LIBRARIES = ("numpy", "numba", "cryptography", "python-flint")
 #: What a manifest states versions of; one of another version of inftda may state fewer.
 SOFTWARE = frozenset({"python", "inftda", "arrow", *_LIBRARIES})
+Version = Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z.+!_-]{1,40}$")]
 
 
 def software_versions() -> dict[str, str]:
     """Versions of Python and of the libraries a release depends on."""
-    versions = {"python": platform.python_version(), "inftda": __version__}
-    for name in _LIBRARIES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "not installed"
-    return versions | {"arrow": arrow_version()}
+    libraries = {name: version(name) for name in _LIBRARIES}
+    made_by = {"python": platform.python_version(), "inftda": __version__}
+    return {**made_by, **libraries, "arrow": arrow_version()}
 
 
 def arrow_version() -> str:
@@ -135,28 +133,21 @@ class Counting:
         return tuple(said)
 
     def check(self, unit: Unit, tree: Tree) -> None:
-        """Refuse what no table can have been counted by.
-
-        Raises:
-            ReleaseError: it contradicts the unit of privacy or the areas.
-        """
-        if self.unplaceable == "drop" and unit.is_substitute:
-            raise ReleaseError(
-                "the manifest says that rows without a known area were dropped, which is never "
-                "done under neighbours 'substitute'; it was edited"
-            )
-        if self.unplaceable != "outside":
-            return
-        if not any(axis.hierarchy.has_outside for axis in tree.axes):
-            raise ReleaseError(
-                f"the manifest says that rows without a known area are in the area {OUTSIDE!r}, "
-                "but no axis has such an area; it was edited"
-            )
-        if unit.distinct and unit.trips > 1 and not self.bounded:
-            raise ReleaseError(
-                f"the manifest says that nobody makes the same trip twice, but trips to "
-                f"{OUTSIDE!r} may coincide; it was edited"
-            )
+        """Refuse what no table can have been counted by: it contradicts the unit or the areas."""
+        is_outside = self.unplaceable == "outside"
+        impossible = {
+            "rows without a known area were dropped, which is never done under neighbours "
+            "'substitute'": self.unplaceable == "drop" and unit.is_substitute,
+            f"rows without a known area are in {OUTSIDE!r}, but no axis has such an area": (
+                is_outside and not any(axis.hierarchy.has_outside for axis in tree.axes)
+            ),
+            f"nobody makes the same trip twice, but trips to {OUTSIDE!r} may coincide": (
+                is_outside and unit.distinct and unit.trips > 1 and not self.bounded
+            ),
+        }
+        for words, is_stated in impossible.items():
+            if is_stated:
+                raise ReleaseError(f"the manifest says that {words}; it was edited")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,17 +186,12 @@ class Manifest:
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
     measurements: Literal["none", "totals", "all"] = "none"
     measurements_sha256: str = field(default="", compare=False)
-    software: Mapping[str, str] = field(default_factory=software_versions)
+    software: Mapping[str, Version] = field(default_factory=software_versions)
 
     @property
     def unit(self) -> Unit:
-        """Who is protected, as it is stated; `plan` recomputes what they are promised.
-
-        Raises:
-            PrivacyError: it is not stated.
-        """
-        stated = {key: self.guarantee[key] for key in UNIT_KEYS if key in self.guarantee}
-        return Unit.from_dict(stated)
+        """Who is protected."""
+        return self.plan.unit
 
     @cached_property
     def plan(self) -> Plan:
@@ -227,11 +213,7 @@ class Manifest:
 
     @classmethod
     def read(cls, path: Path) -> "Manifest":
-        """Read `manifest.json`.
-
-        Raises:
-            ReleaseError: it cannot be read, or is not what a release writes.
-        """
+        """Read `manifest.json`; see `from_text`."""
         if not is_plain(path) or path.stat().st_size > MAX_BYTES:
             raise ReleaseError(
                 f"{str(path)!r} is damaged or not a manifest: it must be a plain file of at most "
@@ -267,22 +249,14 @@ class Manifest:
 
 
 def check_text(found: bytes, manifest: Manifest) -> None:
-    """Compare a text with that of a manifest.
-
-    Raises:
-        ReleaseError: they differ; it says where.
-    """
+    """Refuse any text but that of a manifest; the message says where they differ first."""
     expected = manifest.to_text().encode()
     if found == expected:
         return
-    lines = zip_longest(found.split(b"\n"), expected.split(b"\n"), fillvalue=b"")
+    lines = enumerate(zip_longest(found.split(b"\n"), expected.split(b"\n"), fillvalue=b""), 1)
     # A comma tells only that another line follows.
-    differing = (
-        (number, here, there)
-        for number, (here, there) in enumerate(lines, start=1)
-        if here.rstrip(b",") != there.rstrip(b",")
-    )
-    number, *pair = next(differing, (1, b"", b""))
+    differing = (line for line in lines if line[1][0].rstrip(b",") != line[1][1].rstrip(b","))
+    number, pair = next(differing, (1, (b"", b"")))
     stated, known = (line.strip()[:80].decode(errors="replace") for line in pair)
     raise ReleaseError(
         f"the manifest states {stated!r} in line {number}, where a release states {known!r}; it "
@@ -291,14 +265,10 @@ def check_text(found: bytes, manifest: Manifest) -> None:
 
 
 def check_plain(folder: Path, names: Iterable[str]) -> None:
-    """Refuse files that are links, pipes or anything else that must not be read.
-
-    Raises:
-        ReleaseError: one of those that are there is not a plain file.
-    """
+    """Refuse files that are links, pipes or anything else that must not be read."""
     for name in names:
         path = folder / name
-        if (path.exists() or path.is_symlink()) and not is_plain(path):
+        if os.path.lexists(path) and not is_plain(path):
             kind = "a link" if path.is_symlink() else "not a plain file"
             raise ReleaseError(
                 f"{name!r} of the release {str(folder)!r} is {kind}, which no release has; "

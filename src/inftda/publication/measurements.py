@@ -11,13 +11,12 @@ come in the order in which they were drawn, and the counts of a table in group o
 parent of the refined area, then by the other areas, the longest axis first, then by the area.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,7 @@ from inftda.privacy.plan import Plan
 from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE
 from inftda.publication.tables import CODE, ROW_GROUP, in_use, row_groups
 from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
-from inftda.tree import Axis, Marginal, Tree, TreeLevel
+from inftda.tree import Axis, Marginal, OffTree, Tree, TreeLevel
 
 if TYPE_CHECKING:
     from inftda.mechanism.step import Noisy
@@ -42,72 +41,63 @@ TABLE, MEASURED = "table", "measured"
 Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
 
 
-class PlannedMeasurement(NamedTuple):
-    """A table that a plan measures.
+class PlannedTable(NamedTuple):
+    """A marginal that a plan measures, and the variance of its noise."""
 
-    Attributes:
-        name: in the file and in the manifest.
-        depths: see `NoisyTable`.
-        sigma2: likewise.
-        level: of the tree, whose table it is or whose step it belongs to.
-        is_on_tree: which of these.
-    """
-
-    name: str
-    depths: tuple[int, ...]
+    marginal: TreeLevel | OffTree
     sigma2: Fraction
-    level: TreeLevel
-    is_on_tree: bool
 
     @property
-    def is_one_way(self) -> bool:
-        """Whether all axes but one are summed up."""
-        return sum(depth > 0 for depth in self.depths) == 1
+    def name(self) -> str:
+        """In the file and in the manifest."""
+        return self.marginal.name
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Level of each axis's hierarchy, 0 where the axis is summed up."""
+        return self.marginal.depths
+
+    @property
+    def level(self) -> TreeLevel:
+        """The level of the tree that it is, or whose step it belongs to."""
+        return self.marginal.level if isinstance(self.marginal, OffTree) else self.marginal
+
+    @property
+    def is_on_tree(self) -> bool:
+        """Whether it is a level of the tree."""
+        return isinstance(self.marginal, TreeLevel)
 
     @property
     def is_total(self) -> bool:
         """Whether it has totals of areas across the tree."""
-        return self.is_one_way and not self.is_on_tree
+        return isinstance(self.marginal, OffTree) and self.marginal.across is None
 
     def most_values(self, n_flows: int) -> int:
         """Values that it can have: as many as it has cells, or as the rows of parents have."""
-        n_cells = Marginal(self.level.axes, self.depths).n_nodes
-        if self.level.refined is None or self.is_one_way:
-            return n_cells
-        return min(n_cells, n_flows * self.level.max_children)
+        if self.level.refined is None or self.is_total:
+            return self.marginal.n_nodes
+        return min(self.marginal.n_nodes, n_flows * self.level.max_children)
 
 
 def planned_measurements(
     tree: Tree, plan: Plan, *, only_totals: bool = False
-) -> tuple[PlannedMeasurement, ...]:
-    """What a plan measures, in the order of `Measurements.tables`.
-
-    Args:
-        tree: the public tree.
-        plan: of the release.
-        only_totals: leave out all but totals across the tree.
-    """
+) -> tuple[PlannedTable, ...]:
+    """What a plan measures, in the order of `Measurements.tables`; or totals across the tree."""
+    sigma2 = {part.key: part.sigma2 for part in plan.parts}
     found = []
-    for planned in plan.levels:
-        level = tree.levels[planned.index]
-        on_tree = [(planned.name, level.depths, planned.sigma2, level, True)]
-        across = [
-            (table.name, table.depths, table.sigma2, level, False)
-            for table in plan.tables
-            if table.index == planned.index
+    for level in tree.levels:
+        if level.index in sigma2:
+            found.append(PlannedTable(level, sigma2[level.index]))
+        found += [
+            PlannedTable(table, sigma2[table.depths])
+            for table in tree.off_tree_at(level)
+            if table.depths in sigma2
         ]
-        for name, depths, sigma2, at, is_on_tree in on_tree + across:
-            if sigma2 is not None:
-                found.append(PlannedMeasurement(name, depths, sigma2, at, is_on_tree))
     return tuple(table for table in found if table.is_total or not only_totals)
 
 
-def check_publishable(tables: Sequence[PlannedMeasurement]) -> None:
-    """Complain about tables that have no room in the file of measurements.
-
-    Raises:
-        InftdaError: an axis has the name of another column, or two tables have the same name.
-    """
+def check_publishable(tables: Sequence[PlannedTable]) -> None:
+    """Complain about names that the file of measurements could not tell apart."""
     for axis in tables[0].level.axes if tables else ():
         if axis.name.casefold() in {TABLE, MEASURED}:
             raise InftdaError(
@@ -125,18 +115,20 @@ def check_publishable(tables: Sequence[PlannedMeasurement]) -> None:
 
 
 class MeasurementsFile:
-    """Writes noisy values to a Parquet file, in the order they come.
-
-    Args:
-        path: the file, or where to write it to.
-        axes: of the tree.
-    """
+    """Writes noisy values to a Parquet file, in the order they come."""
 
     def __init__(self, path: Path | pa.NativeFile, axes: tuple[Axis, ...]) -> None:
-        self.n_values = 0
         self._axes = axes
         self._schema = _schema(axes)
-        self._writer = pq.ParquetWriter(path, self._schema, **_written(self._schema))
+        self._writer = pq.ParquetWriter(
+            path,
+            self._schema,
+            compression="zstd",
+            use_dictionary=self._schema.names[:-1],
+            # Differences of noisy values take less than half of their room.
+            column_encoding={MEASURED: "DELTA_BINARY_PACKED"},
+        )
+        self._is_empty = True
         self._waiting: list[Block] = []
         self._n_waiting = 0
 
@@ -147,7 +139,6 @@ class MeasurementsFile:
         value: NDArray[np.int64],
     ) -> None:
         """Add values of one table; written once enough have come."""
-        self.n_values += len(value)
         self._n_waiting += len(value)
         self._waiting.append((depths, areas, value))
         while self._n_waiting >= ROW_GROUP:
@@ -159,7 +150,7 @@ class MeasurementsFile:
 
     def close(self) -> None:
         """Write what waits and end the file."""
-        if self._n_waiting or not self.n_values:
+        if self._n_waiting or self._is_empty:
             self._flush()
         self._writer.close()
 
@@ -182,6 +173,7 @@ class MeasurementsFile:
             left = max(left - len(value), 0)
         group = pa.Table.from_batches(batches, schema=self._schema).unify_dictionaries()
         self._writer.write_table(group, row_group_size=ROW_GROUP)
+        self._is_empty = False
         self._waiting, self._n_waiting = rest, sum(len(value) for _, _, value in rest)
 
     def _batch(
@@ -196,43 +188,33 @@ class MeasurementsFile:
         return pa.record_batch([*columns, as_arrow(value)], schema=self._schema)
 
 
-def write_totals(path: Path, tree: Tree, measured: "Iterable[MeasuredTotals]") -> None:
+def write_totals(path: Path, tree: Tree, measured: "Sequence[MeasuredTotals]") -> None:
     """Write totals across the tree, if any were measured."""
-    blocks: list[Block] = []
+    if not measured:
+        return
+    file = MeasurementsFile(path, tree.axes)
     for totals in measured:
         areas = [np.zeros(len(totals.value), np.int32) for _ in tree.axes]
         areas[totals.table.level.axis] = np.arange(len(totals.value), dtype=np.int32)
-        blocks.append((totals.table.depths, tuple(areas), totals.value))
-    if blocks:
-        _write(path, tree, blocks)
+        file.write(totals.table.depths, tuple(areas), totals.value)
+    file.close()
 
 
 def write_measurements(path: Path | pa.NativeFile, tree: Tree, measured: Measurements) -> None:
     """Write values that were read, as a release writes them."""
-    _write(path, tree, ((table.depths, table.areas, table.value) for table in measured.tables))
-
-
-def _write(path: Path | pa.NativeFile, tree: Tree, blocks: Iterable[Block]) -> None:
     file = MeasurementsFile(path, tree.axes)
-    for block in blocks:
-        file.write(*block)
+    for table in measured.tables:
+        file.write(table.depths, table.areas, table.value)
     file.close()
 
 
 def read_measurements(
-    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedMeasurement], *, n_flows: int
+    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedTable], *, n_flows: int
 ) -> Measurements:
     """What was measured, from its file or table in memory.
 
-    Args:
-        source: of the values.
-        tree: of the release.
-        tables: that are published.
-        n_flows: rows of the release, so that a file with far too many values is not read.
-
-    Raises:
-        ReleaseError: it cannot be read, names tables or areas that the release does not have, or
-            has tables in another order.
+    There must be nothing but values of the published tables, in their order. A file with far more
+    values than a release of `n_flows` rows can have is not read.
     """
     nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
     found = [[nothing] for _ in tables]
@@ -262,7 +244,7 @@ def read_measurements(
 
 
 def _joined(
-    table: PlannedMeasurement,
+    table: PlannedTable,
     parts: list[tuple[tuple[NDArray[np.int32], ...], NDArray[np.int64]]],
 ) -> NoisyTable:
     areas, values = zip(*parts, strict=True)
@@ -295,7 +277,7 @@ def _codes(axis: Axis) -> list[pa.StringArray]:
 
 
 def _groups(
-    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedMeasurement], n_flows: int
+    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedTable], n_flows: int
 ) -> Iterator[pa.Table]:
     """Rows, some at a time; of a file one row group at a time."""
     if isinstance(source, pa.Table):
@@ -307,42 +289,7 @@ def _groups(
     yield from row_groups(source, _schema(tree.axes), listed, most_rows=most)
 
 
-def totals_at(
-    totals: Measurements, tree: Tree, axis: Axis, level: int
-) -> tuple[NDArray[np.int64], float]:
-    """Measured totals of all areas of a level, in their order, and the noise scale.
-
-    Raises:
-        ReleaseError: they were not measured.
-    """
-    # A level that splits nothing has the totals of the one above it.
-    depth = axis.coarsest[level]
-    wanted = tuple(depth if one.name == axis.name else 0 for one in tree.axes)
-    for table in totals.tables:
-        if table.depths == wanted:
-            return table.value, math.sqrt(table.sigma2)
-    names = [
-        f"{one.name} {one.hierarchy.level_name(at)}"
-        for table in totals.tables
-        for one, at in zip(tree.axes, table.depths, strict=True)
-        if at
-    ]
-    raise ReleaseError(
-        f"totals of {axis.name} {axis.hierarchy.level_name(level)} were not measured across "
-        f"the tree; those of {', '.join(names)} were. For others, sum up the flows"
-    )
-
-
 def _schema(axes: tuple[Axis, ...]) -> pa.Schema:
     names = [TABLE, *(axis.name for axis in axes)]
     fields = [pa.field(name, CODE, nullable=False) for name in names]
     return pa.schema([*fields, pa.field(MEASURED, pa.int64(), nullable=False)])
-
-
-def _written(schema: pa.Schema) -> dict[str, Any]:
-    """How files are written: differences of noisy values take less than half of their room."""
-    return {
-        "compression": "zstd",
-        "use_dictionary": schema.names[:-1],
-        "column_encoding": {MEASURED: "DELTA_BINARY_PACKED"},
-    }

@@ -51,7 +51,7 @@ def sum_flows(
     with open_flows(table) as workspace:
         shown, joins, kept = [], [], ["true"]
         for number, axis in enumerate(tree.axes):
-            level, named = _level(axis, levels), where.get(axis.name)
+            level, named = level_on(axis, levels.get(axis.name, "all")), where.get(axis.name)
             if level == 0 and named is None:
                 continue
             view = f"axis_{number}"
@@ -75,11 +75,7 @@ def asked_for(
     levels: tuple[Mapping[str, str | None], Mapping[str, str] | None],
     where: tuple[Mapping[str, Any], Mapping[str, Any] | None],
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """Level and filter of each axis, from what is given for the two ends and for axes by name.
-
-    Raises:
-        ReleaseError: no such axis, or an axis is named twice.
-    """
+    """Level and filter of each axis, from what is given for the two ends and for axes by name."""
     chosen = _together("level", *levels)
     filters = _together("area", *where)
     for name in {*chosen, *filters}:
@@ -89,11 +85,7 @@ def asked_for(
 
 
 def axis_named(tree: Tree, name: str) -> Axis:
-    """The axis with this name.
-
-    Raises:
-        ReleaseError: there is none.
-    """
+    """The axis with this name."""
     for axis in tree.axes:
         if axis.name == name:
             return axis
@@ -115,11 +107,7 @@ def _together(what: str, ends: Mapping[str, Any], axes: Mapping[str, Any] | None
 
 @contextmanager
 def open_flows(table: pa.Table | Path) -> "Iterator[Workspace]":
-    """A workspace that knows the leaf flows as `flows`.
-
-    Raises:
-        ReleaseError: they are not a table that can be read.
-    """
+    """A workspace that knows the leaf flows as `flows`."""
     import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
 
     from inftda.reading.workspace import Workspace, pattern, quote  # noqa: PLC0415 - likewise
@@ -139,9 +127,10 @@ def open_flows(table: pa.Table | Path) -> "Iterator[Workspace]":
         ) from None
 
 
-def _level(axis: Axis, levels: Mapping[str, str]) -> int:
+def level_on(axis: Axis, name: str) -> int:
+    """Number of the level of an axis with this name."""
     try:
-        return axis.hierarchy.level_of(levels.get(axis.name, "all"))
+        return axis.hierarchy.level_of(name)
     except HierarchyError as problem:
         raise ReleaseError(f"{axis.name}: {problem}") from None
 
@@ -150,28 +139,18 @@ def _lookup(axis: Axis, level: int, named: str | Sequence[str] | None) -> pa.Tab
     """For each finest area: its code, the code of its area at `level`, and whether it is kept."""
     hierarchy = axis.hierarchy
     shown = hierarchy.codes(level).take(pa.array(hierarchy.ancestor(hierarchy.depth, level)))
-    kept = np.ones(hierarchy.n_areas(hierarchy.depth), bool)
-    if named is not None:
-        kept = _inside(axis, [named] if isinstance(named, str) else named)
-    return pa.table({"finest": hierarchy.codes(hierarchy.depth), "shown": shown, "kept": kept})
-
-
-def _inside(axis: Axis, names: Sequence[str]) -> NDArray[np.bool_]:
-    """bool[finest areas]: inside any of the named areas."""
-    hierarchy = axis.hierarchy
-    kept = np.zeros(hierarchy.n_areas(hierarchy.depth), bool)
-    for name in names:
-        level, area = find_area(axis, name)
-        offsets = hierarchy.descendant_offsets(level, hierarchy.depth)
+    kept = np.full(hierarchy.n_areas(hierarchy.depth), named is None)
+    for name in [named] if isinstance(named, str) else named or ():
+        at, area = find_area(axis, name)
+        offsets = hierarchy.descendant_offsets(at, hierarchy.depth)
         kept[offsets[area] : offsets[area + 1]] = True
-    return kept
+    return pa.table({"finest": hierarchy.codes(hierarchy.depth), "shown": shown, "kept": kept})
 
 
 def find_area(axis: Axis, name: str) -> tuple[int, int]:
     """Level and number of the area called "code" or "level:code".
 
-    Raises:
-        ReleaseError: there is none, or the code is used at two levels for different areas.
+    A code that is used at two levels for different areas is refused without its level.
     """
     hierarchy = axis.hierarchy
     level_name, colon, code = name.partition(":")
@@ -206,30 +185,19 @@ def quoted(name: str) -> str:
 
 
 def with_names(table: pa.Table, tree: Tree, levels: Mapping[str, str]) -> pa.Table:
-    """A table of flows with a column of names after the codes of each axis that has any.
+    """A table of `sum_flows` with a column of names after the codes of each axis that has any.
 
-    Args:
-        table: what `sum_flows` gives.
-        tree: the tree of the release.
-        levels: axis name to the level that is shown.
-
-    Raises:
-        ReleaseError: no area that is shown has a name.
+    `levels` says which level of each axis is shown.
     """
-    columns = dict(zip(table.column_names, table.columns, strict=True))
+    axes = {axis.name: axis.hierarchy for axis in tree.axes}
     found: dict[str, pa.ChunkedArray] = {}
-    for column, values in columns.items():
+    for column, values in zip(table.column_names, table.columns, strict=True):
         found[column] = values
-        axis = next((axis for axis in tree.axes if axis.name == column), None)
-        if axis is None:
-            continue
-        names = axis.hierarchy.places.names.get(levels[column])
-        if names is not None:
-            codes = axis.hierarchy.codes(axis.hierarchy.level_of(levels[column]))
-            found[f"{column}_name"] = names.take(
-                pc.index_in(values, value_set=codes).combine_chunks()
-            )
-    if len(found) == len(columns):
+        if column in axes and (names := axes[column].places.names.get(levels[column])) is not None:
+            codes = axes[column].codes(axes[column].level_of(levels[column]))
+            numbers = pc.index_in(values, value_set=codes).combine_chunks()
+            found[f"{column}_name"] = names.take(numbers)
+    if len(found) == len(table.columns):
         raise ReleaseError(
             "the release has no names of the areas that are shown; leave out names, or ask for "
             "another level"
@@ -238,12 +206,7 @@ def with_names(table: pa.Table, tree: Tree, levels: Mapping[str, str]) -> pa.Tab
 
 
 def converted(table: pa.Table, as_: TableFormat) -> Any:
-    """A table in the form that was asked for.
-
-    Raises:
-        ReleaseError: there is no such form.
-        MissingExtraError: its library is not installed.
-    """
+    """A table in the form that was asked for."""
     if as_ == "arrow":
         return table
     if as_ in {"pandas", "polars"}:
@@ -253,18 +216,7 @@ def converted(table: pa.Table, as_: TableFormat) -> Any:
 
 
 def converted_flows(table: pa.Table, as_: FlowFormat, tree: Tree, levels: Mapping[str, str]) -> Any:
-    """Flows in the form that was asked for; with geopandas, as lines between areas.
-
-    Args:
-        table: what `sum_flows` gives.
-        as_: the form.
-        tree: the tree of the release.
-        levels: axis name to the level that is shown.
-
-    Raises:
-        ReleaseError: there is no such form, or nobody knows where the areas lie.
-        MissingExtraError: its library is not installed.
-    """
+    """A table of `sum_flows` in the form that was asked for; in geopandas, with geometries."""
     if as_ not in get_args(FlowFormat):
         raise ReleaseError(f"as_ must be 'arrow', 'pandas', 'polars' or 'geopandas', got {as_!r}")
     if as_ != "geopandas":
@@ -289,14 +241,6 @@ def shapes_of(table: pa.Table, tree: Tree, levels: Mapping[str, str]) -> NDArray
 
     Trips inside one area are lines of no length. An area is its outline at the finest level,
     where it has one, and a point otherwise. There is none where an end has no place.
-
-    Args:
-        table: what `sum_flows` gives.
-        tree: the tree of the release.
-        levels: axis name to the level that is shown.
-
-    Raises:
-        ReleaseError: neither end is shown, or the release does not say where areas lie.
     """
     known = Gazetteer.of(axis.hierarchy for axis in tree.axes)
     axes = {axis.name: (number, axis) for number, axis in enumerate(tree.axes)}

@@ -6,6 +6,7 @@ if all noisy values behind the flows are published. It holds what was released a
 parameters, nothing else computed from the truth, and nothing here ever sees the truth.
 """
 
+import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pyarrow as pa
 
-from inftda.errors import HierarchyError, ReleaseError
+from inftda.errors import ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
 from inftda.inference.measured import Measurements
+from inftda.noise.quantiles import half_width
 from inftda.options import Doc, Option, documented, lists, pairs
 from inftda.publication.folder import check_release, read_tree, write_public_files
 from inftda.publication.manifest import (
@@ -32,10 +34,9 @@ from inftda.publication.manifest import (
     digest,
 )
 from inftda.publication.measurements import (
-    PlannedMeasurement,
+    PlannedTable,
     planned_measurements,
     read_measurements,
-    totals_at,
     write_measurements,
 )
 from inftda.publication.query import (
@@ -46,12 +47,12 @@ from inftda.publication.query import (
     axis_named,
     converted,
     converted_flows,
+    level_on,
     sum_flows,
     with_names,
 )
 from inftda.publication.tables import Flows, from_table, read_flows, write_flows
-from inftda.publication.trust import NOT_PRIVATE_LINE
-from inftda.publication.trust import intervals as intervals_of_totals
+from inftda.publication.trust import NOT_PRIVATE_LINE, axis_and_level, planned_totals
 from inftda.screen import card
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
@@ -150,12 +151,7 @@ class Release:
     def intervals(self, *, use_model: bool = True) -> "Intervals":
         """Intervals of published numbers, from the measurements; computed once.
 
-        Args:
-            use_model: whether the model of `inftda.estimate` narrows them; otherwise they
-                follow from the noise alone.
-
-        Raises:
-            ReleaseError: the release has no measurements, or they cannot be read.
+        They follow from the noise alone, or are narrowed by the model of `inftda.estimate`.
         """
         from inftda.publication.intervals import Intervals  # noqa: PLC0415 - compiled kernels
 
@@ -186,35 +182,30 @@ class Release:
             ReleaseError: no such axis or level, or its totals were not measured.
         """
         found = self.axis(axis)
-        try:
-            depth = found.hierarchy.level_of(level)
-        except HierarchyError as problem:
-            raise ReleaseError(f"{axis}: {problem}") from None
+        depth = level_on(found, level)
         measured, sigma = self.measured_totals(found, depth)
         summed = sum_flows(self.table, self.tree, {axis: level}, {})
         released = np.zeros(len(measured), np.int64)
         number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
         released[number] = summed.column(FLOW).to_numpy()
-        table = intervals_of_totals(found.hierarchy.codes(depth), released, measured, sigma)
-        return converted(table, as_)
+        half = half_width(sigma)
+        columns = {
+            "area": found.hierarchy.codes(depth),
+            "released": released,
+            "measured": measured,
+            "sigma": np.full(len(measured), sigma),
+            "low": np.maximum(measured - half, 0),
+            "high": np.maximum(measured + half, 0),
+            "max_error": np.abs(released - measured) + half,
+        }
+        return converted(pa.table(columns), as_)
 
     def leaves(self) -> Flows:
-        """The flows between finest areas, by the numbers of the areas.
-
-        Raises:
-            ReleaseError: the table cannot be read, or has areas or numbers that a release does
-                not have.
-        """
+        """The flows between finest areas, by the numbers of the areas."""
         if isinstance(self.table, pa.Table):
             found = from_table(self.tree, self.table)
         else:
             found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
-        for axis, numbers in zip(self.tree.axes, found.areas, strict=True):
-            if (numbers < 0).any():
-                raise ReleaseError(
-                    f"the released table has a code on axis {axis.name!r} that is not among its "
-                    f"areas; {DAMAGED}"
-                )
         if found.flow.min(initial=0) < 0:
             raise ReleaseError(
                 f"the release has negative numbers, which inftda does not release; {DAMAGED}"
@@ -232,16 +223,23 @@ class Release:
         return self.measured is not None and bool(self.manifest.plan.tables)
 
     def measured_totals(self, axis: Axis, level: int) -> "tuple[NDArray[np.int64], float]":
-        """Totals of all areas of a level as they were measured across, and their noise scale.
-
-        Raises:
-            ReleaseError: they were not measured, or their file is damaged or of another release.
-        """
+        """Totals of all areas of a level as they were measured across, and their noise scale."""
         if not self.has_totals:
             raise ReleaseError(
                 "this release has no measured totals; sum up its flows, or release with across"
             )
-        return totals_at(self._totals, self.tree, axis, level)
+        # A level that splits nothing has the totals of the one above it.
+        depth = axis.coarsest[level]
+        wanted = tuple(depth if one.name == axis.name else 0 for one in self.tree.axes)
+        for table in self._totals.tables:
+            if table.depths == wanted:
+                return table.value, math.sqrt(table.sigma2)
+        planned = planned_totals(self.tree, self.manifest.plan)
+        known = (" ".join(axis_and_level(table)) for table, _ in planned)
+        raise ReleaseError(
+            f"totals of {axis.name} {axis.hierarchy.level_name(level)} were not measured across "
+            f"the tree; those of {', '.join(known)} were. For others, sum up the flows"
+        )
 
     @cached_property
     def _totals(self) -> Measurements:
@@ -251,12 +249,7 @@ class Release:
         return Measurements(totals, (None,) * len(totals))
 
     def measurements(self) -> Measurements:
-        """Every noisy value that was drawn for the release, table by table.
-
-        Raises:
-            ReleaseError: they are not published with this release, or they are damaged or of
-                another one.
-        """
+        """Every noisy value that was drawn for the release, table by table."""
         if not self.has_measurements:
             raise ReleaseError(
                 "this release has no measurements; its publisher can release with "
@@ -266,23 +259,18 @@ class Release:
 
     def _read_measurements(self) -> Measurements:
         """What is published of the noisy values."""
-        manifest, measured = self.manifest, self.measured
+        measured, stated = self.measured, self.manifest.measurements_sha256
         if measured is None:
             raise ReleaseError(f"the release has no {MEASUREMENTS_FILE}; {GET_AGAIN}")
-        if (
-            isinstance(measured, Path)
-            and measured.exists()
-            and digest(measured) != manifest.measurements_sha256
-        ):
+        if isinstance(measured, Path) and measured.exists() and digest(measured) != stated:
             raise ReleaseError(
                 f"{MEASUREMENTS_FILE} is not the one that was published with this release: it is "
                 f"damaged or of another release; {GET_AGAIN}"
             )
-        return read_measurements(
-            measured, self.tree, self.published_tables(), n_flows=manifest.n_flows
-        )
+        tables, n_flows = self.published_tables(), self.manifest.n_flows
+        return read_measurements(measured, self.tree, tables, n_flows=n_flows)
 
-    def published_tables(self) -> tuple[PlannedMeasurement, ...]:
+    def published_tables(self) -> tuple[PlannedTable, ...]:
         """The tables whose noisy values are published."""
         if self.manifest.measurements == "none":
             return ()
@@ -305,18 +293,13 @@ class Release:
 
     def _repr_html_(self) -> str:
         rows = [
-            (
-                f"{axis.name}: {axis.hierarchy.level_name(depth)}",
-                f"{axis.hierarchy.n_areas(depth):,}",
-            )
+            (f"{axis.name}: {name}", f"{axis.hierarchy.n_areas(depth):,}")
             for axis in self.tree.axes
-            for depth in range(1, axis.hierarchy.depth + 1)
+            for depth, name in enumerate(axis.hierarchy.level_names, start=1)
         ]
-        unit = self.manifest.plan.unit.describe()
-        notes = [
-            *([("Protected:", unit)] if self.manifest.private else []),
-            ("Guarantee:", self._promise()),
-        ]
+        notes = [("Guarantee:", self._promise())]
+        if self.manifest.private:
+            notes.insert(0, ("Protected:", self.manifest.unit.describe()))
         title = f"Release of {self.manifest.n_flows:,} flows, {self.total:,} in all"
         return card(title, ("level", "areas"), rows, notes)
 
@@ -342,11 +325,7 @@ class Release:
         return open_release(out)
 
     def axis(self, name: str) -> Axis:
-        """The axis with this name.
-
-        Raises:
-            ReleaseError: there is none.
-        """
+        """The axis with this name."""
         return axis_named(self.tree, name)
 
 

@@ -10,7 +10,6 @@ seed that the manifest states, level by level from the total to the leaves.
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inftda.errors import OptimizeError, ReleaseError
 from inftda.inference.measured import Measurements
@@ -18,93 +17,84 @@ from inftda.mechanism.intopt import words_of
 from inftda.mechanism.prices import Groups
 from inftda.mechanism.step import Nodes, Noisy, Step, divide_again
 from inftda.publication.manifest import DAMAGED, GET_AGAIN, MEASUREMENTS_FILE
-from inftda.publication.measurements import PlannedMeasurement
-from inftda.publication.tables import Flows
+from inftda.publication.measurements import PlannedTable
+from inftda.publication.tables import Areas, Flows
 from inftda.threads import Crew
-from inftda.tree import Tree
-
-Areas = tuple[NDArray[np.int32], ...]
+from inftda.tree import OffTree, Tree, TreeLevel
 
 
 def check_follows(
     released: Flows,
     measurements: Measurements,
-    planned: Sequence[PlannedMeasurement],
+    planned: Sequence[PlannedTable],
     tree: Tree,
     seed: str,
 ) -> Iterator[str]:
-    """Divide again, and compare.
-
-    Args:
-        released: the flows.
-        measurements: of the same release.
-        planned: tables that its plan measures.
-        tree: the public tree.
-        seed: what decided ties, as the manifest states it.
-
-    Yields:
-        What was found right.
+    """Divide again, and compare; yields what was found right.
 
     Raises:
         ReleaseError: a value is missing or too many, or flows do not follow from the values.
     """
     words, crew = words_of(bytes.fromhex(seed)), Crew()
-    tables = list(zip(planned, measurements.tables, strict=True))
-    n_levels = 0
+    noisy = {table.depths: table for table in measurements.tables}
+    sigma2 = {table.depths: table.sigma2 for table in planned}
     nodes = Nodes.root(len(tree.axes), released.total)
-    for known, measured in tables:
-        if not known.is_on_tree:
-            continue
-        level = known.level
+    for level in tree.levels:
+        if level.depths not in sigma2:
+            continue  # trivial, or a public total
+        here = noisy[level.depths]
         if level.refined is None:
-            _check_areas(measured.areas, tuple(np.zeros(1, np.int32) for _ in level.axes), known)
-            if released.total != max(int(measured.value[0]), 0):
+            _check_areas(here.areas, nodes.areas, level)
+            if released.total != max(int(here.value[0]), 0):
                 raise ReleaseError(
                     f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
                 )
             continue
-        off_tree = {one.depths: one for one in tree.off_tree_at(level)}
-        here = [(one, noisy) for one, noisy in tables if one.level is level and one is not known]
+        tables = [table for table in tree.off_tree_at(level) if table.depths in sigma2]
+        totals = [noisy[table.depths].value for table in tables if table.across is None]
         step = Step(
             level,
-            known.sigma2,
-            tuple((off_tree[one.depths], one.sigma2) for one, _ in here),
-            next((noisy.value for one, noisy in here if one.is_one_way), None),
+            sigma2[level.depths],
+            tuple((table, sigma2[table.depths]) for table in tables),
+            totals[0] if totals else None,
         )
         parents = nodes.in_group_order(level, crew)
-        _check_areas(measured.areas, _cells(step, parents.areas, known), known)
-        for one, noisy in here:
-            if one.is_one_way:
-                n = level.axes[level.axis].hierarchy.n_areas(level.depths[level.axis])
-                cells = [np.zeros(n, np.int32) for _ in level.axes]
-                cells[level.axis] = np.arange(n, dtype=np.int32)
-                _check_areas(noisy.areas, tuple(cells), one)
-            else:
-                rows = Groups.of(level, parents).areas_of(off_tree[one.depths])
-                _check_areas(noisy.areas, _cells(step, rows, one), one)
-        two_way = {one.depths: noisy.value for one, noisy in here if not one.is_one_way}
+        every: list[TreeLevel | OffTree] = [level, *tables]
+        for table in every:
+            _check_areas(noisy[table.depths].areas, _cells(step, parents, table), table)
+        two_way = {of.depths: noisy[of.depths].value for of in tables if of.across is not None}
         try:
-            nodes = divide_again(step, parents, measured.value, two_way, words)
+            nodes = divide_again(step, parents, here.value, two_way, words)
         except OptimizeError:
             raise ReleaseError(
                 f"{MEASUREMENTS_FILE} has values that no release can have, at the level "
                 f"{level.name!r}; {DAMAGED}"
             ) from None
-        n_levels += 1
     yield "measurements are all values that were drawn for these flows, and no others"
     if not _is_same(nodes, released):
         raise ReleaseError(
             f"the released flows do not follow from {MEASUREMENTS_FILE} and the seed; one of them "
             f"was edited or damaged: {GET_AGAIN}"
         )
-    yield f"flows follow from the measurements and the seed, at {_levels(n_levels)}"
+    n = tree.depth
+    yield f"flows follow from the measurements and the seed, at {n} level{'' if n == 1 else 's'}"
 
 
-def _cells(step: Step, rows: Areas, known: PlannedMeasurement) -> Areas:
-    """Areas of all values of a table that must have been drawn, in order, given its rows."""
-    sizes = np.diff(step.level.child_offsets)[rows[step.level.axis]]
-    n = int(sizes[sizes > known.is_on_tree].sum())  # off the tree only children are drawn, too
-    return Noisy.below(step.level, known.depths, rows, np.zeros(n, np.int64)).cells()
+def _cells(step: Step, parents: Nodes, table: TreeLevel | OffTree) -> Areas:
+    """Areas of all values of a table that must have been drawn, in order."""
+    level = step.level
+    if isinstance(table, TreeLevel):
+        rows = parents.areas
+    elif table.across is not None:
+        rows = Groups.of(level, parents).areas_of(table)
+    else:
+        refined = np.arange(level.n_parent_areas(level.axis), dtype=np.int32)
+        rows = tuple(refined * (axis == level.axis) for axis in range(len(level.axes)))
+    sizes = level.n_children[rows[level.axis]]
+    n = int(
+        sizes[sizes > isinstance(table, TreeLevel)].sum()
+    )  # off it only children are drawn, too
+    return Noisy.below(level, table.depths, rows, np.zeros(n, np.int64)).cells()
 
 
 def _is_same(nodes: Nodes, released: Flows) -> bool:
@@ -116,13 +106,9 @@ def _is_same(nodes: Nodes, released: Flows) -> bool:
     )
 
 
-def _check_areas(found: Areas, expected: Areas, known: PlannedMeasurement) -> None:
+def _check_areas(found: Areas, expected: Areas, table: TreeLevel | OffTree) -> None:
     if not all(map(np.array_equal, found, expected)):
         raise ReleaseError(
-            f"{MEASUREMENTS_FILE} must list every value of the table {known.name!r} that was drawn "
+            f"{MEASUREMENTS_FILE} must list every value of the table {table.name!r} that was drawn "
             f"for the released flows, once and in order, and no other; {DAMAGED}"
         )
-
-
-def _levels(n: int) -> str:
-    return "one level" if n == 1 else f"{n} levels"

@@ -24,16 +24,10 @@ _MAX_KEY: Final = 1 << 16
 
 
 def make_keys(path: Path) -> Path:
-    """Make a private key, and the public key that belongs to it.
-
-    Args:
-        path: file for the private key, which only its owner can read; it must not be there yet.
+    """Make a private key, which only its owner can read, and the public key that belongs to it.
 
     Returns:
         The file of the public key, beside it: `office.public.pem` for `office.pem`.
-
-    Raises:
-        InftdaError: one of the files is there, or cannot be written.
     """
     public = path.with_suffix(f".public{path.suffix}")
     for file in (path, public):
@@ -61,11 +55,7 @@ def make_keys(path: Path) -> Path:
 
 
 def read_private_key(path: str | Path) -> Ed25519PrivateKey:
-    """The key to sign with.
-
-    Raises:
-        InftdaError: the file cannot be read, or holds no Ed25519 key without a password.
-    """
+    """The key to sign with."""
     text = _read(Path(path))
     try:
         key = serialization.load_pem_private_key(text, None)
@@ -80,11 +70,7 @@ def read_private_key(path: str | Path) -> Ed25519PrivateKey:
 
 
 def read_public_key(path: str | Path) -> Ed25519PublicKey:
-    """The key to check signatures with.
-
-    Raises:
-        InftdaError: the file cannot be read, or holds no public Ed25519 key.
-    """
+    """The key to check signatures with."""
     text = _read(Path(path))
     if b"PRIVATE KEY" in text:
         raise InftdaError(
@@ -109,17 +95,10 @@ def sign(folder: Path, key: Ed25519PrivateKey) -> None:
 
 
 def check_signature(folder: Path, key: str | Path | None) -> str:
-    """Check who published a release.
-
-    Args:
-        folder: of the release.
-        key: file of the publisher's public key; None if nobody asks.
+    """Check who published a release, if somebody asks: then a file with their public key is given.
 
     Returns:
         What was found, in words; empty if it is not signed, and nobody asks.
-
-    Raises:
-        ReleaseError: it is not signed, was signed with another key, or was changed since.
     """
     if not is_plain(folder / MANIFEST_FILE):
         return ""  # whoever opens the release says what is wrong with it

@@ -10,9 +10,9 @@ Files may come from strangers: what they state is compared with what a release c
 their rows are read.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,23 +24,14 @@ from inftda.errors import ReleaseError
 from inftda.publication.manifest import DAMAGED, GET_AGAIN
 from inftda.publication.query import FLOW
 from inftda.tables import as_arrow, as_numpy, find_texts
-from inftda.tree import Tree, TreeLevel, differ
+from inftda.tree import Tree
 
 #: Rows of a row group: enough that the codes in use are written few times.
 ROW_GROUP: Final = 1 << 20
 #: Codes of areas, as columns hold them: the number of each in a list of those that occur.
 CODE: Final = pa.dictionary(pa.int32(), pa.string())
-#: What Arrow puts into a file besides the table.
-_ARROW: Final = b"ARROW:schema"
 #: Bytes of a number in a row, at most, and of what is said of a column chunk besides its texts.
 _NUMBER, _CHUNK = 16, 1 << 12
-_KINDS: Final = {
-    CODE: "text",
-    pa.string(): "text",
-    pa.int64(): "64-bit integers",
-    pa.float64(): "64-bit decimal numbers",
-    pa.binary(): "binary",
-}
 
 Areas = tuple[NDArray[np.int32], ...]
 
@@ -62,31 +53,20 @@ class Flows(NamedTuple):
         return (int((self.flow >> 32).sum()) << 32) + int((self.flow & 0xFFFFFFFF).sum())
 
 
-def join_flows(tree: Tree, blocks: Iterable[tuple[Areas, NDArray[np.int64]]]) -> Flows:
-    """Blocks of leaves as one."""
-    blocks = list(blocks)
-    if len(blocks) == 1:
-        return Flows(*blocks[0])
-    nothing = tuple(np.zeros(0, np.int32) for _ in tree.axes), np.zeros(0, np.int64)
-    areas, flow = zip(nothing, *blocks, strict=True)
-    return Flows(tuple(map(np.concatenate, zip(*areas, strict=True))), np.concatenate(flow))
-
-
-def as_table(tree: Tree, flows: Flows) -> pa.Table:
-    """Released leaves as a table in memory."""
-    columns = [
-        pa.DictionaryArray.from_arrays(
-            as_arrow(numbers), axis.hierarchy.codes(axis.hierarchy.depth)
-        )
-        for axis, numbers in zip(tree.axes, flows.areas, strict=True)
-    ]
-    names = [*(axis.name for axis in tree.axes), FLOW]
-    return pa.Table.from_arrays([*columns, as_arrow(flows.flow)], names=names)
-
-
 def from_table(tree: Tree, table: pa.Table) -> Flows:
     """Released leaves from a table in memory."""
-    return Flows(leaf_areas(tree, table), table.column(FLOW).to_numpy())
+    areas = leaf_areas(tree, table)
+    _check_known(tree, areas)
+    return Flows(areas, table.column(FLOW).to_numpy())
+
+
+def _check_known(tree: Tree, areas: Areas) -> None:
+    for axis, numbers in zip(tree.axes, areas, strict=True):
+        if (numbers < 0).any():
+            raise ReleaseError(
+                f"the released table has a code on axis {axis.name!r} that is not among its areas; "
+                f"{DAMAGED}"
+            )
 
 
 def leaf_areas(tree: Tree, table: pa.Table) -> Areas:
@@ -113,84 +93,44 @@ def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Flows) -> None:
     ) as writer:
         for start in range(0, max(len(flows.flow), 1), ROW_GROUP):
             part = slice(start, start + ROW_GROUP)
-            columns = [
-                in_use(numbers[part], known)
-                for numbers, known in zip(flows.areas, codes, strict=True)
+            areas = [
+                in_use(*pair) for pair in zip((of[part] for of in flows.areas), codes, strict=True)
             ]
-            columns.append(as_arrow(flows.flow[part]))
+            columns = [*areas, as_arrow(flows.flow[part])]
             writer.write_batch(pa.record_batch(columns, schema), row_group_size=ROW_GROUP)
 
 
 def read_flows(path: Path, tree: Tree, *, n_flows: int) -> Flows:
-    """Released leaves from their file.
+    """Released leaves from their file, which must hold nothing but flows between known areas.
 
-    Args:
-        path: the file.
-        tree: of the release.
-        n_flows: rows that the manifest states; a file with more is not read.
-
-    Raises:
-        ReleaseError: it cannot be read, or has anything but flows between known areas.
+    A file with more rows than the manifest states (`n_flows`) is not read.
     """
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
-    blocks = []
+    blocks = [(tuple(np.zeros(0, np.int32) for _ in codes), np.zeros(0, np.int64))]
     for rows in row_groups(path, _flows_schema(tree), codes, most_rows=n_flows):
         areas = tuple(map(numbers_of, rows.columns, codes))
-        for axis, numbers in zip(tree.axes, areas, strict=True):
-            if (numbers < 0).any():
-                raise ReleaseError(
-                    f"not true of this release: every {axis.name} is a known area; {GET_AGAIN}"
-                )
+        _check_known(tree, areas)
         blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
-    return join_flows(tree, blocks)
+    every, flow = zip(*blocks, strict=True)
+    return Flows(tuple(map(np.concatenate, zip(*every, strict=True))), np.concatenate(flow))
 
 
-def order_keys(tree: Tree, areas: Areas) -> list[NDArray[np.int32]]:
+def order_keys(tree: Tree, areas: Areas) -> list[NDArray[Any]]:
     """What flows are ordered by, most significant first."""
     if not tree.splitting_levels:
         return list(areas)
     last = tree.splitting_levels[-1]
-    refined = last.axes[last.axis].hierarchy
-    parent = refined.ancestor(refined.depth, last.depths[last.axis] - 1)[areas[last.axis]]
-    above = (*areas[: last.axis], parent, *areas[last.axis + 1 :])
-    return [*_group_keys(last, above), areas[last.axis]]
+    return [last.keys(last.parents(areas)), areas[last.axis]]
 
 
-def is_ascending(keys: Sequence[NDArray[np.int32]], *, strictly: bool = True) -> bool:
-    """Whether each row comes after the one before it, by one key after the other.
-
-    Args:
-        keys: most significant first.
-        strictly: whether no row may be equal to the one before it.
-    """
+def is_ascending(keys: Sequence[NDArray[Any]]) -> bool:
+    """Whether each row comes after the one before it, by one key after the other."""
     n = max(len(keys[0]) - 1, 0)
     is_after, is_same = np.zeros(n, bool), np.ones(n, bool)
     for numbers in keys:
         is_after |= is_same & (numbers[1:] > numbers[:-1])
         is_same &= numbers[1:] == numbers[:-1]
-    return bool((is_after if strictly else is_after | is_same).all())
-
-
-def sums_above(level: TreeLevel, flows: Flows) -> Flows:
-    """Released nodes of a level summed up to their parents, in group order of the step.
-
-    Sorted only where they are not in that order already, as leaves are.
-    """
-    areas, flow = level.parents(flows.areas), flows.flow
-    keys = _group_keys(level, areas)
-    if not is_ascending(keys, strictly=False):
-        order = np.lexsort(keys[::-1])
-        areas, flow = tuple(numbers[order] for numbers in areas), flow[order]
-    first = np.flatnonzero(differ(areas))
-    sums = np.add.reduceat(flow, first) if len(flow) else flow
-    return Flows(tuple(numbers[first] for numbers in areas), sums)
-
-
-def _group_keys(level: TreeLevel, areas: Areas) -> list[NDArray[np.int32]]:
-    """Areas of nodes or of their parents in group order: the refined axis, then the longest."""
-    others = [axis for axis in range(len(areas)) if axis != level.axis]
-    others.sort(key=lambda axis: -level.axes[axis].hierarchy.n_areas(level.depths[axis]))
-    return [areas[axis] for axis in (level.axis, *others)]
+    return bool(is_after.all())
 
 
 def in_use(numbers: NDArray[np.int32], codes: pa.StringArray) -> pa.DictionaryArray:
@@ -236,9 +176,6 @@ def row_groups(  # noqa: PLR0913 - what a file may have
         most_rows: rows that it can have.
         most_bytes: bytes of its columns that are neither text nor numbers.
         again: what to do about a file that is not like that.
-
-    Raises:
-        ReleaseError: it holds anything else, or states more than it can have.
     """
 
     def fail(what: str) -> ReleaseError:
@@ -246,20 +183,24 @@ def row_groups(  # noqa: PLR0913 - what a file may have
 
     if not path.exists():
         raise ReleaseError(f"the release has no {path.name}; {GET_AGAIN}")
-    text_columns = [field.name for field in schema if _KINDS[field.type] == "text"]
     try:
-        _check_columns(pq.read_schema(path), schema, fail)
-        with pq.ParquetFile(path, read_dictionary=text_columns) as file:
-            _check_metadata(file, fail)
+        found = pq.read_schema(path)
+        if not found.equals(schema):
+            columns = (f"{of.name} ({of.type})" for of in found)
+            raise fail(f"has other columns than it should: {', '.join(columns)[:500]}")
+        with pq.ParquetFile(path, read_dictionary=schema.names[: len(texts)]) as file:
+            stated = {*(file.metadata.metadata or {})} - {b"ARROW:schema"}
+            at_columns = {key for of in found for key in of.metadata or {}} - {b"PARQUET:field_id"}
+            if stated | {*(found.metadata or {})} | at_columns:
+                raise fail("has metadata, which no release has")
             if file.metadata.num_rows > most_rows:
                 raise fail(f"has {file.metadata.num_rows:,} rows, more than it can have")
             _check_size(file.metadata, schema, texts, most_bytes, fail)
             for number in range(file.num_row_groups):
                 rows = file.read_row_group(number)
                 rows.validate(full=True)  # indices and letters are not checked before
-                for name, column in zip(rows.column_names, rows.columns, strict=True):
-                    if column.null_count:
-                        raise fail(f"has rows without {name}")
+                if any(column.null_count for column in rows.columns):
+                    raise fail("has empty cells")
                 yield rows
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise fail("cannot be read") from None
@@ -269,26 +210,6 @@ def _flows_schema(tree: Tree) -> pa.Schema:
     """Columns of the flows: one for each axis, and the number."""
     fields = [pa.field(axis.name, CODE, nullable=False) for axis in tree.axes]
     return pa.schema([*fields, pa.field(FLOW, pa.int64(), nullable=False)])
-
-
-def _check_columns(
-    found: pa.Schema, schema: pa.Schema, fail: Callable[[str], ReleaseError]
-) -> None:
-    if found.names != schema.names:
-        raise fail(f"has the columns {', '.join(found.names)}, not {', '.join(schema.names)}")
-    for field, expected in zip(found, schema, strict=True):
-        if _KINDS.get(field.type) != _KINDS[expected.type]:
-            raise fail(f"cannot be read: {field.name} must be {_KINDS[expected.type]}")
-
-
-def _check_metadata(file: pq.ParquetFile, fail: Callable[[str], ReleaseError]) -> None:
-    """Nothing beside the table but what Arrow always adds."""
-    schema = file.schema_arrow
-    for stated in (file.metadata.metadata, schema.metadata):
-        for key in {*(stated or {})} - {_ARROW}:
-            raise fail(f"has metadata {key[:60].decode(errors='replace')!r}")
-    if any({*(field.metadata or {})} - {b"PARQUET:field_id"} for field in schema):
-        raise fail("has metadata at its columns")
 
 
 def _check_size(
@@ -306,9 +227,7 @@ def _check_size(
     of_all = sum(int(pc.sum(known).as_py() or 0) + 4 * len(known) for known in lengths)
     longest = sum(int(pc.max(known).as_py() or 0) for known in lengths)
     a_row = _NUMBER * len(schema) + longest
-    for number in range(n_groups):
-        group = metadata.row_group(number)
-        if group.total_byte_size > a_row * group.num_rows + of_all + most_bytes + _CHUNK * len(
-            schema
-        ):
+    besides = of_all + most_bytes + _CHUNK * len(schema)
+    for group in map(metadata.row_group, range(n_groups)):
+        if group.total_byte_size > a_row * group.num_rows + besides:
             raise fail("would expand beyond what its rows need")

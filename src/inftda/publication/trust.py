@@ -23,15 +23,11 @@ true share lay between 33 and 67 % (`docs/guides/read.md`).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from inftda.noise.quantiles import half_width
-from inftda.publication.tables import sums_above
 from inftda.tree import Marginal, OffTree, Tree, TreeLevel
 
 if TYPE_CHECKING:
@@ -76,23 +72,19 @@ def counting_note(release: "Release") -> str:
 
 
 def noise_warnings(release: "Release") -> list[str]:
-    """Which levels not to use, since what they have is mostly noise.
-
-    Raises:
-        ReleaseError: the flows cannot be read.
-    """
+    """Which levels not to use, since what they have is mostly noise."""
     return [f"do not use the level {level.name}: {MOSTLY_NOISE}" for level in mostly_noise(release)]
 
 
 def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:
     """What a custodian should think about before publishing.
 
-    Args:
-        plan: what is promised.
-        total: sum of the released flows, if there is a release: the true one may be confidential.
+    `total` is the sum of released flows, if there are any: the true one may be confidential.
     """
     said = []
-    epsilon = plan.epsilon if plan.epsilon is not None else _epsilon_of(plan.rho)
+    rho = float(plan.rho)
+    # Where only rho is promised: what it comes to, by the simplest conversion.
+    epsilon = plan.epsilon or rho + 2 * math.sqrt(rho * math.log(1 / _USUAL_DELTA))
     if epsilon > LARGE_EPSILON:
         said.append(
             f"epsilon above {LARGE_EPSILON} promises next to nothing; values from 0.1 to 10 are "
@@ -109,12 +101,6 @@ def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:
             "check the columns and areas that were named"
         )
     return said
-
-
-def _epsilon_of(rho: Fraction | None) -> float:
-    """What rho comes to at a usual delta, by the simplest conversion."""
-    cost = float(rho or 0)
-    return cost + 2 * math.sqrt(cost * math.log(1 / _USUAL_DELTA))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,80 +134,42 @@ class LevelNoise:
 
 
 def mostly_noise(release: "Release") -> tuple[TreeLevel, ...]:
-    """Levels of a release that should not be used, coarse to fine.
-
-    Raises:
-        ReleaseError: the flows cannot be read.
-    """
+    """Levels of a release that should not be used, coarse to fine."""
     return tuple(one.level for one in level_noise(release) if one.is_mostly_noise)
 
 
 def level_noise(release: "Release") -> tuple[LevelNoise, ...]:
-    """The levels at which noise was added, coarse to fine.
-
-    Raises:
-        ReleaseError: the flows cannot be read.
-    """
-    sigma = {
-        level.index: math.sqrt(level.sigma2)
-        for level in release.manifest.plan.levels
-        if level.index > 0
-    }
+    """The levels at which noise was added, coarse to fine."""
+    sigma = {level.index: level.sigma for level in release.manifest.plan.levels}
     found = []
-    here = release.leaves()
+    areas, flow = release.leaves()
     for level in reversed(release.tree.levels[1:]):
-        above = sums_above(level, here)
+        key = level.keys(level.parents(areas))
+        order = np.argsort(key, kind="stable")  # quick for leaves, which are in order already
+        key = key[order]
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        above = level.areas_of(key[first])
         if level.index in sigma:
-            children = np.diff(level.child_offsets)[above.areas[level.axis]]
-            n_small = int((here.flow < sigma[level.index]).sum())
-            found.append(LevelNoise(level, len(here.flow), int(children.sum()), n_small))
-        here = above
+            n_drawn = int(level.n_children[above[level.axis]].sum())
+            n_small = int((flow < sigma[level.index]).sum())
+            found.append(LevelNoise(level, len(flow), n_drawn, n_small))
+        areas, flow = above, np.add.reduceat(flow[order], first)
     return tuple(reversed(found))
 
 
 def is_drowned(total: int, cells: int, sigma: float) -> bool:
-    """Whether most pairs of a level will be noise, as far as its mean flow tells.
-
-    Args:
-        total: trips in all.
-        cells: possible cells of the level.
-        sigma: its noise scale.
-    """
+    """Whether most pairs of a level will be noise, as far as its mean flow tells."""
     return total < _FAR_BELOW * sigma * cells
 
 
 def planned_totals(tree: Tree, plan: "Plan") -> list[tuple[OffTree, float]]:
     """Tables of totals that a plan measures, and the noise scale of each."""
-    planned = {table.depths: table.sigma2 for table in plan.tables}
+    planned = {table.depths: table.sigma for table in plan.tables}
     return [
-        (table, math.sqrt(sigma2))
+        (table, planned[table.depths])
         for table in tree.off_tree
-        if table.across is None and (sigma2 := planned.get(table.depths)) is not None
+        if table.across is None and table.depths in planned
     ]
-
-
-def intervals(
-    areas: pa.Array, released: NDArray[np.int64], measured: NDArray[np.int64], sigma: float
-) -> pa.Table:
-    """What measured totals say of released sums.
-
-    Returns:
-        For each area the released sum, the measured total and its sigma, the interval from
-        `low` to `high` that holds the true total with 95 % probability, and `max_error`, which
-        the released sum is off by at most with 95 % probability.
-    """
-    half = half_width(sigma)
-    return pa.table(
-        {
-            "area": areas,
-            "released": released,
-            "measured": measured,
-            "sigma": np.full(len(measured), sigma),
-            "low": np.maximum(measured - half, 0),
-            "high": np.maximum(measured + half, 0),
-            "max_error": np.abs(released - measured) + half,
-        }
-    )
 
 
 def sums_up_many(tree: Tree, depths: Sequence[int]) -> bool:
@@ -241,31 +189,36 @@ def unmeasured_totals(tree: Tree, plan: "Plan") -> dict[str, list[str]]:
     None where they were measured, and where noise is too little to matter. Totals that sum up a few
     numbers of the tree are not among them.
     """
-    noise = {level.index: level.sigma2 for level in plan.levels}
-    if plan.tables or any(level.index not in noise for level in tree.splitting_levels):
-        return {}
-    if min(sigma2 or 0 for sigma2 in noise.values()) < 1:
+    planned = {level.index for level in plan.levels}
+    is_measured = all(level.index in planned for level in tree.splitting_levels)
+    if plan.tables or plan.is_precise or not is_measured:
         return {}
     found: dict[str, list[str]] = {}
     for table in tree.off_tree:
         if table.across is None and sums_up_many(tree, table.depths):
-            axis = table.level.axes[table.level.axis]
-            level = axis.hierarchy.level_name(table.depths[table.level.axis])
-            found.setdefault(axis.name, []).append(level)
+            axis, level = axis_and_level(table)
+            found.setdefault(axis, []).append(level)
     return found
 
 
 def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
     """What is measured across the tree, or why nothing is and which totals not to use."""
     if not plan.across:
-        return _unmeasured_words(unmeasured_totals(tree, plan))
+        totals = unmeasured_totals(tree, plan)
+        if not totals:
+            return ""
+        known = " and ".join(f"{axis} ({', '.join(levels)})" for axis, levels in totals.items())
+        return (
+            f"nothing is measured across the tree: do not use totals of {known}, where errors add "
+            "up; --across measures them"
+        )
     if not plan.tables:
         has_any = bool(tree.off_tree)
         why = "noise scales below 1 leave" if has_any else "a tree of one axis has"
         return f"nothing is measured across the tree: {why} nothing to gain there"
     share = sum(float(table.rho) for table in plan.tables)
     known = ", ".join(
-        f"{_level_of(table)} \N{PLUS-MINUS SIGN}{half_width(sigma):,}"
+        f"{' '.join(axis_and_level(table))} \N{PLUS-MINUS SIGN}{half_width(sigma):,}"
         for table, sigma in planned_totals(tree, plan)
         if table.is_finest_one_way
     )
@@ -275,17 +228,7 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
     )
 
 
-def _unmeasured_words(totals: dict[str, list[str]]) -> str:
-    if not totals:
-        return ""
-    known = " and ".join(f"{axis} ({', '.join(levels)})" for axis, levels in totals.items())
-    return (
-        f"nothing is measured across the tree: do not use totals of {known}, where errors add "
-        "up; --across measures them"
-    )
-
-
-def _level_of(table: OffTree) -> str:
+def axis_and_level(table: OffTree) -> tuple[str, str]:
     """Axis and level of a one-way table."""
     axis = table.level.axes[table.level.axis]
-    return f"{axis.name} {axis.hierarchy.level_name(table.depths[table.level.axis])}"
+    return axis.name, axis.hierarchy.level_name(table.depths[table.level.axis])

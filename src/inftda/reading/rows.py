@@ -452,7 +452,7 @@ def _axis_codes(
         made.append(
             AxisCode(
                 name=name,
-                hierarchy=replace(hierarchy, places=Places.none()),
+                hierarchy=replace(hierarchy, places=Places()),
                 value=value,
                 lookup=lookup,
                 fallback=_outside(name, hierarchy) if columns.has_outside(axis.name) else None,

@@ -199,11 +199,6 @@ def test_a_large_delta_needs_no_epsilon():
     assert epsilon_of("exact", delta=0.9, noise=uniform(10**6)) == 0.0
 
 
-def test_rho_is_the_exact_sum():
-    noise = [Noise(Fraction(3), 2, 2), Noise(Fraction(7), 18, 0)]
-    assert total_rho(noise) == Fraction(1, 3) + Fraction(9, 7)
-
-
 def test_the_tightest_valid_accountant_is_taken():
     ask = {"epsilon": 1, "delta": 1e-8}
     for shares in (SIX_LEVELS, ROUNDED):
@@ -222,16 +217,19 @@ def test_the_exact_accountant_is_refused_where_it_is_not_valid(shares, says):
         max_rho("exact", epsilon=1, delta=1e-8, shares=shares)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 1e9, 1e-12, "x", None, True, "1/0"])
-def test_an_epsilon_that_means_nothing_is_refused(epsilon):
-    with pytest.raises(PrivacyError, match="epsilon"):
-        max_rho("auto", epsilon=epsilon, delta=1e-8, shares=SIX_LEVELS)
+BAD = (0, -1, math.nan, math.inf, "x", None, True, "1/0")
 
 
-@pytest.mark.parametrize("delta", [0, -1, 1, 2, math.nan, math.inf, 1e-200, "x", None, False])
-def test_a_delta_that_means_nothing_is_refused(delta):
-    with pytest.raises(PrivacyError, match="delta"):
-        max_rho("auto", epsilon=1, delta=delta, shares=SIX_LEVELS)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("epsilon", value) for value in (*BAD, 1e9, 1e-12)),
+        *(("delta", value) for value in (*BAD, 1, 2, 1e-200)),
+    ],
+)
+def test_an_epsilon_or_delta_that_means_nothing_is_refused(name, value):
+    with pytest.raises(PrivacyError, match=name):
+        max_rho("auto", **{"epsilon": 1, "delta": 1e-8, name: value}, shares=SIX_LEVELS)
 
 
 def test_numbers_may_be_fractions_or_text():
@@ -239,10 +237,9 @@ def test_numbers_may_be_fractions_or_text():
     assert len({max_rho("exact", epsilon=e, delta=d, shares=SIX_LEVELS) for e, d in asked}) == 1
 
 
-@pytest.mark.parametrize("name", ["moments", "pld", "paper"])
-def test_unknown_accountants_are_refused(name):
+def test_unknown_accountants_are_refused():
     with pytest.raises(PrivacyError, match="accountant must be one of auto, exact, zcdp"):
-        max_rho(name, epsilon=1, delta=1e-8, shares=SIX_LEVELS)
+        max_rho("pld", epsilon=1, delta=1e-8, shares=SIX_LEVELS)
 
 
 @pytest.mark.parametrize(

@@ -71,14 +71,12 @@ def test_published_noise_is_planned():
     assert plan.levels[0].sigma == pytest.approx(17.668, abs=1e-3)
 
 
-def test_a_total_that_may_change_costs_a_share():
-    assert plan_of(Unit(exactly=False)).levels[1].sigma > plan_of().levels[0].sigma
-
-
 def test_trivial_steps_get_nothing_and_the_others_more():
     plan = plan_of(tree=UNEVEN_TREE)
     assert [level.index for level in plan.levels] == [1, 3]
     assert plan.levels[0].sigma < plan_of().levels[0].sigma
+    with pytest.raises(PrivacyError, match="level 2, which is not measured"):
+        plan_of(tree=UNEVEN_TREE, split={1: 1, 2: 1, 3: 1})
 
 
 def test_a_geometric_split_grows_by_its_ratio():
@@ -106,20 +104,10 @@ def test_weights_may_be_given_in_order_or_by_level(split):
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        ("even", "split"),
-        ("geometric", "geometric:1.3"),
-        ("geometric:0", "ratio"),
-        ("geometric:-1", "ratio"),
-        ("geometric:1e9", "ratio"),
-        ("geometric:1/0", "geometric:1.3"),
-        ("geometric:nan", "geometric:1.3"),
+        ("even", "geometric:1.3"),
+        *((f"geometric{ratio}", "ratio") for ratio in ("", ":0", ":-1", ":1e9", ":1/0", ":nan")),
         ([1, 2], "one weight for each of the 6"),
-        ([1, 1, 1, 1, 1, 0], "> 0"),
-        ([1, 1, 1, 1, 1, -1], "> 0"),
-        ([1, 1, 1, 1, 1, math.nan], "> 0"),
-        ([1, 1, 1, 1, 1, math.inf], "> 0"),
-        ([1, 1, 1, 1, 1, "1"], "> 0"),
-        ([1, 1, 1, 1, 1, True], "> 0"),
+        *(([1, 1, 1, 1, 1, bad], "> 0") for bad in (0, -1, math.nan, math.inf, "1", True)),
         ({1: 1}, "no weight for the level"),
         ({"nowhere": 1}, "nowhere"),
         (dict.fromkeys(range(7), 1), "level 0, which is not measured"),
@@ -130,11 +118,6 @@ def test_weights_may_be_given_in_order_or_by_level(split):
 def test_a_split_that_does_not_fit_is_refused(split, message):
     with pytest.raises(PrivacyError, match=message):
         plan_of(split=split)
-
-
-def test_weights_for_a_trivial_step_are_refused():
-    with pytest.raises(PrivacyError, match="level 2, which is not measured"):
-        plan_of(tree=UNEVEN_TREE, split={1: 1, 2: 1, 3: 1})
 
 
 def test_rho_may_be_given_instead():
@@ -165,12 +148,10 @@ def test_rho_that_is_no_simple_number_is_never_exceeded():
         {"delta": None},
         {"epsilon": None, "delta": None},
         {"rho": 1},
-        {"epsilon": None, "delta": None, "rho": 0},
-        {"epsilon": None, "delta": None, "rho": -1},
-        {"epsilon": None, "delta": None, "rho": math.nan},
-        {"epsilon": None, "delta": None, "rho": math.inf},
-        {"epsilon": None, "delta": None, "rho": 1e9},
-        {"epsilon": None, "delta": None, "rho": "much"},
+        *(
+            {"epsilon": None, "delta": None, "rho": rho}
+            for rho in (0, -1, math.nan, math.inf, 1e9, "much")
+        ),
         {"epsilon": 1e9},
         {"accountant": "best"},
         {"epsilon": 1e-9, "delta": None, "rho": 5000},
@@ -222,40 +203,36 @@ def tampered(path, value):
     ("path", "value"),
     [
         (("epsilon",), 0.99),
-        (("delta",), 0.99e-8),
-        (("rho",), "1/100"),
-        (("levels", 0, "sigma2"), "312"),
-        (("levels", 0, "rho"), "1/1000"),
-        (("levels", 0, "squared_sensitivity"), 1),
-        (("levels", 0, "index"), 0),
-        (("levels", 0, "index"), 2),
-        (("levels", 0, "index"), True),
-        (("levels", 0, "sigma2"), 312),
-        (("levels", 0, "sigma2"), "1/0"),
-        (("levels",), []),
-        (("levels",), {}),
-        (("levels", 0), None),
         (("epsilon",), None),
         (("epsilon",), math.nan),
-        (("epsilon",), "1"),
-        (("epsilon",), -1),
-        (("neighbours",), "add-remove"),
+        (("delta",), 0.99e-8),
+        (("rho",), "1/100"),
         (("trips",), 2),
-        (("scope",), "levels"),
-        (("accountant",), "auto"),
-        (("accountant",), "trust me"),
-        (("distinct",), None),
-        (("rho",), 0.1),
-        (("levels", 0, "sigma"), 1.0),
-        (("levels", 0, "sensitivity"), 1.0),
-        (("levels", 0, "depths"), []),
-        (("levels", 0, "further"), 1),
-        (("further",), 1),
-        (("further",), None),
         (("exactly",), False),
+        (("neighbours",), "add-remove"),
+        (("accountant",), "auto"),
+        (("further",), 1),
+        (("levels",), []),
+        (("levels", 0), None),
+        (("levels", 0, "index"), 0),
+        (("levels", 0, "index"), 2),
+        (("levels", 0, "sigma2"), "312"),
+        (("levels", 0, "sigma2"), 312),
+        (("levels", 0, "sigma2"), "1/0"),
+        (("levels", 0, "squared_sensitivity"), 1),
+        (("levels", 0, "sigma"), 1.0),
+        # What would ask for much work: `pld` took 10 GB for a manifest of 3 KB.
+        (("accountant",), "pld"),
+        (("levels",), plan_of().to_dict()["levels"] * 2000),
+        (("levels", 0, "sigma2"), "1" * 10_001),
+        (("levels", 0, "sigma2"), "1e99999"),
+        (("levels", 0, "sigma2"), "1e60"),
+        (("levels", 0, "squared_sensitivity"), 10**12),
+        (("levels", 0, "sigma2"), "1/257"),
     ],
 )
 def test_a_plan_that_was_tampered_with_is_refused(path, value):
+    """All of a plan is forged among the forged releases."""
     with pytest.raises(PrivacyError):
         Plan.from_dict(tampered(path, value))
 
@@ -284,24 +261,6 @@ def test_a_plan_is_only_good_for_its_tree():
         bold.verify(TREE)
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("accountant",), "pld"),
-        (("levels",), plan_of().to_dict()["levels"] * 2000),
-        (("levels", 0, "sigma2"), "1" * 10_001),
-        (("levels", 0, "sigma2"), "1e99999"),
-        (("levels", 0, "sigma2"), "1e60"),
-        (("levels", 0, "squared_sensitivity"), 10**12),
-        (("levels", 0, "sigma2"), "1/257"),
-    ],
-)
-def test_a_stranger_s_plan_cannot_ask_for_much_work(path, value):
-    """The accountant `pld` took 10 GB for a manifest of 3 KB."""
-    with pytest.raises(PrivacyError):
-        Plan.from_dict(tampered(path, value))
-
-
 @pytest.mark.parametrize("data", [None, [], {}, "plan"])
 def test_what_is_no_plan_is_refused(data):
     with pytest.raises(BudgetError):
@@ -317,6 +276,7 @@ def test_an_account_hands_out_every_scale_once():
         assert account.charge(level.index) == level
         assert account.is_planned(level.index)
     account.finish()
+    assert plan.account().charge(1).index == 1, "every account starts anew"
 
 
 def test_spending_twice_or_elsewhere_is_refused():
@@ -336,18 +296,12 @@ def test_a_release_cannot_end_before_all_is_drawn():
         account.finish()
 
 
-def test_every_account_starts_anew():
-    plan = plan_of()
-    plan.account().charge(1)
-    assert plan.account().charge(1).index == 1
-
-
 def test_a_plan_describes_its_promise():
     assert "epsilon = 1, delta = 1e-08" in plan_of().describe()
     assert plan_of(rho=1, epsilon=None, delta=None).describe() == "rho = 1 (zCDP)"
 
 
-@pytest.mark.parametrize("thousandths", range(1, 40))
+@pytest.mark.parametrize("thousandths", range(1, 40, 4))
 def test_what_is_described_is_never_better_than_what_is_promised(thousandths):
     plan = plan_of(rho=Fraction(thousandths, 977), epsilon=None, accountant="zcdp")
     epsilon, delta, rho = map(Fraction, re.findall(r"= ([0-9.e-]+)", plan.describe()))
@@ -363,10 +317,10 @@ def test_six_digits_lie_on_the_safe_side(value):
     assert upper - lower <= value / 10**5
 
 
-@pytest.mark.parametrize("text", ["1", "0.1", "1e-08", "17.5", "0.333333", "123456"])
-def test_numbers_of_six_digits_are_shown_as_they_are(text):
-    for number in (float(text), Fraction(text)):
-        assert rounded_up(number) == rounded_down(number) == text
+def test_numbers_of_six_digits_are_shown_as_they_are():
+    for text in ("1", "0.1", "1e-08", "17.5", "0.333333", "123456"):
+        for number in (float(text), Fraction(text)):
+            assert rounded_up(number) == rounded_down(number) == text
 
 
 def test_floats_of_other_libraries_are_numbers():

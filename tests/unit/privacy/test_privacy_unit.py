@@ -46,6 +46,7 @@ def sensitivities(tree, unit):
 def test_no_pair_of_neighbours_is_further_apart_than_the_sensitivity(tree, unit):
     found = largest_squared_changes(tree, unit)
     assert all(f <= s for f, s in zip(found, sensitivities(tree, unit), strict=True))
+    assert Unit.from_dict(unit.to_dict()) == unit
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -143,11 +144,6 @@ def test_exactly_is_assumed_for_substitute_and_dropped_for_add_remove():
 def test_a_unit_that_means_nothing_is_refused(arguments, message):
     with pytest.raises(PrivacyError, match=message):
         Unit(**arguments)
-
-
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-def test_a_unit_survives_writing_and_reading(unit):
-    assert Unit.from_dict(unit.to_dict()) == unit
 
 
 @pytest.mark.parametrize("data", [None, {}, {"neighbours": "substitute"}, []])

@@ -85,11 +85,6 @@ def test_without_places_it_is_said_what_to_do(levels):
         there.flows(*levels, as_="geopandas")
 
 
-def test_an_unknown_form_is_refused_with_those_there_are(release):
-    with pytest.raises(ReleaseError, match="'geopandas', got 'excel'"):
-        release.flows(as_="excel")
-
-
 def test_lines_take_the_short_way_over_180_degrees():
     assert short_way(np.array([179.0, 0.0]), np.array([-179.0, 90.0])).tolist() == [181, 90]
     areas = {"town": pa.array(["1", "2"]), "lon": [179.0, -179.0], "lat": [0.0, 0.0]}

@@ -146,17 +146,12 @@ def test_a_release_in_memory_keeps_them_and_can_be_saved(tmp_path, across):
 
 
 def test_a_release_without_them_says_so_and_how_to_get_them(tmp_path):
-    made = released(out=tmp_path / "out")
-    assert not made.has_measurements
     with pytest.raises(ReleaseError, match="has no measurements; its publisher can release with"):
-        made.measurements()
-
-
-def test_a_release_whose_measurements_are_lost_says_so(tmp_path):
-    released(measurements=True, out=tmp_path / "out")
-    (tmp_path / "out" / "measurements.parquet").unlink()
+        released().measurements()
+    lost = released(measurements=True, out=tmp_path / "out")
+    lost.measured.unlink()
     with pytest.raises(ReleaseError, match=r"no measurements\.parquet"):
-        inftda.open_release(tmp_path / "out").measurements()
+        lost.measurements()
 
 
 def test_an_axis_must_not_have_the_name_of_another_column(tmp_path):
@@ -222,14 +217,8 @@ def followed(made, **changes):
 
 
 def country(**options):
-    return inftda.release(
-        COUNTRY.flows(),
-        COUNTRY.areas,
-        **BUDGET,
-        measurements=True,
-        source=SeededSource(8),
-        **options,
-    )
+    facts = {**BUDGET, "measurements": True, "source": SeededSource(8), **options}
+    return inftda.release(COUNTRY.flows(), COUNTRY.areas, **facts)
 
 
 @pytest.mark.parametrize("across", [0, 0.08])
