@@ -84,9 +84,6 @@ def make_country(  # noqa: PLR0913 - a country has many sides
             weights. Made up if not given.
         jobs: likewise, trips that end there.
         progress: called with the name of the level, trips made so far and trips in all.
-
-    Raises:
-        InftdaError: sizes, trips or margins make no sense.
     """
     random = np.random.default_rng(seed)
     areas = nested_areas(sizes, random) if areas is None else areas
@@ -103,11 +100,7 @@ def make_country(  # noqa: PLR0913 - a country has many sides
 
 
 def nested_areas(sizes: Sequence[int], random: np.random.Generator) -> Hierarchy:
-    """Areas of the given numbers, split unevenly; codes are digits, padded with zeros.
-
-    Raises:
-        InftdaError: a level has fewer areas than the one above, or there are no levels.
-    """
+    """Areas of the given numbers, split unevenly; codes are digits, padded with zeros."""
     if not sizes or list(sizes) != sorted(sizes) or sizes[0] < 1:
         raise InftdaError(
             f"sizes must be numbers of areas from coarse to fine, none smaller than the one "

@@ -161,11 +161,7 @@ def _check_sizes(sizes: Sequence[int]) -> None:
 
 
 def _as_outline(source: Any) -> Any:
-    """One public outline: all polygons of a file, or one geometry of shapely.
-
-    Raises:
-        HierarchyError: it has anything but polygons, such as the points of trips.
-    """
+    """One public outline: all polygons of a file, or one geometry of shapely."""
     geometries, label = np.array([source], object), "the outline"
     if isinstance(source, str | Path):
         if not str(source).lower().endswith(ENDINGS):
@@ -213,12 +209,7 @@ class CellPlacer:
 
     @classmethod
     def of(cls, hierarchy: Hierarchy, resolution: int) -> Self:
-        """Prepare the finest areas of a hierarchy, which are cells of one resolution.
-
-        Raises:
-            HierarchyError: one of them only looks like a cell.
-            MissingExtraError: h3 is not installed.
-        """
+        """Prepare the finest areas of a hierarchy, which are cells of one resolution."""
         h3 = library("h3", needed_for="H3 cells")
         number = {}
         for area, code in enumerate(hierarchy.codes(hierarchy.depth).to_pylist()):

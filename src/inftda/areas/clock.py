@@ -38,11 +38,7 @@ def clock_hierarchy(part: ClockPart) -> Hierarchy:
 def with_clocks(
     axes: Mapping[str, Any] | None, *, hour_of: str | None, weekday_of: str | None
 ) -> dict[str, Any]:
-    """The axes given, and those of hours and weekdays where there is a column of time stamps.
-
-    Raises:
-        TreeError: there is another axis of that name.
-    """
+    """The axes given, and those of hours and weekdays where there is a column of time stamps."""
     found = dict(axes or {})
     parts: dict[ClockPart, str | None] = {"hour": hour_of, "weekday": weekday_of}
     for part, column in parts.items():

@@ -62,10 +62,6 @@ class Gazetteer:
             hierarchies: the areas of each axis.
             names: file or table of names.
             centroids: file or table of locations.
-
-        Raises:
-            InftdaError: a file has other columns, a coordinate is not in degrees, or none of its
-                areas is among these.
         """
         found = cls(tuple(hierarchies))
         if names is not None:
@@ -256,11 +252,7 @@ def _column(table: pa.Table, wanted: tuple[str, ...], label: str) -> str:
 
 
 def degrees(table: pa.Table, column: str, most: float, label: str) -> NDArray[np.float64]:
-    """A column of degrees; blank cells are not-a-number.
-
-    Raises:
-        HierarchyError: a cell is not a number, or beyond `most`.
-    """
+    """A column of degrees; blank cells are not-a-number."""
     found = np.full(table.num_rows, np.nan)
     for row, cell in enumerate(table.column(column).to_pylist()):
         if cell is None or not str(cell).strip():

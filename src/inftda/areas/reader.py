@@ -116,11 +116,7 @@ class _Columns:
 
 
 def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:
-    """Find the columns that have a meaning.
-
-    Raises:
-        HierarchyError: one that was asked for is not there.
-    """
+    """Find the columns that have a meaning."""
     asked = dict(levels) if isinstance(levels, Mapping) else dict.fromkeys(levels or ())
     for column in [*asked, *filter(None, asked.values())]:
         if column not in present:
@@ -160,9 +156,6 @@ def _nested(table: pa.Table, *, is_chosen: bool) -> Hierarchy:
     Args:
         table: the columns.
         is_chosen: whether the user said that these are the levels.
-
-    Raises:
-        HierarchyError: the levels do not nest.
     """
     try:
         return Hierarchy.read(table)

@@ -333,9 +333,6 @@ def write_methods(
         comparison: what to write.
         out: folder to write to, not in a release; it is made if it is not there.
         page: writes the same as a page to the path it is given.
-
-    Raises:
-        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
     writers: dict[str, Callable[[Path], object]] = {
         **table_writers(LEVELS_FILE, comparison.level_table()),
@@ -347,11 +344,7 @@ def write_methods(
 
 
 def write_methods_page(comparison: MethodComparison, out: str | Path) -> Path:
-    """Write everything as a page, readable by its owner only.
-
-    Raises:
-        InftdaError: it cannot or must not be written.
-    """
+    """Write everything as a page, readable by its owner only."""
     check_file(Path(out), force=True)
     facts = {
         "trips": comparison.trips,

@@ -337,11 +337,7 @@ def _solved(growing: Callable[[float], float], low: float, high: float) -> float
 
 
 def check_size(truth: Truth) -> None:
-    """Refuse a table too large for sums of bounds.
-
-    Raises:
-        InftdaError: there are more than 2^40 trips.
-    """
+    """Refuse a table too large for sums of bounds."""
     if truth.total >= _MOST_TRIPS:
         raise InftdaError("a comparison of methods is for tables of less than 2^40 trips")
 

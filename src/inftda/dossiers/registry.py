@@ -256,11 +256,7 @@ def template() -> str:
 
 
 def read_answers(about: str | Path | Mapping[str, Any]) -> dict[str, Any]:
-    """What the office states: a TOML file, or its keys and values; empty answers are left out.
-
-    Raises:
-        InftdaError: it cannot be read, or a key is unknown.
-    """
+    """What the office states: a TOML file, or its keys and values; empty answers are left out."""
     if isinstance(about, Mapping):
         data, name = dict(about), "about"
     else:
@@ -299,9 +295,6 @@ def entry_of(release: Release, answers: Mapping[str, Any], account: Dataset | No
         release: what was published.
         answers: what the office states.
         account: its data set in a ledger, if there is one.
-
-    Raises:
-        InftdaError: an answer is missing, or is not what the registry takes.
     """
     known = _known(release, account)
     tuned = answers.get("preprocessing_and_hyperparameter_tuning")

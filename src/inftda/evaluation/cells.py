@@ -20,11 +20,7 @@ MAX_CELLS = 1 << 62
 
 
 def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:
-    """All numbers of an estimate, with their intervals.
-
-    Raises:
-        ReleaseError: its table cannot be read.
-    """
+    """All numbers of an estimate, with their intervals."""
     table = estimate.table
     try:
         leaves = table if isinstance(table, pa.Table) else pq.read_table(table, partitioning=None)

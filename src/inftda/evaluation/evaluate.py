@@ -133,10 +133,6 @@ def read_truth(
         unplaceable: rows with an unknown or missing area, as for a release; by default as the
             release says.
         say: called with what a row was taken for, one trip or a count.
-
-    Raises:
-        IngestError: the table cannot be read by the areas of the release, or cannot be its
-            truth because its total is not the release's.
     """
     policy = _as_released(release) if unplaceable is None else unplaceable
     columns = replace(columns or Columns(), unplaceable=policy)
@@ -166,10 +162,6 @@ def compare(
         truth: what `read_truth` gives.
         estimate: made from the release, to be compared as well.
         progress: called with the name of the level, levels done and number of levels.
-
-    Raises:
-        ReleaseError: the release has areas that it does not list, its measurements are damaged,
-            or the estimate was made from another one.
     """
     if estimate is not None:
         estimate.check_release(release)
@@ -197,11 +189,7 @@ def _compare_estimate(release: Release, truth: Truth, estimate: Estimate) -> Com
 
 
 def released_counts(release: Release) -> Truth:
-    """The released leaves, summed up by the tree of the release.
-
-    Raises:
-        ReleaseError: the release has areas that it does not list.
-    """
+    """The released leaves, summed up by the tree of the release."""
     areas, flow = release.leaves()
     kept = flow != 0
     return Truth.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
@@ -294,9 +282,6 @@ def write_comparison(
     Returns:
         The files: levels, size classes, totals and intervals as CSV and Parquet, the same of an
         estimate, everything as JSON, the page.
-
-    Raises:
-        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
     tables = {f"CONFIDENTIAL-{name}": made for name, made in comparison.tables().items()}
     if comparison.estimate is not None:
@@ -320,9 +305,6 @@ def write_confidential(
         writers: by name of the file, what writes it to the path it is given.
         out: folder to write to; it is made if it is not there.
         known: folders of releases, which must not be written to.
-
-    Raises:
-        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
     folder = Path(out)
     make_private(folder, *known)
@@ -341,9 +323,6 @@ def check_outside(out: Path, *known: str | Path) -> None:
     Args:
         out: a file or folder to write, there or not.
         known: folders of releases, whatever they hold; others are recognised by their files.
-
-    Raises:
-        ReleaseError: `out` or a folder above it is one of these.
     """
     folder = published_around(out, *known)
     if folder is not None:
@@ -359,9 +338,6 @@ def make_private(folder: Path, *known: str | Path) -> None:
     Args:
         folder: to make.
         known: as for `check_outside`.
-
-    Raises:
-        ReleaseError: it is, or lies in, a release folder, is a link, or cannot be made.
     """
     check_outside(folder, *known)
     if folder.is_symlink():  # what is confidential goes where it was sent

@@ -41,9 +41,6 @@ def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures,
     Args:
         truth: the confidential counts.
         release: what was made of them.
-
-    Raises:
-        ReleaseError: the measurements are damaged or of another release.
     """
     if not release.has_measurements:
         return ()

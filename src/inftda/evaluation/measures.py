@@ -127,9 +127,6 @@ def measure(
         truth: the confidential counts.
         released: the released leaves, summed up by the same tree.
         progress: called with level name, levels done and number of levels.
-
-    Raises:
-        TreeError: the two do not belong to the same tree.
     """
     tree = truth.tree
     if released.tree != tree:

@@ -84,11 +84,7 @@ def held(beta: float) -> str:
 
 
 def balanced_areas(sizes: str | Sequence[int]) -> pa.Table:
-    """A stand-in hierarchy with the given number of areas on each level, split evenly.
-
-    Raises:
-        InftdaError: the sizes are not growing whole numbers.
-    """
+    """A stand-in hierarchy with the given number of areas on each level, split evenly."""
     try:
         numbers = [int(size) for size in (sizes.split(",") if isinstance(sizes, str) else sizes)]
     except ValueError:

@@ -110,9 +110,6 @@ def chosen_levels(
         tree: the axes.
         names: names of levels; all levels if there are none.
         pairs_only: whether other axes than origin and destination are summed up.
-
-    Raises:
-        InftdaError: there is no such level.
     """
     used = [not pairs_only or axis.name in {ORIGIN, DESTINATION} for axis in tree.axes]
     finest = [axis.hierarchy.depth * is_used for axis, is_used in zip(tree.axes, used, strict=True)]
@@ -158,11 +155,7 @@ class LevelTable:
         return {"intervals": self.intervals, "guaranteed": self.guaranteed}
 
     def areas(self, tree: Tree, axis: int) -> NDArray[np.int32]:
-        """Number of the area of each row on one axis.
-
-        Raises:
-            ReleaseError: a code is not among the areas.
-        """
+        """Number of the area of each row on one axis."""
         name, hierarchy = tree.axes[axis].name, tree.axes[axis].hierarchy
         codes = self.table.column(name).combine_chunks().cast(pa.string())
         found = find_texts(codes, hierarchy.codes(self.level.depths[axis]))
@@ -263,11 +256,7 @@ class ExportData:
         return None
 
     def require_places(self, kind: str) -> None:
-        """Complain unless it is known where the areas of both ends lie.
-
-        Raises:
-            InftdaError: it is not.
-        """
+        """Complain unless it is known where the areas of both ends lie."""
         if not self.places.has(self.ends):
             raise InftdaError(
                 f"an export to {kind} needs to know where the areas lie, which the release does "
@@ -280,9 +269,6 @@ class ExportData:
         Args:
             most: number of cells that are written.
             what: what has a place for each cell.
-
-        Raises:
-            InftdaError: there is one; the message says which levels fit.
         """
         sizes = {
             level.name: Marginal(self.tree.axes, level.depths).n_nodes for level in self.levels

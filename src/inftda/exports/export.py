@@ -140,20 +140,12 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
 
 
 def _open(folder: Path) -> Release | Estimate:
-    """The release or estimate in a folder.
-
-    Raises:
-        ReleaseError: there is none.
-    """
+    """The release or estimate in a folder."""
     return open_estimate(folder) if (folder / ESTIMATE_FILE).exists() else open_release(folder)
 
 
 def check_export(folder: Path) -> None:
-    """Complain unless a folder is an export with nothing else in it.
-
-    Raises:
-        ReleaseError: it is something else, which is not replaced.
-    """
+    """Complain unless a folder is an export with nothing else in it."""
     try:
         listed = json.loads((folder / PACKAGE_FILE).read_text(encoding="utf-8"))
         own = {PACKAGE_FILE, *(entry["path"] for entry in listed["resources"])}

@@ -24,12 +24,7 @@ _BLOCK = 4_000_000
 
 
 def write_omx(data: ExportData, folder: Path) -> list[Resource]:
-    """Write `flows-LEVEL.omx`, and `zones-LEVEL.csv` with the number of each code.
-
-    Raises:
-        InftdaError: a level has too many areas for a matrix.
-        MissingExtraError: openmatrix is not installed.
-    """
+    """Write `flows-LEVEL.omx`, and `zones-LEVEL.csv` with the number of each code."""
     data.check_cells(MAX_CELLS, "a matrix")
     try:
         import openmatrix  # noqa: PLC0415 - optional

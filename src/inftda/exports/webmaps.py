@@ -30,11 +30,7 @@ _ROWS: Final = 1 << 16
 
 
 def write_flowmap(data: ExportData, folder: Path) -> list[Resource]:
-    """Write the three files, from the finest level that was chosen.
-
-    Raises:
-        InftdaError: places are not known, or there are more flows than a browser holds.
-    """
+    """Write the three files, from the finest level that was chosen."""
     data.require_places("flowmap")
     *_, numbers = data.numbers()
     level = numbers.level.name

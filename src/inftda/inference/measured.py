@@ -66,11 +66,7 @@ class Measurements:
     levels: tuple[int | None, ...]
 
     def level(self, index: int) -> NoisyTable:
-        """The table of a level of the tree.
-
-        Raises:
-            ReleaseError: it was not measured: it splits nothing, or its total is public.
-        """
+        """The table of a level of the tree."""
         if index not in self.levels:
             raise ReleaseError(f"level {index} of the tree was not measured")
         return self.tables[self.levels.index(index)]
@@ -174,12 +170,7 @@ class Layer:
 
 
 def layers_of(tree: Tree, measured: Measurements) -> list[Layer]:
-    """All measured levels, coarse to fine.
-
-    Raises:
-        ReleaseError: not all children of a node are there, or a node that is divided is not, or
-            sums over children are missing.
-    """
+    """All measured levels, coarse to fine."""
     layers: list[Layer] = []
     for level in reversed(tree.splitting_levels):
         finer = layers[-1] if layers else None
@@ -364,9 +355,6 @@ class Sums:
             table: what was measured.
             across: the axis beside the refined one.
             depth: of the areas on it.
-
-        Raises:
-            ReleaseError: sums over children of the layer are missing.
         """
         level, own = layer.level, layer.level.parent_area
         up = level.axes[across].hierarchy.ancestor(level.depths[across], depth)

@@ -88,9 +88,6 @@ class Fit:
             points: float64[finest areas, 3] by axis name: where areas are, as unit vectors,
                 NaN where it is not known.
             threads: how many; all cores by default. Estimates do not depend on it.
-
-        Raises:
-            ReleaseError: the measurements are damaged.
         """
         layers = layers_of(tree, measured)
         del measured  # as large as all that follows, if nobody else has it

@@ -83,11 +83,7 @@ class ReferenceFiles:
     geojson: Path | None = None
 
     def read(self, release: Release) -> tuple[Gazetteer, Shapes | None]:
-        """Names and locations, and outlines; what the release has itself fills the gaps.
-
-        Raises:
-            InftdaError: a file cannot be read or does not fit the release.
-        """
+        """Names and locations, and outlines; what the release has itself fills the gaps."""
         hierarchies = (axis.hierarchy for axis in release.tree.axes)
         places = Gazetteer.of(hierarchies, names=self.names, centroids=self.centroids)
         if self.geojson is not None:
@@ -182,9 +178,6 @@ def write_confidential_page(
 
     Returns:
         The file.
-
-    Raises:
-        InftdaError: the file cannot or must not be written.
     """
     check_file(Path(out), force=True)
     places, shapes = ReferenceFiles().read(release)

@@ -25,9 +25,6 @@ def write_preview_page(
         out: the HTML file to write, not in a release.
         title: heading of the page.
         force: replace a file that is there.
-
-    Raises:
-        InftdaError: `out` must not be written.
     """
     check_file(Path(out), force=force)
     groups = _groups(preview)

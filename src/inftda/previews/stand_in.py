@@ -75,9 +75,6 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
         totals: public totals of the finest areas, to spread by.
         columns: what its columns mean.
         seed: of the rounding.
-
-    Raises:
-        InftdaError: the table cannot be read by the areas.
     """
     columns = columns or Columns()
     depths = [_depth_of(axis.name, axis.hierarchy, level) for axis in tree.axes]
@@ -119,9 +116,6 @@ def from_totals(
             `within`: the trips that stay in the area, which are part of both.
         seed: same seed, same flows.
         progress: called with what is done, how much of it, and how much there is.
-
-    Raises:
-        InftdaError: the totals do not fit the areas, or the table has other axes.
     """
     hierarchy = _one_hierarchy(tree)
     out, into, within = _whole_totals(totals, hierarchy)
@@ -358,9 +352,6 @@ def read_area_numbers(
 
     Returns:
         Each column: whole numbers if all are written so.
-
-    Raises:
-        InftdaError: a column or an area is missing, or a cell is not a number from 0 up.
     """
     finest = areas.level_name(areas.depth)
     table = read_strings(_written_out(source), what=what, error=InftdaError)
