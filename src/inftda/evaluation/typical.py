@@ -275,8 +275,10 @@ class ErrorHistogram:
         self._lost_bins = np.zeros(N_BINS, np.int64)
         self._runs = 0
 
-    def add(self, areas: Areas, flow: NDArray[np.int64]) -> None:
-        """Count the errors of one simulated release."""
+    def add(
+        self, areas: Areas, flow: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the errors of one simulated release; its numbers, and the truth of each."""
         simulated = Cells.of(self._marginal, areas, flow)
         truth, is_lost = match_cells(simulated, self._truth)
         size = class_of(simulated.value)
@@ -288,6 +290,7 @@ class ErrorHistogram:
         self._lost += np.bincount(class_of(self._truth.value[is_lost]), minlength=n_classes)
         self._lost_bins += np.bincount(self._true_bin[is_lost], minlength=N_BINS)
         self._runs += 1
+        return simulated.value, truth
 
     def errors(self) -> LevelErrors:
         """What the tally says."""

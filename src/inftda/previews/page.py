@@ -18,29 +18,14 @@ BELIEF: Final = 0.1
 def write_preview_page(
     preview: Preview, out: str | Path, *, title: str | None = None, force: bool = False
 ) -> Path:
-    """Write the page of a preview.
-
-    Args:
-        preview: what was tried out.
-        out: the HTML file to write, not in a release.
-        title: heading of the page.
-        force: replace a file that is there.
-    """
+    """Write the page of a preview to a file that is not in a release."""
     check_file(Path(out), force=force)
-    groups = _groups(preview)
     facts = {
-        "preview": {
-            "stand_in": preview.stand_in,
-            "n_trips": preview.n_trips,
-            "n_flows": preview.n_flows,
-            "runs": preview.runs,
-            "delta": f"{preview.delta:g}",
-        },
+        "preview": preview,
         "belief": BELIEF,
+        "believed_after": believed_after,
         "what_is_usable": WHAT_IS_USABLE,
-        "has_curves": any(group["curves"] for group in groups),
-        "groups": groups,
-        "settings": [_setting(one, preview.tolerance) for one in preview.settings],
+        "groups": _groups(preview),
     }
     page = html.render(
         "preview.html",
@@ -58,36 +43,6 @@ def believed_after(epsilon: float) -> float:
     return gained / (1 - BELIEF + gained)
 
 
-def _setting(one: SettingPreview, tolerance: float) -> dict[str, Any]:
-    finest = one.finest_usable
-    return {
-        "about": html.sentence_case(one.setting.describe()),
-        "epsilon": f"{one.setting.epsilon:g}",
-        "believed": believed_after(one.setting.epsilon),
-        "finest_usable": None if finest is None else finest.name,
-        "verdict": one.verdict(tolerance),
-        "promise": one.promise,
-        "levels": [_level(level, tolerance) for level in one.levels],
-        "totals": one.totals,
-    }
-
-
-def _level(level: LevelPreview, tolerance: float) -> dict[str, Any]:
-    return {
-        "name": level.name,
-        "guaranteed": level.guaranteed,
-        "median": level.typical.overall.median,
-        "p95": level.typical.overall.p95,
-        "largest_error": level.largest_error,
-        "common_part": level.common_part,
-        "false_share": level.false_share,
-        "lost_share": level.lost_share,
-        "usable_from": level.usable_from,
-        "usable_trips": level.usable.trips,
-        "sentence": level.usable_sentence(tolerance),
-    }
-
-
 def _groups(preview: Preview) -> list[dict[str, Any]]:
     """Settings that differ in epsilon only, smallest first, and what they have in common."""
     groups: dict[str, list[SettingPreview]] = {}
@@ -100,7 +55,7 @@ def _groups(preview: Preview) -> list[dict[str, Any]]:
         made.append(
             {
                 "about": html.sentence_case(about),
-                "settings": [_setting(one, preview.tolerance) for one in group],
+                "settings": group,
                 "curves": _curves(preview, group) if len(group) > 1 else [],
                 "totals": _totals(group),
                 "sizes": _sizes(group),

@@ -7,7 +7,6 @@ import pytest
 
 from inftda.demo import make_country
 from inftda.errors import InftdaError
-from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.previews.page import believed_after, write_preview_page
 from inftda.previews.preview import ReliabilityHistogram, preview
@@ -93,13 +92,9 @@ def test_what_makes_no_sense_is_refused(country, given, words):
 
 def test_the_size_from_which_numbers_are_right_is_found():
     """Numbers below 100 are always half too large, larger ones are exact."""
-    n = 40
-    areas = Hierarchy.read({"town": [f"{i:02d}" for i in range(n)]})
-    tree = Tree.destination_first(areas)
-    places = [np.repeat(np.arange(n, dtype=np.int32), n), np.tile(np.arange(n, dtype=np.int32), n)]
-    true = np.arange(1, n * n + 1)
-    close = ReliabilityHistogram(tree, (1, 1), tuple(places), true, tolerance=0.3)
-    close.add(tuple(places), np.where(true < 67, true + (true + 1) // 2, true))
+    true = np.arange(1, 1601)
+    close = ReliabilityHistogram(0.3)
+    close.add(np.where(true < 67, true + (true + 1) // 2, true), true)
     found = close.usable()
     assert 98 <= found.smallest <= 101
     assert 0.9 < found.numbers < 1
@@ -107,11 +102,8 @@ def test_the_size_from_which_numbers_are_right_is_found():
 
 
 def test_too_few_numbers_say_nothing():
-    areas = Hierarchy.read({"town": ["a", "b"]})
-    tree = Tree.destination_first(areas)
-    places = (np.array([0, 1], np.int32), np.array([0, 1], np.int32))
-    close = ReliabilityHistogram(tree, (1, 1), places, np.array([5, 9]), tolerance=0.3)
-    close.add(places, np.array([50, 90]))
+    close = ReliabilityHistogram(0.3)
+    close.add(np.array([50, 90]), np.array([5, 9]))
     assert close.usable().smallest is None
 
 
