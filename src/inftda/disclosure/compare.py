@@ -20,13 +20,7 @@ from inftda.disclosure.methods import (
     check_size,
 )
 from inftda.errors import InftdaError
-from inftda.evaluation.evaluate import (
-    NOTICE,
-    json_writer,
-    table_of,
-    table_writers,
-    write_confidential,
-)
+from inftda.evaluation.evaluate import NOTICE, table_of, write_confidential
 from inftda.evaluation.measures import (
     LevelMeasures,
     TotalMeasures,
@@ -295,13 +289,12 @@ def write_methods(
         out: folder to write to, not in a release; it is made if it is not there.
         page: writes the same as a page to the path it is given.
     """
-    writers: dict[str, Callable[[Path], object]] = {
-        **table_writers(LEVELS_FILE, comparison.level_table()),
-        SUMMARY_FILE: json_writer(comparison.to_dict()),
-    }
-    if page is not None:
-        writers[PAGE_FILE] = page
-    return write_confidential(writers, out)
+    return write_confidential(
+        out,
+        {LEVELS_FILE: comparison.level_table()},
+        {SUMMARY_FILE: comparison.to_dict()},
+        {PAGE_FILE: page},
+    )
 
 
 def write_methods_page(comparison: MethodComparison, out: str | Path) -> Path:

@@ -297,12 +297,15 @@ def perturbation_matrix(most: int) -> NDArray[np.float64]:
         if count == 0:
             weight = np.where(change == 0, 1.0, 0.0)
         elif count < most:
-            tilt = _root(lambda a, w=weight: _mean(w * np.exp(a * change), change), -20.0, 20.0)
-            weight = weight * np.exp(change * tilt)
+            weight = weight * np.exp(change * _tilt(weight, change))
         rows.append(np.cumsum(weight / weight.sum()))
     matrix = np.array(rows)
     matrix[:, -1] = 1.0
     return matrix
+
+
+def _tilt(weight: NDArray[np.float64], change: NDArray[np.float64]) -> float:
+    return _root(lambda a: _mean(weight * np.exp(a * change), change), -20.0, 20.0)
 
 
 def _mean(weight: NDArray[np.float64], value: NDArray[np.float64]) -> float:

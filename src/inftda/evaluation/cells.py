@@ -11,7 +11,7 @@ from inftda.errors import ReleaseError
 from inftda.estimates import VALUES, Estimate
 from inftda.inference.measured import EstimatedLeaves
 from inftda.publication.tables import Areas, leaf_areas
-from inftda.tree import Marginal, Tree
+from inftda.tree import Marginal
 
 #: Up to this number of cells a level is summed up in a dense array.
 DENSE_CELLS = 1 << 22
@@ -31,18 +31,7 @@ def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:
             "the estimate cannot be read as estimates between areas; estimate again with "
             "`inftda estimate`"
         ) from None
-    _check_known(estimate.tree, areas)
     return EstimatedLeaves(areas, *values)
-
-
-def _check_known(tree: Tree, areas: Areas) -> None:
-    """Refuse areas that are not known."""
-    for axis, numbers in zip(tree.axes, areas, strict=True):
-        if (numbers < 0).any():
-            raise ReleaseError(
-                f"the table has a code on axis {axis.name!r} that is not among its areas; check "
-                "the release with `inftda verify`"
-            )
 
 
 @dataclass(frozen=True)

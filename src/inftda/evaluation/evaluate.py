@@ -8,10 +8,12 @@ readable by its owner only, and must never get into a release folder, by whateve
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from inftda.errors import IngestError, ReleaseError
@@ -287,34 +289,51 @@ def write_comparison(
     if comparison.estimate is not None:
         of_estimate = comparison.estimate.tables().items()
         tables |= {f"CONFIDENTIAL-estimate-{name}": made for name, made in of_estimate}
-    writers: dict[str, Writer] = {}
-    for name, made in tables.items():
-        writers |= table_writers(name, made)
-    writers[SUMMARY_FILE] = json_writer(comparison.to_dict())
-    if page is not None:
-        writers[PAGE_FILE] = page
-    return write_confidential(writers, out, *([] if release is None else [release]))
+    summary = {SUMMARY_FILE: comparison.to_dict()}
+    return write_confidential(out, tables, summary, {PAGE_FILE: page}, known=release)
 
 
 def write_confidential(
-    writers: Mapping[str, Writer], out: str | Path, *known: str | Path
+    out: str | Path,
+    tables: Mapping[str, pa.Table],
+    summary: Mapping[str, dict[str, Any]],
+    page: Mapping[str, Writer | None],
+    *,
+    known: str | Path | None = None,
 ) -> tuple[Path, ...]:
     """Write files to a separate folder, readable by the owner only.
 
     Args:
-        writers: by name of the file, what writes it to the path it is given.
-        out: folder to write to; it is made if it is not there.
-        known: folders of releases, which must not be written to.
+        out: folder to write to, not in a release; it is made if it is not there.
+        tables: each is written as CSV and as Parquet, by name without ending.
+        summary: written as JSON, by name of the file.
+        page: what writes a page to the path it is given, by name of the file.
+        known: folder of a release, which must not be written to.
     """
     folder = Path(out)
-    make_private(folder, *known)
-    return tuple(_write(folder / name, writer) for name, writer in writers.items())
+    check_outside(folder, *([] if known is None else [known]))
+    if folder.is_symlink():  # what is confidential goes where it was sent
+        raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is not a link")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ReleaseError(f"cannot make the folder {str(folder)!r}: {problem.strerror}") from None
+    writers: dict[str, Writer] = {}
+    for name, table in tables.items():
+        writers[f"{name}.csv"] = partial(pa_csv.write_csv, disarmed_table(table))
+        writers[f"{name}.parquet"] = partial(pq.write_table, table)
+    for name, data in summary.items():
+        writers[name] = partial(_write_json, data)
+    writers |= {name: write for name, write in page.items() if write is not None}
+    for name, write in writers.items():
+        with whole_file(folder / name, mode=0o600) as unfinished:
+            write(unfinished)
+    return tuple(folder / name for name in writers)
 
 
-def json_writer(data: object) -> Writer:
-    """Writes data as JSON."""
+def _write_json(data: dict[str, Any], path: Path) -> None:
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return lambda path: path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
 
 
 def check_outside(out: Path, *known: str | Path) -> None:
@@ -330,35 +349,3 @@ def check_outside(out: Path, *known: str | Path) -> None:
             f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which is for "
             "publication; measures are confidential, choose a folder elsewhere"
         )
-
-
-def make_private(folder: Path, *known: str | Path) -> None:
-    """Make a folder that only its owner can look into; it may be there already.
-
-    Args:
-        folder: to make.
-        known: as for `check_outside`.
-    """
-    check_outside(folder, *known)
-    if folder.is_symlink():  # what is confidential goes where it was sent
-        raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is not a link")
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as problem:
-        raise ReleaseError(f"cannot make the folder {str(folder)!r}: {problem.strerror}") from None
-
-
-def table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
-    """Write a table as CSV and as Parquet."""
-    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
-
-    return {
-        f"{name}.csv": lambda path: pa_csv.write_csv(disarmed_table(table), path),
-        f"{name}.parquet": lambda path: pq.write_table(table, path),
-    }
-
-
-def _write(path: Path, writer: Writer) -> Path:
-    with whole_file(path, mode=0o600) as partial:
-        writer(partial)
-    return path

@@ -115,13 +115,13 @@ def from_totals(
     """
     hierarchy = _one_hierarchy(tree)
     out, into, within = _whole_totals(totals, hierarchy)
-    flows = match_trips(
+    *ends, count = match_trips(
         hierarchy, out - within, into - within, np.random.default_rng(seed), progress,
         is_home_first=not within.any(),
     )  # fmt: skip
     stay = np.flatnonzero(within).astype(np.int32)
-    areas = [np.concatenate([end, stay]) for end in (flows.origin, flows.destination)]
-    counts = np.concatenate([flows.count, within[stay]])
+    areas = [np.concatenate([end, stay]) for end in ends]
+    counts = np.concatenate([count, within[stay]])
     kept = "out-, in- and inner totals" if within.any() else "out- and in-totals"
     words = (
         f"made-up flows with the public {kept} of {len(out):,} areas (a gravity model of nested "
