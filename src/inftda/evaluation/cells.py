@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.estimates import VALUES, Estimate
-from inftda.inference.measured import EstimatedLeaves
+from inftda.inference.measured import CellIntervals
 from inftda.publication.tables import Areas, leaf_areas
 from inftda.tree import Marginal
 
@@ -19,7 +19,7 @@ DENSE_CELLS = 1 << 22
 MAX_CELLS = 1 << 62
 
 
-def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:
+def estimated_leaves(estimate: Estimate) -> CellIntervals:
     """All numbers of an estimate, with their intervals."""
     table = estimate.table
     try:
@@ -31,7 +31,7 @@ def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:
             "the estimate cannot be read as estimates between areas; estimate again with "
             "`inftda estimate`"
         ) from None
-    return EstimatedLeaves(areas, *values)
+    return CellIntervals(areas, *values)
 
 
 @dataclass(frozen=True)

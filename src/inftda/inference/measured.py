@@ -87,8 +87,8 @@ class Families(NamedTuple):
     sigma: float
 
 
-class EstimatedLeaves(NamedTuple):
-    """Estimated numbers of finest areas, each with an interval.
+class CellIntervals(NamedTuple):
+    """Numbers between areas, each with an interval.
 
     Attributes:
         areas: int32[numbers] for each axis.

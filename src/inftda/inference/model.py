@@ -26,7 +26,7 @@ from inftda.inference.balance import (
 )
 from inftda.inference.measured import (
     Areas,
-    EstimatedLeaves,
+    CellIntervals,
     Families,
     Floats,
     Layer,
@@ -95,7 +95,7 @@ class Fit:
         levels = estimate_layers(layers, float(total), dict(points or {}), Crew(threads).map)
         return cls(tree, total, levels, threads)
 
-    def leaves(self, seed: int) -> EstimatedLeaves:
+    def leaves(self, seed: int) -> CellIntervals:
         """Positive whole numbers of finest areas that add up at every level, and their intervals.
 
         Args:
@@ -111,9 +111,9 @@ class Fit:
             for column, numbers in zip(columns, found, strict=True):
                 column.append(_narrow(numbers))
         joined = [np.concatenate([np.empty(0, np.int32), *column]) for column in columns]
-        return EstimatedLeaves(tuple(joined[:n_axes]), *joined[n_axes:])
+        return CellIntervals(tuple(joined[:n_axes]), *joined[n_axes:])
 
-    def _with_ends(self, rounded: Rounded) -> EstimatedLeaves:
+    def _with_ends(self, rounded: Rounded) -> CellIntervals:
         """Some numbers with their intervals."""
         low, high = rounded.value.copy(), rounded.value.copy()
         for number, level in enumerate(self.levels):
@@ -126,7 +126,7 @@ class Fit:
                     posterior, sigma, rounded.mean[is_unseen]
                 )
         areas, value = rounded.areas, rounded.value
-        return EstimatedLeaves(areas, value, np.minimum(low, value), np.maximum(high, value))
+        return CellIntervals(areas, value, np.minimum(low, value), np.maximum(high, value))
 
     def node_ends(self, number: int, areas: Areas) -> Ends:
         """Intervals of nodes that were released.

@@ -19,7 +19,7 @@ from inftda.evaluation.intervals import (
 )
 from inftda.evaluation.typical import CLASS_STARTS
 from inftda.hierarchy import Hierarchy
-from inftda.inference.measured import EstimatedLeaves
+from inftda.inference.measured import CellIntervals
 from inftda.tree import Tree
 from inftda.truth import Truth
 
@@ -51,7 +51,7 @@ def number(*areas):
 
 def test_shares_are_those_of_each_class_by_published_size():
     truth = Truth.from_leaves(TREE, number([0, 0, 1], [0, 1, 1]), np.array([5, 40, 2]))
-    made = EstimatedLeaves(
+    made = CellIntervals(
         # Not in order, and one where nothing is true.
         number([1, 0, 2, 0], [1, 0, 2, 1]),
         np.array([1, 2, 1, 50]),
