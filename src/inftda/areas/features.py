@@ -46,13 +46,7 @@ _URN: Final = re.compile(r"urn:(?:x-)?ogc:def:crs:(\w+):[\w.]*:(\w+)", re.IGNORE
 
 
 class Features(NamedTuple):
-    """Geometries, and what is said of each.
-
-    Attributes:
-        label: what they come from, for messages.
-        table: one row for each.
-        geometries: of each, in degrees, None where there is none.
-    """
+    """What they come from, for messages; a row for each; geometries in degrees, None if missing."""
 
     label: str
     table: pa.Table

@@ -102,13 +102,9 @@ class Gazetteer:
         return seam_of(np.concatenate(every)) if every else -_TURN / 2
 
     def locate(self, axis: int, level: int, areas: NDArray[Any], at: LonLat) -> None:
-        """Say where areas lie that have no location yet, and all finest areas in them.
+        """Say where areas (by number, -1 for none) lie that have no location yet.
 
-        Args:
-            axis: the axis.
-            level: level of these areas.
-            areas: their numbers; -1 for none.
-            at: their locations.
+        All finest areas in them lie there, too.
         """
         hierarchy = self.hierarchies[axis]
         above = hierarchy.ancestor(hierarchy.depth, level)

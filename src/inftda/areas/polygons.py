@@ -61,13 +61,7 @@ def from_wkt(texts: Sequence[str | None]) -> Geometries | None:
 
 
 def in_degrees(geometries: Geometries, crs: str | None, label: str) -> Geometries:
-    """Geometries in longitude and latitude.
-
-    Args:
-        geometries: in any coordinate system.
-        crs: that system, as "EPSG:3035" or its definition.
-        label: what they come from.
-    """
+    """Geometries in longitude and latitude, from a system such as "EPSG:3035" or its definition."""
     if crs is None:
         raise HierarchyError(
             f"{label} does not say in which coordinate system it is; save it with one, best in "
@@ -132,13 +126,9 @@ def _checked(geometries: Geometries, names: Sequence[str], label: str) -> Geomet
 def whole_areas(
     geometries: Geometries, area: pa.StringArray, codes: pa.StringArray, label: str
 ) -> Geometries:
-    """One polygon, perhaps of several parts, for each area; None where there is none.
+    """One polygon, perhaps of several parts, for each of the codes; None where there is none.
 
-    Args:
-        geometries: any.
-        area: code of the area that each is of.
-        codes: all areas.
-        label: what they come from.
+    `area` is the code that each geometry is of.
     """
     parts = _checked(geometries, area.to_pylist(), label)
     whole = np.full(len(codes), None, object)

@@ -68,7 +68,7 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
     if is_polygons:  # several may be one area
         paths = paths.group_by(list(columns.levels)).aggregate([]).select(columns.levels)
     hierarchy = _nested(paths, is_chosen=is_polygons or levels is not None)
-    if not is_polygons and columns.is_bare:
+    if not is_polygons and not columns.names and columns.lon is columns.outline is None:
         return hierarchy
     codes = hierarchy.codes(hierarchy.depth)
     finest = texts.column(columns.levels[-1]).combine_chunks()
@@ -87,15 +87,7 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Which column is which.
-
-    Attributes:
-        levels: the columns of codes.
-        names: level to the column of its names.
-        lon: column of longitudes, if there is one.
-        lat: column of latitudes.
-        outline: column of polygons as text.
-    """
+    """Which column is which: of codes, of the names of each level, of places and outlines."""
 
     levels: tuple[str, ...]
     names: Mapping[str, str]
@@ -108,11 +100,6 @@ class _Columns:
         """All columns but those of locations."""
         outline = [] if self.outline is None else [self.outline]
         return list(dict.fromkeys([*self.levels, *self.names.values(), *outline]))
-
-    @property
-    def is_bare(self) -> bool:
-        """Whether there is nothing but levels."""
-        return not self.names and self.lon is None and self.outline is None
 
 
 def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:
@@ -141,8 +128,7 @@ def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:
     name = _first(free, (_NAME,))
     if chosen and chosen[-1] not in names and name is not None:
         names[chosen[-1]] = name
-    given = [lon, lat, outline]
-    lon, lat, outline = (column if column in free else None for column in given)
+    lon, lat, outline = (column if column in free else None for column in (lon, lat, outline))
     return _Columns(chosen, names, lon, lat, outline)
 
 
@@ -151,12 +137,7 @@ def _first(columns: Sequence[str], wanted: Sequence[str]) -> str | None:
 
 
 def _nested(table: pa.Table, *, is_chosen: bool) -> Hierarchy:
-    """The hierarchy of some columns.
-
-    Args:
-        table: the columns.
-        is_chosen: whether the user said that these are the levels.
-    """
+    """The hierarchy of some columns, which the user chose as levels or which just were there."""
     try:
         return Hierarchy.read(table)
     except HierarchyError as problem:
@@ -210,11 +191,9 @@ def _locations(
     """Longitudes and latitudes of the finest areas, by the row that each stands in."""
     if columns.lon is None or columns.lat is None:
         return None, None
-    lon, lat = (
-        degrees(table, column, most, f"the {_WHAT}")[np.asarray(row)]
-        for column, most in ((columns.lon, MAX_LON), (columns.lat, MAX_LAT))
-    )
-    is_known = ~(np.isnan(lon) | np.isnan(lat))
+    lon = degrees(table, columns.lon, MAX_LON, f"the {_WHAT}")[np.asarray(row)]
+    lat = degrees(table, columns.lat, MAX_LAT, f"the {_WHAT}")[np.asarray(row)]
+    is_known = ~np.isnan(lon + lat)
     if not is_known.any():
         return None, None
     return np.where(is_known, lon, np.nan), np.where(is_known, lat, np.nan)

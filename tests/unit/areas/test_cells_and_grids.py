@@ -111,6 +111,14 @@ def test_a_larger_outline_has_the_same_squares_and_more():
     assert rows[0] < rows[1]
 
 
+def test_a_grid_on_both_sides_of_180_degrees_has_no_squares_between_them():
+    east, west = shapely.box(179.9, -17, 180, -16.9), shapely.box(-180, -17, -179.9, -16.9)
+    areas = read_areas(grid_areas(shapely.MultiPolygon([east, west]), [1000, 500]))
+    placed = placer_of(areas).place(np.array([179.95, -179.95]), np.full(2, -16.95))
+    assert placed.min() >= 0
+    assert np.abs(areas.places.lon).min() > 179.8
+
+
 @pytest.mark.parametrize(
     ("make", "sizes", "word"),
     [
