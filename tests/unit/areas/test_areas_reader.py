@@ -65,11 +65,6 @@ def test_names_may_be_in_any_column():
     assert names_of(areas)["code"] == ["North", "North", "South"]
 
 
-def test_the_order_of_rows_makes_no_difference():
-    turned = {name: column[::-1] for name, column in TABLE.items()}
-    check_table(read_areas(turned, levels=["region", "code"]))
-
-
 def test_a_table_of_names_alone_is_a_table_of_codes():
     assert read_areas({"name": ["Aix", "Bourg"]}).level_names == ("name",)
     assert read_areas({"town": ["1"], "town_name": ["Aix"]}).level_names == ("town",)
@@ -229,22 +224,6 @@ def test_the_levels_of_polygons_must_be_said_unless_there_is_one():
     with pytest.raises(HierarchyError, match=r"--levels.*region, zone"):
         read_areas(FRAME)
     assert read_areas(FRAME.drop(columns="region")).level_names == ("zone",)
-
-
-def test_files_that_hold_no_polygons_are_refused(tmp_path):
-    bad = {
-        "text.geojson": "region,zone\nN,1\n",
-        "nothing.geojson": "",
-        "none.geojson": json.dumps({"type": "FeatureCollection", "features": []}),
-        "text.gpkg": "no database",
-        "text.shp": "no shapes",
-    }
-    for name, content in bad.items():
-        (tmp_path / name).write_text(content)
-        with pytest.raises(HierarchyError, match=name):
-            read_areas(tmp_path / name, levels=["zone"])
-    with pytest.raises(HierarchyError, match="check the path"):
-        read_areas(tmp_path / "nowhere.gpkg")
 
 
 def test_a_ring_that_rounding_has_left_open_is_closed(tmp_path):

@@ -38,15 +38,6 @@ def test_a_cell_that_overlaps_two_islands_is_there_once():
     assert read_areas(h3_areas(islands, [3, 4])).depth == 2
 
 
-def test_the_parent_of_a_points_cell_counts_and_not_the_coarser_cell_around_it(cells):
-    lon, lat = np.random.default_rng(1).uniform((12.46, 41.86), (12.54, 41.94), (3000, 2)).T
-    area = placer_of(cells).place(lon, lat)
-    coarse = cells.codes(2).take(cells.ancestor(3, 2)[area])
-    around = [h3.latlng_to_cell(y, x, 7) for x, y in zip(lon, lat, strict=True)]
-    differ = np.mean([one != other for one, other in zip(coarse.to_pylist(), around, strict=True)])
-    assert 0.01 < differ < 0.2, "some points lie in a cell whose parent is not around them"
-
-
 @pytest.mark.parametrize("resolution", [2, 8, 11])
 def test_cells_of_points_are_those_of_the_library(resolution):
     size = {2: 9.0, 8: 0.05, 11: 0.004}[resolution]

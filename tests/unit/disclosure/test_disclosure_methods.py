@@ -155,10 +155,6 @@ def test_a_method_that_is_not_there_is_refused(country, name):
         compare(country.flows(), country.areas, methods=[name], delta=1e-6)
 
 
-def test_what_is_compared_by_default_is_there():
-    assert DEFAULT_METHODS[-1] == "inftda"
-
-
 def test_a_table_of_one_area_shows_nobody():
     table = {"origin": ["a"] * 9, "destination": ["a"] * 9}
     compared = compare(table, {"town": ["a"]}, methods=DEFAULT_METHODS[:3])

@@ -9,16 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from inftda import estimate
 from inftda.areas.locations import Gazetteer
-from inftda.demo import make_country
 from inftda.evaluation.cells import estimated_leaves
-from inftda.evaluation.typical import typical_errors
-from inftda.noise.bits import SeededSource
 from inftda.pages import explorer
 from inftda.pages.explorer import Layout, Quality, Table, pack_explorer
 from inftda.pages.packing import Pack
-from inftda.publish import release
 from inftda.tree import build_tree
 
 
@@ -85,15 +80,6 @@ def test_at_last_further_axes_are_summed_up_and_never_the_two_that_are_laid_out(
     assert sum(unpacked(data)[1]["flows.value"]) == three_axes.total
 
 
-def test_truth_stands_beside_the_release_also_where_only_one_is(od, unpacked):
-    nowhere = (np.array([0], np.int32), np.array([29], np.int32))
-    header, arrays = unpacked(packed(od, truth=(nowhere, np.array([7])))[0])
-    assert header["confidential"]
-    assert sum(arrays["flows.truth"]) == 7
-    assert sum(arrays["flows.value"]) == od.total
-    assert arrays["flows.truth"][arrays["flows.cells"].index(29)] == 7
-
-
 @pytest.mark.parametrize("name", ["one_axis", "three_axes"])
 def test_tables_with_any_number_of_axes_are_held_whole(request, unpacked, name):
     made = request.getfixturevalue(name)
@@ -118,54 +104,15 @@ def test_origin_and_destination_are_laid_out_wherever_they_stand():
     assert layout.number((1, 1, 1), areas).tolist() == [(1 * 2 + 0) * 2 + 1]
 
 
-def test_totals_of_every_axis_are_there_and_measured_ones_with_their_intervals(unpacked):
-    axes = {
-        "from": {"area": ["0", "1", "2"]},
-        "to": {"area": ["0", "1", "2"]},
-        "mode": {"mode": ["car", "ferry"]},
-    }
-    cells = [(a, b, m) for a in "012" for b in "012" for m in ("car", "ferry")]
-    columns = dict(zip(axes, zip(*cells, strict=True), strict=True))
-    made = release(
-        pa.table({**columns, "count": [900] * 18}), axes=axes, order=list(axes), epsilon=1,
-        delta=1e-6, across=0.08, source=SeededSource(1),
-    )  # fmt: skip
-    header, _ = unpacked(packed(made, Quality.of(made, None))[0])
-    assert set(header["totals"]) == {"0,1,0", "0,0,1"} < set(header["across"])
-    assert header["unmeasured"] == []
-    half, measured = header["totals"]["0,0,1"]
-    known = made.total_intervals("mode", "mode")
-    assert measured == known.column("measured").to_pylist()
-    assert [m + half for m in measured] == known.column("high").to_pylist()
-
-
-def test_long_sums_across_have_no_error_where_nothing_was_measured(unpacked):
-    country = make_country((3, 30), 20_000)
-    made = release(
-        country.flows(), country.areas, epsilon=1, delta=1e-6, across=0, source=SeededSource(1)
-    )
-    quality = Quality.of(made, typical_errors(made, runs=1), [made.tree.levels[-1]])
-    header, _ = unpacked(packed(made, quality)[0])
-    assert header["unmeasured"] == ["2,0"]
-    assert "2,0" not in header["errors"]
-    assert {"2,2", "1,0"} < set(header["errors"])
-    assert header["noise"] == ["2,2"]
-
-
-def test_estimates_and_measurements_bring_intervals(unpacked):
-    country = make_country((3, 12), 20_000)
-    measured = release(
-        country.flows(), country.areas, epsilon=1, delta=1e-6, measurements=True,
-        source=SeededSource(1),
-    )  # fmt: skip
-    made = estimate(measured)
+def test_estimates_and_measurements_bring_intervals(measured, estimated, unpacked):
     quality = Quality.of(measured, None)
     assert {level.depths for level in measured.tree.levels} <= set(quality.intervals)
-    header, arrays = unpacked(packed(measured, quality, estimated=estimated_leaves(made))[0])
+    data, _ = packed(measured, quality, estimated=estimated_leaves(estimated))
+    header, arrays = unpacked(data)
     assert sum(arrays["estimated.value"]) == measured.total
     tables = {
-        "intervals-2,2": measured.flows(intervals=True),
-        "estimated-intervals-2,2": made.flows(),
+        "intervals-3,3": measured.flows(intervals=True),
+        "estimated-intervals-3,3": estimated.flows(),
     }
     for name, table in tables.items():
         low = cells_of(header, arrays, name, "low")

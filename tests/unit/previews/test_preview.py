@@ -107,18 +107,6 @@ def test_too_few_numbers_say_nothing():
     assert close.usable().smallest is None
 
 
-def test_words_say_which_level_is_usable(tried):
-    words = tried.settings[1].verdict(tried.tolerance)
-    assert words.startswith("Usable down to ")
-    last = tried.settings[0].levels[-1]
-    said = last.usable_sentence(0.3)
-    if last.usable.smallest is None:
-        assert said.startswith("no municipality pairs")
-    else:
-        assert f"municipality pairs of {last.usable.smallest:,} trips or more are right" in said
-    assert "all > region flows" in tried.settings[0].levels[0].usable_sentence(0.3)
-
-
 def test_what_epsilon_means_for_one_person():
     assert believed_after(0) == pytest.approx(0.1)
     assert believed_after(1) == pytest.approx(0.232, abs=1e-3)
@@ -129,17 +117,6 @@ def test_a_preview_is_plain_json(tried):
     data = json.loads(json.dumps(tried.to_dict()))
     assert data["settings"][0]["levels"][-1]["typical"]["classes"]
     assert data["settings"][1]["finest_usable"]
-
-
-def test_the_page_is_one_file_without_script_or_network(tried, tmp_path):
-    page = write_preview_page(tried, tmp_path / "page.html", title="<script>x</script>").read_text()
-    assert "<script" not in page
-    assert "default-src &#39;none&#39;" in page
-    assert "http://" not in page
-    assert "https://" not in page
-    assert page.count('class="chart"') == 7
-    with pytest.raises(InftdaError, match="exists already"):
-        write_preview_page(tried, tmp_path / "page.html")
 
 
 def test_a_stand_in_is_released_as_the_real_table_would_be(country, tried):
