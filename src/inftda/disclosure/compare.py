@@ -248,9 +248,7 @@ def _method(name: str) -> Method | None:
 
 
 def _promised(counts: Truth, simulation: Simulation, epsilon: float | None) -> Result:
-    areas, flow = simulation.run(no_progress)
-    kept = flow != 0
-    released = Truth.from_leaves(counts.tree, [axis[kept] for axis in areas], flow[kept])
+    released = Truth.from_leaves(counts.tree, *simulation.run(no_progress))
     measures = measure(counts, released), measure_totals(counts, released)
     return Result(OWN, epsilon, simulation.plan.describe(), *measures, attack=None)
 

@@ -6,7 +6,7 @@ office, and from checks that are run when the dossier is made; nothing here sees
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from inftda.dossiers.registry import (
     POST_PROCESSING,
@@ -34,10 +34,8 @@ from inftda.publication.manifest import software_versions
 from inftda.publication.release import Release, open_release
 from inftda.publication.trust import NOT_PRIVATE, counting_note, warnings
 from inftda.publication.verify import verify
+from inftda.screen import Progress
 from inftda.selftest import self_test
-
-if TYPE_CHECKING:
-    from inftda.screen import Progress
 
 REGISTRY, MARKDOWN, HTML = "registry.yaml", "summary.md", "summary.html"
 FILES: Final = (REGISTRY, MARKDOWN, HTML)
@@ -55,7 +53,7 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
     runs: int = 20,
     seconds: float = 20.0,
     force: bool = False,
-    progress: "Progress | None" = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Write the dossier of a release.
 

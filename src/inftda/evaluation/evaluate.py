@@ -167,7 +167,7 @@ def compare(
     """
     if estimate is not None:
         estimate.check_release(release)
-    released = released_counts(release)
+    released = Truth.from_leaves(release.tree, *release.leaves())
     levels = measure(truth, released, progress=progress)
     across = measure_total_intervals(measure_totals(truth, released), truth, release)
     return Comparison(
@@ -188,13 +188,6 @@ def _compare_estimate(release: Release, truth: Truth, estimate: Estimate) -> Com
         measure_totals(truth, counts),
         measure_estimated(truth, made),
     )
-
-
-def released_counts(release: Release) -> Truth:
-    """The released leaves, summed up by the tree of the release."""
-    areas, flow = release.leaves()
-    kept = flow != 0
-    return Truth.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
 
 
 def _check_total(truth: Truth, release: Release, unit: Unit) -> None:
@@ -245,15 +238,11 @@ def table_of(rows: Iterable[Mapping[str, Any]], kind: type, **before: type) -> p
     columns = {
         name: _column([row[name] for row in known], {members, *get_args(members)})
         for name, members in declared.items()
-        if not _is_nested(members)
+        if SizeMeasures not in get_args(members)
     }
     # Many CSV readers do not accept comment lines, so the notice is a column.
     columns["notice"] = pa.array([NOTICE] * len(known), pa.string())
     return pa.table(columns).replace_schema_metadata({"notice": NOTICE})
-
-
-def _is_nested(declared: Any) -> bool:
-    return bool(get_args(declared)) and get_args(declared)[0] is SizeMeasures
 
 
 def _column(values: list[Any], kinds: set[Any]) -> pa.Array:

@@ -8,7 +8,7 @@ estimate (`inftda.evaluation.typical`) and said to be one.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,10 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates import Estimate
 from inftda.evaluation.stated import BETA, guaranteed
 from inftda.evaluation.typical import LevelErrors, TypicalErrors
+from inftda.publication.intervals import Intervals as MeasuredIntervals
 from inftda.publication.release import Release
 from inftda.tables import as_arrow, as_numpy, find_texts
 from inftda.tree import DESTINATION, ORIGIN, Tree
-
-if TYPE_CHECKING:
-    from inftda.publication.intervals import Intervals as MeasuredIntervals
 
 LOW, HIGH = "low", "high"
 #: Columns that may hold the number of a row: published, or estimated.
@@ -178,7 +176,7 @@ class ExportData:
     keep_formulas: bool
     intervals: bool
     errors: TypicalErrors | None = None
-    measured: "MeasuredIntervals | None" = None
+    measured: MeasuredIntervals | None = None
 
     @property
     def tree(self) -> Tree:

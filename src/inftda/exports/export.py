@@ -7,7 +7,7 @@ guarantee, what intervals are, and what readers must know.
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from inftda import __version__
 from inftda.areas.locations import Gazetteer
@@ -28,10 +28,8 @@ from inftda.files import (
 )
 from inftda.publication.release import Release, open_release
 from inftda.publication.trust import NOT_PRIVATE, counting_note
+from inftda.screen import Progress
 from inftda.tree import DESTINATION, ORIGIN
-
-if TYPE_CHECKING:
-    from inftda.screen import Progress
 
 Kind = Literal["csv", "flowmap", "geopackage", "geojson", "omx", "od"]
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
@@ -70,7 +68,7 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     seconds: float = 20.0,
     force: bool = False,
     keep_formulas: bool = False,
-    progress: "Progress | None" = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Write a release or an estimate as files that other programs read.
 

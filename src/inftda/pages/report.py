@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from inftda.areas.locations import Gazetteer
+from inftda.estimates import Estimate
 from inftda.evaluation.cells import estimated_leaves
 from inftda.evaluation.evaluate import Comparison
 from inftda.evaluation.intervals import overall
@@ -38,12 +39,9 @@ from inftda.pages.explorer import (
 from inftda.pages.shapes import Shapes, known_shapes, read_shapes
 from inftda.publication.release import Release
 from inftda.publication.trust import NOT_PRIVATE, counting_note, mostly_noise, unmeasured_totals
+from inftda.screen import Progress
+from inftda.tree import Tree
 from inftda.truth import Truth
-
-if TYPE_CHECKING:
-    from inftda.estimates import Estimate
-    from inftda.screen import Progress
-    from inftda.tree import Tree
 
 #: Up to this many combinations of levels have typical errors; of more only those of the tree.
 MAX_LEVELS: Final = 150
@@ -100,8 +98,8 @@ def write_report(  # noqa: PLR0913 - one keyword for each thing a publisher may 
     seconds: float = 20.0,
     force: bool = False,
     keep_formulas: bool = False,
-    estimate: "Estimate | None" = None,
-    progress: "Progress | None" = None,
+    estimate: Estimate | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Write the public page of a release.
 
@@ -318,7 +316,7 @@ def _figure(key: str, value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _depths(tree: "Tree") -> list[tuple[int, ...]] | None:
+def _depths(tree: Tree) -> list[tuple[int, ...]] | None:
     """Levels of each axis that can be looked at; None for those that are simulated anyway."""
     every = list(product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes)))
     return every if len(every) <= MAX_LEVELS else None

@@ -12,7 +12,7 @@ import shapely
 import inftda
 from inftda.areas.cells import grid_areas
 from inftda.areas.reader import read_areas
-from inftda.errors import HierarchyError, InftdaError
+from inftda.errors import HierarchyError
 from inftda.places import Places
 
 TABLE = {
@@ -254,28 +254,6 @@ def test_a_shapefile_without_a_system_and_two_layers_are_refused(tmp_path):
         FRAME.to_file(tmp_path / "zones.gpkg", layer=layer)
     with pytest.raises(HierarchyError, match=r"several layers \(one, two\)"):
         read_areas(tmp_path / "zones.gpkg", levels=["zone"])
-
-
-def test_a_release_and_its_readers_have_the_places(tmp_path):
-    trips = {"origin": ["1", "2", "3"] * 20, "destination": ["2", "2", "1"] * 20}
-    made = inftda.release(
-        trips, FRAME, levels=["region", "zone"], rho=100, out=tmp_path / "release"
-    )
-    places = made.tree.axes[0].hierarchy.places
-    assert places.outlines.null_count == 0
-    table = made.flows(names=True)
-    assert table.column_names == [
-        "origin",
-        "origin_name",
-        "destination",
-        "destination_name",
-        "flow",
-    ]
-    assert {*table["origin_name"].to_pylist()} <= {"A", "B", "C"}
-    with pytest.raises(InftdaError, match="no names"):
-        made.flows("region", "region", names=True)
-    again = inftda.open_release(tmp_path / "release").save(tmp_path / "copy")
-    assert again.tree.axes[1].hierarchy.places.outlines.equals(places.outlines)
 
 
 def test_of_equal_areas_the_first_that_knows_more_says_it(tmp_path):
