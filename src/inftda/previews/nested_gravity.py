@@ -112,14 +112,10 @@ def match_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
 ) -> None:
     """Give some of the people of each area one of the free jobs in it, at random.
 
-    Args:
-        people: int32, home of those who look, area by area; those left move to the front.
-        vacancies: int32, where the free jobs are, area by area; those left move to the front.
-        looking: int64[areas], how many look in each area.
-        free: int64[areas], how many jobs are free in it.
-        found: int64[areas], how many are to be matched; at most as many as either.
-        state: uint64[1], of the random numbers, not 0; changed.
-        pair: int64, written from the front: home * 2^32 + area of the job.
+    `people` and `vacancies` are homes of those who look and places of free jobs, area by area;
+    those that are left move to the front. `looking`, `free` and `found` are how many look, are
+    free and are to be matched in each area. `state` is that of the random numbers, not 0.
+    Written to `pair`: home * 2^32 + area of the job.
     """
     at_people, at_vacancies, left_people, left_vacancies, done = 0, 0, 0, 0, 0
     for area in range(looking.size):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,41 +70,32 @@ def _curves(preview: Preview, group: Sequence[SettingPreview]) -> list[LineChart
     names = [level.name for level in group[0].levels]
     within = html.percent(preview.tolerance)
 
-    def lines(
-        value: Callable[[LevelPreview], float | None], *, is_bound: bool = False
-    ) -> list[Line]:
+    def lines(value: Callable[[LevelPreview], float | None]) -> list[Line]:
         return [
-            Line(
-                f"{name}, guaranteed" if is_bound else name,
-                shade_of(i, len(names)),
-                [value(one.levels[i]) for one in group],
-                is_bound=is_bound,
-            )
+            Line(name, shade_of(i, len(names)), [value(one.levels[i]) for one in group])
             for i, name in enumerate(names)
-            if not is_bound or i in {0, len(names) - 1}
         ]
 
     errors = lines(lambda level: level.typical.overall.p95)
-    errors += lines(lambda level: level.guaranteed, is_bound=True)
-    sizes = lines(lambda level: level.usable.smallest if level.usable.numbers < 1 else 1)
+    for bound in (lines(lambda level: level.guaranteed)[at] for at in sorted({0, len(names) - 1})):
+        errors.append(replace(bound, label=f"{bound.label}, guaranteed", is_bound=True))
+    note = "95 % are within, in trips; dashed: guaranteed for all"
+    size, no_size = f"Right within {within} from this size on", "in trips; no point: no size is"
+    usable = lines(lambda level: level.usable.smallest if level.usable.numbers < 1 else 1)
     in_place = lines(lambda level: level.common_part)
     relied_on = lines(lambda level: level.usable.trips)
-    note = "95 % are within, in trips; dashed: guaranteed for all"
+    ticks = _epsilons(group), "epsilon"
     return [
-        _over_epsilon("Error of published numbers", note, group, errors),
-        _over_epsilon(
-            f"Right within {within} from this size on",
-            "in trips; no point: no size is",
-            group,
-            sizes,
+        LineChart("Error of published numbers", note, *ticks, errors),
+        LineChart(size, no_size, *ticks, usable),
+        LineChart(
+            "Trips in the right place", "common part of commuters", *ticks, in_place, is_share=True
         ),
-        _over_epsilon(
-            "Trips in the right place", "common part of commuters", group, in_place, is_share=True
+        LineChart(
+            "Trips in numbers to rely on", f"right within {within}", *ticks, relied_on,
+            is_share=True,
         ),
-        _over_epsilon(
-            "Trips in numbers to rely on", f"right within {within}", group, relied_on, is_share=True
-        ),
-    ]
+    ]  # fmt: skip
 
 
 def _totals(group: Sequence[SettingPreview]) -> LineChart:
@@ -118,19 +110,11 @@ def _totals(group: Sequence[SettingPreview]) -> LineChart:
         for i, (axis, number) in enumerate(finest.items())
     ]
     note = "95 % of the areas are within, in trips"
-    return _over_epsilon("Error of totals", note, group, lines)
+    return LineChart("Error of totals", note, _epsilons(group), "epsilon", lines)
 
 
-def _over_epsilon(
-    title: str,
-    note: str,
-    group: Sequence[SettingPreview],
-    lines: Sequence[Line],
-    *,
-    is_share: bool = False,
-) -> LineChart:
-    ticks = [f"{one.setting.epsilon:g}" for one in group]
-    return LineChart(title, note, ticks, "epsilon", lines, is_share=is_share)
+def _epsilons(group: Sequence[SettingPreview]) -> list[str]:
+    return [f"{one.setting.epsilon:g}" for one in group]
 
 
 def _sizes(group: Sequence[SettingPreview]) -> list[LineChart]:
