@@ -19,7 +19,7 @@ from inftda.areas.locations import LAT_NAMES, LON_NAMES, degrees
 from inftda.errors import HierarchyError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_LAT, MAX_LON, MAX_NAME, Places, tidy
-from inftda.tables import as_strings, read_table
+from inftda.tables import as_strings, find_texts, read_table
 
 #: The levels from coarse to fine; as a mapping, with the column of the names of each.
 Levels = Sequence[str] | Mapping[str, str | None]
@@ -72,7 +72,7 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
         return hierarchy
     codes = hierarchy.codes(hierarchy.depth)
     finest = texts.column(columns.levels[-1]).combine_chunks()
-    lon, lat = _locations(table, columns, pc.index_in(codes, value_set=finest))
+    lon, lat = _locations(table, columns, find_texts(codes, finest))
     if columns.outline is not None and not is_polygons:
         geometries = polygons.from_wkt(texts.column(columns.outline).to_pylist())
     outlines = None
@@ -186,13 +186,13 @@ def _names(texts: pa.Table, columns: _Columns, hierarchy: Hierarchy) -> dict[str
 
 
 def _locations(
-    table: pa.Table, columns: _Columns, row: pa.Array
+    table: pa.Table, columns: _Columns, row: NDArray[np.int32]
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """Longitudes and latitudes of the finest areas, by the row that each stands in."""
     if columns.lon is None or columns.lat is None:
         return None, None
-    lon = degrees(table, columns.lon, MAX_LON, f"the {_WHAT}")[np.asarray(row)]
-    lat = degrees(table, columns.lat, MAX_LAT, f"the {_WHAT}")[np.asarray(row)]
+    lon = degrees(table, columns.lon, MAX_LON, f"the {_WHAT}")[row]
+    lat = degrees(table, columns.lat, MAX_LAT, f"the {_WHAT}")[row]
     is_known = ~np.isnan(lon + lat)
     if not is_known.any():
         return None, None

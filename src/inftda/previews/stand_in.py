@@ -32,7 +32,7 @@ from inftda.previews.nested_gravity import apportion, match_trips, share_that_st
 from inftda.reading import Columns, read_leaves
 from inftda.reading.columns import UNPROMISED
 from inftda.screen import Progress
-from inftda.tables import read_strings
+from inftda.tables import find_texts, read_strings
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 from inftda.truth import Truth
 
@@ -300,18 +300,17 @@ def read_totals(source: Any, areas: Hierarchy) -> dict[str, Numbers]:
                 f"the totals table has no column {name!r}; it must have {finest}, {OUT}, {IN}, "
                 f"and has {', '.join(table.column_names)}"
             )
-    index = pc.index_in(areas.codes(areas.depth), value_set=table.column(finest).combine_chunks())
-    if index.null_count or table.num_rows != len(index):
+    row = find_texts(areas.codes(areas.depth), table.column(finest).combine_chunks())
+    if (row < 0).any() or table.num_rows != len(row):
         raise InftdaError(
-            f"the totals table must have one row for each of the {len(index):,} areas of level "
+            f"the totals table must have one row for each of the {len(row):,} areas of level "
             f"{finest!r}, and no other"
         )
     wanted = [name for name in (OUT, IN, WITHIN) if name in table.column_names]
-    return {name: _numbers(table.column(name), index, name) for name in wanted}
+    return {name: _numbers(table.column(name).combine_chunks().take(row), name) for name in wanted}
 
 
-def _numbers(column: pa.ChunkedArray, index: pa.Array, name: str) -> Numbers:
-    cells = column.combine_chunks().take(index)
+def _numbers(cells: pa.StringArray, name: str) -> Numbers:
     try:
         whole = not pc.any(pc.match_substring_regex(cells, "[.eE]")).as_py()
         numbers = np.asarray(cells.cast(pa.int64() if whole else pa.float64()))
