@@ -132,7 +132,9 @@ def grid_areas(outline: Any, sizes: Sequence[int]) -> pa.Table:
             "ones"
         )
     around = [np.mgrid[x0:x1, y0:y1].reshape(2, -1) for x0, y0, x1, y1 in ends.tolist()]
-    x, y = np.unique(np.concatenate(around, axis=1), axis=1)
+    # As complex numbers, which are sorted by x and then by y: each cell once.
+    cells = np.unique(np.concatenate([x + 1j * y for x, y in around]))
+    x, y = cells.real.astype(np.int64), cells.imag.astype(np.int64)
     boxes = shapely().box(x * step_x, y * step_y, (x + 1) * step_x, (y + 1) * step_y)
     shapely().prepare(outline)
     is_kept = shapely().intersects(outline, boxes)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from inftda.errors import InftdaError
 from inftda.evaluation.measures import LevelMeasures, area_totals, measure
+from inftda.evaluation.stated import BETA
 from inftda.evaluation.typical import (
     MIN_SIMULATED,
     N_BINS,
@@ -46,8 +47,6 @@ from inftda.screen import Progress
 from inftda.tree import DESTINATION, ORIGIN, Tree, TreeLevel, build_tree
 from inftda.truth import Truth
 
-#: Probability that some guaranteed error, at any level, does not hold.
-BETA: Final = 0.05
 #: More settings than a committee can look at.
 MAX_SETTINGS: Final = 60
 
