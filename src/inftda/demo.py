@@ -1,18 +1,8 @@
 """A made-up country of any size, for the demo, tests and benchmarks.
 
-The nested gravity model of `inftda.previews.nested_gravity` with both margins given. Margins are
-heavy-tailed, as real ones are.
-
-What is exact and what is not:
-
-- the number of trips that start in each area is exactly its number of residents, and the
-  number that end there exactly its number of jobs, if the margins given are whole numbers;
-  relative weights are turned into whole numbers less than 1 away from their share;
-- the share of trips that stay within the same area of each level is `SURROUNDINGS` in
-  expectation, as far as there are jobs: those who find none nearby go further, so where homes
-  and jobs are far apart trips are longer.
-
-Nothing here is anybody's data, and its random numbers are unfit for privacy.
+The nested gravity model of `inftda.previews.nested_gravity` with both margins given, which are
+heavy-tailed, as real ones are. Nothing here is anybody's data, and its random numbers are unfit
+for privacy.
 """
 
 from collections.abc import Sequence
@@ -84,30 +74,23 @@ def make_country(  # noqa: PLR0913 - a country has many sides
             weights. Made up if not given.
         jobs: likewise, trips that end there.
         progress: called with the name of the level, trips made so far and trips in all.
-
-    Raises:
-        InftdaError: sizes, trips or margins make no sense.
     """
     random = np.random.default_rng(seed)
     areas = nested_areas(sizes, random) if areas is None else areas
     n = areas.n_areas(areas.depth)
     people = _sizes(n, random) if residents is None else _checked("residents", residents, n)
-    attraction = people * _spread_of_jobs(n, random) if jobs is None else _checked("jobs", jobs, n)
+    # Jobs for each resident: about one, with few areas that have many.
+    attraction = people * np.sqrt(_sizes(n, random)) if jobs is None else _checked("jobs", jobs, n)
     if trips is None:
         trips = int(people.sum()) if np.issubdtype(people.dtype, np.integer) else 250_000
     if not 1 <= trips < 2**31:
         raise InftdaError(f"trips must be from 1 up and below 2^31, got {trips}")
     start, end = apportion(people, trips), apportion(attraction, trips)
-    made = match_trips(areas, start, end, random, progress)
-    return Country(areas, made.origin, made.destination, made.count)
+    return Country(areas, *match_trips(areas, start, end, random, progress))
 
 
 def nested_areas(sizes: Sequence[int], random: np.random.Generator) -> Hierarchy:
-    """Areas of the given numbers, split unevenly; codes are digits, padded with zeros.
-
-    Raises:
-        InftdaError: a level has fewer areas than the one above, or there are no levels.
-    """
+    """Areas of the given numbers, split unevenly; codes are digits, padded with zeros."""
     if not sizes or list(sizes) != sorted(sizes) or sizes[0] < 1:
         raise InftdaError(
             f"sizes must be numbers of areas from coarse to fine, none smaller than the one "
@@ -116,15 +99,14 @@ def nested_areas(sizes: Sequence[int], random: np.random.Generator) -> Hierarchy
     parents = [_spread(n, above, random) for above, n in zip([1, *sizes], sizes, strict=False)]
     of_leaf = np.arange(sizes[-1])
     columns: dict[str, pa.Array] = {}
-    names = LEVEL_NAMES if len(sizes) <= len(LEVEL_NAMES) else _numbered(len(sizes))
+    names: tuple[str, ...] = LEVEL_NAMES
+    if len(sizes) > len(names):
+        names = tuple(f"level{level}" for level in range(1, len(sizes) + 1))
     for name, n, parent in zip(names[: len(sizes)][::-1], sizes[::-1], parents[::-1], strict=True):
-        columns[name] = _codes(n).take(pa.array(of_leaf))
+        codes = pa.array([f"{number:0{len(str(n))}d}" for number in range(1, n + 1)])
+        columns[name] = codes.take(pa.array(of_leaf))
         of_leaf = parent[of_leaf]
     return Hierarchy.read(pa.table(dict(reversed(columns.items()))))
-
-
-def _numbered(depth: int) -> tuple[str, ...]:
-    return tuple(f"level{level}" for level in range(1, depth + 1))
 
 
 def _spread(n: int, parents: int, random: np.random.Generator) -> NDArray[np.intp]:
@@ -134,19 +116,9 @@ def _spread(n: int, parents: int, random: np.random.Generator) -> NDArray[np.int
     return np.sort(np.concatenate([np.arange(parents), rest]))
 
 
-def _codes(n: int) -> pa.StringArray:
-    width = len(str(n))
-    return pa.array([f"{number:0{width}d}" for number in range(1, n + 1)], pa.string())
-
-
 def _sizes(n: int, random: np.random.Generator) -> NDArray[np.float64]:
     """Heavy-tailed positive weights, bounded so that no area is the whole country."""
     return np.minimum(random.pareto(TAIL, n) + 0.3, 50.0)
-
-
-def _spread_of_jobs(n: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """Jobs for each resident: about one, with few areas that have many."""
-    return np.sqrt(_sizes(n, random))
 
 
 def _checked(

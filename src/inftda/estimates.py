@@ -128,11 +128,7 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     @classmethod
     def read(cls, folder: Path) -> "EstimateManifest":
-        """Read the manifest of a folder.
-
-        Raises:
-            ReleaseError: it is not that of an estimate, or is damaged.
-        """
+        """Read the manifest of a folder."""
         path = folder / MANIFEST_FILE
         content = path.read_bytes() if is_plain(path) and path.stat().st_size <= MAX_BYTES else b""
         try:
@@ -203,11 +199,7 @@ class Estimate:
         return self.manifest.total
 
     def check_release(self, release: Release) -> None:
-        """Refuse any release but the one it was made from.
-
-        Raises:
-            ReleaseError: it was made from another one.
-        """
+        """Refuse any release but the one it was made from."""
         if self.manifest.release_sha256 != _release_digest(release.manifest):
             raise ReleaseError(
                 "the estimate was made from another release; make it again from this one with "
@@ -370,12 +362,7 @@ def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:
 
 
 def _check_table(path: Path, tree: Tree, manifest: EstimateManifest) -> None:
-    """Refuse a file that does not hold what an estimate does, without trusting it.
-
-    Raises:
-        ReleaseError: it cannot be read, an area is unknown or a cell out of order, or numbers are
-            not those of an estimate.
-    """
+    """Refuse a file that does not hold what an estimate does, without trusting it."""
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
     fields = [pa.field(axis.name, CODE) for axis in tree.axes]
     schema = pa.schema([*fields, *(pa.field(name, pa.int64()) for name in VALUES)])

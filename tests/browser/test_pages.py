@@ -5,8 +5,6 @@
 import base64
 import csv
 import io
-import json
-import math
 import re
 from dataclasses import replace
 
@@ -19,7 +17,6 @@ from page_files import labelled
 import inftda
 from inftda.demo import make_country
 from inftda.disclosure.compare import compare, write_methods_page
-from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.pages.report import ReferenceFiles, write_report
 from inftda.previews.page import write_preview_page
@@ -304,43 +301,6 @@ def test_the_map_shows_areas_flows_and_where_the_trips_of_one_area_go(
     assert browser.one("#map-all").is_displayed()
     browser.click("#closer")
     browser.click(".map canvas")
-    assert browser.complaints == []
-
-
-def test_labels_on_a_map_do_not_overlap_and_areas_may_be_many(browser, tmp_path):
-    """8,000 areas with outlines: one drawing takes a fraction of a second of the processor."""
-    n = 8_000
-    codes = [f"{i:04}" for i in range(n)]
-    areas = Hierarchy.read({"region": [code[0] for code in codes], "town": codes})
-    flows = pa.table(
-        {
-            "origin": codes,
-            "destination": codes[1:] + codes[:1],
-            "count": [900 + i for i in range(n)],
-        }
-    )
-    made = release(flows, areas, epsilon=10, delta=1e-6, across=0, source=SeededSource(1))
-    corners = [(math.cos(k * math.pi / 8) / 25, math.sin(k * math.pi / 8) / 25) for k in range(17)]
-    features = [
-        {
-            "type": "Feature",
-            "properties": {"code": code},
-            "geometry": {
-                "type": "Polygon",
-                "coordinates": [[[i % 100 / 10 + x, i // 100 / 10 + y] for x, y in corners]],
-            },
-        }
-        for i, code in enumerate(codes)
-    ]
-    outlines = tmp_path / "g.json"
-    outlines.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    out = write_report(made, tmp_path / "page.html", files=ReferenceFiles(geojson=outlines), runs=1)
-    browser.open(out, "#/0.0.2/0.0.2/map")
-    before = browser.busy_seconds
-    for _ in range(4):
-        browser.click("#closer")
-    assert (browser.busy_seconds - before) / 4 < 1
-    assert 3 < drawn(browser)[0].count(",") < 60
     assert browser.complaints == []
 
 

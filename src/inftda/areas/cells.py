@@ -116,20 +116,25 @@ def grid_areas(outline: Any, sizes: Sequence[int]) -> pa.Table:
     """
     outline = _as_outline(outline)
     _check_sizes(sizes)
-    west, south, east, north = outline.bounds
+    _, south, _, north = outline.bounds
     if max(abs(south), abs(north)) > _MAX_LAT:
         raise HierarchyError("a grid of squares does not fit near the poles; use inftda areas h3")
     side = sizes[-1]
     step_y = side / _DEGREE
     step_x = step_y / np.cos(np.radians(round((south + north) / 2)))
-    x0, x1 = int(np.floor(west / step_x)), int(np.ceil(east / step_x))
-    y0, y1 = int(np.floor(south / step_y)), int(np.ceil(north / step_y))
-    if (x1 - x0) * (y1 - y0) > MAX_CELLS:
+    # Part by part: those on both sides of 180 degrees have nothing between them.
+    steps = shapely().bounds(shapely().get_parts([outline])) / (step_x, step_y, step_x, step_y)
+    ends = np.column_stack([np.floor(steps[:, :2]), np.ceil(steps[:, 2:])]).astype(np.int64)
+    n = int(np.prod(ends[:, 2:] - ends[:, :2], axis=1, dtype=float).sum())
+    if n > MAX_CELLS:
         raise HierarchyError(
-            f"there would be up to {(x1 - x0) * (y1 - y0):,} cells of {side:,} m around this "
-            "outline; choose larger ones"
+            f"there would be up to {n:,} cells of {side:,} m around this outline; choose larger "
+            "ones"
         )
-    x, y = (each.ravel() for each in np.mgrid[x0:x1, y0:y1])
+    around = [np.mgrid[x0:x1, y0:y1].reshape(2, -1) for x0, y0, x1, y1 in ends.tolist()]
+    # As complex numbers, which are sorted by x and then by y: each cell once.
+    cells = np.unique(np.concatenate([x + 1j * y for x, y in around]))
+    x, y = cells.real.astype(np.int64), cells.imag.astype(np.int64)
     boxes = shapely().box(x * step_x, y * step_y, (x + 1) * step_x, (y + 1) * step_y)
     shapely().prepare(outline)
     is_kept = shapely().intersects(outline, boxes)
@@ -161,11 +166,7 @@ def _check_sizes(sizes: Sequence[int]) -> None:
 
 
 def _as_outline(source: Any) -> Any:
-    """One public outline: all polygons of a file, or one geometry of shapely.
-
-    Raises:
-        HierarchyError: it has anything but polygons, such as the points of trips.
-    """
+    """One public outline: all polygons of a file, or one geometry of shapely."""
     geometries, label = np.array([source], object), "the outline"
     if isinstance(source, str | Path):
         if not str(source).lower().endswith(ENDINGS):
@@ -178,11 +179,11 @@ def _as_outline(source: Any) -> Any:
     if not kinds <= {"Polygon", "MultiPolygon"}:
         raise HierarchyError(f"{label} has {', '.join(sorted(kinds))} in it; {_WHY}")
     # Outlines are drawn by hand, and no point is placed by them: what is broken is repaired.
-    library_ = shapely()
-    whole = library_.union_all(library_.make_valid(library_.force_2d(geometries)))
+    it = shapely()
+    whole = it.union_all(it.make_valid(it.force_2d(geometries)))
     # A polygon that collapses to a line is repaired to one.
-    parts = library_.get_parts(library_.get_parts([whole]))
-    outline = library_.union_all(parts[library_.area(parts) > 0])
+    parts = it.get_parts(it.get_parts([whole]))
+    outline = it.union_all(parts[it.area(parts) > 0])
     if outline.is_empty:
         raise HierarchyError(f"the polygons in {label} enclose nothing; {_WHY}")
     return outline
@@ -199,13 +200,7 @@ def resolution_of(hierarchy: Hierarchy) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class CellPlacer:
-    """Finds the H3 cells of points.
-
-    Attributes:
-        resolution: of the cells.
-        cells: uint64[cells], ascending.
-        area: int32[cells], the area that each is.
-    """
+    """Finds the H3 cells of points: all cells, ascending, and the area that each is."""
 
     resolution: int
     cells: NDArray[np.uint64]
@@ -213,26 +208,17 @@ class CellPlacer:
 
     @classmethod
     def of(cls, hierarchy: Hierarchy, resolution: int) -> Self:
-        """Prepare the finest areas of a hierarchy, which are cells of one resolution.
-
-        Raises:
-            HierarchyError: one of them only looks like a cell.
-            MissingExtraError: h3 is not installed.
-        """
+        """Prepare the finest areas of a hierarchy, which are cells of one resolution."""
         h3 = library("h3", needed_for="H3 cells")
-        number = {}
+        known = []
         for area, code in enumerate(hierarchy.codes(hierarchy.depth).to_pylist()):
             if code == OUTSIDE:
                 continue
             if not h3.is_valid_cell(code):
                 raise HierarchyError(f"{code!r} is not a cell of H3; correct the areas table")
-            number[int(code, 16)] = area
-        cells = sorted(number)
-        return cls(
-            resolution,
-            np.array(cells, np.uint64),
-            np.array([number[cell] for cell in cells], np.int32),
-        )
+            known.append((int(code, 16), area))
+        cells, areas = zip(*sorted(known), strict=True)
+        return cls(resolution, np.array(cells, np.uint64), np.array(areas, np.int32))
 
     def place(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.int32]:
         """The area of each point, -1 for points in none."""

@@ -46,13 +46,7 @@ _URN: Final = re.compile(r"urn:(?:x-)?ogc:def:crs:(\w+):[\w.]*:(\w+)", re.IGNORE
 
 
 class Features(NamedTuple):
-    """Geometries, and what is said of each.
-
-    Attributes:
-        label: what they come from, for messages.
-        table: one row for each.
-        geometries: of each, in degrees, None where there is none.
-    """
+    """What they come from, for messages; a row for each; geometries in degrees, None if missing."""
 
     label: str
     table: pa.Table
@@ -75,12 +69,7 @@ def has_features(source: Any) -> bool:
 
 
 def read_features(source: Any) -> Features:
-    """Features of a file or of a geopandas frame.
-
-    Raises:
-        HierarchyError: it cannot be read, is empty, or is in an unknown coordinate system.
-        MissingExtraError: it needs an optional library.
-    """
+    """Features of a file or of a geopandas frame."""
     found = _read_file(Path(source)) if isinstance(source, str | Path) else _read_frame(source)
     if not len(found.geometries):
         raise HierarchyError(f"{found.label} has no areas in it; give one polygon or more")
@@ -128,11 +117,7 @@ def _column(values: Sequence[Any]) -> pa.Array:
 
 
 def _decoded(decode: Callable[..., Any], raw: Sequence[Any]) -> Geometries:
-    """Geometries from texts or bytes, None where there is none.
-
-    Raises:
-        ValueError: one cannot be read.
-    """
+    """Geometries from texts or bytes, None where there is none."""
     found = np.array(decode(np.array(raw, object), on_invalid="ignore"), object)
     for number, (geometry, given) in enumerate(zip(found, raw, strict=True), start=1):
         if geometry is None and given is not None:

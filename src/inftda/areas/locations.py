@@ -62,10 +62,6 @@ class Gazetteer:
             hierarchies: the areas of each axis.
             names: file or table of names.
             centroids: file or table of locations.
-
-        Raises:
-            InftdaError: a file has other columns, a coordinate is not in degrees, or none of its
-                areas is among these.
         """
         found = cls(tuple(hierarchies))
         if names is not None:
@@ -106,13 +102,9 @@ class Gazetteer:
         return seam_of(np.concatenate(every)) if every else -_TURN / 2
 
     def locate(self, axis: int, level: int, areas: NDArray[Any], at: LonLat) -> None:
-        """Say where areas lie that have no location yet, and all finest areas in them.
+        """Say where areas (by number, -1 for none) lie that have no location yet.
 
-        Args:
-            axis: the axis.
-            level: level of these areas.
-            areas: their numbers; -1 for none.
-            at: their locations.
+        All finest areas in them lie there, too.
         """
         hierarchy = self.hierarchies[axis]
         above = hierarchy.ancestor(hierarchy.depth, level)
@@ -256,11 +248,7 @@ def _column(table: pa.Table, wanted: tuple[str, ...], label: str) -> str:
 
 
 def degrees(table: pa.Table, column: str, most: float, label: str) -> NDArray[np.float64]:
-    """A column of degrees; blank cells are not-a-number.
-
-    Raises:
-        HierarchyError: a cell is not a number, or beyond `most`.
-    """
+    """A column of degrees; blank cells are not-a-number."""
     found = np.full(table.num_rows, np.nan)
     for row, cell in enumerate(table.column(column).to_pylist()):
         if cell is None or not str(cell).strip():

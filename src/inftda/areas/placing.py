@@ -1,17 +1,16 @@
 """Which area a point lies in, many points at once: by polygons here, by H3 codes in `cells`.
 
-The plane is cut into rows and columns of small cells. Most cells have no border in them: they
-belong to one area, or to none, which is looked up. In the others crossings with the borders of the
-few areas concerned are counted: a point is inside of an area if a ray from it crosses the area's
-borders an odd number of times. Holes and several polygons of one area need nothing else. For a
-million points among 260 taxi zones this takes a fifteenth of the time of a search tree of shapely.
+The plane is cut into rows. In its row, a point is inside of an area if a ray from it crosses the
+area's borders an odd number of times. Holes and several polygons of one area need nothing else.
+For a million points among 260 taxi zones this takes a tenth of the time of a search tree of
+shapely.
 
 A point on a border is placed once. Every stretch of a border is walked in one direction, whichever
 area it belongs to, and owns its lower end only; so of two areas with a common border exactly one
 has the point. Two areas may also draw their common border differently, for instance where one of
 them has a corner that the other lacks, and leave gaps. A point in no area that is within a
 centimetre of a border belongs to the area whose border it is. Where areas overlap, a point belongs
-to the first of those with a border nearby. Longitudes that differ by 360 degrees are the same.
+to the first of them. Longitudes that differ by 360 degrees are the same.
 """
 
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -31,10 +30,9 @@ Ints = NDArray[np.int32]
 
 #: Degrees from a border, about a centimetre: points in no area that are no further belong to it.
 NEAR: Final = 1e-7
-#: Degrees that a border reaches into cells beside it: more than near, and than what rounding hides.
+#: Degrees that a border reaches beyond itself: more than near, and than what rounding hides.
 _REACH: Final = 2 * NEAR
-#: Cells for each stretch of a border, fewest, and most along one side.
-_CELLS_PER_EDGE, _FEWEST, _MOST_SIDE = 8, 256, 1024
+_MOST_ROWS: Final = 1024
 
 
 class Placer(Protocol):
@@ -49,12 +47,7 @@ class Placer(Protocol):
 
 
 def placer_of(hierarchy: Hierarchy) -> Placer:
-    """What finds the finest areas of a hierarchy.
-
-    Raises:
-        HierarchyError: the areas have neither outlines nor codes of cells.
-        MissingExtraError: it needs an optional library.
-    """
+    """What finds the finest areas of a hierarchy."""
     resolution = resolution_of(hierarchy)
     if resolution is not None:
         return CellPlacer.of(hierarchy, resolution)
@@ -68,30 +61,26 @@ def placer_of(hierarchy: Hierarchy) -> Placer:
 
 
 class Polygons(NamedTuple):
-    """Areas by their borders, which are looked up by cell: ready to place points.
+    """Areas by their borders, row by row: ready to place points.
 
     Attributes:
-        box: west, south, and columns and rows per degree.
-        side: number of rows, and of columns.
+        south: where the first row begins.
+        per_degree: rows in a degree.
+        row_offsets: int32[rows + 1]: the runs of each row, a run being an area's borders in it.
+        run_area: int32[runs]: the area of each, ascending in a row.
+        run_ends: float64[2, runs]: its west and east end.
+        run_offsets: int32[runs + 1]: its edges.
         edges: float64[4, edges]: x and y of the lower end of each stretch of a border, then of
-            its upper end; repeated in every row that it crosses, by row and area.
-        run_offsets: int32[runs + 1]: the edges of an area in a row.
-        run_area: int32[runs]: the area.
-        cell_offsets: int32[cells + 1]: runs with an edge in each cell, row by row.
-        cell_runs: int32[marks]: these runs.
-        cell_area: int32[cells]: area around the whole of each cell, -1 if there is none.
-        cell_run: int32[cells]: its run.
+            its upper end; repeated in every row that it reaches.
     """
 
-    box: Floats
-    side: int
-    edges: Floats
-    run_offsets: Ints
+    south: float
+    per_degree: float
+    row_offsets: Ints
     run_area: Ints
-    cell_offsets: Ints
-    cell_runs: Ints
-    cell_area: Ints
-    cell_run: Ints
+    run_ends: Floats
+    run_offsets: Ints
+    edges: Floats
 
     @classmethod
     def of(cls, outlines: pa.BinaryArray) -> Self:
@@ -101,31 +90,31 @@ class Polygons(NamedTuple):
             outlines: polygons as WKB, in the order of the areas; null for areas without.
         """
         edges, area = _edges(outlines)
-        west, south = np.minimum(edges[:2], edges[2:]).min(axis=1) - _REACH
-        east, north = np.maximum(edges[:2], edges[2:]).max(axis=1) + _REACH
-        side = int(np.clip(np.sqrt(_CELLS_PER_EDGE * len(area)), np.sqrt(_FEWEST), _MOST_SIDE))
-        box = np.array([west, south, side / (east - west), side / (north - south)])
-        edges, area, row = _by_row(edges, area, box, side)
-        is_first = np.ones(len(area), bool)
-        is_first[1:] = (np.diff(row) != 0) | (np.diff(area) != 0)
-        first = np.flatnonzero(is_first)
-        run_offsets = np.append(first, len(area)).astype(np.int32)
-        run_area, run_row = area[first], row[first]
-        cell_offsets, cell_runs = _marks(edges, row, np.cumsum(is_first) - 1, box, side)
-        row_offsets = np.searchsorted(run_row, np.arange(side + 1)).astype(np.int32)
-        made = cls(
-            box,
-            side,
-            edges,
-            run_offsets,
-            run_area,
-            cell_offsets,
-            cell_runs,
-            cell_area=np.full(side * side, -1, np.int32),
-            cell_run=np.full(side * side, -1, np.int32),
+        south, north = edges[1].min() - _REACH, edges[3].max() + _REACH
+        n_rows = min(len(area), _MOST_ROWS)
+        per_degree = n_rows / (north - south)
+        first, last = (
+            np.clip(((y - south) * per_degree).astype(np.int64), 0, n_rows - 1)
+            for y in (edges[1] - _REACH, edges[3] + _REACH)
         )
-        _centre_kernel(made, row_offsets)
-        return made
+        # Each edge in every row that it reaches, by row and area.
+        sizes = last - first + 1
+        which = np.repeat(np.arange(len(area)), sizes)
+        row = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes - first, sizes)
+        order = np.lexsort((area[which], row))
+        row, area, edges = row[order], area[which[order]], edges[:, which[order]]
+        start = np.flatnonzero((np.diff(row, prepend=-1) != 0) | (np.diff(area, prepend=-1) != 0))
+        west = np.minimum.reduceat(np.minimum(edges[0], edges[2]), start) - _REACH
+        east = np.maximum.reduceat(np.maximum(edges[0], edges[2]), start) + _REACH
+        return cls(
+            south=float(south),
+            per_degree=float(per_degree),
+            row_offsets=np.searchsorted(row[start], np.arange(n_rows + 1)).astype(np.int32),
+            run_area=area[start],
+            run_ends=np.stack([west, east]),
+            run_offsets=np.append(start, len(area)).astype(np.int32),
+            edges=np.ascontiguousarray(edges),
+        )
 
     def place(self, lon: Floats, lat: Floats) -> Ints:
         """The area of each point, -1 for points in none: not in degrees, or not a number."""
@@ -146,70 +135,7 @@ def _edges(outlines: pa.BinaryArray) -> tuple[Floats, Ints]:
     is_turned = (stretches[1] > stretches[3]) | (
         (stretches[1] == stretches[3]) & (stretches[0] > stretches[2])
     )
-    stretches = np.where(is_turned, stretches[[2, 3, 0, 1]], stretches)
-    return np.ascontiguousarray(stretches), np.concatenate(areas)
-
-
-def _by_row(edges: Floats, area: Ints, box: Floats, side: int) -> tuple[Floats, Ints, Ints]:
-    """Edges, their areas and rows: each edge in every row that it reaches, by row and area."""
-    _, south, _, per_degree = box
-    low, high = (
-        np.clip(((y - south) * per_degree).astype(np.int64), 0, side - 1)
-        for y in (edges[1] - _REACH, edges[3] + _REACH)
-    )
-    which, row = _ranges(low, high)
-    order = np.lexsort((area[which], row))
-    which, row = which[order], row[order]
-    return np.ascontiguousarray(edges[:, which]), area[which], row.astype(np.int32)
-
-
-def _marks(
-    edges: Floats,
-    row: Ints,
-    run: NDArray[np.int64],
-    box: Floats,
-    side: int,
-) -> tuple[Ints, Ints]:
-    """Runs with an edge in each cell: int32[cells + 1] offsets, and the runs."""
-    west, south, columns, rows = box
-    x0, y0, x1, y1 = edges
-    # The part of each edge in its row, a little wider.
-    rise = np.where(y1 > y0, y1 - y0, 1.0)
-    ends = [
-        np.clip((y - y0) / rise, 0.0, 1.0)
-        for y in (south + row / rows - _REACH, south + (row + 1) / rows + _REACH)
-    ]
-    is_level = y1 <= y0
-    xs = [
-        np.where(is_level, x, x0 + end * (x1 - x0)) for x, end in zip((x0, x1), ends, strict=True)
-    ]
-    first, last = (
-        np.clip(((x - west) * columns).astype(np.int64), 0, side - 1)
-        for x in (np.minimum(*xs) - _REACH, np.maximum(*xs) + _REACH)
-    )
-    which, column = _ranges(first, last)
-    cell = row[which].astype(np.int64) * side + column
-    pairs = np.unique(cell * np.int64(len(run) + 1) + run[which])
-    cell, runs = np.divmod(pairs, len(run) + 1)
-    offsets = np.searchsorted(cell, np.arange(side * side + 1))
-    return offsets.astype(np.int32), runs.astype(np.int32)
-
-
-def _ranges(
-    first: NDArray[np.int64], last: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All whole numbers from first to last of each pair, and the pair that each is of."""
-    sizes = last - first + 1
-    which = np.repeat(np.arange(len(first)), sizes)
-    starts = np.cumsum(sizes) - sizes
-    return which, np.arange(len(which)) - starts[which] + first[which]
-
-
-@inlined_kernel
-def _crossing(edges: Floats, edge: int, y: float) -> Any:
-    """Where an edge that is not level crosses this latitude."""
-    slope = (edges[2, edge] - edges[0, edge]) / (edges[3, edge] - edges[1, edge])
-    return edges[0, edge] + (y - edges[1, edge]) * slope
+    return np.where(is_turned, stretches[[2, 3, 0, 1]], stretches), np.concatenate(areas)
 
 
 @inlined_kernel
@@ -217,7 +143,8 @@ def _is_inside(edges: Floats, start: int, end: int, x: float, y: float) -> bool:
     """Whether a ray to the east crosses an odd number of edges."""
     is_odd = False
     for edge in range(start, end):
-        if edges[1, edge] <= y < edges[3, edge] and x < _crossing(edges, edge, y):
+        x0, y0, x1, y1 = edges[0, edge], edges[1, edge], edges[2, edge], edges[3, edge]
+        if y0 <= y < y1 and x < x0 + (y - y0) * ((x1 - x0) / (y1 - y0)):
             is_odd = not is_odd
     return is_odd
 
@@ -241,27 +168,20 @@ def _is_near(edges: Floats, start: int, end: int, x: float, y: float) -> bool:
 @kernel
 def _find_kernel(x: float, y: float, areas: Polygons) -> Any:
     """The area of one point, -1 if it is in none."""
-    box, side, edges = areas.box, areas.side, areas.edges
-    run_offsets, run_area = areas.run_offsets, areas.run_area
-    across, up = (x - box[0]) * box[2], (y - box[1]) * box[3]
-    # Written so that not-a-number is in no area.
-    if not (0.0 <= across <= side and 0.0 <= up <= side):
+    up, n_rows = (y - areas.south) * areas.per_degree, len(areas.row_offsets) - 1
+    if not 0.0 <= up <= n_rows:
         return -1
-    cell = min(int(up), side - 1) * side + min(int(across), side - 1)
-    first, last = areas.cell_offsets[cell], areas.cell_offsets[cell + 1]
-    if first == last:
-        return areas.cell_area[cell]
-    for mark in range(first, last):
-        run = areas.cell_runs[mark]
-        if _is_inside(edges, run_offsets[run], run_offsets[run + 1], x, y):
-            return run_area[run]
-    run = areas.cell_run[cell]
-    if run >= 0 and _is_inside(edges, run_offsets[run], run_offsets[run + 1], x, y):
-        return run_area[run]
-    for mark in range(first, last):
-        run = areas.cell_runs[mark]
-        if _is_near(edges, run_offsets[run], run_offsets[run + 1], x, y):
-            return run_area[run]
+    row = min(int(up), n_rows - 1)
+    ends, offsets, edges = areas.run_ends, areas.run_offsets, areas.edges
+    first, last = areas.row_offsets[row], areas.row_offsets[row + 1]
+    for run in range(first, last):
+        is_there = ends[0, run] <= x <= ends[1, run]
+        if is_there and _is_inside(edges, offsets[run], offsets[run + 1], x, y):
+            return areas.run_area[run]
+    for run in range(first, last):
+        is_there = ends[0, run] <= x <= ends[1, run]
+        if is_there and _is_near(edges, offsets[run], offsets[run + 1], x, y):
+            return areas.run_area[run]
     return -1
 
 
@@ -271,45 +191,9 @@ def _place_kernel(lon: Floats, lat: Floats, areas: Polygons, found: Ints) -> Non
     for point in range(len(lon)):
         x, y = lon[point], lat[point]
         found[point] = -1
+        # Written so that not-a-number is in no area.
         if not (-360.0 <= x <= 360.0 and -90.0 <= y <= 90.0):
             continue
-        for turn in range(2):
-            at = x if turn == 0 else (x - 360.0 if x > 0.0 else x + 360.0)
-            area = _find_kernel(at, y, areas)
-            if area >= 0:
-                found[point] = area
-                break
-
-
-@kernel
-def _centre_kernel(areas: Polygons, row_offsets: Ints) -> None:
-    """Write an area around the whole of each cell, and its run, where there is one.
-
-    An area with a point in the cell has a border in it, or is around all of it and so at its
-    middle.
-
-    Args:
-        areas: its cell_area and cell_run are written, all -1 before.
-        row_offsets: int32[side + 1], the runs of each row.
-    """
-    box, side, run_offsets = areas.box, areas.side, areas.run_offsets
-    cell_offsets, cell_area, cell_run = areas.cell_offsets, areas.cell_area, areas.cell_run
-    for row in range(side):
-        y = box[1] + (row + 0.5) / box[3]
-        for column in range(side):
-            cell = row * side + column
-            is_free = cell_offsets[cell] == cell_offsets[cell + 1]
-            if column > 0 and is_free and cell_offsets[cell - 1] == cell_offsets[cell]:
-                # No border in this cell nor in the one before it: the same area.
-                cell_area[cell], cell_run[cell] = cell_area[cell - 1], cell_run[cell - 1]
-                continue
-            x = box[0] + (column + 0.5) / box[2]
-            for run in range(row_offsets[row], row_offsets[row + 1]):
-                is_marked = False
-                for mark in range(cell_offsets[cell], cell_offsets[cell + 1]):
-                    is_marked |= areas.cell_runs[mark] == run
-                start, end = run_offsets[run], run_offsets[run + 1]
-                if is_marked or not _is_inside(areas.edges, start, end, x, y):
-                    continue
-                cell_area[cell], cell_run[cell] = areas.run_area[run], run
-                break
+        found[point] = _find_kernel(x, y, areas)
+        if found[point] < 0:
+            found[point] = _find_kernel(x - 360.0 if x > 0.0 else x + 360.0, y, areas)

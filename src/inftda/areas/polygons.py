@@ -30,11 +30,7 @@ _READS_FILES: Final = re.compile(r"grids=(?!@null)|file=|init=|PARAMETERFILE", r
 
 
 def library(name: str, *, needed_for: str) -> Any:
-    """A library of the extra `geo`.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """A library of the extra `geo`."""
     try:
         return import_module(name)
     except ImportError:
@@ -50,11 +46,7 @@ def shapely() -> Any:
 
 
 def from_wkt(texts: Sequence[str | None]) -> Geometries | None:
-    """Polygons in degrees that are written as text; None if all are blank.
-
-    Raises:
-        HierarchyError: one is not.
-    """
+    """Polygons in degrees that are written as text; None if all are blank."""
     plain = [None if text is None or not text.strip() else text for text in texts]
     if not any(plain):
         return None
@@ -69,17 +61,7 @@ def from_wkt(texts: Sequence[str | None]) -> Geometries | None:
 
 
 def in_degrees(geometries: Geometries, crs: str | None, label: str) -> Geometries:
-    """Geometries in longitude and latitude.
-
-    Args:
-        geometries: in any coordinate system.
-        crs: that system, as "EPSG:3035" or its definition.
-        label: what they come from.
-
-    Raises:
-        HierarchyError: the system is not known, or what comes out is not degrees.
-        MissingExtraError: they need converting, and the library for it is not installed.
-    """
+    """Geometries in longitude and latitude, from a system such as "EPSG:3035" or its definition."""
     if crs is None:
         raise HierarchyError(
             f"{label} does not say in which coordinate system it is; save it with one, best in "
@@ -144,16 +126,9 @@ def _checked(geometries: Geometries, names: Sequence[str], label: str) -> Geomet
 def whole_areas(
     geometries: Geometries, area: pa.StringArray, codes: pa.StringArray, label: str
 ) -> Geometries:
-    """One polygon, perhaps of several parts, for each area; None where there is none.
+    """One polygon, perhaps of several parts, for each of the codes; None where there is none.
 
-    Args:
-        geometries: any.
-        area: code of the area that each is of.
-        codes: all areas.
-        label: what they come from.
-
-    Raises:
-        HierarchyError: one is not a polygon or is broken, two areas overlap, or there is none.
+    `area` is the code that each geometry is of.
     """
     parts = _checked(geometries, area.to_pylist(), label)
     whole = np.full(len(codes), None, object)

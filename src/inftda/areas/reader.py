@@ -19,7 +19,7 @@ from inftda.areas.locations import LAT_NAMES, LON_NAMES, degrees
 from inftda.errors import HierarchyError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_LAT, MAX_LON, MAX_NAME, Places, tidy
-from inftda.tables import as_strings, read_table
+from inftda.tables import as_strings, find_texts, read_table
 
 #: The levels from coarse to fine; as a mapping, with the column of the names of each.
 Levels = Sequence[str] | Mapping[str, str | None]
@@ -68,11 +68,11 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
     if is_polygons:  # several may be one area
         paths = paths.group_by(list(columns.levels)).aggregate([]).select(columns.levels)
     hierarchy = _nested(paths, is_chosen=is_polygons or levels is not None)
-    if not is_polygons and columns.is_bare:
+    if not is_polygons and not columns.names and columns.lon is columns.outline is None:
         return hierarchy
     codes = hierarchy.codes(hierarchy.depth)
     finest = texts.column(columns.levels[-1]).combine_chunks()
-    lon, lat = _locations(table, columns, pc.index_in(codes, value_set=finest))
+    lon, lat = _locations(table, columns, find_texts(codes, finest))
     if columns.outline is not None and not is_polygons:
         geometries = polygons.from_wkt(texts.column(columns.outline).to_pylist())
     outlines = None
@@ -87,15 +87,7 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Which column is which.
-
-    Attributes:
-        levels: the columns of codes.
-        names: level to the column of its names.
-        lon: column of longitudes, if there is one.
-        lat: column of latitudes.
-        outline: column of polygons as text.
-    """
+    """Which column is which: of codes, of the names of each level, of places and outlines."""
 
     levels: tuple[str, ...]
     names: Mapping[str, str]
@@ -109,18 +101,9 @@ class _Columns:
         outline = [] if self.outline is None else [self.outline]
         return list(dict.fromkeys([*self.levels, *self.names.values(), *outline]))
 
-    @property
-    def is_bare(self) -> bool:
-        """Whether there is nothing but levels."""
-        return not self.names and self.lon is None and self.outline is None
-
 
 def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:
-    """Find the columns that have a meaning.
-
-    Raises:
-        HierarchyError: one that was asked for is not there.
-    """
+    """Find the columns that have a meaning."""
     asked = dict(levels) if isinstance(levels, Mapping) else dict.fromkeys(levels or ())
     for column in [*asked, *filter(None, asked.values())]:
         if column not in present:
@@ -145,8 +128,7 @@ def _choose(present: Sequence[str], levels: Levels | None) -> _Columns:
     name = _first(free, (_NAME,))
     if chosen and chosen[-1] not in names and name is not None:
         names[chosen[-1]] = name
-    given = [lon, lat, outline]
-    lon, lat, outline = (column if column in free else None for column in given)
+    lon, lat, outline = (column if column in free else None for column in (lon, lat, outline))
     return _Columns(chosen, names, lon, lat, outline)
 
 
@@ -155,15 +137,7 @@ def _first(columns: Sequence[str], wanted: Sequence[str]) -> str | None:
 
 
 def _nested(table: pa.Table, *, is_chosen: bool) -> Hierarchy:
-    """The hierarchy of some columns.
-
-    Args:
-        table: the columns.
-        is_chosen: whether the user said that these are the levels.
-
-    Raises:
-        HierarchyError: the levels do not nest.
-    """
+    """The hierarchy of some columns, which the user chose as levels or which just were there."""
     try:
         return Hierarchy.read(table)
     except HierarchyError as problem:
@@ -212,16 +186,14 @@ def _names(texts: pa.Table, columns: _Columns, hierarchy: Hierarchy) -> dict[str
 
 
 def _locations(
-    table: pa.Table, columns: _Columns, row: pa.Array
+    table: pa.Table, columns: _Columns, row: NDArray[np.int32]
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """Longitudes and latitudes of the finest areas, by the row that each stands in."""
     if columns.lon is None or columns.lat is None:
         return None, None
-    lon, lat = (
-        degrees(table, column, most, f"the {_WHAT}")[np.asarray(row)]
-        for column, most in ((columns.lon, MAX_LON), (columns.lat, MAX_LAT))
-    )
-    is_known = ~(np.isnan(lon) | np.isnan(lat))
+    lon = degrees(table, columns.lon, MAX_LON, f"the {_WHAT}")[row]
+    lat = degrees(table, columns.lat, MAX_LAT, f"the {_WHAT}")[row]
+    is_known = ~np.isnan(lon + lat)
     if not is_known.any():
         return None, None
     return np.where(is_known, lon, np.nan), np.where(is_known, lat, np.nan)

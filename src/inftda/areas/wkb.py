@@ -22,11 +22,7 @@ _FEWEST: Final = 4
 
 
 def rings(outline: bytes) -> list[NDArray[np.float64]]:
-    """The rings of a polygon or of several, float64[corners, 2] each, closed.
-
-    Raises:
-        ValueError: it is anything else.
-    """
+    """The rings of a polygon or of several, float64[corners, 2] each, closed."""
     kind, n_parts, at = _head(outline, 0)
     if kind == _POLYGON:
         found, at = _polygon(outline, 0)
@@ -47,9 +43,6 @@ def check_outlines(outlines: pa.BinaryArray) -> None:
 
     Args:
         outlines: null where there is none.
-
-    Raises:
-        HierarchyError: one of them is not.
     """
     for outline in outlines.to_pylist():
         if outline is None:

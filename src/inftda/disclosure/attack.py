@@ -8,7 +8,7 @@ totals across it finds at least a part: linear programming could find more.
 What comes out is about the truth, and as confidential.
 """
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +60,7 @@ class Attack:
 def attack(published: ProtectedTables) -> Attack:
     """Find out what can be found out."""
     leaves = published.levels[-1]
-    bounds = Bounds.of(published)
+    bounds = Bounds(published)
     # What is published as it is needs no finding out.
     was_open = leaves.low < leaves.high
     bounds.along_tree()
@@ -82,44 +82,22 @@ def attack(published: ProtectedTables) -> Attack:
 
 
 class Bounds:
-    """What is known of every cell: at least `low`, at most `high`, level by level.
+    """What a reader of an edition knows of every cell: at least `low`, at most `high`, by level."""
 
-    Args:
-        truth: its shape says which numbers are sums of which.
-        low: for the root and each splitting level, int64 of each cell with a true count.
-        high: likewise.
-        totals: for each axis, low and high of the totals of its finest areas.
-        max_count_shown_as_zero: what a cell that is not listed may be at most.
-    """
-
-    def __init__(
-        self,
-        truth: Truth,
-        low: Sequence[Numbers],
-        high: Sequence[Numbers],
-        totals: Sequence[tuple[Numbers, Numbers]],
-        max_count_shown_as_zero: int,
-    ) -> None:
-        self.low = [np.array(part) for part in low]
+    def __init__(self, published: ProtectedTables) -> None:
+        truth, most = published.truth, published.max_count_shown_as_zero
+        self.low = [table.low.copy() for table in published.levels]
         # No cell is larger than what is known of the whole.
-        self.high = [np.minimum(part, high[0]) for part in high]
-        self._totals, self._offsets = totals, [level.offsets for level in truth.levels]
+        whole = int(published.levels[0].high[0])
+        self.high = [np.minimum(table.high, whole) for table in published.levels]
+        self._totals = published.totals
+        self._offsets = [level.offsets for level in truth.levels]
         #: Where the parents of each splitting level stand among the nodes above.
         self._above = [truth.above(number) for number in range(len(truth.levels))]
-        self._slack = [max_count_shown_as_zero * missing for missing in _missing_children(truth)]
-        self._across = _missing_leaves(truth, max_count_shown_as_zero, int(high[0][0]))
+        #: What cells without a count may come to, by parent and by finest area.
+        self._slack = [most * missing for missing in _missing_children(truth)]
+        self._across = _missing_leaves(truth, most, whole)
         self._areas = truth.leaves[0]
-
-    @classmethod
-    def of(cls, published: ProtectedTables) -> "Bounds":
-        """What a reader of an edition knows."""
-        return cls(
-            published.truth,
-            [table.low for table in published.levels],
-            [table.high for table in published.levels],
-            [(table.low, table.high) for table in published.totals],
-            published.max_count_shown_as_zero,
-        )
 
     @property
     def is_exact(self) -> NDArray[np.bool_]:
@@ -133,8 +111,13 @@ class Bounds:
             self.low[i][above] = np.maximum(self.low[i][above], sums[0])
             self.high[i][above] = np.minimum(self.high[i][above], sums[1])
         for i, offsets in enumerate(self._offsets):
-            low, high = (np.repeat(part, np.diff(offsets)) for part in self._rest(i))
-            self._tighten(i + 1, low, high)
+            (low, high), above = self._sums(i), self._above[i]
+            n = np.diff(offsets)
+            self._tighten(
+                i + 1,
+                np.repeat(self.low[i][above] - high, n),
+                np.repeat(self.high[i][above] - low, n),
+            )
 
     def everywhere(self) -> None:
         """Carry bounds along the tree and across it until nothing changes."""
@@ -151,26 +134,18 @@ class Bounds:
         low = np.add.reduceat(self.low[i + 1], first)
         return low, np.add.reduceat(self.high[i + 1], first) + self._slack[i]
 
-    def _rest(self, i: int) -> tuple[Numbers, Numbers]:
-        """Of each parent, by how much a child may differ from its own other bound."""
-        low, high = self._sums(i)
-        above = self._above[i]
-        return self.low[i][above] - high, self.high[i][above] - low
-
     def _tighten(self, i: int, low: Numbers, high: Numbers) -> None:
         """A cell is what its sum is, less all others: their bounds without its own."""
-        new_low, new_high = low + self.high[i], high + self.low[i]
-        self.low[i] = np.maximum(self.low[i], new_low)
-        self.high[i] = np.minimum(self.high[i], new_high)
+        low, high = low + self.high[i], high + self.low[i]
+        self.low[i], self.high[i] = np.maximum(self.low[i], low), np.minimum(self.high[i], high)
 
     def _across_tree(self) -> None:
-        for axis, ((low, high), slack) in enumerate(zip(self._totals, self._across, strict=True)):
-            area = self._areas[axis]
-            sums = np.zeros((2, len(low)), np.int64)
+        for area, total, slack in zip(self._areas, self._totals, self._across, strict=True):
+            sums = np.zeros((2, len(total.low)), np.int64)
             np.add.at(sums[0], area, self.low[-1])
             np.add.at(sums[1], area, self.high[-1])
-            rest_low, rest_high = low - (sums[1] + slack), high - sums[0]
-            self._tighten(-1, rest_low[area], rest_high[area])
+            low, high = total.low - (sums[1] + slack), total.high - sums[0]
+            self._tighten(-1, low[area], high[area])
 
     def _width(self) -> int:
         return sum(int((high - low).sum()) for low, high in zip(self.low, self.high, strict=True))
@@ -189,12 +164,9 @@ def _missing_children(truth: Truth) -> list[Numbers]:
 def _missing_leaves(truth: Truth, most: int, whole: int) -> list[Numbers]:
     """For each axis, what cells without a count may come to for each finest area."""
     sizes = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in truth.tree.axes]
-    slack = []
-    for number, size in enumerate(sizes):
-        others = 1
-        for other, n in enumerate(sizes):
-            others *= n if other != number else 1
-        there = np.bincount(truth.leaves[0][number], minlength=size)
+    n_cells, slack = math.prod(sizes), []
+    for area, size in zip(truth.leaves[0], sizes, strict=True):
+        missing = n_cells // size - np.bincount(area, minlength=size)
         # Beyond all trips a bound says nothing more.
-        slack.append(np.minimum((others - there) * most, whole).astype(np.int64))
+        slack.append(np.minimum(missing * most, whole).astype(np.int64))
     return slack

@@ -4,8 +4,8 @@ Everything here is computed from the truth. It must be kept where the truth is k
 method or an epsilon by it uses the truth to choose, which has to be disclosed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -15,21 +15,13 @@ import pyarrow as pa
 
 from inftda.disclosure.attack import Attack, attack
 from inftda.disclosure.methods import (
-    CellKey,
+    KINDS,
     Method,
     ProtectedTables,
-    Rounding,
-    Suppression,
     check_size,
 )
 from inftda.errors import InftdaError
-from inftda.evaluation.evaluate import (
-    NOTICE,
-    check_outside,
-    json_writer,
-    table_writers,
-    write_confidential,
-)
+from inftda.evaluation.evaluate import NOTICE, check_outside, table_of, write_confidential
 from inftda.evaluation.measures import (
     LevelMeasures,
     TotalMeasures,
@@ -74,13 +66,6 @@ from inftda.truth import Truth
 OWN: Final = "inftda"
 #: What is compared unless something else is asked for.
 DEFAULT_METHODS: Final = ("suppress:10", "round:5", "cell-key", OWN)
-#: Methods without a guarantee: what their number means, its default, the least.
-_KINDS: Final[Mapping[str, tuple[Any, int, int]]] = {
-    "suppress": (Suppression, 10, 2),
-    "suppress-primary": (lambda least: Suppression(least, is_secondary=False), 10, 2),
-    "round": (Rounding, 5, 2),
-    "cell-key": (CellKey, 3, 2),
-}
 _LARGEST_PARAMETER: Final = 10_000
 LEVELS_FILE = "CONFIDENTIAL-methods"
 SUMMARY_FILE, PAGE_FILE = "CONFIDENTIAL-methods.json", "CONFIDENTIAL-methods.html"
@@ -143,21 +128,12 @@ class MethodComparison:
 
     def level_table(self) -> pa.Table:
         """One row per method and level."""
-        names = [field.name for field in fields(LevelMeasures) if field.name != "sizes"]
-        rows = [
-            {
-                "method": one.method,
-                "epsilon": one.epsilon,
-                **{name: getattr(level, name) for name in names},
-                "notice": NOTICE,
-            }
+        rows = (
+            {"method": one.method, "epsilon": one.epsilon, **asdict(level)}
             for one in self.results
             for level in one.levels
-        ]
-        # Levels with 2^63 possible cells and more are known by their size only roughly.
-        for row in rows:
-            row["n_cells"] = float(row["n_cells"])
-        return pa.Table.from_pylist(rows).replace_schema_metadata({"notice": NOTICE})
+        )
+        return table_of(rows, LevelMeasures, method=str, epsilon=float)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as it is written to a JSON file."""
@@ -169,17 +145,7 @@ class MethodComparison:
             "unit": self.unit,
             "definitions": definitions(LevelMeasures),
             "definitions_of_totals": definitions(TotalMeasures),
-            "methods": [
-                {
-                    "method": one.method,
-                    "epsilon": one.epsilon,
-                    "words": one.words,
-                    "levels": [asdict(level) for level in one.levels],
-                    "totals": [asdict(total) for total in one.totals],
-                    "attack": None if one.attack is None else asdict(one.attack),
-                }
-                for one in self.results
-            ],
+            "methods": list(map(asdict, self.results)),
         }
 
 
@@ -278,34 +244,21 @@ def _method(name: str) -> Method | None:
     if name == OWN:
         return None
     kind, colon, text = name.partition(":")
-    if kind not in _KINDS:
-        raise InftdaError(f"there is no method {name!r}; there are {', '.join((*_KINDS, OWN))}")
-    make, default, least = _KINDS[kind]
-    try:
-        number = int(text) if colon else default
-    except ValueError:
-        number = 0
-    if not least <= number <= _LARGEST_PARAMETER:
+    if kind not in KINDS:
+        raise InftdaError(f"there is no method {name!r}; there are {', '.join((*KINDS, OWN))}")
+    number = text if colon else str(KINDS[kind].default)
+    if not number.isdecimal() or not 2 <= int(number) <= _LARGEST_PARAMETER:
         raise InftdaError(
-            f"{kind} takes a whole number from {least} to {_LARGEST_PARAMETER:,}, such as "
-            f"{kind}:{default}, got {name!r}"
+            f"{kind} takes a whole number from 2 to {_LARGEST_PARAMETER:,}, such as "
+            f"{kind}:{KINDS[kind].default}, got {name!r}"
         )
-    made: Method = make(number)
-    return made
+    return KINDS[kind](int(number))
 
 
 def _promised(counts: Truth, simulation: Simulation, epsilon: float | None) -> Result:
-    areas, flow = simulation.run(no_progress)
-    kept = flow != 0
-    released = Truth.from_leaves(counts.tree, [axis[kept] for axis in areas], flow[kept])
-    return Result(
-        method=OWN,
-        epsilon=epsilon,
-        words=simulation.plan.describe(),
-        levels=measure(counts, released),
-        totals=measure_totals(counts, released),
-        attack=None,
-    )
+    released = Truth.from_leaves(counts.tree, *simulation.run(no_progress))
+    measures = measure(counts, released), measure_totals(counts, released)
+    return Result(OWN, epsilon, simulation.plan.describe(), *measures, attack=None)
 
 
 def _unpromised(counts: Truth, method: Method, random: np.random.Generator) -> Result:
@@ -314,14 +267,8 @@ def _unpromised(counts: Truth, method: Method, random: np.random.Generator) -> R
     for number, axis, depth in totals_across(counts.tree):
         true = area_totals(counts, number, depth)
         totals.append(measure_total(axis, depth, true, method.show(true, random)))
-    return Result(
-        method=method.name,
-        epsilon=None,
-        words=method.words,
-        levels=_measure_levels(published),
-        totals=tuple(totals),
-        attack=attack(published),
-    )
+    measures = _measure_levels(published), tuple(totals)
+    return Result(method.name, None, method.words, *measures, attack(published))
 
 
 def _measure_levels(published: ProtectedTables) -> tuple[LevelMeasures, ...]:
@@ -347,25 +294,17 @@ def write_methods(
         comparison: what to write.
         out: folder to write to, not in a release; it is made if it is not there.
         page: writes the same as a page to the path it is given.
-
-    Raises:
-        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
-    writers: dict[str, Callable[[Path], object]] = {
-        **table_writers(LEVELS_FILE, comparison.level_table()),
-        SUMMARY_FILE: json_writer(comparison.to_dict()),
-    }
-    if page is not None:
-        writers[PAGE_FILE] = page
-    return write_confidential(writers, out)
+    return write_confidential(
+        out,
+        {LEVELS_FILE: comparison.level_table()},
+        {SUMMARY_FILE: comparison.to_dict()},
+        {PAGE_FILE: page},
+    )
 
 
 def write_methods_page(comparison: MethodComparison, out: str | Path) -> Path:
-    """Write everything as a page, readable by its owner only.
-
-    Raises:
-        InftdaError: it cannot or must not be written.
-    """
+    """Write everything as a page, readable by its owner only."""
     check_file(Path(out), force=True)
     facts = {
         "trips": comparison.trips,

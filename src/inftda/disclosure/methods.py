@@ -16,9 +16,10 @@ cells with a true count are kept: all methods publish zeros as zeros. Everything
 holds the truth. Its chance needs no secure bits: nothing is promised, and nothing is published.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,14 +40,14 @@ _RECORDS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, repr=False)
 class ProtectedTable:
-    """One table as it is published.
+    """One table as it is published: true counts, and what a reader sees and knows of each.
 
     Attributes:
-        true: int64, the true counts.
-        value: int64, what is published; 0 where a cell is hidden.
+        true: the true counts.
+        value: what is published; 0 where a cell is hidden.
         is_hidden: which cells are published as hidden.
-        low: int64, lower bounds that a reader knows.
-        high: int64, upper bounds.
+        low: lower bounds that a reader knows.
+        high: upper bounds.
     """
 
     true: Numbers
@@ -77,58 +78,56 @@ class ProtectedTables:
     n_seen_anywhere: int
 
 
-class Method(Protocol):
-    """A way to protect tables that promises nothing."""
-
-    @property
-    def name(self) -> str:
-        """As it is called on the command line."""
-
-    @property
-    def words(self) -> str:
-        """What it does, for people."""
-
-    def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:
-        """All tables of one edition."""
-
-    def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
-        """Published values of one table alone; 0 where a cell is hidden."""
-
-
-@dataclass(frozen=True)
-class Suppression:
-    """Small cells are hidden.
+class Method(ABC):
+    """A way to protect tables that promises nothing, with the number that stands behind its colon.
 
     Attributes:
-        least: smallest count that is shown.
-        is_secondary: whether others are hidden with them.
+        kind: what it is called.
+        says: what it does, for people.
+        default: its number unless another is given.
     """
 
-    least: int
-    is_secondary: bool = True
+    kind: ClassVar[str]
+    says: ClassVar[str]
+    default: ClassVar[int]
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
     @property
     def name(self) -> str:
         """As it is called on the command line."""
-        return f"{'suppress' if self.is_secondary else 'suppress-primary'}:{self.least}"
+        return f"{self.kind}:{self.number}"
 
     @property
     def words(self) -> str:
         """What it does."""
-        also = ", and others so that none follows from its family" if self.is_secondary else ""
-        return f"cells below {self.least} are hidden{also}; totals are published"
+        return self.says.format(self.number)
+
+    @abstractmethod
+    def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:
+        """All tables of one edition."""
+
+    @abstractmethod
+    def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
+        """Published values of one table alone; 0 where a cell is hidden."""
+
+
+class PrimarySuppression(Method):
+    """Small cells are hidden."""
+
+    kind, default = "suppress-primary", 10
+    says = "cells below {} are hidden; totals are published"
 
     def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:  # noqa: ARG002
         """All tables; nothing is left to chance."""
         levels = [self._shown(np.array([truth.total]), np.zeros(1, bool), truth.total)]
         for number, level in enumerate(truth.levels):
-            is_hidden = level.count < self.least
-            if self.is_secondary:
-                is_parent_hidden = levels[-1].is_hidden[truth.above(number)]
-                is_hidden = _hide_more(level, is_hidden, is_parent_hidden, self.least)
+            is_parent_hidden = levels[-1].is_hidden[truth.above(number)]
+            is_hidden = self._hidden(level, is_parent_hidden)
             levels.append(self._shown(level.count, is_hidden, truth.total))
         totals = [
-            self._shown(true, (true > 0) & (true < self.least), truth.total)
+            self._shown(true, (true > 0) & (true < self.number), truth.total)
             for true in finest_totals(truth)
         ]
         seen = _seen(truth, [~level.is_hidden for level in levels])
@@ -136,7 +135,11 @@ class Suppression:
 
     def show(self, true: Numbers, random: np.random.Generator) -> Numbers:  # noqa: ARG002
         """Small ones are hidden."""
-        return np.where(true < self.least, 0, true)
+        return np.where(true < self.number, 0, true)
+
+    def _hidden(self, level: Children, _: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which children are hidden, by which of their parents are."""
+        return level.count < self.number
 
     @staticmethod
     def _shown(true: Numbers, is_hidden: NDArray[np.bool_], total: int) -> ProtectedTable:
@@ -145,96 +148,74 @@ class Suppression:
         return ProtectedTable(true, np.where(is_hidden, 0, true), is_hidden, low, high)
 
 
-def _hide_more(
-    level: Children, is_hidden: NDArray[np.bool_], is_parent_hidden: NDArray[np.bool_], least: int
-) -> NDArray[np.bool_]:
-    """Hide more cells, so that none that is hidden follows from its family."""
-    n = np.diff(level.offsets)
-    family = np.repeat(np.arange(len(n)), n)
-    # In each family those that are hidden already, then the smallest others.
-    order = np.lexsort((level.count, ~is_hidden, family))
-    count = level.count[order]
-    n_before = np.arange(len(order)) - level.offsets[family]
-    sum_before = np.cumsum(count) - count
-    sum_before -= sum_before[level.offsets[family]]
-    is_enough = np.where(
-        is_parent_hidden[family], n_before >= 1, (n_before >= 2) & (sum_before >= least)
+class Suppression(PrimarySuppression):
+    """Small cells are hidden, and others so that none of them follows from its family."""
+
+    kind = "suppress"
+    says = (
+        "cells below {} are hidden, and others so that none follows from its family; totals are "
+        "published"
     )
-    has_hidden = is_parent_hidden | (np.bincount(family[is_hidden], minlength=len(n)) > 0)
-    more = np.zeros(len(order), bool)
-    more[order] = has_hidden[family] & ~is_enough
-    return is_hidden | more
+
+    def _hidden(self, level: Children, is_parent_hidden: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        is_hidden, n = level.count < self.number, np.diff(level.offsets)
+        family = np.repeat(np.arange(len(n)), n)
+        # In each family those that are hidden already, then the smallest others.
+        order = np.lexsort((level.count, ~is_hidden, family))
+        count = level.count[order]
+        n_before = np.arange(len(order)) - level.offsets[family]
+        sum_before = np.cumsum(count) - count
+        sum_before -= sum_before[level.offsets[family]]
+        is_enough = np.where(
+            is_parent_hidden[family], n_before >= 1, (n_before >= 2) & (sum_before >= self.number)
+        )
+        has_hidden = is_parent_hidden | (np.bincount(family[is_hidden], minlength=len(n)) > 0)
+        is_hidden[order] |= has_hidden[family] & ~is_enough
+        return is_hidden
 
 
-@dataclass(frozen=True)
-class Rounding:
-    """Numbers are rounded at random.
+class Rounding(Method):
+    """Numbers are rounded at random to a multiple."""
 
-    Attributes:
-        base: to multiples of this.
-    """
-
-    base: int
-
-    @property
-    def name(self) -> str:
-        """As it is called on the command line."""
-        return f"round:{self.base}"
-
-    @property
-    def words(self) -> str:
-        """What it does."""
-        return f"every number is rounded at random to a multiple of {self.base}, once for each cell"
+    kind, default = "round", 5
+    says = "every number is rounded at random to a multiple of {}, once for each cell"
 
     def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:
         """All tables, each rounded alone."""
         levels, changed = [], []
         for true in true_levels(truth):
             chance = random.random(len(true))
-            value = self._rounded(true, chance)
-            changed.append(value != self._rounded(true - 1, chance))
+            value = self.rounded(true, chance)
+            changed.append(value != self.rounded(true - 1, chance))
             levels.append(self._shown(true, value))
         totals = [self._shown(true, self.show(true, random)) for true in finest_totals(truth)]
         seen = _seen(truth, changed)
-        return ProtectedTables(truth, tuple(levels), tuple(totals), self.base - 1, *seen)
+        return ProtectedTables(truth, tuple(levels), tuple(totals), self.number - 1, *seen)
 
     def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
         """Rounded."""
-        return self._rounded(true, random.random(len(true)))
+        return self.rounded(true, random.random(len(true)))
 
-    def _rounded(self, true: Numbers, chance: NDArray[np.float64]) -> Numbers:
-        down, rest = np.divmod(true, self.base)
-        return np.asarray(self.base * (down + (chance * self.base < rest)), np.int64)
+    def rounded(self, true: Numbers, chance: NDArray[np.float64]) -> Numbers:
+        """Up where the chance, from 0 to 1, is below the part that is missing."""
+        down, rest = np.divmod(true, self.number)
+        return np.asarray(self.number * (down + (chance * self.number < rest)), np.int64)
 
     def _shown(self, true: Numbers, value: Numbers) -> ProtectedTable:
-        reach = self.base - 1
+        reach = self.number - 1
         low = np.maximum(value - reach, 0)
         return ProtectedTable(true, value, np.zeros(len(true), bool), low, value + reach)
 
 
-@dataclass(frozen=True)
-class CellKey:
-    """Numbers are changed by the keys of their records.
+class CellKey(Method):
+    """Numbers are changed by the keys of their records."""
 
-    Attributes:
-        most: the largest change.
-    """
-
-    most: int = 3
-
-    @property
-    def name(self) -> str:
-        """As it is called on the command line."""
-        return f"cell-key:{self.most}"
-
-    @property
-    def words(self) -> str:
-        """What it does."""
-        return f"the keys of its records change every number, by {self.most} at most"
+    kind, default = "cell-key", 3
+    says = "the keys of its records change every number, by {} at most"
 
     def publish(self, truth: Truth, random: np.random.Generator) -> ProtectedTables:
         """All tables; the same records give the same number everywhere."""
-        matrix = perturbation_matrix(self.most)
+        matrix = perturbation_matrix(self.number)
         record_keys = random.integers(0, 1 << 64, truth.total, np.uint64)
         first = np.cumsum(truth.leaves[1]) - truth.leaves[1]
         leaf_keys = np.add.reduceat(record_keys, first)  # modulo 2^64, as all sums of keys
@@ -246,17 +227,20 @@ class CellKey:
             levels.append(self._shown(true, value))
         totals = [self._shown(true, self.show(true, random)) for true in finest_totals(truth)]
         seen = _seen_by_keys(truth, record_keys, levels, level_keys, matrix)
-        return ProtectedTables(truth, tuple(levels), tuple(totals), self.most, *seen)
+        return ProtectedTables(truth, tuple(levels), tuple(totals), self.number, *seen)
 
     def show(self, true: Numbers, random: np.random.Generator) -> Numbers:
         """Changed by further keys."""
         keys = random.integers(0, 1 << 64, len(true), np.uint64)
-        return true + change_by_key(true, keys, perturbation_matrix(self.most))
+        return true + change_by_key(true, keys, perturbation_matrix(self.number))
 
     def _shown(self, true: Numbers, value: Numbers) -> ProtectedTable:
         # Zeros stay zeros, so what is published above 0 is above 0.
-        low = np.where(value > 0, np.maximum(value - self.most, 1), 0)
-        return ProtectedTable(true, value, np.zeros(len(true), bool), low, value + self.most)
+        low = np.where(value > 0, np.maximum(value - self.number, 1), 0)
+        return ProtectedTable(true, value, np.zeros(len(true), bool), low, value + self.number)
+
+
+KINDS: Final = {one.kind: one for one in (Suppression, PrimarySuppression, Rounding, CellKey)}
 
 
 def _seen_by_keys(
@@ -306,7 +290,7 @@ def perturbation_matrix(most: int) -> NDArray[np.float64]:
     counts have no room for it and take the same law cut off at 0, tilted to mean 0.
     """
     change = np.arange(-most, most + 1, dtype=np.float64)
-    spread = _solved(lambda b: _VARIANCE - _moment(np.exp(-b * change**2), change**2), 0.0, 50.0)
+    spread = _root(lambda b: _VARIANCE - _mean(np.exp(-b * change**2), change**2), 0.0, 50.0)
     rows = []
     for count in range(most + 1):
         weight = np.where(change >= -count, np.exp(-spread * change**2), 0.0)
@@ -321,14 +305,14 @@ def perturbation_matrix(most: int) -> NDArray[np.float64]:
 
 
 def _tilt(weight: NDArray[np.float64], change: NDArray[np.float64]) -> float:
-    return _solved(lambda a: _moment(weight * np.exp(a * change), change), -20.0, 20.0)
+    return _root(lambda a: _mean(weight * np.exp(a * change), change), -20.0, 20.0)
 
 
-def _moment(weight: NDArray[np.float64], value: NDArray[np.float64]) -> float:
+def _mean(weight: NDArray[np.float64], value: NDArray[np.float64]) -> float:
     return float((weight * value).sum() / weight.sum())
 
 
-def _solved(growing: Callable[[float], float], low: float, high: float) -> float:
+def _root(growing: Callable[[float], float], low: float, high: float) -> float:
     """Where a growing function passes 0, by halving."""
     for _ in range(100):
         middle = (low + high) / 2
@@ -337,11 +321,7 @@ def _solved(growing: Callable[[float], float], low: float, high: float) -> float
 
 
 def check_size(truth: Truth) -> None:
-    """Refuse a table too large for sums of bounds.
-
-    Raises:
-        InftdaError: there are more than 2^40 trips.
-    """
+    """Refuse a table too large for sums of bounds."""
     if truth.total >= _MOST_TRIPS:
         raise InftdaError("a comparison of methods is for tables of less than 2^40 trips")
 

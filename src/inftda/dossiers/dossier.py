@@ -10,12 +10,10 @@ from typing import Annotated, Any, Final
 
 from inftda.dossiers.registry import (
     POST_PROCESSING,
-    Basic,
     as_yaml,
     entry_of,
     invariants,
     read_answers,
-    sentence,
 )
 from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluation.stated import (
@@ -25,13 +23,14 @@ from inftda.evaluation.stated import (
     level_rows,
     stated_errors,
 )
-from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
+from inftda.evaluation.typical import OFTEN_LOST
 from inftda.files import check_folder, check_unpublished, is_plain, whole_folder
 from inftda.ledger.budget import Dataset
 from inftda.ledger.ledger import CANNOT_KNOW, Ledger
 from inftda.numbers import rounded_up
 from inftda.options import Option, Runs, Seconds, Watched, documented
 from inftda.pages import html
+from inftda.privacy.unit import Unit
 from inftda.publication.manifest import software_versions
 from inftda.publication.release import Release, open_release
 from inftda.publication.trust import NOT_PRIVATE, counting_note, warnings
@@ -89,17 +88,33 @@ def dossier(  # noqa: PLR0913 - one keyword for each thing an office may decide
     check_folder(folder, force=force, check=_check_dossier)
     answers = read_answers(about)
     opened = open_release(release)
-    account = _account(ledger, dataset)
-    if account is not None:
-        _check_unit(opened, account)
+    account = _account(ledger, dataset, opened.manifest.plan.unit)
     entry = entry_of(opened, answers, account)
     depths = [level.depths for level in opened.tree.levels]
     errors = stated_errors(opened, runs=runs, seconds=seconds, depths=depths, progress=progress)
-    title = entry.deployment.basic.name
+    rows, title = level_rows(opened, errors), entry.deployment.basic.name
+    finest = rows[-1].typical if rows else None
+    plan = opened.manifest.plan
     facts = {
         "title": title,
-        **_release_facts(opened, entry.deployment.basic, answers),
-        **_error_facts(opened, errors),
+        "basic": entry.deployment.basic,
+        "answers": answers,
+        "manifest": opened.manifest,
+        "plan": plan,
+        "not_private": NOT_PRIVATE,
+        "size": describe_size(opened),
+        "guess": guess_bound(plan.epsilon, plan.delta, plan.rho),
+        "warnings": warnings(plan, total=opened.total),
+        "invariants": invariants(opened),
+        "post_processing": POST_PROCESSING,
+        "is_od": opened.tree.is_od,
+        "has_totals": opened.has_totals,
+        "counted": counting_note(opened),
+        "rows": rows,
+        "runs": errors.runs if errors else None,
+        "confidence": 1 - BETA,
+        "often_lost": finest.often_lost if finest else 0,
+        "one_in": f"{1 / OFTEN_LOST:.0f}",
         **_check_facts(release, opened, selftest=selftest),
         "account": None if account is None else _spending(account),
     }
@@ -124,58 +139,19 @@ def _check_dossier(folder: Path) -> None:
             )
 
 
-def _account(ledger: str | Path | None, dataset: str | None) -> Dataset | None:
+def _account(ledger: str | Path | None, dataset: str | None, unit: Unit) -> Dataset | None:
+    """The data set in a ledger; one of another unit of privacy says nothing about this release."""
     if (ledger is None) != (dataset is None):
         raise InftdaError("a ledger and its data set go together; give --ledger and --dataset")
-    return None if ledger is None or dataset is None else Ledger(ledger).dataset(dataset)
-
-
-def _check_unit(release: Release, account: Dataset) -> None:
-    """A ledger of another unit of privacy says nothing about this release."""
-    if account.unit.describe() != release.manifest.plan.unit.describe():
+    if ledger is None or dataset is None:
+        return None
+    account = Ledger(ledger).dataset(dataset)
+    if account.unit.describe() != unit.describe():
         raise InftdaError(
             f"the data set {account.name!r} of the ledger protects another unit of privacy than "
             "this release; name the one that it was charged to"
         )
-
-
-def _release_facts(release: Release, basic: Basic, answers: Mapping[str, Any]) -> dict[str, Any]:
-    manifest, plan = release.manifest, release.manifest.plan
-    tuned = answers.get("preprocessing_and_hyperparameter_tuning", "The office does not say.")
-    justification = answers.get("justification")
-    return {
-        "not_private": None if manifest.private else NOT_PRIVATE,
-        "description": sentence(basic.description),
-        "size": describe_size(release),
-        "publication_date": basic.publication_date,
-        "curators": ", ".join(basic.data_curators),
-        "intended_use": sentence(basic.intended_use),
-        "unit": plan.unit.describe(),
-        "guarantee": plan.describe(),
-        "mechanism": manifest.mechanism,
-        "guess": guess_bound(plan.epsilon, plan.delta, plan.rho),
-        "warnings": warnings(plan, total=release.total),
-        "justification": None if justification is None else sentence(justification),
-        "tuned": sentence(tuned),
-        "invariants": "; ".join(invariants(release)),
-        "post_processing": POST_PROCESSING,
-        "is_od": release.tree.is_od,
-        "has_totals": release.has_totals,
-        "counted": counting_note(release),
-        "flows_sha256": manifest.flows_sha256,
-    }
-
-
-def _error_facts(release: Release, errors: TypicalErrors | None) -> dict[str, Any]:
-    rows = level_rows(release, errors)
-    finest = rows[-1].typical if rows else None
-    return {
-        "rows": rows,
-        "runs": errors.runs if errors else None,
-        "confidence": 1 - BETA,
-        "often_lost": finest.often_lost if finest else 0,
-        "one_in": f"{1 / OFTEN_LOST:.0f}",
-    }
+    return account
 
 
 def _check_facts(folder: str | Path, release: Release, *, selftest: bool) -> dict[str, Any]:
@@ -191,7 +167,6 @@ def _check_facts(folder: str | Path, release: Release, *, selftest: bool) -> dic
         "problem": problem,
         "n_self_tests": len(checks),
         "failed": [check.name for check in checks if not check.ok],
-        "software": ", ".join(f"{name} {version}" for name, version in made.items()),
         "other_software": [name for name in made if made[name] != here.get(name)],
     }
 

@@ -15,26 +15,23 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
+import yaml
 from msgspec import Meta
 
 from inftda.errors import InftdaError
 from inftda.ledger.budget import Dataset
+from inftda.pages.html import full_stop
 from inftda.publication.release import Release
 from inftda.publication.trust import NOT_PRIVATE, counting_note
-from inftda.tree import Tree
 
 #: Lists and texts that say something.
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[list[Text], Meta(min_length=1)]
 
 
-def _tier(number: int, question: str = "") -> Meta:
+def _tier(number: int | None, question: str = "") -> Meta:
     """The tier of the registry that a field belongs to, and what the office is asked."""
     return Meta(extra={"tier": number, "question": question})
-
-
-def _asked(question: str) -> Meta:
-    return Meta(extra={"question": question})
 
 
 class Part(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -144,7 +141,7 @@ class Administrative(Part, kw_only=True):
 
     sources: Annotated[Text | None, _tier(1, "Where to read more.")] = None
     notes: Annotated[Text | None, _tier(1, "Anything else.")] = None
-    registry_authors: Annotated[Texts, _asked("Who wrote this entry.")]
+    registry_authors: Annotated[Texts, _tier(None, "Who wrote this entry.")]
 
 
 class Deployment(Part):
@@ -177,26 +174,13 @@ class Entry(Part):
 
 
 class Field(NamedTuple):
-    """A field of an entry.
-
-    Attributes:
-        path: where it stands.
-        type: what it may hold, as msgspec describes it.
-        is_required: whether every entry has it.
-        tier: the tier of the registry that it belongs to; None if to none.
-        question: what the office is asked; empty if the field follows from the release.
-    """
+    """A field of an entry; without a question, it follows from the release."""
 
     path: tuple[str, ...]
     type: msgspec.inspect.Type
     is_required: bool
     tier: int | None
     question: str
-
-    @property
-    def key(self) -> str:
-        """What it is called in the file of the office."""
-        return self.path[-1]
 
 
 def fields(kind: type[msgspec.Struct] = Entry, above: tuple[str, ...] = ()) -> Iterator[Field]:
@@ -208,12 +192,10 @@ def fields(kind: type[msgspec.Struct] = Entry, above: tuple[str, ...] = ()) -> I
         parts = [one for one in _types(held) if isinstance(one, msgspec.inspect.StructType)]
         if parts:
             yield from fields(parts[0].cls, path)
-            continue
-        facts: dict[str, Any] = {}
-        if isinstance(held, msgspec.inspect.Metadata):
-            facts, held = held.extra or {}, held.type
-        question = facts.get("question", "")
-        yield Field(path, held, field.required, facts.get("tier"), question)
+        elif isinstance(held, msgspec.inspect.Metadata) and held.extra:
+            yield Field(path, held.type, field.required, **held.extra)
+        else:
+            yield Field(path, held, field.required, None, "")
 
 
 def _types(held: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, ...]:
@@ -251,16 +233,12 @@ def template() -> str:
         required = " Required." if field.is_required else ""
         is_list = isinstance(field.type, msgspec.inspect.ListType)
         lines.append(f"# {field.question}{choices}{required}")
-        lines.append(f"{field.key} = {'[]' if is_list else chr(34) * 2}\n")
+        lines.append(f"{field.path[-1]} = {'[]' if is_list else chr(34) * 2}\n")
     return "\n".join(lines)
 
 
 def read_answers(about: str | Path | Mapping[str, Any]) -> dict[str, Any]:
-    """What the office states: a TOML file, or its keys and values; empty answers are left out.
-
-    Raises:
-        InftdaError: it cannot be read, or a key is unknown.
-    """
+    """What the office states: a TOML file, or its keys and values; empty answers are left out."""
     if isinstance(about, Mapping):
         data, name = dict(about), "about"
     else:
@@ -271,7 +249,7 @@ def read_answers(about: str | Path | Mapping[str, Any]) -> dict[str, Any]:
             raise InftdaError(f"cannot read {name!r}: {problem.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
             raise InftdaError(f"{name!r} is not TOML: {problem}") from None
-    known = [one.key for one in fields() if one.question or one.key in _MAY_STATE]
+    known = [one.path[-1] for one in fields() if one.question or one.path[-1] in _MAY_STATE]
     for key in data:
         if key not in known:
             near = get_close_matches(key, known, n=1)
@@ -293,22 +271,16 @@ def _day(value: Any) -> str:
 
 
 def entry_of(release: Release, answers: Mapping[str, Any], account: Dataset | None) -> Entry:
-    """The entry: what follows from the release, and what the office states.
-
-    Args:
-        release: what was published.
-        answers: what the office states.
-        account: its data set in a ledger, if there is one.
-
-    Raises:
-        InftdaError: an answer is missing, or is not what the registry takes.
-    """
+    """The entry: what follows from the release and its ledger, and what the office states."""
     known = _known(release, account)
     tuned = answers.get("preprocessing_and_hyperparameter_tuning")
     if isinstance(tuned, str):
-        said = f"{sentence(tuned)} {_counted(release)}"
+        counted = counting_note(release) or "all rows of the table"
+        said = f"{full_stop(tuned)} Counted: {counted}."
         answers = {**answers, "preprocessing_and_hyperparameter_tuning": said}
-    values = {field.path: answers.get(field.key, known.get(field.key)) for field in fields()}
+    values = {
+        field.path: answers.get(field.path[-1], known.get(field.path[-1])) for field in fields()
+    }
     values["url_slug",] = answers.get("url_slug", _slug(str(answers.get("name", ""))))
     reached = _tier_of({path for path, value in values.items() if value is not None})
     values["tier",] = answers.get("tier", reached)
@@ -332,8 +304,6 @@ def entry_of(release: Release, answers: Mapping[str, Any], account: Dataset | No
 
 def as_yaml(entry: Entry) -> str:
     """The entry as people read it."""
-    import yaml  # noqa: PLC0415 - only here
-
     plain = msgspec.to_builtins(entry)
     return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100))
 
@@ -349,22 +319,40 @@ def _tier_of(present: set[tuple[str, ...]]) -> int:
 def _known(release: Release, account: Dataset | None) -> dict[str, Any]:
     """What follows from the release, and from its ledger if there is one."""
     manifest, plan = release.manifest, release.manifest.plan
-    is_many = account is not None and len(account.entries) > 1
-    promised: dict[str, Any] = {"privacy_parameters_details": NOT_PRIVATE}
+    measured = (*plan.levels, *plan.tables)
+    drawn = f"{len(measured)} measurements with independent noise"
+    made_of = f"The release is made of {drawn if len(measured) > 1 else 'one measurement'}"
+    promised: dict[str, Any] = {
+        "privacy_parameters_details": NOT_PRIVATE,
+        "composition": f"{made_of}. {NOT_PRIVATE}",
+    }
     if manifest.private:  # otherwise nothing is promised, whatever the plan says
+        rho = float(plan.rho)
         promised = {
             "epsilon": plan.epsilon,
             "delta": plan.delta,
-            "rho": _above(plan.rho),
+            # A promise is never overstated.
+            "rho": rho if rho >= plan.rho else math.nextafter(rho, math.inf),
             "privacy_parameters_details": plan.describe(),
+            "composition": f"{made_of}; together they give {plan.describe()}.",
         }
+    variant = "Approximate DP" if plan.delta else "Pure DP"
+    axes = ", ".join(
+        f"{axis.name} ({axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
+        f"{axis.hierarchy.level_names[-1]})"
+        for axis in release.tree.axes
+    )
+    options = ", ".join(f"{key} {value}" for key, value in manifest.options.items())
+    noise = "; ".join(f"{level.name}: {level.noise}" for level in measured)
+    is_many = account is not None and len(account.entries) > 1
     return {
         **promised,
         "status": "Draft",
         "data_product_type": "Summary statistics",
-        "variant_name": _variant(plan.epsilon, plan.delta),
-        "data_domain": _domain(release.tree),
-        "unprotected_quantities": "; ".join(invariants(release)),
+        "variant_name": "Zero-concentrated DP" if plan.epsilon is None else variant,
+        "data_domain": f"Counts in {release.tree.levels[-1].n_nodes:,} possible cells of public "
+        f"hierarchies: {axes}",
+        "unprotected_quantities": invariants(release),
         "privacy_unit": "Person",
         "privacy_unit_details": plan.unit.describe(),
         "model_name": "Central",
@@ -373,8 +361,7 @@ def _known(release: Release, account: Dataset | None) -> dict[str, Any]:
         "access_type": "Non-interactive",
         "access_type_details": "Tables, published once; they answer no queries.",
         "post_processing": POST_PROCESSING,
-        "composition": _composition(release),
-        "mechanisms": _mechanism(release),
+        "mechanisms": f"{manifest.mechanism} ({options}). Noise of each level: {noise}",
     }
 
 
@@ -386,65 +373,11 @@ POST_PROCESSING: Final = (
 )
 
 
-def _variant(epsilon: float | None, delta: float | None) -> str:
-    if epsilon is None:
-        return "Zero-concentrated DP"
-    return "Approximate DP" if delta else "Pure DP"
-
-
-def _above(value: Any) -> float:
-    """The nearest float that is no less: a promise is never overstated."""
-    nearest = float(value)
-    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
-
-
-def _domain(tree: Tree) -> str:
-    cells = tree.levels[-1].n_nodes
-    axes = ", ".join(
-        f"{axis.name} ({axis.hierarchy.n_areas(axis.hierarchy.depth):,} "
-        f"{axis.hierarchy.level_names[-1]})"
-        for axis in tree.axes
-    )
-    return f"Counts in {cells:,} possible cells of public hierarchies: {axes}"
-
-
-def invariants(release: Release) -> list[str]:
+def invariants(release: Release) -> str:
     """What is published as it is, without noise."""
-    said = ["the areas and their hierarchy, which are public", "all parameters of the noise"]
-    if release.manifest.plan.unit.root_is_public:
-        said.insert(0, "the total of all that was counted")
-    return said
-
-
-def _mechanism(release: Release) -> str:
-    """What was drawn, in one sentence."""
-    plan = release.manifest.plan
-    parts = [f"{level.name}: {level.noise}" for level in (*plan.levels, *plan.tables)]
-    options = ", ".join(f"{key} {value}" for key, value in release.manifest.options.items())
-    return f"{release.manifest.mechanism} ({options}). Noise of each level: {'; '.join(parts)}"
-
-
-def _composition(release: Release) -> str:
-    plan = release.manifest.plan
-    n = len(plan.levels) + len(plan.tables)
-    noise = "one measurement" if n == 1 else f"{n} measurements with independent noise"
-    if not release.manifest.private:
-        return f"The release is made of {noise}. {NOT_PRIVATE}"
-    return f"The release is made of {noise}; together they give {plan.describe()}."
-
-
-def _counted(release: Release) -> str:
-    return f"Counted: {counting_note(release) or 'all rows of the table'}."
-
-
-def sentence(words: str) -> str:
-    """What somebody wrote, with a stop at its end.
-
-    >>> sentence("No "), sentence("Why not?")
-    ('No.', 'Why not?')
-    """
-    words = words.strip()
-    return words if words.endswith((".", "!", "?")) else f"{words}."
+    is_public = release.manifest.plan.unit.root_is_public
+    total = "the total of all that was counted; " if is_public else ""
+    return f"{total}the areas and their hierarchy, which are public; all parameters of the noise"
 
 
 def _slug(name: str) -> str:

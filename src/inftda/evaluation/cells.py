@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from inftda.errors import ReleaseError
 from inftda.estimates import VALUES, Estimate
-from inftda.inference.measured import EstimatedLeaves
+from inftda.inference.measured import CellIntervals
 from inftda.publication.tables import Areas, leaf_areas
-from inftda.tree import Marginal, Tree
+from inftda.tree import Marginal
 
 #: Up to this number of cells a level is summed up in a dense array.
 DENSE_CELLS = 1 << 22
@@ -19,12 +19,8 @@ DENSE_CELLS = 1 << 22
 MAX_CELLS = 1 << 62
 
 
-def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:
-    """All numbers of an estimate, with their intervals.
-
-    Raises:
-        ReleaseError: its table cannot be read.
-    """
+def estimated_leaves(estimate: Estimate) -> CellIntervals:
+    """All numbers of an estimate, with their intervals."""
     table = estimate.table
     try:
         leaves = table if isinstance(table, pa.Table) else pq.read_table(table, partitioning=None)
@@ -35,18 +31,7 @@ def estimated_leaves(estimate: Estimate) -> EstimatedLeaves:
             "the estimate cannot be read as estimates between areas; estimate again with "
             "`inftda estimate`"
         ) from None
-    _check_known(estimate.tree, areas)
-    return EstimatedLeaves(areas, *values)
-
-
-def _check_known(tree: Tree, areas: Areas) -> None:
-    """Refuse areas that are not known."""
-    for axis, numbers in zip(tree.axes, areas, strict=True):
-        if (numbers < 0).any():
-            raise ReleaseError(
-                f"the table has a code on axis {axis.name!r} that is not among its areas; check "
-                "the release with `inftda verify`"
-            )
+    return CellIntervals(areas, *values)
 
 
 @dataclass(frozen=True)

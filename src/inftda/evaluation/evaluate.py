@@ -8,10 +8,12 @@ readable by its owner only, and must never get into a release folder, by whateve
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from inftda.errors import IngestError, ReleaseError
@@ -158,14 +160,10 @@ def compare(
         truth: what `read_truth` gives.
         estimate: made from the release, to be compared as well.
         progress: called with the name of the level, levels done and number of levels.
-
-    Raises:
-        ReleaseError: the release has areas that it does not list, its measurements are damaged,
-            or the estimate was made from another one.
     """
     if estimate is not None:
         estimate.check_release(release)
-    released = released_counts(release)
+    released = Truth.from_leaves(release.tree, *release.leaves())
     levels = measure(truth, released, progress=progress)
     across = measure_total_intervals(measure_totals(truth, released), truth, release)
     return Comparison(
@@ -186,17 +184,6 @@ def _compare_estimate(release: Release, truth: Truth, estimate: Estimate) -> Com
         measure_totals(truth, counts),
         measure_estimated(truth, made),
     )
-
-
-def released_counts(release: Release) -> Truth:
-    """The released leaves, summed up by the tree of the release.
-
-    Raises:
-        ReleaseError: the release has areas that it does not list.
-    """
-    areas, flow = release.leaves()
-    kept = flow != 0
-    return Truth.from_leaves(release.tree, [axis[kept] for axis in areas], flow[kept])
 
 
 def _check_total(truth: Truth, release: Release, unit: Unit) -> None:
@@ -247,15 +234,11 @@ def table_of(rows: Iterable[Mapping[str, Any]], kind: type, **before: type) -> p
     columns = {
         name: _column([row[name] for row in known], {members, *get_args(members)})
         for name, members in declared.items()
-        if not _is_nested(members)
+        if SizeMeasures not in get_args(members)
     }
     # Many CSV readers do not accept comment lines, so the notice is a column.
     columns["notice"] = pa.array([NOTICE] * len(known), pa.string())
     return pa.table(columns).replace_schema_metadata({"notice": NOTICE})
-
-
-def _is_nested(declared: Any) -> bool:
-    return bool(get_args(declared)) and get_args(declared)[0] is SizeMeasures
 
 
 def _column(values: list[Any], kinds: set[Any]) -> pa.Array:
@@ -286,45 +269,56 @@ def write_comparison(
     Returns:
         The files: levels, size classes, totals and intervals as CSV and Parquet, the same of an
         estimate, everything as JSON, the page.
-
-    Raises:
-        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
     """
     tables = {f"CONFIDENTIAL-{name}": made for name, made in comparison.tables().items()}
     if comparison.estimate is not None:
         of_estimate = comparison.estimate.tables().items()
         tables |= {f"CONFIDENTIAL-estimate-{name}": made for name, made in of_estimate}
-    writers: dict[str, Writer] = {}
-    for name, made in tables.items():
-        writers |= table_writers(name, made)
-    writers[SUMMARY_FILE] = json_writer(comparison.to_dict())
-    if page is not None:
-        writers[PAGE_FILE] = page
-    return write_confidential(writers, out, *([] if release is None else [release]))
+    summary = {SUMMARY_FILE: comparison.to_dict()}
+    return write_confidential(out, tables, summary, {PAGE_FILE: page}, known=release)
 
 
 def write_confidential(
-    writers: Mapping[str, Writer], out: str | Path, *known: str | Path
+    out: str | Path,
+    tables: Mapping[str, pa.Table],
+    summary: Mapping[str, dict[str, Any]],
+    page: Mapping[str, Writer | None],
+    *,
+    known: str | Path | None = None,
 ) -> tuple[Path, ...]:
     """Write files to a separate folder, readable by the owner only.
 
     Args:
-        writers: by name of the file, what writes it to the path it is given.
-        out: folder to write to; it is made if it is not there.
-        known: folders of releases, which must not be written to.
-
-    Raises:
-        ReleaseError: `out` is, or lies in, a release folder, is a link, or cannot be made.
+        out: folder to write to, not in a release; it is made if it is not there.
+        tables: each is written as CSV and as Parquet, by name without ending.
+        summary: written as JSON, by name of the file.
+        page: what writes a page to the path it is given, by name of the file.
+        known: folder of a release, which must not be written to.
     """
     folder = Path(out)
-    make_private(folder, *known)
-    return tuple(_write(folder / name, writer) for name, writer in writers.items())
+    check_outside(folder, *([] if known is None else [known]))
+    if folder.is_symlink():  # what is confidential goes where it was sent
+        raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is not a link")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ReleaseError(f"cannot make the folder {str(folder)!r}: {problem.strerror}") from None
+    writers: dict[str, Writer] = {}
+    for name, table in tables.items():
+        writers[f"{name}.csv"] = partial(pa_csv.write_csv, disarmed_table(table))
+        writers[f"{name}.parquet"] = partial(pq.write_table, table)
+    for name, data in summary.items():
+        writers[name] = partial(_write_json, data)
+    writers |= {name: write for name, write in page.items() if write is not None}
+    for name, write in writers.items():
+        with whole_file(folder / name, mode=0o600) as unfinished:
+            write(unfinished)
+    return tuple(folder / name for name in writers)
 
 
-def json_writer(data: object) -> Writer:
-    """Writes data as JSON."""
+def _write_json(data: dict[str, Any], path: Path) -> None:
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return lambda path: path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
 
 
 def check_outside(out: Path, *known: str | Path) -> None:
@@ -333,9 +327,6 @@ def check_outside(out: Path, *known: str | Path) -> None:
     Args:
         out: a file or folder to write, there or not.
         known: folders of releases, whatever they hold; others are recognised by their files.
-
-    Raises:
-        ReleaseError: `out` or a folder above it is one of these.
     """
     folder = published_around(out, *known)
     if folder is not None:
@@ -343,38 +334,3 @@ def check_outside(out: Path, *known: str | Path) -> None:
             f"{str(out)!r} lies in the release folder or estimate {str(folder)!r}, which is for "
             "publication; measures are confidential, choose a folder elsewhere"
         )
-
-
-def make_private(folder: Path, *known: str | Path) -> None:
-    """Make a folder that only its owner can look into; it may be there already.
-
-    Args:
-        folder: to make.
-        known: as for `check_outside`.
-
-    Raises:
-        ReleaseError: it is, or lies in, a release folder, is a link, or cannot be made.
-    """
-    check_outside(folder, *known)
-    if folder.is_symlink():  # what is confidential goes where it was sent
-        raise ReleaseError(f"{str(folder)!r} is a link; give a folder that is not a link")
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as problem:
-        raise ReleaseError(f"cannot make the folder {str(folder)!r}: {problem.strerror}") from None
-
-
-def table_writers(name: str, table: pa.Table) -> dict[str, Writer]:
-    """Write a table as CSV and as Parquet."""
-    import pyarrow.csv as pa_csv  # noqa: PLC0415 - only writing needs it
-
-    return {
-        f"{name}.csv": lambda path: pa_csv.write_csv(disarmed_table(table), path),
-        f"{name}.parquet": lambda path: pq.write_table(table, path),
-    }
-
-
-def _write(path: Path, writer: Writer) -> Path:
-    with whole_file(path, mode=0o600) as partial:
-        writer(partial)
-    return path

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from inftda.evaluation.cells import MAX_CELLS, Cells, match_cells
 from inftda.evaluation.measures import TotalMeasures, area_totals, totals_across
 from inftda.evaluation.typical import CLASS_STARTS, class_of
-from inftda.inference.measured import EstimatedLeaves
+from inftda.inference.measured import CellIntervals
 from inftda.publication.release import Release
 from inftda.truth import Truth
 
@@ -41,9 +41,6 @@ def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures,
     Args:
         truth: the confidential counts.
         release: what was made of them.
-
-    Raises:
-        ReleaseError: the measurements are damaged or of another release.
     """
     if not release.has_measurements:
         return ()
@@ -60,7 +57,7 @@ def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures,
     return tuple(found)
 
 
-def measure_estimated(truth: Truth, made: EstimatedLeaves) -> tuple[IntervalMeasures, ...]:
+def measure_estimated(truth: Truth, made: CellIntervals) -> tuple[IntervalMeasures, ...]:
     """Intervals of estimates, which are those between finest areas.
 
     Args:

@@ -13,16 +13,15 @@ Measures are computed from the truth and are as confidential as the truth. What 
 beside its field, and is written beside the figures.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import TreeError
 from inftda.evaluation.cells import Cells, match_cells
-from inftda.kernels import kernel
 from inftda.screen import Progress
 from inftda.tree import Axis, Tree, TreeLevel
 from inftda.truth import Children, Truth
@@ -126,9 +125,6 @@ def measure(
         truth: the confidential counts.
         released: the released leaves, summed up by the same tree.
         progress: called with level name, levels done and number of levels.
-
-    Raises:
-        TreeError: the two do not belong to the same tree.
     """
     tree = truth.tree
     if released.tree != tree:
@@ -160,14 +156,15 @@ def pair_cells(true: Children, released: Children) -> tuple[Numbers, Numbers]:
 
 def measure_level(level: TreeLevel, true: Numbers, released: Numbers) -> LevelMeasures:
     """Measures of one level, of whose cells all that are not zero in both are given."""
-    whole, real = tally(true, released)
-    n_cells = level.n_nodes
-    n_either = int(whole[:, N_EITHER].sum())
-    n_true, n_released = int(whole[1:, N_EITHER].sum()), int(whole[:, N_KEPT].sum())
-    abs_error, squares = int(whole[:, ABS_ERROR].sum()), float(real[:, SQUARES].sum())
+    is_either = (true != 0) | (released != 0)
+    true, released = true[is_either], released[is_either]
+    error, kept = np.abs(released - true), np.maximum(released, 0)
+    n_cells, n_either = level.n_nodes, len(true)
+    n_true, n_released = _count(true), _count(kept)
+    abs_error, squares = int(error.sum()), float((error.astype(float) ** 2).sum())
     # Python's integers: the sum of both totals may be beyond 2^62.
-    weight = int(whole[:, TRUE].sum()) + int(whole[:, KEPT].sum())
-    top_error, top_relative = _top_errors(true, released)
+    weight = int(true.sum()) + int(kept.sum())
+    top = _largest(true)
     return LevelMeasures(
         level=level.index,
         name=level.name,
@@ -177,29 +174,24 @@ def measure_level(level: TreeLevel, true: Numbers, released: Numbers) -> LevelMe
         n_either=n_either,
         total_true=int(true.sum()),
         total_released=int(released.sum()),
-        max_abs_error=int(whole[:, MAX_ERROR].max()),
+        max_abs_error=int(error.max(initial=0)),
         mean_abs_error=abs_error / n_cells,
         mean_abs_error_nonzero=_share(abs_error, n_either),
         rmse=(squares / n_cells) ** 0.5,
         rmse_nonzero=_share(squares, n_either) ** 0.5,
-        false_discovery_rate=_share(int(whole[0, N_KEPT]), n_released),
-        false_negative_rate=_share(n_true - int(whole[1:, N_KEPT].sum()), n_true),
-        common_part=_share(2 * int(whole[:, COMMON].sum()), weight) if weight else 1.0,
-        top_cells=len(top_error),
-        top_max_abs_error=int(top_error.max(initial=0)),
-        top_mean_abs_error=_share(float(top_error.sum()), len(top_error)),
-        top_mean_relative_error=_share(float(top_relative.sum()), len(top_error)),
-        sizes=_sizes(whole, real, n_cells - n_true),
+        false_discovery_rate=_share(_count(kept[true == 0]), n_released),
+        false_negative_rate=_share(_count(kept[true > 0] == 0), n_true),
+        common_part=_share(2 * int(np.minimum(true, kept).sum()), weight) if weight else 1.0,
+        top_cells=len(top),
+        top_max_abs_error=int(error[top].max(initial=0)),
+        top_mean_abs_error=_share(int(error[top].sum()), len(top)),
+        top_mean_relative_error=_share(float((error[top] / true[top]).sum()), len(top)),
+        sizes=_sizes(true, released, n_cells - n_true),
     )
 
 
 def measure_totals(truth: Truth, released: Truth) -> tuple[TotalMeasures, ...]:
-    """Measures of the totals of every level of every axis, of those that the tree does not have.
-
-    Args:
-        truth: the confidential counts.
-        released: the released leaves, summed up by the same tree.
-    """
+    """Measures of the totals of every level of every axis that the tree does not have."""
     measures = []
     for number, axis, depth in totals_across(truth.tree):
         true, made = (area_totals(counts, number, depth) for counts in (truth, released))
@@ -235,104 +227,49 @@ def measure_total(axis: Axis, depth: int, true: Numbers, released: Numbers) -> T
     )
 
 
+def _count(flags: NDArray[Any]) -> int:
+    return int(np.count_nonzero(flags))
+
+
 def _share(part: float, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-def _sizes(whole: Numbers, real: NDArray[np.float64], n_zeros: int) -> tuple[SizeMeasures, ...]:
-    classes = []
+def _sizes(true: Numbers, released: Numbers, n_zeros: int) -> tuple[SizeMeasures, ...]:
+    classes = np.searchsorted(SIZE_BOUNDS, true, side="right") - 1
+    found = []
     for number, smallest in enumerate(SIZE_BOUNDS):
-        row = whole[number].tolist()
-        n_cells = row[N_EITHER] if number else n_zeros
-        is_last = number + 1 == len(SIZE_BOUNDS)
-        classes.append(
+        here = classes == number
+        error, kept = released[here] - true[here], _count(released[here] > 0)
+        n_cells = len(error) if smallest else n_zeros
+        largest = SIZE_BOUNDS[number + 1] - 1 if smallest < SIZE_BOUNDS[-1] else None
+        found.append(
             SizeMeasures(
-                smallest=smallest,
-                largest=None if is_last else SIZE_BOUNDS[number + 1] - 1,
-                n_cells=n_cells,
-                max_abs_error=row[MAX_ERROR],
-                mean_abs_error=_mean(row[ABS_ERROR], n_cells),
-                rmse=_root(_mean(float(real[number, SQUARES]), n_cells)),
-                bias=_mean(row[ERROR], n_cells),
-                mean_relative_error=_mean(float(real[number, RELATIVE]), n_cells)
-                if number
+                smallest,
+                largest,
+                n_cells,
+                max_abs_error=int(np.abs(error).max(initial=0)),
+                mean_abs_error=_mean(int(np.abs(error).sum()), n_cells),
+                rmse=float((error.astype(float) ** 2).sum() / n_cells) ** 0.5 if n_cells else None,
+                bias=_mean(int(error.sum()), n_cells),
+                mean_relative_error=_mean(float((np.abs(error) / true[here]).sum()), n_cells)
+                if smallest
                 else None,
-                kept=_mean(row[N_KEPT], n_cells),
+                kept=_mean(kept, n_cells),
             )
         )
-    return tuple(classes)
+    return tuple(found)
 
 
 def _mean(total: float, n: int) -> float | None:
     return total / n if n else None
 
 
-def _root(value: float | None) -> float | None:
-    return None if value is None else value**0.5
-
-
-def _top_errors(true: Numbers, released: Numbers) -> tuple[Numbers, NDArray[np.float64]]:
-    """Absolute and relative errors of the largest true flows; ties in tree order."""
-    n = min(TOP, int(np.count_nonzero(true > 0)))
+def _largest(true: Numbers) -> NDArray[np.intp]:
+    """Where the largest true flows are; ties in tree order."""
+    n = min(TOP, _count(true))
     if n == 0:
-        return np.zeros(0, np.int64), np.zeros(0)
+        return np.empty(0, np.intp)
     least = np.partition(true, len(true) - n)[-n]
     above = np.flatnonzero(true > least)
-    level = np.flatnonzero(true == least)[: n - len(above)]
-    chosen = np.concatenate([above, level])
-    error = np.abs(released[chosen] - true[chosen])
-    return error, error / true[chosen]
-
-
-# Columns of the sums of each size class: whole numbers, and real ones.
-N_EITHER, N_KEPT, ERROR, ABS_ERROR, MAX_ERROR, TRUE, KEPT, COMMON = range(8)
-SQUARES, RELATIVE = range(2)
-
-
-def tally(
-    true: Numbers, released: Numbers, bounds: Sequence[int] = SIZE_BOUNDS
-) -> tuple[Numbers, NDArray[np.float64]]:
-    """Sums over the cells of each size class: int64[classes, 8] and float64[classes, 2]."""
-    whole, real = np.zeros((len(bounds), 8), np.int64), np.zeros((len(bounds), 2))
-    tally_kernel(true, released, np.array(bounds, np.int64), whole, real)
-    return whole, real
-
-
-@kernel
-def tally_kernel(
-    true: Numbers,
-    released: Numbers,
-    bounds: Numbers,
-    whole: Numbers,
-    real: NDArray[np.float64],
-) -> None:
-    """Add every cell to the sums of its size class.
-
-    Args:
-        true: int64[n], true counts, not below 0.
-        released: int64[n], released counts; both totals are below 2^60 in absolute value.
-        bounds: int64[classes], ascending from 0.
-        whole: int64[classes, 8], added to; columns as named above.
-        real: float64[classes, 2], added to.
-    """
-    for i in range(true.size):
-        t, r = true[i], released[i]
-        if t == 0 and r == 0:
-            continue
-        row = bounds.size - 1
-        while t < bounds[row]:
-            row -= 1
-        kept = max(r, 0)
-        error = abs(r - t)
-        sums = whole[row]
-        sums[N_EITHER] += 1
-        sums[N_KEPT] += kept > 0
-        sums[ERROR] += r - t
-        sums[ABS_ERROR] += error
-        sums[MAX_ERROR] = max(sums[MAX_ERROR], error)
-        sums[TRUE] += t
-        sums[KEPT] += kept
-        sums[COMMON] += min(t, kept)
-        real[row, SQUARES] += float(error) * float(error)
-        if t > 0:
-            real[row, RELATIVE] += error / t
+    return np.concatenate([above, np.flatnonzero(true == least)[: n - len(above)]])

@@ -8,16 +8,14 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from inftda.errors import InftdaError, ReleaseError
 from inftda.evaluation.typical import LevelErrors, TypicalError, TypicalErrors, typical_errors
 from inftda.privacy.bounds import error_bounds
 from inftda.publication.release import Release
+from inftda.screen import Progress
 from inftda.tree import TreeLevel
-
-if TYPE_CHECKING:
-    from inftda.screen import Progress
 
 #: Probability that some guaranteed error, at any level, does not hold.
 BETA: Final = 0.05
@@ -74,7 +72,7 @@ def stated_errors(
     runs: int,
     seconds: float,
     depths: Sequence[tuple[int, ...]] | None = None,
-    progress: "Progress | None" = None,
+    progress: Progress | None = None,
 ) -> TypicalErrors | None:
     """Typical errors, none larger than what is guaranteed; see `typical_errors`.
 

@@ -24,22 +24,19 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.evaluation.cells import MAX_CELLS, Cells, match_cells
+from inftda.mechanism.topdown import release_counts
+from inftda.noise.bits import RandomSource, SecureSource
+from inftda.privacy.plan import Plan
 from inftda.publication.release import Release
 from inftda.publication.tables import Areas
-from inftda.tree import Marginal
-
-if TYPE_CHECKING:
-    from inftda.noise.bits import RandomSource
-    from inftda.privacy.plan import Plan
-    from inftda.screen import Progress
-    from inftda.tree import Tree
-    from inftda.truth import Truth
+from inftda.screen import Progress
+from inftda.tree import Marginal, Tree
+from inftda.truth import Truth
 
 #: Errors below are counted one by one, larger ones in bins this much apart.
 EXACT_ERRORS, BIN_RATIO = 256, 1.01
@@ -71,14 +68,12 @@ class Simulation:
         source: random bits.
     """
 
-    counts: "Truth"
-    plan: "Plan"
-    source: "RandomSource"
+    counts: Truth
+    plan: Plan
+    source: RandomSource
 
-    def run(self, progress: "Progress") -> tuple[Areas, NDArray[np.int64]]:
+    def run(self, progress: Progress) -> tuple[Areas, NDArray[np.int64]]:
         """One simulated release: areas and flows of its leaves."""
-        from inftda.mechanism.topdown import release_counts  # noqa: PLC0415 - compiled kernels
-
         leaves = release_counts(
             self.counts, self.plan.account(), self.source, progress=progress
         ).leaves
@@ -160,8 +155,8 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
     runs: int = 20,
     seconds: float = 20.0,
     depths: Iterable[Sequence[int]] | None = None,
-    source: "RandomSource | None" = None,
-    progress: "Progress | None" = None,
+    source: RandomSource | None = None,
+    progress: Progress | None = None,
 ) -> TypicalErrors:
     """Estimate the typical error of every level of a release by simulating it again.
 
@@ -181,21 +176,30 @@ def typical_errors(  # noqa: PLR0913 - what to look at, for how long, and who is
         Post-processing of the release: no cost.
     """
     areas, flow = release.leaves()
-    simulation = _simulation(release, areas, flow, source)
-    chosen = _chosen_depths(release.tree, depths)
-    has_tables = release.has_totals
-    factor = MEASURED_FACTOR if has_tables else ACROSS_FACTOR
-    tallies = [ErrorHistogram(release.tree, at, areas, flow, factor=factor) for at in chosen]
-    pace = _Pace(max(runs, 1), seconds, progress)
-    while pace.allows_another:
-        simulated = simulation.run(pace.show)
+    truth = Truth.from_leaves(release.tree, areas, flow)
+    simulation = Simulation(truth, release.manifest.plan, source or SecureSource())
+    factor = MEASURED_FACTOR if release.has_totals else ACROSS_FACTOR
+    tallies = [
+        ErrorHistogram(release.tree, at, areas, flow, factor=factor)
+        for at in _chosen_depths(release.tree, depths)
+    ]
+    began, done = time.monotonic(), 0
+
+    def show(*_: object) -> None:
+        if progress is not None:
+            passed = time.monotonic() - began
+            share = max(done / max(runs, 1), passed / max(seconds, passed, 1e-9))
+            progress("simulating", int(100 * share), 100)
+
+    while not done or (done < runs and time.monotonic() - began < seconds):
+        simulated = simulation.run(show)
         for tally in tallies:
             tally.add(*simulated)
-        pace.done += 1
-    return TypicalErrors(pace.done, tuple(tally.errors() for tally in tallies))
+        done += 1
+    return TypicalErrors(done, tuple(tally.errors() for tally in tallies))
 
 
-def _chosen_depths(tree: "Tree", depths: Iterable[Sequence[int]] | None) -> list[tuple[int, ...]]:
+def _chosen_depths(tree: Tree, depths: Iterable[Sequence[int]] | None) -> list[tuple[int, ...]]:
     if depths is not None:
         chosen = [tuple(at) for at in depths]
     elif len(tree.axes) <= 2:
@@ -204,40 +208,6 @@ def _chosen_depths(tree: "Tree", depths: Iterable[Sequence[int]] | None) -> list
     else:
         chosen = [level.depths for level in tree.levels]
     return [at for at in chosen if Marginal(tree.axes, at).n_nodes <= MAX_CELLS]
-
-
-class _Pace:
-    """Simulations done, whether there is time for another, and how much of it is over."""
-
-    def __init__(self, runs: int, seconds: float, progress: "Progress | None") -> None:
-        self.done = 0
-        self._runs, self._seconds, self._progress = runs, seconds, progress
-        self._began = time.monotonic()
-
-    @property
-    def allows_another(self) -> bool:
-        """There is always a first one."""
-        in_time = time.monotonic() - self._began < self._seconds
-        return self.done < self._runs and (in_time or self.done == 0)
-
-    def show(self, *_: object) -> None:
-        """Show progress; the mechanism calls it often, with details that are not needed here."""
-        if self._progress is not None:
-            passed = time.monotonic() - self._began
-            share = max(self.done / self._runs, passed / max(self._seconds, passed, 1e-9))
-            self._progress("simulating", int(100 * share), 100)
-
-
-def _simulation(
-    release: Release, areas: Areas, flow: NDArray[np.int64], source: "RandomSource | None"
-) -> Simulation:
-    """The release as a truth, and all that is needed to release it again."""
-    from inftda.noise.bits import SecureSource  # noqa: PLC0415
-    from inftda.truth import Truth  # noqa: PLC0415 - compiled kernels
-
-    counts = Truth.from_leaves(release.tree, areas, flow)
-    manifest = release.manifest
-    return Simulation(counts, manifest.plan, source or SecureSource())
 
 
 class ErrorHistogram:
@@ -253,7 +223,7 @@ class ErrorHistogram:
 
     def __init__(
         self,
-        tree: "Tree",
+        tree: Tree,
         depths: tuple[int, ...],
         areas: Areas,
         flow: NDArray[np.int64],
@@ -275,8 +245,10 @@ class ErrorHistogram:
         self._lost_bins = np.zeros(N_BINS, np.int64)
         self._runs = 0
 
-    def add(self, areas: Areas, flow: NDArray[np.int64]) -> None:
-        """Count the errors of one simulated release."""
+    def add(
+        self, areas: Areas, flow: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the errors of one simulated release; its numbers, and the truth of each."""
         simulated = Cells.of(self._marginal, areas, flow)
         truth, is_lost = match_cells(simulated, self._truth)
         size = class_of(simulated.value)
@@ -288,6 +260,7 @@ class ErrorHistogram:
         self._lost += np.bincount(class_of(self._truth.value[is_lost]), minlength=n_classes)
         self._lost_bins += np.bincount(self._true_bin[is_lost], minlength=N_BINS)
         self._runs += 1
+        return simulated.value, truth
 
     def errors(self) -> LevelErrors:
         """What the tally says."""

@@ -8,7 +8,7 @@ estimate (`inftda.evaluation.typical`) and said to be one.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +17,12 @@ from numpy.typing import NDArray
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates import Estimate
-from inftda.evaluation.stated import BETA, guaranteed, stated_errors
+from inftda.evaluation.stated import BETA, guaranteed
 from inftda.evaluation.typical import LevelErrors, TypicalErrors
+from inftda.publication.intervals import Intervals as MeasuredIntervals
 from inftda.publication.release import Release
 from inftda.tables import as_arrow, as_numpy, find_texts
-from inftda.tree import DESTINATION, ORIGIN, Marginal, Tree
-
-if TYPE_CHECKING:
-    from inftda.publication.intervals import Intervals as MeasuredIntervals
-    from inftda.screen import Progress
+from inftda.tree import DESTINATION, ORIGIN, Tree
 
 LOW, HIGH = "low", "high"
 #: Columns that may hold the number of a row: published, or estimated.
@@ -104,15 +101,8 @@ def chosen_levels(
 ) -> tuple[ExportLevel, ...]:
     """All axes at their first level, at their second, and so on, or those with these names.
 
-    An axis with fewer levels than others stays at its finest.
-
-    Args:
-        tree: the axes.
-        names: names of levels; all levels if there are none.
-        pairs_only: whether other axes than origin and destination are summed up.
-
-    Raises:
-        InftdaError: there is no such level.
+    An axis with fewer levels than others stays at its finest. With `pairs_only`, other axes than
+    origin and destination are summed up.
     """
     used = [not pairs_only or axis.name in {ORIGIN, DESTINATION} for axis in tree.axes]
     finest = [axis.hierarchy.depth * is_used for axis, is_used in zip(tree.axes, used, strict=True)]
@@ -136,33 +126,21 @@ class LevelTable:
     Attributes:
         level: which.
         table: codes of the shown axes, the number, and `low` and `high` where they are known.
-        value: name of the column of numbers.
-        intervals: what the intervals are, in words.
-        guaranteed: the error that no number exceeds and with which probability, if it is proven.
+        facts: what is known of errors: what the intervals are, in words, and the error that no
+            number exceeds and with which probability, if it is proven.
     """
 
     level: ExportLevel
     table: pa.Table
-    value: str
-    intervals: str
-    guaranteed: dict[str, Any] | None
+    facts: dict[str, Any]
 
     @property
     def measures(self) -> list[str]:
-        """Names of the columns that are not codes."""
-        return [name for name in (self.value, LOW, HIGH) if name in self.table.column_names]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What is known of errors, for machines."""
-        return {"intervals": self.intervals, "guaranteed": self.guaranteed}
+        """Names of the columns that are not codes; the first holds the numbers."""
+        return [name for name in (*VALUES, LOW, HIGH) if name in self.table.column_names]
 
     def areas(self, tree: Tree, axis: int) -> NDArray[np.int32]:
-        """Number of the area of each row on one axis.
-
-        Raises:
-            ReleaseError: a code is not among the areas.
-        """
+        """Number of the area of each row on one axis."""
         name, hierarchy = tree.axes[axis].name, tree.axes[axis].hierarchy
         codes = self.table.column(name).combine_chunks().cast(pa.string())
         found = find_texts(codes, hierarchy.codes(self.level.depths[axis]))
@@ -198,7 +176,7 @@ class ExportData:
     keep_formulas: bool
     intervals: bool
     errors: TypicalErrors | None = None
-    measured: "MeasuredIntervals | None" = None
+    measured: MeasuredIntervals | None = None
 
     @property
     def tree(self) -> Tree:
@@ -221,10 +199,8 @@ class ExportData:
         """Level by level, coarse to fine; one is in memory at a time."""
         for level in self.levels:
             table = self._with_intervals(level, self.source.flows(level=level.shown))
-            value = next(name for name in VALUES if name in table.column_names)
-            yield LevelTable(
-                level, table, value, self._describe(level, table), self._guaranteed(level)
-            )
+            words, bound = self._describe(level, table), self._guaranteed(level)
+            yield LevelTable(level, table, {"intervals": words, "guaranteed": bound})
 
     def _with_intervals(self, level: ExportLevel, table: pa.Table) -> pa.Table:
         """Numbers of one level, with `low` and `high` where they are known."""
@@ -263,58 +239,12 @@ class ExportData:
         return None
 
     def require_places(self, kind: str) -> None:
-        """Complain unless it is known where the areas of both ends lie.
-
-        Raises:
-            InftdaError: it is not.
-        """
+        """Complain unless it is known where the areas of both ends lie."""
         if not self.places.has(self.ends):
             raise InftdaError(
                 f"an export to {kind} needs to know where the areas lie, which the release does "
                 "not say; give --centroids FILE with a column named after a level, lon and lat"
             )
-
-    def check_cells(self, most: int, what: str) -> None:
-        """Refuse levels with too many cells to write all of them.
-
-        Args:
-            most: number of cells that are written.
-            what: what has a place for each cell.
-
-        Raises:
-            InftdaError: there is one; the message says which levels fit.
-        """
-        sizes = {
-            level.name: Marginal(self.tree.axes, level.depths).n_nodes for level in self.levels
-        }
-        fit = [name for name, size in sizes.items() if size <= most]
-        for name, size in sizes.items():
-            if size > most:
-                advice = f"these fit: --level {' --level '.join(fit)}" if fit else "take csv"
-                raise InftdaError(
-                    f"{what} at level {name!r} would have {size:,} cells, more than {most:,}; "
-                    f"{advice}"
-                )
-
-
-def errors_of(
-    source: Release | Estimate,
-    levels: tuple[ExportLevel, ...],
-    *,
-    runs: int,
-    seconds: float,
-    progress: "Progress | None",
-) -> "tuple[TypicalErrors | None, MeasuredIntervals | None]":
-    """Typical errors of a release, by simulation, or its measured intervals; None for estimates."""
-    if not isinstance(source, Release):
-        return None, None
-    if source.has_measurements:
-        return None, source.intervals()
-    depths = [level.depths for level in levels]
-    return (
-        stated_errors(source, runs=runs, seconds=seconds, depths=depths, progress=progress),
-        None,
-    )
 
 
 def _half_widths(errors: LevelErrors, flow: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -13,8 +13,8 @@ from inftda import __version__
 from inftda.areas.locations import Gazetteer
 from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates import Estimate, open_estimate
-from inftda.evaluation.stated import describe_size
-from inftda.exports.contents import ExportData, Resource, chosen_levels, errors_of
+from inftda.evaluation.stated import describe_size, stated_errors
+from inftda.exports.contents import ExportData, Resource, chosen_levels
 from inftda.exports.gis import write_geojson, write_geopackage
 from inftda.exports.matrices import write_omx
 from inftda.exports.tables import write_csv, write_od
@@ -113,7 +113,10 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     folder = Path(out)
     check_unpublished(folder)
     check_folder(folder, force=force, check=check_export)
-    opened = _open(Path(source)) if isinstance(source, str | Path) else source
+    opened = source
+    if isinstance(opened, str | Path):
+        is_estimate = (Path(opened) / ESTIMATE_FILE).exists()
+        opened = open_estimate(opened) if is_estimate else open_release(opened)
     axes = [axis.name for axis in opened.tree.axes]
     if to != "csv" and not {ORIGIN, DESTINATION} <= {*axes}:
         raise InftdaError(
@@ -123,11 +126,15 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     chosen = chosen_levels(opened.tree, level, pairs_only=to != "csv")
     hierarchies = [axis.hierarchy for axis in opened.tree.axes]
     places = Gazetteer.of(hierarchies, names=names, centroids=centroids)
-    errors, measured = (
-        errors_of(opened, chosen, runs=runs, seconds=seconds, progress=progress)
-        if intervals
-        else (None, None)
-    )
+    errors, measured = None, None
+    if intervals and isinstance(opened, Release):
+        if opened.has_measurements:
+            measured = opened.intervals()
+        else:
+            depths = [level.depths for level in chosen]
+            errors = stated_errors(
+                opened, runs=runs, seconds=seconds, depths=depths, progress=progress
+            )
     about = _describe(opened, title=title, licence=licence)
     data = ExportData(
         opened,
@@ -146,21 +153,8 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     return folder
 
 
-def _open(folder: Path) -> Release | Estimate:
-    """The release or estimate in a folder.
-
-    Raises:
-        ReleaseError: there is none.
-    """
-    return open_estimate(folder) if (folder / ESTIMATE_FILE).exists() else open_release(folder)
-
-
 def check_export(folder: Path) -> None:
-    """Complain unless a folder is an export with nothing else in it.
-
-    Raises:
-        ReleaseError: it is something else, which is not replaced.
-    """
+    """Complain unless a folder is an export with nothing else in it."""
     try:
         listed = json.loads((folder / PACKAGE_FILE).read_text(encoding="utf-8"))
         own = {PACKAGE_FILE, *(entry["path"] for entry in listed["resources"])}

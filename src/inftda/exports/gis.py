@@ -90,7 +90,7 @@ def _with_geometry(table: pa.Table, geometries: NDArray[Any]) -> pa.Table:
 
 
 def _about(data: ExportData, numbers: LevelTable) -> str:
-    return f"{data.description} Intervals (low to high): {numbers.intervals}."
+    return f"{data.description} Intervals (low to high): {numbers.facts['intervals']}."
 
 
 def _write(  # noqa: PLR0913, PLR0917 - private

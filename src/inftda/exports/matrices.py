@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from inftda.errors import MissingExtraError
+from inftda.errors import InftdaError, MissingExtraError
 from inftda.exports.contents import ExportData, LevelTable, Resource, resource_entry
 from inftda.exports.tables import write_table
-from inftda.tree import DESTINATION, ORIGIN
+from inftda.tree import DESTINATION, ORIGIN, Marginal
 
 #: Cells of a matrix: 10,000 areas at each end, 0.8 GB once somebody reads it.
 MAX_CELLS = 100_000_000
@@ -24,13 +24,15 @@ _BLOCK = 4_000_000
 
 
 def write_omx(data: ExportData, folder: Path) -> list[Resource]:
-    """Write `flows-LEVEL.omx`, and `zones-LEVEL.csv` with the number of each code.
-
-    Raises:
-        InftdaError: a level has too many areas for a matrix.
-        MissingExtraError: openmatrix is not installed.
-    """
-    data.check_cells(MAX_CELLS, "a matrix")
+    """Write `flows-LEVEL.omx`, and `zones-LEVEL.csv` with the number of each code."""
+    sizes = {level.name: Marginal(data.tree.axes, level.depths).n_nodes for level in data.levels}
+    fit = [name for name, size in sizes.items() if size <= MAX_CELLS]
+    for name in [name for name in sizes if name not in fit][:1]:
+        advice = f"these fit: --level {' --level '.join(fit)}" if fit else "take csv"
+        raise InftdaError(
+            f"a matrix at level {name!r} would have {sizes[name]:,} cells, more than "
+            f"{MAX_CELLS:,}; {advice}"
+        )
     try:
         import openmatrix  # noqa: PLC0415 - optional
     except ImportError:

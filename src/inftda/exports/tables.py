@@ -110,7 +110,7 @@ def _field(data: ExportData, numbers: LevelTable, name: str) -> dict[str, Any]:
         return _code(numbers.level.shown[name])
     if name in {LOW, HIGH}:
         end = "Lower" if name == LOW else "Upper"
-        meaning = f"{end} end of an interval; {numbers.intervals}"
+        meaning = f"{end} end of an interval; {numbers.facts['intervals']}"
     else:
         known = "Estimated" if name == "estimate" else "Published"
         meaning = f"{known} number; a cell that is not listed is 0 here, and not known to be empty"

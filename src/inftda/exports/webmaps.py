@@ -30,11 +30,7 @@ _ROWS: Final = 1 << 16
 
 
 def write_flowmap(data: ExportData, folder: Path) -> list[Resource]:
-    """Write the three files, from the finest level that was chosen.
-
-    Raises:
-        InftdaError: places are not known, or there are more flows than a browser holds.
-    """
+    """Write the three files, from the finest level that was chosen."""
     data.require_places("flowmap")
     *_, numbers = data.numbers()
     level = numbers.level.name
@@ -69,15 +65,12 @@ def write_flowmap(data: ExportData, folder: Path) -> list[Resource]:
             rows = flows.slice(start, _ROWS).to_pylist()
             file.write((b",\n" if start else b"") + b",\n".join(map(msgspec.json.encode, rows)))
         file.write(b"\n]}\n")
-    return [
-        resource_entry("locations.csv", f"Places of level {level}: id, name, lat, lon"),
-        resource_entry(
-            "flows.csv", f"Flows of level {level}: origin, dest, count", **numbers.facts
-        ),
-        resource_entry(
-            "flowmap.json", "Locations, flows and clusters for flowmap.gl", **numbers.facts
-        ),
-    ]
+    titles = {
+        "locations.csv": f"Places of level {level}: id, name, lat, lon",
+        "flows.csv": f"Flows of level {level}: origin, dest, count",
+        "flowmap.json": "Locations, flows and clusters for flowmap.gl",
+    }
+    return [resource_entry(file, title, **numbers.facts) for file, title in titles.items()]
 
 
 def _renamed(places: pa.Table, prefix: str) -> pa.Table:
@@ -85,14 +78,15 @@ def _renamed(places: pa.Table, prefix: str) -> pa.Table:
     return pa.table({"id": ids, **{name: places[name] for name in ("name", "lat", "lon")}})
 
 
-def _flows(numbers: LevelTable, data: ExportData, ends: list[tuple[str, int]]) -> pa.Table:
+def _flows(numbers: LevelTable, data: ExportData, places: list[tuple[str, int]]) -> pa.Table:
     """Rows with the names that flowmap takes."""
     columns = {}
-    for name, (prefix, axis) in zip(("origin", "dest"), ends, strict=True):
+    for name, (prefix, axis) in zip(("origin", "dest"), places, strict=True):
         codes = numbers.table.column(data.tree.axes[axis].name).cast(pa.string())
         columns[name] = pc.binary_join_element_wise(prefix, codes, "")
-    columns["count"] = numbers.table.column(numbers.value)
-    return pa.table(columns | {name: numbers.table.column(name) for name in numbers.measures[1:]})
+    value, *ends = numbers.measures
+    columns["count"] = numbers.table.column(value)
+    return pa.table(columns | {name: numbers.table.column(name) for name in ends})
 
 
 def _view(data: ExportData, locations: pa.Table) -> dict[str, float]:

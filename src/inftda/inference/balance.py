@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.measured import Families, Floats, Layer, Map, Sums
+from inftda.inference.measured import Families, Floats, Layer, Map, Part, Sums
 from inftda.inference.noise_intervals import NoiseIntervals
 from inftda.inference.prior import MOST_NOISY, PRIOR_FREE_SIGMAS, TAIL, Posterior, interpolate
 from inftda.inference.shares import Shares, most_children
@@ -117,13 +117,7 @@ class Targets:
     def of(
         cls, layer: Layer, chains: Sequence[Sequence[Sums]] = (), elsewhere: Sequence[Floats] = ()
     ) -> "Targets":
-        """Tables of a layer in chains, and what of their sums is in no family.
-
-        Args:
-            layer: the layer.
-            chains: tables that lie inside each other, coarse to fine.
-            elsewhere: float64[cells] for each table.
-        """
+        """Tables of a layer in chains, coarse to fine, and what of their sums is in no family."""
         tables = [table for chain in chains for table in chain]
         offsets = np.cumsum([0, *(len(table.value) for table in tables)])
         starts = [table.start + first for table, first in zip(tables, offsets, strict=False)]
@@ -134,6 +128,7 @@ class Targets:
         value = np.concatenate([np.empty(0), *(table.value for table in tables)])
         cells = [slice(*ends) for ends in pairwise(offsets.tolist())]
         numbers = iter(range(len(tables)))
+        linked = [_links(layer, [next(numbers) for _ in one], starts, cells) for one in chains]
         return cls(
             start=np.array(starts, np.int64).reshape(len(tables), len(layer.first)),
             block=np.cumsum(np.concatenate([np.empty(0, bool), *map(is_first.take, areas)])) - 1,
@@ -142,9 +137,8 @@ class Targets:
             must_match=np.concatenate(
                 [np.empty(0, bool), *(np.full(len(one.value), one.must_match) for one in tables)]
             ),
-            chains=_update_order(
-                [_links(layer, [next(numbers) for _ in one], starts, cells) for one in chains]
-            ),
+            # Totals, which the first chain has, come last and once more.
+            chains=[*linked[::-1], linked[0][:1]] if len(linked) > 1 else linked,
         )
 
     @property
@@ -157,11 +151,7 @@ class Targets:
     ) -> Floats:
         """float64[cells]: prices of one chain that come nearer to the targets, and all others.
 
-        Args:
-            chain: one of the chains.
-            prices: float64[cells].
-            sums: float64[2, cells], what these prices lead to; see `Prices`.
-            sigma: noise scale of the layer.
+        `sums` are what the prices lead to; see `Prices`.
         """
         trust = sigma**2 / self.variance * np.where(self.must_match, _EXACT_WEIGHT, 1.0)
         missing = self.value - sums[0]
@@ -171,11 +161,6 @@ class Targets:
         pull = trust * missing - (np.bincount(self.block, missing) / spread)[self.block] - prices
         step = _solve(chain, trust, np.where(trust > 0, pull, 0.0), sums[1])
         return np.asarray(np.clip(prices + step, -_REACH * sigma, _REACH * sigma))
-
-
-def _update_order(chains: list[list[NestedTable]]) -> list[list[NestedTable]]:
-    """Chains in the order of their turns: totals, which the first has, come last and once more."""
-    return [*chains[::-1], chains[0][:1]] if len(chains) > 1 else chains
 
 
 def _links(
@@ -198,13 +183,9 @@ def _links(
 def _solve(chain: Sequence[NestedTable], trust: Floats, pull: Floats, rise: Floats) -> Floats:
     """float64[cells]: changes of prices that bring all sums of a chain to where they are wanted.
 
-    As if slopes stayed as they are.
-
-    Args:
-        chain: the tables.
-        trust: float64[cells], (sigma of the layer / sigma of the sum)^2.
-        pull: float64[cells], by how much each price would have to change if sums stayed.
-        rise: float64[cells], by how much sums rise with the prices.
+    As if slopes stayed as they are: `rise` is by how much sums rise with the prices, `pull` by how
+    much each price would have to change if sums stayed, and `trust` is (sigma of the layer / sigma
+    of the sum)^2.
     """
     slope, moved, above, step = (np.zeros_like(rise) for _ in range(4))
     slope[chain[-1].cells] = rise[chain[-1].cells]
@@ -238,14 +219,7 @@ class Prices(NamedTuple):
 
 
 def balance(known: LayerEstimate, count: Floats, map_: Map, targets: Targets) -> Floats:
-    """float64[children]: estimates of a layer that sum to the nodes above.
-
-    Args:
-        known: what is known of them.
-        count: float64[families], what the children of each family have to sum to.
-        map_: maps a function over items on threads.
-        targets: sums that were measured off the tree.
-    """
+    """float64[children]: estimates of a layer that sum to the `count` of each family."""
     layer = known.layer
     estimate, shift = np.empty(len(layer.noisy)), np.zeros(len(layer.first))
     prices = Prices(targets.start, np.zeros(targets.n_cells), np.zeros((2, targets.n_cells)))
@@ -253,7 +227,7 @@ def balance(known: LayerEstimate, count: Floats, map_: Map, targets: Targets) ->
     def add_up(close: float) -> None:
         prices.sums[:] = 0
 
-        def work(part: tuple[int, int]) -> None:
+        def work(part: Part) -> None:
             into = shift, estimate
             shift_kernel(part, layer.families, known.evidence, count, prices, close, into)
 
@@ -277,7 +251,7 @@ def unbalanced(known: LayerEstimate, map_: Map) -> tuple[Floats, Floats]:
     layer = known.layer
     mean, variance = np.empty(len(layer.first)), np.empty(len(layer.first))
 
-    def add(part: tuple[int, int]) -> None:
+    def add(part: Part) -> None:
         add_children_kernel(part, layer.families, known.evidence, mean, variance)
 
     list(map_(add, layer.parts()))
@@ -317,7 +291,7 @@ def _add_to_sums(prices: Prices, family: int, estimate: Floats, slope: Floats) -
 
 @kernel
 def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, what is found
-    part: tuple[int, int],
+    part: Part,
     families: Families,
     evidence: Evidence,
     count: Floats,
@@ -327,15 +301,9 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, wha
 ) -> None:
     """Shift the noisy counts of each family until the estimates sum to its count.
 
-    Args:
-        part: first family, and the one after the last.
-        families: the counts.
-        evidence: what is known of them.
-        count: float64[families].
-        prices: of sums off the tree, to which estimates are added.
-        close: how near families come to their counts, in noise scales, before they are scaled.
-        into: float64[families], shifts to start from, and float64[children], estimates;
-            overwritten.
+    Families come to within `close` noise scales before they are scaled. Overwritten, in `into`:
+    the shifts of families, to start from, and estimates of children; the latter are added to the
+    sums of `prices` as well.
     """
     # Taken out of the tuples once: numba counts references whenever it takes an array out.
     offsets, _, noisy, child_family, sigma = families
@@ -381,14 +349,9 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, wha
 
 @kernel
 def add_children_kernel(
-    part: tuple[int, int], families: Families, evidence: Evidence, mean: Floats, variance: Floats
+    part: Part, families: Families, evidence: Evidence, mean: Floats, variance: Floats
 ) -> None:
-    """Means and variances of children, summed up in each family.
-
-    Args as above, and:
-        mean: float64[families], written.
-        variance: float64[families], written.
-    """
+    """Write means and variances of children, summed up in each family."""
     offsets, _, noisy, child_family, sigma = families
     log_mean, moments, mean_below, variance_below = evidence
     for f in range(part[0], part[1]):

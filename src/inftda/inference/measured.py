@@ -27,7 +27,10 @@ Areas = tuple[NDArray[np.int32], ...]
 Floats = NDArray[np.float64]
 #: Where 32 bits are enough, they are half of the memory.
 Whole = NDArray[np.int32] | NDArray[np.int64]
+#: Maps a function over items on threads.
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+#: Families to work on: the first, and the one after the last.
+Part = tuple[int, int]
 
 #: A level is worked through in at most this many parts, on however many threads.
 _PARTS: Final = 16
@@ -66,11 +69,7 @@ class Measurements:
     levels: tuple[int | None, ...]
 
     def level(self, index: int) -> NoisyTable:
-        """The table of a level of the tree.
-
-        Raises:
-            ReleaseError: it was not measured: it splits nothing, or its total is public.
-        """
+        """The table of a level of the tree."""
         if index not in self.levels:
             raise ReleaseError(f"level {index} of the tree was not measured")
         return self.tables[self.levels.index(index)]
@@ -91,8 +90,8 @@ class Families(NamedTuple):
     sigma: float
 
 
-class EstimatedLeaves(NamedTuple):
-    """Estimated numbers of finest areas, each with an interval.
+class CellIntervals(NamedTuple):
+    """Numbers between areas, each with an interval.
 
     Attributes:
         areas: int32[numbers] for each axis.
@@ -147,7 +146,7 @@ class Layer:
         """Areas that the refined axis has here."""
         return int(self.level.child_offsets[-1])
 
-    def parts(self, most: int = _PARTS) -> list[tuple[int, int]]:
+    def parts(self, most: int = _PARTS) -> list[Part]:
         """Ranges of families to work on at a time; no area of the refined axis is in two."""
         refined = self.areas[self.level.axis]
         offsets = np.append(np.flatnonzero(np.diff(refined, prepend=-1)), len(refined))
@@ -174,12 +173,7 @@ class Layer:
 
 
 def layers_of(tree: Tree, measured: Measurements) -> list[Layer]:
-    """All measured levels, coarse to fine.
-
-    Raises:
-        ReleaseError: not all children of a node are there, or a node that is divided is not, or
-            sums over children are missing.
-    """
+    """All measured levels, coarse to fine."""
     layers: list[Layer] = []
     for level in reversed(tree.splitting_levels):
         finer = layers[-1] if layers else None
@@ -261,7 +255,7 @@ def _layer(level: TreeLevel, table: NoisyTable, finer: Layer | None) -> Layer:
         parent=np.zeros(len(areas[axis]), np.int64),
         offsets=np.concatenate([[0], np.cumsum(n_children[areas[axis]])]),
         first=level.child_offsets[areas[axis]].astype(np.int64),
-        noisy=_narrow(noisy),
+        noisy=narrow(noisy),
         child_family=np.full(0 if finer is None else len(noisy), -1, np.int32),
         sigma=math.sqrt(table.sigma2),
     )
@@ -281,7 +275,7 @@ def _with_only(
     return tuple(numbers[order] for numbers in joined), values[child]
 
 
-def _narrow(numbers: NDArray[np.int64]) -> Whole:
+def narrow(numbers: Whole) -> Whole:
     """In 32 bits if all fit."""
     ends = np.iinfo(np.int32)
     is_enough = numbers.min(initial=0) >= ends.min and numbers.max(initial=0) <= ends.max
@@ -364,9 +358,6 @@ class Sums:
             table: what was measured.
             across: the axis beside the refined one.
             depth: of the areas on it.
-
-        Raises:
-            ReleaseError: sums over children of the layer are missing.
         """
         level, own = layer.level, layer.level.parent_area
         up = level.axes[across].hierarchy.ancestor(level.depths[across], depth)

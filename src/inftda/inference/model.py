@@ -26,14 +26,16 @@ from inftda.inference.balance import (
 )
 from inftda.inference.measured import (
     Areas,
-    EstimatedLeaves,
+    CellIntervals,
     Families,
     Floats,
     Layer,
     Map,
     Measurements,
+    Part,
     Sums,
     layers_of,
+    narrow,
 )
 from inftda.inference.noise_intervals import Ends, whole_ends
 from inftda.inference.prior import (
@@ -88,9 +90,6 @@ class Fit:
             points: float64[finest areas, 3] by axis name: where areas are, as unit vectors,
                 NaN where it is not known.
             threads: how many; all cores by default. Estimates do not depend on it.
-
-        Raises:
-            ReleaseError: the measurements are damaged.
         """
         layers = layers_of(tree, measured)
         del measured  # as large as all that follows, if nobody else has it
@@ -98,11 +97,10 @@ class Fit:
         levels = estimate_layers(layers, float(total), dict(points or {}), Crew(threads).map)
         return cls(tree, total, levels, threads)
 
-    def leaves(self, seed: int) -> EstimatedLeaves:
+    def leaves(self, seed: int) -> CellIntervals:
         """Positive whole numbers of finest areas that add up at every level, and their intervals.
 
-        Args:
-            seed: decides which numbers are rounded up.
+        The seed decides which numbers are rounded up.
         """
         n_axes = len(self.tree.axes)
         columns: list[list[NDArray[Any]]] = [[] for _ in range(n_axes + 3)]
@@ -112,11 +110,11 @@ class Fit:
         ):
             found: list[NDArray[Any]] = [*part.areas, part.value, part.low, part.high]
             for column, numbers in zip(columns, found, strict=True):
-                column.append(_narrow(numbers))
+                column.append(narrow(numbers))
         joined = [np.concatenate([np.empty(0, np.int32), *column]) for column in columns]
-        return EstimatedLeaves(tuple(joined[:n_axes]), *joined[n_axes:])
+        return CellIntervals(tuple(joined[:n_axes]), *joined[n_axes:])
 
-    def _with_ends(self, rounded: Rounded) -> EstimatedLeaves:
+    def _with_ends(self, rounded: Rounded) -> CellIntervals:
         """Some numbers with their intervals."""
         low, high = rounded.value.copy(), rounded.value.copy()
         for number, level in enumerate(self.levels):
@@ -129,15 +127,10 @@ class Fit:
                     posterior, sigma, rounded.mean[is_unseen]
                 )
         areas, value = rounded.areas, rounded.value
-        return EstimatedLeaves(areas, value, np.minimum(low, value), np.maximum(high, value))
+        return CellIntervals(areas, value, np.minimum(low, value), np.maximum(high, value))
 
     def node_ends(self, number: int, areas: Areas) -> Ends:
-        """Intervals of nodes that were released.
-
-        Args:
-            number: which of the measured levels they are of.
-            areas: int32[n] for each axis.
-        """
+        """Intervals of nodes that were released, of one of the measured levels."""
         layer = self.levels[number].layer
         child = layer.find(areas)
         is_found = child >= 0
@@ -152,14 +145,7 @@ class Fit:
 def estimate_layers(
     layers: Sequence[Layer], total: float, points: dict[str, Floats], map_: Map
 ) -> list[LayerEstimate]:
-    """Estimates of every measured level that add up, coarse to fine.
-
-    Args:
-        layers: the measured levels.
-        total: of everything.
-        points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
-        map_: maps a function over items on threads.
-    """
+    """Estimates of every measured level that add up, coarse to fine; `points` as for `Fit`."""
     found = _down(layers, total, points, map_)
     _up(found, map_)
     count, apart = np.array([total]), _UndividedCounts(layers)
@@ -199,7 +185,7 @@ def _expected(
     shares = fit_shares(layer, pairs, count, elsewhere, map_)
     log_mean = np.empty(len(layer.noisy), np.float32)
 
-    def work(part: tuple[int, int]) -> None:
+    def work(part: Part) -> None:
         log_means_kernel(part, layer.families, count, pairs, shares, log_mean)
 
     list(map_(work, layer.parts()))
@@ -263,11 +249,6 @@ def child_ends(levels: Sequence[LayerEstimate], number: int, child: NDArray[np.i
     By their means and their noisy counts alone. What makes estimates better still (their own
     children, sums that have to agree) is left out: by how much it does is not known well enough,
     and intervals that used it had a coverage as low as 88 %.
-
-    Args:
-        levels: estimates of every measured level.
-        number: which layer.
-        child: int64[n], which children of it.
     """
     if not len(child):
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -304,25 +285,10 @@ def ends_kernel(
     ends: Floats,
     into: tuple[Floats, Floats],
 ) -> None:
-    """Intervals of some children of a layer.
-
-    Args:
-        child: int64[n], which children.
-        families: the counts.
-        log_mean: float32[children].
-        ends: float64[means, noisy values, 2].
-        into: float64[n] each, lower and upper ends, written.
-    """
+    """Write lower and upper ends of the intervals of some children of a layer."""
     noisy, sigma = families.noisy, families.sigma
     low, high = into
     for n in range(child.size):
         i = child[n]
         below, above = interpolate(ends, log_mean[i], noisy[i] / sigma)
         low[n], high[n] = below * sigma, above * sigma
-
-
-def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers in 32 bits if all of them fit."""
-    ends = np.iinfo(np.int32)
-    fits = numbers.min(initial=0) >= ends.min and numbers.max(initial=0) <= ends.max
-    return numbers.astype(np.int32) if fits else numbers

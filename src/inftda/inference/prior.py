@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.measured import Families, Layer, Map
+from inftda.inference.measured import Families, Layer, Map, Part
 from inftda.kernels import inlined_kernel, kernel
 
 Grid = NDArray[np.float64]
@@ -103,15 +103,9 @@ class Posterior:
 
 
 def posterior_of(layer: Layer, log_mean: NDArray[np.float32], map_: Map) -> Posterior:
-    """The table of a level, with the prior that explains its counts best.
+    """The table of a level, with the prior that explains its counts best."""
 
-    Args:
-        layer: the level.
-        log_mean: float32[children], logarithm of mean / sigma.
-        map_: maps a function over items on threads.
-    """
-
-    def count(part: tuple[int, int]) -> NDArray[np.int64]:
+    def count(part: Part) -> NDArray[np.int64]:
         seen = np.zeros((len(_MEANS), len(_NOISY)), np.int64)
         seen_kernel(part, layer.families, log_mean, seen)
         return seen
@@ -138,11 +132,8 @@ def _counts(law: "Law", spread: float, zeros: float) -> Grid:
 def _free_counts(law: "Law", seen: NDArray[np.int64], spread: float, zeros: float) -> Grid:
     """float64[means, counts]: probability of each count if rates have the law that fits best.
 
-    Args:
-        law: of the level.
-        seen: int64[means, noisy values], how many counts are there.
-        spread: psi of the prior to start from.
-        zeros: phi of it.
+    `seen` is how many counts are near each mean and noisy value; spread and zeros are those of the
+    prior to start from.
     """
     is_seen = _NOISY <= PRIOR_FREE_SIGMAS
     likelihood = np.concatenate([law.noise[:1], law.counts @ law.noise])
@@ -230,13 +221,7 @@ def _most_likely(law: Law, seen: NDArray[np.int64]) -> tuple[float, float]:
 
 @inlined_kernel
 def interpolate(table: Grid, log_mean: float, noisy: float) -> tuple[float, float]:
-    """Both values of a table between four of its cells.
-
-    Args:
-        table: float64[means, noisy values, 2].
-        log_mean: logarithm of mean / sigma.
-        noisy: in noise scales.
-    """
+    """Both values of float64[means, noisy values, 2] between four of its cells."""
     row = (log_mean - LEAST_MEAN) * MEAN_STEPS
     column = (noisy - LEAST_NOISY) * NOISY_STEPS
     row = min(max(row, 0.0), table.shape[0] - 1.000001)
@@ -254,19 +239,12 @@ def interpolate(table: Grid, log_mean: float, noisy: float) -> tuple[float, floa
 
 @kernel
 def seen_kernel(
-    part: tuple[int, int],
+    part: Part,
     families: Families,
     log_mean: NDArray[np.float32],
     seen: NDArray[np.int64],
 ) -> None:
-    """Count the counts of some families that are not clear by the nearest cell of the table.
-
-    Args:
-        part: first family, and the one after the last.
-        families: the counts.
-        log_mean: float32[children].
-        seen: int64[means, noisy values], added to.
-    """
+    """Count the counts of some families that are not clear by the nearest cell of `seen`."""
     offsets, noisy, sigma = families.offsets, families.noisy, families.sigma
     for f in range(part[0], part[1]):
         if offsets[f + 1] - offsets[f] == 1:  # an only child was not measured

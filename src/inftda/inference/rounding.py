@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.inference.balance import LayerEstimate
-from inftda.inference.measured import Areas, Families, Floats, Map, distinct_rows
+from inftda.inference.measured import Areas, Families, Floats, Map, Part, distinct_rows
 from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import Tree, TreeLevel
 
@@ -68,16 +68,8 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
 ) -> Iterator[Finished]:
     """Whole numbers of the finest areas that sum to the total and, at every level, to each other.
 
-    Args:
-        tree: the public tree.
-        levels: estimates of every measured level.
-        total: of everything.
-        random: decides which numbers are rounded up.
-        finish: what to make of some of them, on their thread.
-        map_: maps a function over items on threads.
-
     Yields:
-        What was made of some of them, until all are there.
+        What `finish` makes of some of them, on their thread, until all are there.
     """
     whole = np.array([total], np.int64)
     is_divided = bool(levels) and len(levels[0].layer.first) > 0
@@ -109,7 +101,7 @@ def _round_part(  # noqa: PLR0913, PLR0917 - bound to a level, called for its pa
     goals: NDArray[np.int64],
     draws: Floats,
     lost: Floats,
-    part: tuple[int, int],
+    part: Part,
 ) -> tuple[NDArray[np.int64], Rounded]:
     """All numbers of some families of a layer, and the positive ones that nothing divides."""
     layer, estimate = level.layer, level.estimate
@@ -183,7 +175,7 @@ def _rounding_pressure(lost: float) -> float:
 
 @kernel
 def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what, by which chance
-    part: tuple[int, int],
+    part: Part,
     families: Families,
     goals: NDArray[np.int64],
     estimate: Floats,
@@ -195,15 +187,8 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
 
     What whole parts leave of the node's number goes to fractions, by one random offset per family:
     a child gets one for each integer that its stretch of the running sum of fractions covers.
-
-    Args:
-        part: first family, and the one after the last.
-        families: the counts.
-        goals: int64[families], the number of each node.
-        estimate: float64[children].
-        draws: float64[families], uniform in [0, 1).
-        lost: float64[areas], what each area has lost by rounding so far; overwritten.
-        numbers: int64[children of these families], written.
+    `goals` are the numbers of the nodes, `draws` are uniform in [0, 1), and `lost` is what each
+    area has lost by rounding so far, overwritten as `numbers` is.
     """
     offsets, firsts = families.offsets, families.first
     before = offsets[part[0]]

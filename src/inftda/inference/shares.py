@@ -14,13 +14,12 @@ the means are those of what clear counts leave, and for the factor of an area on
 of a clear count matters.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.measured import Families, Floats, Layer, Map
+from inftda.inference.measured import Families, Floats, Layer, Map, Part
 from inftda.inference.prior import PRIOR_FREE_SIGMAS
 from inftda.kernels import inlined_kernel, kernel
 from inftda.tree import DESTINATION, ORIGIN, TreeLevel
@@ -76,10 +75,7 @@ class Shares(NamedTuple):
 def pairs_of(layer: Layer, points: dict[str, Floats], map_: Map) -> Pairs:
     """Same areas and distances of a layer's children.
 
-    Args:
-        layer: the layer.
-        points: float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
-        map_: maps a function over items on threads.
+    `points` are float64[finest areas, 3] by axis name: unit vectors, NaN where unknown.
     """
     level = layer.level
     other = _other_end(level)
@@ -101,7 +97,7 @@ def pairs_of(layer: Layer, points: dict[str, Floats], map_: Map) -> Pairs:
         above = theirs.hierarchy.ancestor(theirs.hierarchy.depth, across)
         there = _centres(points[theirs.name], above)
 
-        def work(part: tuple[int, int]) -> None:
+        def work(part: Part) -> None:
             bin_distances_kernel(part, layer.families, layer.areas[other], here, there, bins)
 
         list(map_(work, layer.parts()))
@@ -111,94 +107,50 @@ def pairs_of(layer: Layer, points: dict[str, Floats], map_: Map) -> Pairs:
 def fit_shares(layer: Layer, pairs: Pairs, count: Floats, elsewhere: Floats, map_: Map) -> Shares:
     """Factors that explain the noisy counts of a layer.
 
-    Args:
-        layer: the layer.
-        pairs: same areas and distances.
-        count: float64[families], estimated counts of the nodes that are divided.
-        elsewhere: float64[areas above], counts of nodes that were not divided, by refined area.
-        map_: maps a function over items on threads.
+    `count` is the estimated count of the node that each family divides; `elsewhere` are counts of
+    nodes that were not divided, by refined area.
     """
-    log = _Logs(np.zeros(layer.n_areas), 0.0, np.zeros(N_BINS))
+    log_area, log_same, log_bins = np.zeros(layer.n_areas), 0.0, np.zeros(N_BINS)
     spread, overdispersion = 1.0, _OVERDISPERSION[0]
     above = np.repeat(np.arange(len(elsewhere)), np.diff(layer.level.child_offsets))
+    shares = Shares(np.exp(log_area), 1.0, np.exp(log_bins))
     for round_ in range(_ROUNDS):
-        shares = log.shares()
-        found = _Evidence.of(layer, pairs, count, shares, overdispersion, map_)
-        score, information = found.score, found.information
+        (score, information, expected, clear), others = _evidence(
+            layer, pairs, count, shares, overdispersion, map_
+        )
         if (totals := layer.totals) is not None:
-            expected = found.expected + elsewhere[above] * shares.within(layer.level)
+            expected = expected + elsewhere[above] * shares.within(layer.level)
             variance = totals.variance + expected + _MISFIT * expected**2
-            score = score + (totals.value - found.clear - expected) * expected / variance
+            score = score + (totals.value - clear - expected) * expected / variance
             information = information + expected**2 / variance
         if round_ == 0:
             spread = _spread(score, information)
         elif round_ >= _SETTLED:
-            each = log.area**2 + 1 / (information + 1 / spread)
+            each = log_area**2 + 1 / (information + 1 / spread)
             spread = float(np.clip(np.mean(each), *_SPREADS))
-        overdispersion = found.overdispersion
-        step = (score - log.area / spread) / (information + 1 / spread)
-        log.area += np.clip(step, -_STEP, _STEP)
-        log.same = _moved(log.same, found.same)
-        log.bins = _moved(log.bins, found.bins.T)
-    return log.shares()
+        excess, unit = others[N_BINS + 1]
+        overdispersion = float(np.clip(excess / max(unit, 1e-9), *_OVERDISPERSION))
+        step = (score - log_area / spread) / (information + 1 / spread)
+        log_area += np.clip(step, -_STEP, _STEP)
+        log_same = _moved(log_same, others[N_BINS])
+        log_bins = _moved(log_bins, others[:N_BINS].T)
+        shares = Shares(np.exp(log_area), float(np.exp(log_same)), np.exp(log_bins))
+    return shares
 
 
-@dataclass
-class _Logs:
-    """Logarithms of the factors while they are fitted."""
+def _evidence(  # noqa: PLR0913, PLR0917 - what is known of a layer from all sides
+    layer: Layer, pairs: Pairs, count: Floats, shares: Shares, overdispersion: float, map_: Map
+) -> tuple[Floats, Floats]:
+    """What noisy counts say of the logarithms of factors: see `weigh_factors_kernel`."""
+    by_area = np.zeros((4, layer.n_areas))
 
-    area: Floats
-    same: Any
-    bins: Floats
+    def weigh(part: Part) -> Floats:
+        others = np.zeros((N_BINS + 2, 2))
+        into = by_area, others
+        weigh_factors_kernel(part, layer.families, count, pairs, shares, overdispersion, into)
+        return others
 
-    def shares(self) -> Shares:
-        return Shares(np.exp(self.area), float(np.exp(self.same)), np.exp(self.bins))
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """What noisy counts say of the logarithms of factors, by Newton's method.
-
-    Attributes:
-        score: float64[areas].
-        information: float64[areas].
-        expected: float64[areas], sum of the means of counts that are not clear.
-        clear: float64[areas], sum of clear counts.
-        same: float64[2], score and information of the factor of the same area.
-        bins: float64[N_BINS, 2], of those of distances.
-        overdispersion: how much more counts vary than their means say, in noise scales.
-    """
-
-    score: Floats
-    information: Floats
-    expected: Floats
-    clear: Floats
-    same: Floats
-    bins: Floats
-    overdispersion: float
-
-    @classmethod
-    def of(  # noqa: PLR0913, PLR0917 - what is known of a layer from all sides
-        cls,
-        layer: Layer,
-        pairs: Pairs,
-        count: Floats,
-        shares: Shares,
-        overdispersion: float,
-        map_: Map,
-    ) -> "_Evidence":
-        by_area = np.zeros((4, layer.n_areas))
-
-        def weigh(part: tuple[int, int]) -> Floats:
-            others = np.zeros((N_BINS + 2, 2))
-            into = by_area, others
-            weigh_factors_kernel(part, layer.families, count, pairs, shares, overdispersion, into)
-            return others
-
-        *bins, same, excess = sum(map_(weigh, layer.parts()), np.zeros((N_BINS + 2, 2)))
-        found = float(np.clip(excess[0] / max(excess[1], 1e-9), *_OVERDISPERSION))
-        score, information, expected, clear = by_area
-        return cls(score, information, expected, clear, same, np.array(bins), found)
+    return by_area, sum(map_(weigh, layer.parts()), np.zeros((N_BINS + 2, 2)))
 
 
 def _spread(score: Floats, information: Floats) -> float:
@@ -235,22 +187,17 @@ def _centres(points: Floats, above: NDArray[np.int32]) -> Floats:
 
 @kernel
 def bin_distances_kernel(  # noqa: PLR0913, PLR0917 - points at both ends
-    part: tuple[int, int],
+    part: Part,
     families: Families,
     other: NDArray[np.int32],
     here: Floats,
     there: Floats,
     bins: NDArray[np.uint8],
 ) -> None:
-    """Class of distance of the children of some families: two for each doubling of 1 + km.
+    """Write the class of distance of each child to `bins`: two for each doubling of 1 + km.
 
-    Args:
-        part: first family, and the one after the last.
-        families: the counts.
-        other: int32[families], area at the other end.
-        here: float64[areas, 3], points on the unit sphere.
-        there: float64[areas at the other end, 3].
-        bins: uint8[children], written.
+    `other` is the area at the other end of each family; `here` and `there` are float64[areas, 3],
+    points on the unit sphere.
     """
     offsets, first = families.offsets, families.first
     for f in range(part[0], part[1]):
@@ -283,7 +230,7 @@ def _write_factors(
 
 
 @inlined_kernel
-def most_children(part: tuple[int, int], offsets: NDArray[np.int64]) -> int:
+def most_children(part: Part, offsets: NDArray[np.int64]) -> int:
     """Children of the largest of some families."""
     most = 0
     for f in range(part[0], part[1]):
@@ -299,7 +246,7 @@ def _left(left: float, count: float, sigma: float) -> float:
 
 @kernel
 def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what is summed up
-    part: tuple[int, int],
+    part: Part,
     families: Families,
     count: Floats,
     pairs: Pairs,
@@ -307,19 +254,12 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what 
     overdispersion: float,
     into: tuple[Floats, Floats],
 ) -> None:
-    """Sum up what the noisy counts of some families say of the factors.
+    """Sum up what the noisy counts of some families say of the factors, by Newton's method.
 
-    Args:
-        part: first family, and the one after the last.
-        families: the counts.
-        count: float64[families], estimated sum of the children.
-        pairs: same areas and distances.
-        shares: the factors so far.
-        overdispersion: how much more counts vary than their means say, in noise scales.
-        into: float64[4, areas] and float64[N_BINS + 2, 2], added to. By area: score, information,
-            means of counts that are not clear, clear counts. Others: score and information of
-            bins and then of `same`; squared deviations in excess, and what they are per unit of
-            overdispersion.
+    `count` is the estimated sum of the children of each family. Added to, in `into`: for each
+    area score, information, means of counts that are not clear, and clear counts; score and
+    information of bins and then of `same`, and at last squared deviations in excess and what they
+    are per unit of overdispersion.
     """
     offsets, first, noisy, _, sigma = families
     same, bins = pairs
@@ -367,17 +307,16 @@ def weigh_factors_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what 
 
 @kernel
 def log_means_kernel(  # noqa: PLR0913, PLR0917 - counts, factors, and what is written
-    part: tuple[int, int],
+    part: Part,
     families: Families,
     count: Floats,
     pairs: Pairs,
     shares: Shares,
     log_mean: NDArray[np.float32],
 ) -> None:
-    """Logarithm of mean / sigma of all counts that are not clear: what clear ones leave, by shares.
+    """Write to `log_mean` the logarithm of mean / sigma: what clear counts leave, by shares.
 
-    Args as above, and:
-        log_mean: float32[children], written; 0 for clear counts, which have no mean here.
+    It is 0 for clear counts, which have no mean here.
     """
     offsets, _, noisy, _, sigma = families
     factors = np.empty(most_children(part, offsets))

@@ -6,7 +6,7 @@ the page says so.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final, TypeVar
@@ -19,7 +19,7 @@ from inftda.evaluation.cells import MAX_CELLS, Cells
 from inftda.evaluation.measures import totals_across
 from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
-from inftda.inference.measured import EstimatedLeaves
+from inftda.inference.measured import CellIntervals
 from inftda.noise.quantiles import half_width
 from inftda.pages.packing import Pack
 from inftda.pages.shapes import Shapes
@@ -63,7 +63,8 @@ class Layout:
     def of(cls, tree: Tree) -> "Layout":
         """Origin and destination first, if there are both."""
         names = [axis.name for axis in tree.axes]
-        first = [names.index(ORIGIN), names.index(DESTINATION)] if _is_trips(names) else []
+        has_trips = {ORIGIN, DESTINATION} <= {*names}
+        first = [names.index(ORIGIN), names.index(DESTINATION)] if has_trips else []
         rest = (number for number in range(len(names)) if number not in first)
         return cls(tree, (*first, *rest))
 
@@ -75,7 +76,7 @@ class Layout:
     @property
     def has_trips(self) -> bool:
         """Whether the table is about trips: from somewhere to somewhere."""
-        return _is_trips([axis.name for axis in self.tree.axes])
+        return {ORIGIN, DESTINATION} <= {axis.name for axis in self.axes}
 
     @property
     def is_shared(self) -> bool:
@@ -91,36 +92,9 @@ class Layout:
         """How the page names a level of each axis of the tree."""
         return ",".join(map(str, self.arranged(depths)))
 
-    def index_of(self, axis: int) -> int:
-        """Index of an axis of the tree among those of the page."""
-        return self.order.index(axis)
-
     def number(self, depths: Sequence[int], areas: Sequence[NDArray[Any]]) -> Numbers:
         """Number of each cell in the page, where the last axis runs fastest."""
-        sizes = [axis.hierarchy.n_areas(depths[i]) for i, axis in enumerate(self.tree.axes)]
-        number = np.zeros(len(areas[0]), np.int64)
-        for size, area in zip(self.arranged(sizes), self.arranged(areas), strict=True):
-            number = number * size + area
-        return number
-
-
-def _is_trips(names: Sequence[str]) -> bool:
-    return ORIGIN in names and DESTINATION in names
-
-
-@dataclass(frozen=True)
-class CellIntervals:
-    """What the true numbers of the cells of one level lie between.
-
-    Attributes:
-        areas: area numbers of the cells on each axis of the tree.
-        low: lower ends.
-        high: upper ends.
-    """
-
-    areas: Sequence[NDArray[Any]]
-    low: Numbers
-    high: Numbers
+        return Marginal(self.axes, tuple(self.arranged(depths))).numbers(self.arranged(areas))
 
 
 @dataclass(frozen=True)
@@ -141,7 +115,7 @@ class Table:
     value: Numbers
     truth: tuple[Areas, Numbers] | None = None
     keeps_formulas: bool = False
-    estimated: EstimatedLeaves | None = None
+    estimated: CellIntervals | None = None
 
     def cells(self, depths: Sequence[int]) -> tuple[Areas, dict[str, Numbers]]:
         """Areas of all cells of a level that are not empty; released and true sums."""
@@ -209,49 +183,32 @@ def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
     found: dict[Depths, CellIntervals] = {}
     room = MAX_INTERVALS
     for depths in product(*(range(axis.hierarchy.depth + 1) for axis in release.tree.axes)):
-        if _n_cells(release.tree, depths) > _MAX_NUMBER:
-            continue
         marginal = Marginal(release.tree.axes, depths)
+        if marginal.n_nodes > _MAX_NUMBER:
+            continue
         cells = Cells.of(marginal, *leaves)
         if len(cells.number) > room:
             continue
         areas = marginal.areas_at(cells.number)
         ends = known.of(depths, areas)
         if ends is not None:
-            found[depths] = CellIntervals(areas, *ends)
+            found[depths] = CellIntervals(areas, cells.value, *ends)
             room -= len(cells.number)
     return found
 
 
-def _n_cells(tree: Tree, depths: Depths) -> int:
-    return Marginal(tree.axes, depths).n_nodes
-
-
-@dataclass(frozen=True)
-class ExplorerData:
-    """Packed data of a page.
-
-    Attributes:
-        packed: as it is in the page.
-        depths: the finest level on each axis that the page holds.
-    """
-
-    packed: str
-    depths: Depths
-
-
 def pack_explorer(
     table: Table, places: Gazetteer, shapes: Shapes | None, quality: Quality
-) -> ExplorerData:
-    """Pack what the explorer needs, at the finest level that fits."""
+) -> tuple[str, Depths]:
+    """What the explorer needs, packed, and the finest level on each axis that fits into a page."""
     layout = Layout.of(table.tree)
     depths = tuple(axis.hierarchy.depth for axis in table.tree.axes)
     while True:
         coarser = _coarser(layout, depths)
-        if coarser is None or _n_cells(table.tree, depths) <= _MAX_NUMBER:
+        if coarser is None or Marginal(table.tree.axes, depths).n_nodes <= _MAX_NUMBER:
             packed = _packed(layout, table, places, shapes, quality, depths)
             if coarser is None or len(packed) <= MAX_LETTERS:
-                return ExplorerData(packed, depths)
+                return packed, depths
         depths = coarser
 
 
@@ -286,7 +243,7 @@ def _packed(  # noqa: PLR0913, PLR0917 - private
         pack.header["places"] = _places(layout, places, depths)
     if shapes is not None and shapes.level <= depths[shapes.axis]:
         pack.header["shapes"] = {
-            "axis": layout.index_of(shapes.axis),
+            "axis": layout.order.index(shapes.axis),
             "level": shapes.level,
             "areas": shapes.areas,
             "scale": shapes.scale,
@@ -295,15 +252,14 @@ def _packed(  # noqa: PLR0913, PLR0917 - private
     return pack.text()
 
 
-def _add_estimated(pack: Pack, layout: Layout, estimated: EstimatedLeaves, depths: Depths) -> None:
+def _add_estimated(pack: Pack, layout: Layout, estimated: CellIntervals, depths: Depths) -> None:
     """Estimates down to the finest level of the page, with intervals if that is their own."""
     marginal = Marginal(layout.tree.axes, depths)
     cells = Cells.of(marginal, estimated.areas, estimated.value)
     number = layout.number(depths, marginal.areas_at(cells.number))
     pack.add_cells("estimated", number, value=cells.value)
     if depths == tuple(axis.hierarchy.depth for axis in layout.tree.axes):
-        ends = CellIntervals(estimated.areas, estimated.low, estimated.high)
-        _add_intervals(pack, "estimated-intervals", layout, depths, ends)
+        _add_intervals(pack, "estimated-intervals", layout, depths, estimated)
 
 
 def _add_intervals(pack: Pack, name: str, layout: Layout, at: Depths, ends: CellIntervals) -> None:
@@ -317,7 +273,9 @@ def _header(
     table: Table, layout: Layout, places: Gazetteer, quality: Quality, depths: Depths
 ) -> dict[str, Any]:
     errors, is_shared = quality.typical, layout.is_shared
-    across = list(dict.fromkeys(_across(table.tree, depths)))
+    every = product(*(range(depth + 1) for depth in depths))
+    # Sums across the tree.
+    across = [at for at in every if table.tree.coarsest(at) not in table.tree.on_tree]
     unknown = [at for at in across if quality.is_unmeasured and sums_up_many(table.tree, at)]
     return {
         "confidential": table.truth is not None,
@@ -400,13 +358,6 @@ def _errors(
         for level in errors.levels
         if _is_within(level.depths, depths) and level.depths not in unknown
     }
-
-
-def _across(tree: Tree, depths: Depths) -> Iterator[Depths]:
-    """Levels on each axis whose numbers are sums across the tree."""
-    for at in product(*(range(depth + 1) for depth in depths)):
-        if tree.coarsest(at) not in tree.on_tree:
-            yield at
 
 
 def _is_within(depths: Sequence[int], most: Sequence[int]) -> bool:

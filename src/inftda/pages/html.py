@@ -86,6 +86,7 @@ def environment(finalize: Callable[[object], object] | None = None) -> Environme
         "scientific": scientific,
         "unbroken": unbroken,
         "sentence_case": sentence_case,
+        "full_stop": full_stop,
     }
     return made
 
@@ -130,6 +131,16 @@ def unbroken(text: str) -> str:
 def sentence_case(text: str) -> str:
     """With a capital letter at the beginning."""
     return text[:1].upper() + text[1:]
+
+
+def full_stop(text: str) -> str:
+    """What somebody wrote, with a stop at its end.
+
+    >>> full_stop("No "), full_stop("Why not?")
+    ('No.', 'Why not?')
+    """
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def asset(name: str) -> str:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from inftda.areas.locations import Gazetteer
 from inftda.estimates import Estimate, open_estimate
@@ -40,20 +40,17 @@ from inftda.pages import html
 from inftda.pages.charts import LogScale
 from inftda.pages.explorer import (
     LAID_OUT,
-    ExplorerData,
+    Depths,
     Layout,
     Quality,
     Table,
     pack_explorer,
 )
 from inftda.pages.shapes import Shapes, known_shapes, read_shapes
-from inftda.privacy.plan import LevelPlan
 from inftda.publication.release import Release, open_release
 from inftda.publication.trust import NOT_PRIVATE, counting_note, mostly_noise, unmeasured_totals
+from inftda.tree import Tree
 from inftda.truth import Truth
-
-if TYPE_CHECKING:
-    from inftda.tree import Tree
 
 #: Up to this many combinations of levels have typical errors; of more only those of the tree.
 MAX_LEVELS: Final = 150
@@ -147,7 +144,7 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         keeps_formulas=keep_formulas,
         estimated=None if estimate is None else estimated_leaves(estimate),
     )
-    data = pack_explorer(table, places, shapes, Quality.of(found, errors, noise))
+    packed, depths = pack_explorer(table, places, shapes, Quality.of(found, errors, noise))
     # Without errors the explorer shades by size.
     shade = "the less a number is to be trusted" if errors else "the smaller a number"
     facts = {
@@ -159,7 +156,7 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         "promise": _promise(found),
         **_accuracy(found, errors, level_rows(found, errors, noise)),
         **_technical(found),
-        **_explorer(found, data, shade, has_estimate=estimate is not None),
+        **_explorer(found, packed, depths, shade, has_estimate=estimate is not None),
     }
     heading, script = title or _default_title(found), html.explorer_script()
     page = html.render("report.html", facts, title=heading, script=script)
@@ -169,24 +166,18 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
 def write_confidential_page(
     release: Release, counts: Truth, measures: Sequence[Mapping[str, Any]], out: str | Path
 ) -> Path:
-    """Write the page that compares a release with the truth.
+    """Write the page that compares a release with the truth, readable by its owner only.
 
     Args:
         release: the release.
         counts: the true counts.
         measures: one mapping for each level, figure names to figures; None is not shown.
-        out: the HTML file to write, readable by its owner only; an older one is replaced.
-
-    Returns:
-        The file.
-
-    Raises:
-        InftdaError: the file cannot or must not be written.
+        out: the HTML file to write; an older one is replaced.
     """
     check_file(Path(out), force=True)
     places, shapes = _places(release)
     table = Table(release.tree, *release.leaves(), truth=counts.leaves)
-    data = pack_explorer(table, places, shapes, Quality())
+    packed, depths = pack_explorer(table, places, shapes, Quality())
     every = dict.fromkeys(
         key
         for level in measures
@@ -197,7 +188,7 @@ def write_confidential_page(
         "size": describe_size(release),
         "main": _measures_table({key: _MAIN[key] for key in _MAIN if key in every}, measures),
         "every": _measures_table({key: key for key in every}, measures),
-        **_explorer(release, data, "the further a number is from the truth"),
+        **_explorer(release, packed, depths, "the further a number is from the truth"),
     }
     page = html.render(
         "confidential.html",
@@ -226,25 +217,16 @@ def _promise(release: Release) -> dict[str, object]:
     guess = guess_bound(plan.epsilon, plan.delta, plan.rho)
     one, many = ("trip", "trips") if release.tree.is_od else ("entry", "entries")
     odds = math.exp(plan.epsilon or 0)
+    variances = [level.sigma2 for level in plan.levels]
+    scales = [f"{math.sqrt(find(variances)):.3g}" for find in (min, max)]
     return {
         "trips": one if plan.unit.trips == 1 else many,
         "guess": guess,
         "is_weak": guess >= WEAK_GUESS,
-        "epsilon": None if plan.epsilon is None else f"{plan.epsilon:g}",
-        "delta": plan.delta,
-        "rho": f"{float(plan.rho):.4g}",
+        "plan": plan,
         "odds": f"{odds:.3g}" if odds < 1000 else f"{odds:,.0f}",
-        "noise": _noise_range([level.sigma2 for level in plan.levels]),
-        "unit": plan.unit.describe(),
-        "total_is_public": plan.unit.root_is_public,
+        "noise": "\N{EN DASH}".join(dict.fromkeys(scales)),
     }
-
-
-def _noise_range(variances: Sequence[Any]) -> str:
-    low, high = math.sqrt(min(variances)), math.sqrt(max(variances))
-    if math.isclose(low, high, rel_tol=1e-3):
-        return f"{low:.3g}"
-    return f"{low:.3g}\N{EN DASH}{high:.3g}"
 
 
 def _accuracy(
@@ -255,7 +237,7 @@ def _accuracy(
     finest = rows[-1].typical if rows else None
     often, rarely = (finest.often_lost, finest.rarely_lost) if finest else (0, None)
     is_wide = rarely is not None and rarely > max(WIDE_GAP * often, often + SMALL_GAP)
-    has_trips = Layout.of(release.tree).has_trips
+    is_trips = Layout.of(release.tree).has_trips
     return {
         "cell": "pair" if release.tree.is_od else "cell",
         "rows": rows,
@@ -271,7 +253,7 @@ def _accuracy(
         "unmeasured": unmeasured_totals(release.tree, release.manifest.plan),
         "has_totals": release.has_totals,
         "n_axes": len(release.tree.axes),
-        "example": "all trips from one area" if has_trips else "totals of one axis",
+        "example": "all trips from one area" if is_trips else "totals of one axis",
     }
 
 
@@ -287,9 +269,7 @@ def _technical(release: Release) -> dict[str, object]:
         "Areas": "; ".join(_describe_areas(release)),
         "Software": ", ".join(f"{name} {version}" for name, version in manifest.software.items()),
     }
-    noise = [("Noise of each level", list(map(_planned, plan.levels)))]
-    if plan.tables:
-        noise.append(("Noise of tables across the tree", list(map(_planned, plan.tables))))
+    noise = {"Noise of each level": plan.levels, "Noise of tables across the tree": plan.tables}
     return {"facts": list(facts.items()), "noise": noise}
 
 
@@ -305,33 +285,21 @@ def _describe_areas(release: Release) -> list[str]:
     return lines
 
 
-def _planned(level: LevelPlan) -> dict[str, object]:
-    return {
-        "name": level.name,
-        "cells": level.cells,
-        "noise": level.noise,
-        "sensitivity": f"{level.sensitivity:.4g}",
-        "rho": f"{float(level.rho):.4g}",
-    }
-
-
 def _explorer(
-    release: Release, data: ExplorerData, shade: str, *, has_estimate: bool = False
+    release: Release, packed: str, depths: Depths, shade: str, *, has_estimate: bool = False
 ) -> dict[str, object]:
     """What the page says of its explorer, and what is in it."""
     axes = release.tree.axes
-    held: dict[str, None] = {}
-    if data.depths != tuple(axis.hierarchy.depth for axis in axes):
-        for axis, depth in zip(axes, data.depths, strict=True):
-            held[axis.hierarchy.level_name(depth)] = None
+    is_whole = depths == tuple(axis.hierarchy.depth for axis in axes)
+    held = (axis.hierarchy.level_name(depth) for axis, depth in zip(axes, depths, strict=True))
     facts = {
         "n_axes": len(axes),
         "further": [axis.name for axis in Layout.of(release.tree).axes[LAID_OUT:]],
-        "finest": list(held),
+        "finest": [] if is_whole else list(dict.fromkeys(held)),
         "shade": shade,
         "has_estimate": has_estimate,
     }
-    return {"explorer": facts, "packed": data.packed}
+    return {"explorer": facts, "packed": packed}
 
 
 def _measures_table(
@@ -349,7 +317,7 @@ def _figure(key: str, value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _depths(tree: "Tree") -> list[tuple[int, ...]] | None:
+def _depths(tree: Tree) -> list[tuple[int, ...]] | None:
     """Levels of each axis that can be looked at; None for those that are simulated anyway."""
     every = list(product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes)))
     return every if len(every) <= MAX_LEVELS else None

@@ -64,10 +64,6 @@ def read_shapes(places: Gazetteer, path: Path) -> Shapes:
     Args:
         places: the areas, whose locations are added to.
         path: GeoJSON, GeoPackage, shapefile or FlatGeobuf.
-
-    Raises:
-        InftdaError: it is none of these, or none of its areas is in the release.
-        MissingExtraError: it needs an optional library.
     """
     label, table, geometries = read_features(path)
     axis, level, area = _match(places.hierarchies, label, table)

@@ -217,17 +217,19 @@ class Preview:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        shown = []
-        for one in self.settings:
-            data = {"epsilon": one.setting.epsilon, "unit": one.setting.unit.to_dict()}
-            data |= {"split": one.setting.split, "promise": one.promise, "sigma": one.sigma}
-            finest = one.finest_usable
-            data |= {
-                "finest_usable": None if finest is None else finest.name,
+        shown = [
+            {
+                "epsilon": one.setting.epsilon,
+                "unit": one.setting.unit.to_dict(),
+                "split": one.setting.split,
+                "promise": one.promise,
+                "sigma": one.sigma,
+                "finest_usable": one.finest_usable and one.finest_usable.name,
                 "levels": [asdict(level) for level in one.levels],
                 "totals": [asdict(total) for total in one.totals],
             }
-            shown.append(data)
+            for one in self.settings
+        ]
         return {
             "kind": "inftda-preview",
             "what_it_is": NOTICE if self.is_confidential else _WHAT_IT_IS,

@@ -14,8 +14,6 @@ What is exact and what is not:
 Nothing here is anybody's data, and its random numbers are unfit for privacy.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,21 +26,6 @@ from inftda.screen import Progress
 SURROUNDINGS = (0.004, 0.02, 0.33, 0.31, 0.22, 0.116)
 
 
-@dataclass(frozen=True)
-class Flows:
-    """Made-up flows between finest areas.
-
-    Attributes:
-        origin: int32, number of the finest area where each flow starts, ascending.
-        destination: int32, where it ends.
-        count: int64, its number of trips.
-    """
-
-    origin: NDArray[np.int32]
-    destination: NDArray[np.int32]
-    count: NDArray[np.int64]
-
-
 def match_trips(  # noqa: PLR0913 - what a model is made of
     areas: Hierarchy,
     residents: NDArray[np.int64],
@@ -51,56 +34,23 @@ def match_trips(  # noqa: PLR0913 - what a model is made of
     progress: Progress | None = None,
     *,
     is_home_first: bool = True,
-) -> Flows:
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Give everybody one of the jobs, near home if there is one.
-
-    Args:
-        areas: the areas of both ends.
-        residents: int64, trips that start in each finest area.
-        jobs: int64, trips that end there; their sum is that of the residents.
-        random: source of random numbers.
-        progress: called with the name of the level, trips made so far and total trips.
-        is_home_first: whether people look in their own finest area first.
-    """
-    pair = _match(areas, residents, jobs, random, progress, is_home_first=is_home_first)
-    pair.sort()
-    first = np.flatnonzero(np.diff(pair, prepend=-1))
-    count = np.diff(first, append=len(pair))
-    origin, destination = pair[first] >> 32, pair[first] & 0xFFFFFFFF
-    return Flows(origin.astype(np.int32), destination.astype(np.int32), count)
-
-
-def apportion(weights: NDArray[np.integer | np.floating], total: int) -> NDArray[np.int64]:
-    """Whole numbers in proportion to the weights that sum up to `total`: largest remainders.
-
-    >>> apportion(np.array([1, 1, 2]), 10).tolist()
-    [3, 2, 5]
-    """
-    if np.issubdtype(weights.dtype, np.integer) and int(weights.sum()) == total:
-        return np.asarray(weights, np.int64)
-    share = np.asarray(weights * (total / weights.sum(dtype=np.float64)))
-    whole: NDArray[np.int64] = np.floor(share).astype(np.int64)
-    missing = total - int(whole.sum())
-    whole[np.argsort(whole - share, kind="stable")[: max(missing, 0)]] += 1
-    # A share that was rounded up to the next whole number can make one too many.
-    for _ in range(-missing):
-        whole[np.argmax(whole)] -= 1
-    return whole
-
-
-def _match(  # noqa: PLR0913 - private
-    areas: Hierarchy,
-    residents: NDArray[np.int64],
-    jobs: NDArray[np.int64],
-    random: np.random.Generator,
-    progress: Progress | None,
-    *,
-    is_home_first: bool,
-) -> NDArray[np.int64]:
-    """One number origin * 2^32 + destination for each trip, in no order.
 
     From the finest level up: in each area some of those who still look get a free job in it;
     at last, in the whole country, all who are left.
+
+    Args:
+        areas: the areas of both ends.
+        residents: trips that start in each finest area.
+        jobs: trips that end there; their sum is that of the residents.
+        random: source of random numbers.
+        progress: called with the name of the level, trips made so far and total trips.
+        is_home_first: whether people look in their own finest area first.
+
+    Returns:
+        Made-up flows between finest areas: where they start, ascending, where they end, and how
+        many trips each has.
     """
     n, trips = len(residents), int(residents.sum())
     people = np.repeat(np.arange(n, dtype=np.int32), residents)
@@ -120,7 +70,27 @@ def _match(  # noqa: PLR0913 - private
         looking, free, done = looking - found, free - found, done + int(found.sum())
         if progress is not None:
             progress(areas.level_name(level), done, trips)
-    return pair
+    distinct, count = np.unique(pair, return_counts=True)
+    origin, destination = distinct >> 32, distinct & 0xFFFFFFFF
+    return origin.astype(np.int32), destination.astype(np.int32), count
+
+
+def apportion(weights: NDArray[np.integer | np.floating], total: int) -> NDArray[np.int64]:
+    """Whole numbers in proportion to the weights that sum up to `total`: largest remainders.
+
+    >>> apportion(np.array([1, 1, 2]), 10).tolist()
+    [3, 2, 5]
+    """
+    if np.issubdtype(weights.dtype, np.integer) and int(weights.sum()) == total:
+        return np.asarray(weights, np.int64)
+    share = np.asarray(weights * (total / weights.sum(dtype=np.float64)))
+    whole: NDArray[np.int64] = np.floor(share).astype(np.int64)
+    missing = total - int(whole.sum())
+    whole[np.argsort(whole - share, kind="stable")[: max(missing, 0)]] += 1
+    # A share that was rounded up to the next whole number can make one too many.
+    for _ in range(-missing):
+        whole[np.argmax(whole)] -= 1
+    return whole
 
 
 def share_that_stays(level: int, depth: int) -> float:
@@ -142,14 +112,10 @@ def match_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
 ) -> None:
     """Give some of the people of each area one of the free jobs in it, at random.
 
-    Args:
-        people: int32, home of those who look, area by area; those left move to the front.
-        vacancies: int32, where the free jobs are, area by area; those left move to the front.
-        looking: int64[areas], how many look in each area.
-        free: int64[areas], how many jobs are free in it.
-        found: int64[areas], how many are to be matched; at most as many as either.
-        state: uint64[1], of the random numbers, not 0; changed.
-        pair: int64, written from the front: home * 2^32 + area of the job.
+    `people` and `vacancies` are homes of those who look and places of free jobs, area by area;
+    those that are left move to the front. `looking`, `free` and `found` are how many look, are
+    free and are to be matched in each area. `state` is that of the random numbers, not 0.
+    Written to `pair`: home * 2^32 + area of the job.
     """
     at_people, at_vacancies, left_people, left_vacancies, done = 0, 0, 0, 0, 0
     for area in range(looking.size):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,32 +19,14 @@ BELIEF: Final = 0.1
 def write_preview_page(
     preview: Preview, out: str | Path, *, title: str | None = None, force: bool = False
 ) -> Path:
-    """Write the page of a preview.
-
-    Args:
-        preview: what was tried out.
-        out: the HTML file to write, not in a release.
-        title: heading of the page.
-        force: replace a file that is there.
-
-    Raises:
-        InftdaError: `out` must not be written.
-    """
+    """Write the page of a preview to a file that is not in a release."""
     check_file(Path(out), force=force)
-    groups = _groups(preview)
     facts = {
-        "preview": {
-            "stand_in": preview.stand_in,
-            "n_trips": preview.n_trips,
-            "n_flows": preview.n_flows,
-            "runs": preview.runs,
-            "delta": f"{preview.delta:g}",
-        },
+        "preview": preview,
         "belief": BELIEF,
+        "believed_after": believed_after,
         "what_is_usable": WHAT_IS_USABLE,
-        "has_curves": any(group["curves"] for group in groups),
-        "groups": groups,
-        "settings": [_setting(one, preview.tolerance) for one in preview.settings],
+        "groups": _groups(preview),
     }
     page = html.render(
         "preview.html",
@@ -61,36 +44,6 @@ def believed_after(epsilon: float) -> float:
     return gained / (1 - BELIEF + gained)
 
 
-def _setting(one: SettingPreview, tolerance: float) -> dict[str, Any]:
-    finest = one.finest_usable
-    return {
-        "about": html.sentence_case(one.setting.describe()),
-        "epsilon": f"{one.setting.epsilon:g}",
-        "believed": believed_after(one.setting.epsilon),
-        "finest_usable": None if finest is None else finest.name,
-        "verdict": one.verdict(tolerance),
-        "promise": one.promise,
-        "levels": [_level(level, tolerance) for level in one.levels],
-        "totals": one.totals,
-    }
-
-
-def _level(level: LevelPreview, tolerance: float) -> dict[str, Any]:
-    return {
-        "name": level.name,
-        "guaranteed": level.guaranteed,
-        "median": level.typical.overall.median,
-        "p95": level.typical.overall.p95,
-        "largest_error": level.largest_error,
-        "common_part": level.common_part,
-        "false_share": level.false_share,
-        "lost_share": level.lost_share,
-        "usable_from": level.usable_from,
-        "usable_trips": level.usable.trips,
-        "sentence": level.usable_sentence(tolerance),
-    }
-
-
 def _groups(preview: Preview) -> list[dict[str, Any]]:
     """Settings that differ in epsilon only, smallest first, and what they have in common."""
     groups: dict[str, list[SettingPreview]] = {}
@@ -103,7 +56,7 @@ def _groups(preview: Preview) -> list[dict[str, Any]]:
         made.append(
             {
                 "about": html.sentence_case(about),
-                "settings": [_setting(one, preview.tolerance) for one in group],
+                "settings": group,
                 "curves": _curves(preview, group) if len(group) > 1 else [],
                 "totals": _totals(group),
                 "sizes": _sizes(group),
@@ -117,41 +70,32 @@ def _curves(preview: Preview, group: Sequence[SettingPreview]) -> list[LineChart
     names = [level.name for level in group[0].levels]
     within = html.percent(preview.tolerance)
 
-    def lines(
-        value: Callable[[LevelPreview], float | None], *, is_bound: bool = False
-    ) -> list[Line]:
+    def lines(value: Callable[[LevelPreview], float | None]) -> list[Line]:
         return [
-            Line(
-                f"{name}, guaranteed" if is_bound else name,
-                shade_of(i, len(names)),
-                [value(one.levels[i]) for one in group],
-                is_bound=is_bound,
-            )
+            Line(name, shade_of(i, len(names)), [value(one.levels[i]) for one in group])
             for i, name in enumerate(names)
-            if not is_bound or i in {0, len(names) - 1}
         ]
 
     errors = lines(lambda level: level.typical.overall.p95)
-    errors += lines(lambda level: level.guaranteed, is_bound=True)
-    sizes = lines(lambda level: level.usable.smallest if level.usable.numbers < 1 else 1)
+    for bound in (lines(lambda level: level.guaranteed)[at] for at in sorted({0, len(names) - 1})):
+        errors.append(replace(bound, label=f"{bound.label}, guaranteed", is_bound=True))
+    note = "95 % are within, in trips; dashed: guaranteed for all"
+    size, no_size = f"Right within {within} from this size on", "in trips; no point: no size is"
+    usable = lines(lambda level: level.usable.smallest if level.usable.numbers < 1 else 1)
     in_place = lines(lambda level: level.common_part)
     relied_on = lines(lambda level: level.usable.trips)
-    note = "95 % are within, in trips; dashed: guaranteed for all"
+    ticks = _epsilons(group), "epsilon"
     return [
-        _over_epsilon("Error of published numbers", note, group, errors),
-        _over_epsilon(
-            f"Right within {within} from this size on",
-            "in trips; no point: no size is",
-            group,
-            sizes,
+        LineChart("Error of published numbers", note, *ticks, errors),
+        LineChart(size, no_size, *ticks, usable),
+        LineChart(
+            "Trips in the right place", "common part of commuters", *ticks, in_place, is_share=True
         ),
-        _over_epsilon(
-            "Trips in the right place", "common part of commuters", group, in_place, is_share=True
+        LineChart(
+            "Trips in numbers to rely on", f"right within {within}", *ticks, relied_on,
+            is_share=True,
         ),
-        _over_epsilon(
-            "Trips in numbers to rely on", f"right within {within}", group, relied_on, is_share=True
-        ),
-    ]
+    ]  # fmt: skip
 
 
 def _totals(group: Sequence[SettingPreview]) -> LineChart:
@@ -166,19 +110,11 @@ def _totals(group: Sequence[SettingPreview]) -> LineChart:
         for i, (axis, number) in enumerate(finest.items())
     ]
     note = "95 % of the areas are within, in trips"
-    return _over_epsilon("Error of totals", note, group, lines)
+    return LineChart("Error of totals", note, _epsilons(group), "epsilon", lines)
 
 
-def _over_epsilon(
-    title: str,
-    note: str,
-    group: Sequence[SettingPreview],
-    lines: Sequence[Line],
-    *,
-    is_share: bool = False,
-) -> LineChart:
-    ticks = [f"{one.setting.epsilon:g}" for one in group]
-    return LineChart(title, note, ticks, "epsilon", lines, is_share=is_share)
+def _epsilons(group: Sequence[SettingPreview]) -> list[str]:
+    return [f"{one.setting.epsilon:g}" for one in group]
 
 
 def _sizes(group: Sequence[SettingPreview]) -> list[LineChart]:

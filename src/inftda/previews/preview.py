@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.errors import InftdaError
-from inftda.evaluation.cells import Cells, match_cells
 from inftda.evaluation.measures import LevelMeasures, area_totals, measure
+from inftda.evaluation.stated import BETA
 from inftda.evaluation.typical import (
     MIN_SIMULATED,
     N_BINS,
@@ -61,16 +61,13 @@ from inftda.previews.stand_in import StandIn, from_flows, from_totals
 from inftda.privacy.bounds import error_bounds
 from inftda.privacy.plan import DEFAULT_ACROSS, Plan, make_plan
 from inftda.privacy.unit import UNIT, Unit
-from inftda.publication.tables import Areas
 from inftda.publication.trust import planned_totals
 from inftda.reading import Columns, table_from
 from inftda.reading.columns import COLUMNS
 from inftda.screen import Progress
-from inftda.tree import Marginal, Tree, TreeLevel
+from inftda.tree import Tree, TreeLevel
 from inftda.truth import Truth
 
-#: Probability that some guaranteed error, at any level, does not hold.
-BETA: Final = 0.05
 #: More settings than a committee can look at.
 MAX_SETTINGS: Final = 60
 
@@ -259,38 +256,19 @@ def _holds_splits(split: Sequence[Any]) -> bool:
 
 
 class ReliabilityHistogram:
-    """Counts how many simulated numbers of a level are within a part of themselves.
+    """Counts how many simulated numbers of a level are within a part of themselves."""
 
-    Args:
-        tree: what is released.
-        depths: level on each axis.
-        areas: finest areas of what is taken for the truth.
-        flow: its flows.
-        tolerance: the part.
-    """
-
-    def __init__(
-        self,
-        tree: Tree,
-        depths: tuple[int, ...],
-        areas: Areas,
-        flow: NDArray[np.int64],
-        *,
-        tolerance: float,
-    ) -> None:
-        self._marginal, self._tolerance = Marginal(tree.axes, depths), tolerance
-        self._truth = Cells.of(self._marginal, areas, flow)
+    def __init__(self, tolerance: float) -> None:
+        self._tolerance = tolerance
         self._n, self._far, self._trips = (np.zeros(N_BINS, np.int64) for _ in range(3))
 
-    def add(self, areas: Areas, flow: NDArray[np.int64]) -> None:
-        """Count one simulated release."""
-        cells = Cells.of(self._marginal, areas, flow)
-        truth, _ = match_cells(cells, self._truth)
-        at = bin_of(cells.value)
-        is_far = np.abs(cells.value - truth) > self._tolerance * cells.value
+    def add(self, value: NDArray[np.int64], truth: NDArray[np.int64]) -> None:
+        """Count the numbers of one simulated release."""
+        at = bin_of(value)
+        is_far = np.abs(value - truth) > self._tolerance * value
         self._n += np.bincount(at, minlength=N_BINS)
         self._far += np.bincount(at[is_far], minlength=N_BINS)
-        np.add.at(self._trips, at, cells.value)
+        np.add.at(self._trips, at, value)
 
     def usable(self) -> Usable:
         """What the count says."""
@@ -319,20 +297,15 @@ def _simulate(
         if not level.is_trivial and (level.index or not plan.unit.root_is_public)
     ]
     tallies = [ErrorHistogram(tree, level.depths, areas, flow, factor=1) for level in shown_levels]
-    near = [
-        ReliabilityHistogram(tree, level.depths, areas, flow, tolerance=tolerance)
-        for level in shown_levels
-    ]
+    near = [ReliabilityHistogram(tolerance) for _ in shown_levels]
     sums = [_TotalErrors(counts, number, depth) for number, depth in _totals_of(tree)]
     measured: list[tuple[LevelMeasures, ...]] = []
     for run in range(runs):
         made_areas, made = simulation.run(lambda *_, run=run: show(run))
         released = Truth.from_leaves(tree, made_areas, made)
         measured.append(measure(counts, released))
-        for tally in tallies:
-            tally.add(made_areas, made)
-        for close in near:
-            close.add(made_areas, made)
+        for tally, close in zip(tallies, near, strict=True):
+            close.add(*tally.add(made_areas, made))
         for total in sums:
             total.add(released)
     proven = error_bounds(tree, plan, BETA)

@@ -11,8 +11,8 @@ A coarse table is spread over finer areas by a rule that is stated and needs not
   a third.
 - Of trips that stay in a coarse area, the share that the nested model says
   (`inftda.previews.nested_gravity`) stays in the finer area where it starts.
-- Running sums are rounded down, from a random start: each number is less than 1 from its
-  share, and coarse flows stay exactly as they are.
+- Trips of a coarse flow go in equal steps, from a random start: each number is less than 1 from
+  its share, and coarse flows stay exactly as they are.
 
 Must never see the confidential table.
 """
@@ -28,12 +28,11 @@ from numpy.typing import NDArray
 
 from inftda.errors import InftdaError, IngestError
 from inftda.hierarchy import Hierarchy
-from inftda.kernels import kernel
 from inftda.previews.nested_gravity import apportion, match_trips, share_that_stays
 from inftda.reading import Columns, read_leaves
 from inftda.reading.columns import UNPROMISED
 from inftda.screen import Progress
-from inftda.tables import read_strings
+from inftda.tables import find_texts, read_strings
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 from inftda.truth import Truth
 
@@ -75,9 +74,6 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
         totals: public totals of the finest areas, to spread by.
         columns: what its columns mean.
         seed: of the rounding.
-
-    Raises:
-        InftdaError: the table cannot be read by the areas.
     """
     columns = columns or Columns()
     depths = [_depth_of(axis.name, axis.hierarchy, level) for axis in tree.axes]
@@ -90,10 +86,7 @@ def from_flows(  # noqa: PLR0913 - what is read, and how it is spread
     except IngestError as problem:
         hint = "" if level else "; if it is coarser than the areas, say at which level it is"
         raise InftdaError(f"the public table: {problem}{hint}") from None
-    is_spread = any(
-        depth < axis.hierarchy.depth for axis, depth in zip(tree.axes, depths, strict=True)
-    )
-    if not is_spread:
+    if all(depth == axis.hierarchy.depth for axis, depth in zip(tree.axes, depths, strict=True)):
         if totals is not None:
             raise InftdaError(
                 "totals only say how a coarser table is spread; this one is as fine as the "
@@ -119,19 +112,16 @@ def from_totals(
             `within`: the trips that stay in the area, which are part of both.
         seed: same seed, same flows.
         progress: called with what is done, how much of it, and how much there is.
-
-    Raises:
-        InftdaError: the totals do not fit the areas, or the table has other axes.
     """
     hierarchy = _one_hierarchy(tree)
     out, into, within = _whole_totals(totals, hierarchy)
-    flows = match_trips(
+    *ends, count = match_trips(
         hierarchy, out - within, into - within, np.random.default_rng(seed), progress,
         is_home_first=not within.any(),
     )  # fmt: skip
     stay = np.flatnonzero(within).astype(np.int32)
-    areas = [np.concatenate([end, stay]) for end in (flows.origin, flows.destination)]
-    counts = np.concatenate([flows.count, within[stay]])
+    areas = [np.concatenate([end, stay]) for end in ends]
+    counts = np.concatenate([count, within[stay]])
     kept = "out-, in- and inner totals" if within.any() else "out- and in-totals"
     words = (
         f"made-up flows with the public {kept} of {len(out):,} areas (a gravity model of nested "
@@ -164,8 +154,7 @@ def _weights(tree: Tree, depths: list[int], totals: Any) -> tuple[list[NDArray[n
             zipf(axis.hierarchy, depth) for axis, depth in zip(tree.axes, depths, strict=True)
         ]
         return weights, "by Zipf's law in the order of their codes"
-    hierarchy = _one_hierarchy(tree)
-    found = read_area_numbers(totals, hierarchy, (OUT, IN), optional=(WITHIN,))
+    found = read_totals(totals, _one_hierarchy(tree))
     return [found[name].astype(np.float64) for name in (OUT, IN)], "by their public totals"
 
 
@@ -188,7 +177,8 @@ def _spread(  # noqa: PLR0913, PLR0917 - private
             above = axis.hierarchy.ancestor(axis.hierarchy.depth, depth)
             is_within = above[areas[at]] == areas[number]
             share = home_share(depth, axis.hierarchy.depth)
-            home = keep_at_home(areas[at], counts, is_within, share, random)
+            wanted = np.floor(share * counts + random.random(len(counts))).astype(np.int64)
+            home = np.where(is_within, np.minimum(wanted, counts), 0)
             kept = list(areas)
             kept[number] = areas[at]
             aside = kept, home
@@ -222,7 +212,7 @@ def _whole_totals(
     totals: Any, hierarchy: Hierarchy
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Trips that start, end and stay; whole numbers, of which as many start as end."""
-    found = read_area_numbers(totals, hierarchy, (OUT, IN), optional=(WITHIN,))
+    found = read_totals(totals, hierarchy)
     out, into = found[OUT], found[IN]
     if not out.any() or not into.any():
         raise InftdaError(f"the totals table has no trips in column {OUT!r} or {IN!r}")
@@ -242,37 +232,30 @@ def spread_axis(  # noqa: PLR0913, PLR0917 - what is spread, over what, how
     weights: NDArray[np.float64],
     random: np.random.Generator,
 ) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
-    """Cells with one axis taken from coarse to finest areas.
+    """Cells with one axis taken from coarse to finest areas, trip by trip in equal steps.
 
     Args:
         areas: for each axis, the area of each cell.
-        counts: int64, of each cell.
+        counts: of each cell.
         number: of the axis that is spread.
-        offsets: int32, finest areas of each coarse one, as `Hierarchy.descend` gives them.
-        weights: float64, of each finest area.
-        random: where the running sums start.
+        offsets: finest areas of each coarse one.
+        weights: of each finest area; where all are 0, they count alike.
+        random: where the steps of each cell start.
     """
-    coarse = areas[number]
-    room = int(np.minimum(np.diff(offsets)[coarse], counts).sum())
-    cell, area = np.empty(room, np.int64), np.empty(room, np.int32)
-    value = np.empty(room, np.int64)
-    start = random.random(len(counts))
-    found = spread_kernel(coarse, counts, offsets, weights, start, cell, area, value)
-    spread = [axis[cell[:found]] for axis in areas]
-    spread[number] = area[:found].copy()
-    return spread, value[:found].copy()
-
-
-def keep_at_home(
-    origin: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    is_within: NDArray[np.bool_],
-    share: float,
-    random: np.random.Generator,
-) -> NDArray[np.int64]:
-    """How many trips of each cell end in the finest area where they start."""
-    wanted = np.floor(share * counts + random.random(len(origin))).astype(np.int64)
-    return np.where(is_within, np.minimum(wanted, counts), 0)
+    sums = np.add.reduceat(weights, offsets[:-1])
+    weights = np.where(np.repeat(sums, np.diff(offsets)) > 0, weights, 1.0)
+    before = np.concatenate([[0.0], np.cumsum(weights)])
+    cell = np.repeat(np.arange(len(counts)), counts)
+    nth = np.arange(1, len(cell) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
+    part = (nth - random.random(len(counts))[cell]) / counts[cell]
+    low, high = (offsets[areas[number][cell] + end] for end in (0, 1))
+    at = before[low] + part * (before[high] - before[low])
+    area = np.clip(np.searchsorted(before, at) - 1, low, high - 1).astype(np.int32)
+    is_new = (np.diff(cell, prepend=-1) != 0) | (np.diff(area, prepend=-1) != 0)
+    first = np.flatnonzero(is_new)
+    spread = [axis[cell[first]] for axis in areas]
+    spread[number] = area[first]
+    return spread, np.diff(first, append=len(cell))
 
 
 def zipf(hierarchy: Hierarchy, level: int) -> NDArray[np.float64]:
@@ -293,113 +276,46 @@ def home_share(level: int, depth: int) -> float:
     return stays / found if found else 1.0
 
 
-@kernel
-def spread_kernel(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
-    coarse: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    offsets: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    start: NDArray[np.float64],
-    cell: NDArray[np.int64],
-    area: NDArray[np.int32],
-    value: NDArray[np.int64],
-) -> int:
-    """Share out every cell over the finest areas of its coarse one.
-
-    Args:
-        coarse: int32[n], coarse area of each cell.
-        counts: int64[n].
-        offsets: int32, finest areas of each coarse area.
-        weights: float64, of each finest area, not below 0.
-        start: float64[n], from 0 to 1: where running sums begin.
-        cell: int64[room], written: the cell each result comes from.
-        area: int32[room], written: its finest area.
-        value: int64[room], written: its count.
-
-    Returns:
-        Number of results.
-    """
-    found = 0
-    for i in range(counts.size):
-        low, high = offsets[coarse[i]], offsets[coarse[i] + 1]
-        total = 0.0
-        for j in range(low, high):
-            total += weights[j]
-        running, given = start[i], 0
-        for j in range(low, high):
-            share = weights[j] / total if total > 0 else 1.0 / (high - low)
-            running += counts[i] * share
-            here = min(int(running), counts[i]) - given
-            if j == high - 1:
-                here = counts[i] - given
-            if here > 0:
-                cell[found], area[found], value[found] = i, j, here
-                found += 1
-                given += here
-    return found
-
-
-def read_area_numbers(
-    source: Any,
-    areas: Hierarchy,
-    columns: Sequence[str],
-    *,
-    optional: Sequence[str] = (),
-    what: str = "totals table",
-) -> dict[str, Numbers]:
-    """Columns of numbers, one for each finest area, in the order of the areas.
+def read_totals(source: Any, areas: Hierarchy) -> dict[str, Numbers]:
+    """Columns `out`, `in` and perhaps `within`: a number for each finest area, in their order.
 
     Args:
         source: a file or table with a column named after the finest level.
         areas: the areas; the table must have a row for each, and no other.
-        columns: columns that must be there.
-        optional: columns that may be.
-        what: what to call the table in messages.
 
     Returns:
         Each column: whole numbers if all are written so.
-
-    Raises:
-        InftdaError: a column or an area is missing, or a cell is not a number from 0 up.
     """
     finest = areas.level_name(areas.depth)
-    table = read_strings(_written_out(source), what=what, error=InftdaError)
-    wanted = [*columns, *(name for name in optional if name in table.column_names)]
-    for name in (finest, *wanted):
-        if name not in table.column_names:
-            raise InftdaError(
-                f"the {what} has no column {name!r}; it must have {', '.join((finest, *columns))}, "
-                f"and has {', '.join(table.column_names)}"
-            )
-    index = pc.index_in(areas.codes(areas.depth), value_set=table.column(finest).combine_chunks())
-    if index.null_count or table.num_rows != len(index):
-        raise InftdaError(
-            f"the {what} must have one row for each of the {len(index):,} areas of level "
-            f"{finest!r}, and no other"
-        )
-    return {name: _numbers(table.column(name), index, name, what) for name in wanted}
-
-
-def _written_out(source: Any) -> Any:
-    """A table in memory with its decimal numbers as text; they are totals here, and not codes."""
     if isinstance(source, Mapping):
         source = pa.table(dict(source))
-    if not isinstance(source, pa.Table):
-        return source
-    columns = [
-        column.cast(pa.string()) if pa.types.is_floating(column.type) else column
-        for column in source.columns
-    ]
-    return pa.Table.from_arrays(columns, names=source.column_names)
+    if isinstance(source, pa.Table):  # decimal numbers are totals here, and not codes
+        is_decimal = [pa.types.is_floating(column.type) for column in source.columns]
+        columns = zip(source.column_names, source.columns, is_decimal, strict=True)
+        source = pa.table({name: col.cast(pa.string()) if d else col for name, col, d in columns})
+    table = read_strings(source, what="totals table", error=InftdaError)
+    for name in (finest, OUT, IN):
+        if name not in table.column_names:
+            raise InftdaError(
+                f"the totals table has no column {name!r}; it must have {finest}, {OUT}, {IN}, "
+                f"and has {', '.join(table.column_names)}"
+            )
+    row = find_texts(areas.codes(areas.depth), table.column(finest).combine_chunks())
+    if (row < 0).any() or table.num_rows != len(row):
+        raise InftdaError(
+            f"the totals table must have one row for each of the {len(row):,} areas of level "
+            f"{finest!r}, and no other"
+        )
+    wanted = [name for name in (OUT, IN, WITHIN) if name in table.column_names]
+    return {name: _numbers(table.column(name).combine_chunks().take(row), name) for name in wanted}
 
 
-def _numbers(column: pa.ChunkedArray, index: pa.Array, name: str, what: str) -> Numbers:
-    cells = column.combine_chunks().take(index)
+def _numbers(cells: pa.StringArray, name: str) -> Numbers:
     try:
         whole = not pc.any(pc.match_substring_regex(cells, "[.eE]")).as_py()
         numbers = np.asarray(cells.cast(pa.int64() if whole else pa.float64()))
     except pa.ArrowInvalid:
-        raise InftdaError(f"column {name!r} of the {what} must be numbers") from None
+        raise InftdaError(f"column {name!r} of the totals table must be numbers") from None
     if cells.null_count or not np.isfinite(numbers).all() or (numbers < 0).any():
-        raise InftdaError(f"column {name!r} of the {what} must be numbers from 0 up")
+        raise InftdaError(f"column {name!r} of the totals table must be numbers from 0 up")
     return numbers

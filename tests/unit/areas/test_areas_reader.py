@@ -12,7 +12,7 @@ import shapely
 import inftda
 from inftda.areas.cells import grid_areas
 from inftda.areas.reader import read_areas
-from inftda.errors import HierarchyError, InftdaError
+from inftda.errors import HierarchyError
 from inftda.places import Places
 
 TABLE = {
@@ -63,11 +63,6 @@ def test_files_are_read_as_tables_are(tmp_path):
 def test_names_may_be_in_any_column():
     areas = read_areas(TABLE, levels={"region": "region_name", "code": "region_name"})
     assert names_of(areas)["code"] == ["North", "North", "South"]
-
-
-def test_the_order_of_rows_makes_no_difference():
-    turned = {name: column[::-1] for name, column in TABLE.items()}
-    check_table(read_areas(turned, levels=["region", "code"]))
 
 
 def test_a_table_of_names_alone_is_a_table_of_codes():
@@ -231,22 +226,6 @@ def test_the_levels_of_polygons_must_be_said_unless_there_is_one():
     assert read_areas(FRAME.drop(columns="region")).level_names == ("zone",)
 
 
-def test_files_that_hold_no_polygons_are_refused(tmp_path):
-    bad = {
-        "text.geojson": "region,zone\nN,1\n",
-        "nothing.geojson": "",
-        "none.geojson": json.dumps({"type": "FeatureCollection", "features": []}),
-        "text.gpkg": "no database",
-        "text.shp": "no shapes",
-    }
-    for name, content in bad.items():
-        (tmp_path / name).write_text(content)
-        with pytest.raises(HierarchyError, match=name):
-            read_areas(tmp_path / name, levels=["zone"])
-    with pytest.raises(HierarchyError, match="check the path"):
-        read_areas(tmp_path / "nowhere.gpkg")
-
-
 def test_a_ring_that_rounding_has_left_open_is_closed(tmp_path):
     ring = [[0, 0], [1, 0], [1, 1], [1e-16, 0]]
     file = tmp_path / "zones.geojson"
@@ -275,28 +254,6 @@ def test_a_shapefile_without_a_system_and_two_layers_are_refused(tmp_path):
         FRAME.to_file(tmp_path / "zones.gpkg", layer=layer)
     with pytest.raises(HierarchyError, match=r"several layers \(one, two\)"):
         read_areas(tmp_path / "zones.gpkg", levels=["zone"])
-
-
-def test_a_release_and_its_readers_have_the_places(tmp_path):
-    trips = {"origin": ["1", "2", "3"] * 20, "destination": ["2", "2", "1"] * 20}
-    made = inftda.release(
-        trips, FRAME, levels=["region", "zone"], rho=100, out=tmp_path / "release"
-    )
-    places = made.tree.axes[0].hierarchy.places
-    assert places.outlines.null_count == 0
-    table = made.flows(names=True)
-    assert table.column_names == [
-        "origin",
-        "origin_name",
-        "destination",
-        "destination_name",
-        "flow",
-    ]
-    assert {*table["origin_name"].to_pylist()} <= {"A", "B", "C"}
-    with pytest.raises(InftdaError, match="no names"):
-        made.flows("region", "region", names=True)
-    again = inftda.open_release(tmp_path / "release").save(tmp_path / "copy")
-    assert again.tree.axes[1].hierarchy.places.outlines.equals(places.outlines)
 
 
 def test_of_equal_areas_the_first_that_knows_more_says_it(tmp_path):

@@ -38,15 +38,6 @@ def test_a_cell_that_overlaps_two_islands_is_there_once():
     assert read_areas(h3_areas(islands, [3, 4])).depth == 2
 
 
-def test_the_parent_of_a_points_cell_counts_and_not_the_coarser_cell_around_it(cells):
-    lon, lat = np.random.default_rng(1).uniform((12.46, 41.86), (12.54, 41.94), (3000, 2)).T
-    area = placer_of(cells).place(lon, lat)
-    coarse = cells.codes(2).take(cells.ancestor(3, 2)[area])
-    around = [h3.latlng_to_cell(y, x, 7) for x, y in zip(lon, lat, strict=True)]
-    differ = np.mean([one != other for one, other in zip(coarse.to_pylist(), around, strict=True)])
-    assert 0.01 < differ < 0.2, "some points lie in a cell whose parent is not around them"
-
-
 @pytest.mark.parametrize("resolution", [2, 8, 11])
 def test_cells_of_points_are_those_of_the_library(resolution):
     size = {2: 9.0, 8: 0.05, 11: 0.004}[resolution]
@@ -109,6 +100,14 @@ def test_a_larger_outline_has_the_same_squares_and_more():
         {*zip(*table.drop("wkt").to_pydict().values(), strict=True)} for table in (small, large)
     ]
     assert rows[0] < rows[1]
+
+
+def test_a_grid_on_both_sides_of_180_degrees_has_no_squares_between_them():
+    east, west = shapely.box(179.9, -17, 180, -16.9), shapely.box(-180, -17, -179.9, -16.9)
+    areas = read_areas(grid_areas(shapely.MultiPolygon([east, west]), [1000, 500]))
+    placed = placer_of(areas).place(np.array([179.95, -179.95]), np.full(2, -16.95))
+    assert placed.min() >= 0
+    assert np.abs(areas.places.lon).min() > 179.8
 
 
 @pytest.mark.parametrize(

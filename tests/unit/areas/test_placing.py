@@ -4,11 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from inftda.areas.placing import Polygons
-from tiers import some
 
 
 def polygons(*shapes):
@@ -30,11 +27,6 @@ def brute(shapes, lon, lat):
         if shapes[number] is not None:
             found[shapely.contains(shapes[number], points)] = number
     return found
-
-
-def near_border(shapes, lon, lat):
-    edges = shapely.union_all([shape.boundary for shape in shapes if shape is not None])
-    return shapely.distance(edges, shapely.points(lon, lat)) < 1e-9
 
 
 SQUARES = [shapely.box(x, y, x + 1, y + 1) for x in range(3) for y in range(3)]
@@ -119,28 +111,6 @@ def test_only_points_within_a_centimetre_of_a_border_belong_to_it():
     assert place(prepared, *(middles + 1.1e-7 * outward)) == [-1] * 4
 
 
-@settings(max_examples=some(60), deadline=None, derandomize=True)
-@given(
-    points=st.lists(
-        st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=3, max_size=9, unique=True
-    ),
-    at=st.lists(st.tuples(st.integers(0, 80), st.integers(0, 80)), min_size=1, max_size=20),
-)
-def test_a_cut_area_loses_no_point(points, at):
-    """Points on the cut, on corners and elsewhere: in one of the two parts if in the whole."""
-    whole = shapely.convex_hull(shapely.MultiPoint(points))
-    if whole.geom_type != "Polygon":
-        return
-    x = (whole.bounds[0] + whole.bounds[2]) / 2
-    left = shapely.intersection(whole, shapely.box(-1, -1, x, 50))
-    right = shapely.intersection(whole, shapely.box(x, -1, 50, 50))
-    lon, lat = np.array(at, float).T / 2
-    is_whole = polygons(whole).place(lon, lat) >= 0
-    is_part = polygons(left, right).place(lon, lat) >= 0
-    is_clear = ~near_border([whole], lon, lat)
-    assert (is_whole == is_part)[is_clear].all()
-
-
 def test_poles_and_the_antimeridian_are_places_like_others():
     cap = shapely.box(-180, 80, 180, 90)
     fiji = shapely.MultiPolygon(
@@ -169,10 +139,6 @@ def test_of_areas_that_overlap_one_has_the_point():
         lon, lat = rng.uniform(0, 10, (2, 3000))
         assert prepared.place(lon, lat).min() >= 0
         assert (prepared.place(lon, lat) == prepared.place(lon.copy(), lat.copy())).all()
-
-
-def test_no_points_are_no_areas():
-    assert polygons(BLOB).place(np.empty(0), np.empty(0)).tolist() == []
 
 
 @pytest.mark.slow

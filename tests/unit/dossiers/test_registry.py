@@ -2,7 +2,6 @@
 
 import csv
 import os
-import re
 import tomllib
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -41,39 +40,6 @@ def test_our_fields_are_those_of_the_registry_in_their_order():
         kinds = getattr(field.type, "types", (field.type,))
         ours = [str(value) for kind in kinds for value in getattr(kind, "values", ())]
         assert sorted(ours) == sorted(allowed), row["field"]
-
-
-@pytest.mark.data
-def test_an_entry_holds_what_the_list_asks_for_and_nothing_else(made):
-    """By the list itself, not by our reading of it."""
-    entry = yaml.safe_load(made(ALL)["registry.yaml"])
-    listed = {row["field"]: row for row in registry_list()}
-    found = dict(flat(entry))
-    assert {*found} <= {*listed}
-    assert {name for name, row in listed.items() if row["required"] == "yes"} <= {*found}
-    checks = {
-        "string": lambda value: isinstance(value, str),
-        "integer": lambda value: type(value) is int,
-        "number": lambda value: type(value) in {int, float},
-        "number|string": lambda value: type(value) in {int, float, str},
-        "list of string": lambda value: (
-            isinstance(value, list) and all(type(one) is str for one in value)
-        ),
-        "": lambda _: True,
-    }
-    for name, value in found.items():
-        assert checks[listed[name]["type"]](value), name
-        allowed = [one for one in listed[name]["allowed"].split("; ") if one]
-        assert not allowed or str(value) in allowed, name
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["deployment.basic.publication_date"])
-
-
-def flat(entry, at=""):
-    for key, value in entry.items():
-        if isinstance(value, dict):
-            yield from flat(value, f"{at}{key}.")
-        else:
-            yield f"{at}{key}", value
 
 
 def test_what_follows_from_the_release_is_filled_in(made, published):

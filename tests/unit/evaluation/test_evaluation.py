@@ -1,8 +1,8 @@
 """A release compared with its truth, and where the result may be written."""
 
+from inftda.reading import Columns
+from inftda.privacy.unit import Unit
 import json
-import os
-import stat
 from dataclasses import replace
 
 import pyarrow as pa
@@ -20,8 +20,6 @@ from inftda.evaluation.evaluate import (
     read_truth,
     write_comparison,
 )
-from inftda.privacy.unit import Unit
-from inftda.reading.columns import Columns
 
 AREAS = {"region": ["N", "N", "S"], "town": ["001", "002", "003"]}
 TRUTH = {"origin": ["001", "001", "003"], "destination": ["002", "003", "003"], "count": [5, 1, 4]}
@@ -73,20 +71,6 @@ def test_a_release_is_compared_at_every_level(comparison):
     assert last.false_negative_rate == pytest.approx(1 / 3)
     assert last.common_part == pytest.approx(2 * (5 + 3) / 20)
     assert comparison.settings["epsilon"] == 1.0
-
-
-def test_a_release_in_a_folder_and_columns_of_other_names_compare_alike(folder, comparison):
-    renamed = {"from": TRUTH["origin"], "to": TRUTH["destination"], "n": TRUTH["count"]}
-    columns = Columns(origin="from", destination="to", count="n")
-    assert compared(inftda.open_release(folder), renamed, columns).levels == comparison.levels
-
-
-def test_further_axes_are_compared_too():
-    truth = {**TRUTH, "sex": ["f", "f", "m"]}
-    flows = [("001", "002", "m", 6), ("001", "002", "f", 4)]
-    got = compared(released(flows, truth, axis={"sex": {"sex": ["f", "m"]}}), truth)
-    assert got.levels[-1].n_cells == 18
-    assert got.levels[-1].max_abs_error == 6
 
 
 def test_rows_without_a_known_area_are_treated_as_the_release_says():
@@ -146,19 +130,6 @@ def test_a_release_with_nothing_in_it_is_compared():
 def test_an_area_the_release_does_not_list_is_an_error():
     with pytest.raises(ReleaseError, match="not among its areas"):
         compared(released([("001", "009", 10)]))
-
-
-def test_every_file_is_marked_and_for_its_owner_only(comparison, folder, tmp_path):
-    out = tmp_path / "out"
-    for _ in range(2):  # an earlier one is replaced
-        files = write_comparison(
-            comparison, out, release=folder, page=lambda path: path.write_text("page")
-        )
-    assert sorted(files) == sorted(out.iterdir())
-    assert stat.S_IMODE(out.stat().st_mode) == 0o700
-    for file in files:
-        assert file.name.startswith("CONFIDENTIAL")
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_files_hold_the_measures_and_the_notice(comparison, folder, tmp_path):
@@ -223,30 +194,3 @@ def test_the_release_may_be_named_by_a_link_or_from_where_one_stands(folder, tmp
             check_outside(folder / "measures", known)
     check_outside(tmp_path / "release-measures", folder)  # beside it is fine
     check_outside(tmp_path, folder)
-
-
-def test_what_is_left_in_the_folder_is_neither_followed_nor_taken(comparison, folder, tmp_path):
-    (out := tmp_path / "out").mkdir()
-    (out / "CONFIDENTIAL-levels.csv").symlink_to(folder / "leak.csv")
-    other = out / f".CONFIDENTIAL-levels.csv.partial-{os.getpid()}"
-    other.write_text("somebody else's")
-    write_comparison(comparison, out, release=folder)
-    assert not (folder / "leak.csv").exists()
-    assert not (out / "CONFIDENTIAL-levels.csv").is_symlink()
-    assert other.read_text() == "somebody else's"
-
-
-def test_a_page_that_fails_leaves_no_half_file(comparison, folder, tmp_path):
-    def fail(path):
-        path.write_text("half")
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        write_comparison(comparison, tmp_path / "out", release=folder, page=fail)
-    assert not [path for path in (tmp_path / "out").iterdir() if "html" in path.name]
-
-
-def test_a_file_in_the_place_of_the_folder_is_an_error(comparison, folder, tmp_path):
-    (tmp_path / "out").write_text("")
-    with pytest.raises(ReleaseError, match="cannot make the folder"):
-        write_comparison(comparison, tmp_path / "out", release=folder)

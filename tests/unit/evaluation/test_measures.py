@@ -8,7 +8,7 @@ import pytest
 
 from inftda.errors import TreeError
 from inftda.evaluation import cells
-from inftda.evaluation.cells import Cells, match_cells
+from inftda.evaluation.cells import Cells
 from inftda.evaluation.measures import SIZE_BOUNDS, TOP, measure, measure_totals, pair_cells
 from inftda.hierarchy import Hierarchy
 from inftda.tree import Axis, Marginal, Tree
@@ -138,14 +138,6 @@ def test_negative_flows_of_a_release_are_no_discoveries():
     assert (regions.n_released, regions.n_either, regions.max_abs_error) == (0, 1, 7)
 
 
-def test_an_empty_release_misses_everything():
-    tree = TREES["origin and destination"]
-    last = measure(counts_of(tree, {(0, 0): 7, (4, 2): 1}), counts_of(tree, {}))[-1]
-    assert (last.max_abs_error, last.false_negative_rate, last.common_part) == (7, 1.0, 0.0)
-    assert last.false_discovery_rate == 0.0
-    assert last.top_mean_relative_error == 1.0
-
-
 def test_the_largest_flows_are_measured_on_their_own():
     areas = Hierarchy.read({"town": [f"{i:03d}" for i in range(TOP + 50)]})
     tree = Tree.build([Axis("town", areas)], ["town"])
@@ -192,14 +184,6 @@ def test_sums_are_exact_by_counting_and_by_sorting(monkeypatch, dense):
     assert [numbers.tolist() for numbers in marginal.areas_at(found.number)] == [[0, 1], [0, 0]]
 
 
-def test_released_cells_find_their_truth():
-    released = Cells(np.array([1, 4, 7]), np.array([10, 20, 30]))
-    truth = Cells(np.array([0, 4, 9]), np.array([5, 6, 7]))
-    value, is_lost = match_cells(released, truth)
-    assert value.tolist() == [0, 6, 0]
-    assert is_lost.tolist() == [True, False, True]
-
-
 def test_totals_off_the_tree_are_measured_with_their_errors():
     areas = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
     tree = Tree.destination_first(areas)
@@ -214,12 +198,3 @@ def test_totals_off_the_tree_are_measured_with_their_errors():
     # The first level of destinations is the tree's own; towns 7, 100, 10 became 15, 90, 12.
     assert (destinations.axis, destinations.level) == ("destination", "town")
     assert (destinations.max_abs_error, destinations.mean_abs_error) == (10, pytest.approx(20 / 3))
-
-
-def test_a_level_that_splits_nothing_is_not_measured_twice():
-    areas = Hierarchy.read({"country": ["X"] * 3, "region": ["N", "N", "S"], "town": list("abc")})
-    counts = counts_of(Tree.destination_first(areas), {(0, 1): 5})
-    found = measure_totals(counts, counts)
-    assert [(one.axis, one.level) for one in found] == [
-        ("origin", "region"), ("origin", "town"), ("destination", "town"),
-    ]  # fmt: skip

@@ -7,48 +7,9 @@ import pyarrow.compute as pc
 import pytest
 
 import inftda
-from inftda.errors import InftdaError, ReleaseError
-from inftda.exports.export import KINDS, export
+from inftda.exports.export import KINDS
 from inftda.noise.bits import SeededSource
 from inftda.publish import release
-
-
-def test_an_export_replaces_an_export_only_if_asked(exported):
-    folder = exported("csv", levels=["region"])
-    with pytest.raises(ReleaseError, match="exists already"):
-        exported("csv")
-    exported("csv", levels=["province"], force=True)
-    assert not (folder / "flows-1-region.csv").exists()
-
-
-def test_what_is_no_export_is_never_replaced(exported, country, tmp_path):
-    folder = exported("csv")
-    (folder / "mine.txt").write_text("mine")
-    with pytest.raises(ReleaseError, match=r"'mine.txt' in it is not part of the export"):
-        exported("csv", force=True)
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "datapackage.json").write_text('{"resources": []}')
-    with pytest.raises(ReleaseError, match="not an export"):
-        export(country.release, to="csv", out=other, force=True)
-    assert (other / "datapackage.json").exists()
-
-
-def test_a_folder_is_as_good_as_an_open_release(country, tmp_path):
-    country.release.save(tmp_path / "release")
-    options = {"to": "csv", "intervals": False}
-    first = inftda.export(tmp_path / "release", out=tmp_path / "a", **options)
-    second = inftda.export(country.release, out=tmp_path / "b", **options)
-    name = "flows-3-municipality.csv"
-    assert (first / name).read_bytes() == (second / name).read_bytes()
-
-
-def test_wrong_choices_are_refused_before_anything_is_done(country, tmp_path):
-    with pytest.raises(InftdaError, match=f"there are {', '.join(KINDS)}"):
-        export(country.release, to="xls", out=tmp_path / "x")
-    with pytest.raises(ReleaseError, match="no release folder"):
-        export(tmp_path / "nothing", to="csv", out=tmp_path / "x")
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")

@@ -59,13 +59,6 @@ def test_a_geopackage_has_points_and_says_what_it_is(exported):
     assert np.allclose(about["total_bounds"], (9, 44, 10, 44.6), atol=1e-5)
 
 
-def test_names_come_from_a_file_for_every_level(exported, country, tmp_path):
-    code = country.areas.codes(1)[0].as_py()
-    (tmp_path / "names.csv").write_text(f"level,code,name\nregion,{code},Lakeland\n")
-    folder = exported("geojson", names=tmp_path / "names.csv", levels=["region"])
-    assert '"origin_name": "Lakeland"' in (folder / "flows-1-region.geojson").read_text()
-
-
 def test_flowmap_gets_locations_flows_and_our_levels_as_zoom_levels(exported, country):
     folder = exported("flowmap")
     assert (folder / "locations.csv").read_text().startswith('"id","name","lat","lon"\n')

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from inftda.errors import InftdaError, MissingExtraError
+from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.publish import release
@@ -154,12 +154,6 @@ def test_what_is_too_large_is_refused_with_the_levels_that_fit(exported, monkeyp
     with pytest.raises(InftdaError, match=r"576 cells.*these fit: --level region --level province"):
         exported("omx")
     assert not list(tmp_path.iterdir())
-
-
-def test_without_openmatrix_the_message_names_the_extra(exported, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "openmatrix", None)
-    with pytest.raises(MissingExtraError, match=r"install inftda\[omx\]"):
-        exported("omx")
 
 
 def test_other_tables_go_to_csv_with_all_their_axes(exported, frictionless):

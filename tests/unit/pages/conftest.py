@@ -3,22 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from inftda.demo import make_country
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.publish import release
 from packed_page import unpack
-
-
-@pytest.fixture(scope="session")
-def country():
-    return make_country((3, 8, 30), 20_000)
-
-
-@pytest.fixture(scope="session")
-def od(country):
-    """Origin and destination over the same three levels."""
-    return release(country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(1))
 
 
 @pytest.fixture(scope="session")

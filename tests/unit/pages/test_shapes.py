@@ -61,22 +61,6 @@ def test_the_property_with_the_codes_is_found(file):
         assert np.isnan(lon[0])
 
 
-def test_locations_of_the_centroids_file_are_kept(file):
-    places = gazetteer(centroids={"town": ["002"], "lon": ["9"], "lat": ["39"]})
-    square_of = {"type": "Polygon", "coordinates": [square(10, 40)]}
-    read_shapes(places, file(collection(({"c": "002"}, square_of), ({"c": "001"}, square_of))))
-    assert places.finest[0][0][:2].tolist() == [10.5, 9]
-
-
-def test_an_area_of_several_parts_lies_in_its_largest(file):
-    parts = [[square(0, 0, 0.1)], [square(5, 5, 2.0)]]
-    content = collection(({"c": "S"}, {"type": "MultiPolygon", "coordinates": parts}))
-    places = gazetteer()
-    found = read_shapes(places, file(content))
-    assert (found.level, found.areas) == (1, [1, 1])
-    assert places.finest[0][0][2] == pytest.approx(6.0, abs=0.9)
-
-
 def test_rings_come_back_from_their_steps(file):
     content = collection(({"c": "002"}, {"type": "Polygon", "coordinates": [square(-3, -2)]}))
     found = read_shapes(gazetteer(), file(content))

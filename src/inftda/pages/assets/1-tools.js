@@ -5,8 +5,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === 'class') node.setAttribute('class', value);
-    else if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
     else if (name === 'value') node.value = value;
     else node.setAttribute(name, value === true ? '' : value);
   }

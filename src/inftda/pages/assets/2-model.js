@@ -5,7 +5,7 @@ class Axis {
     this.name = entry.name;
     this.title = entry.title;
     const levels = entry.levels ?? shared;
-    this.levels = [{ name: 'all', codes: ['all'], names: [entry.whole], starts: null }, ...levels];
+    this.levels = [{ name: 'all', codes: ['all'], names: [entry.whole] }, ...levels];
     this.depth = levels.length;
     /* spans[level][i] .. spans[level][i + 1] are the finest areas inside area i of the level. */
     this.spans = new Array(this.depth + 1);
@@ -13,8 +13,8 @@ class Axis {
     this.spans[this.depth] = Int32Array.from({ length: n + 1 }, (_, i) => i);
     for (let level = this.depth - 1; level >= 0; level -= 1) {
       const below = this.spans[level + 1];
-      const starts = this.starts(level);
-      this.spans[level] = starts.map((start) => below[start]);
+      const starts = running([0, ...this.levels[level + 1].children]);
+      this.spans[level] = Int32Array.from(starts, (start) => below[start]);
     }
     /* above[level][leaf] is the area of the level that holds the finest area. */
     this.above = this.spans.map((span) => {
@@ -25,17 +25,6 @@ class Axis {
   }
 
   size(level) { return this.levels[level].codes.length; }
-
-  /* Where the children of each area start on the next level. */
-  starts(level) {
-    const cached = this.levels[level].starts;
-    if (cached) return cached;
-    const children = this.levels[level + 1].children;
-    const starts = new Int32Array(children.length + 1);
-    for (let i = 0; i < children.length; i += 1) starts[i + 1] = starts[i] + children[i];
-    this.levels[level].starts = starts;
-    return starts;
-  }
 
   code(level, index) { return this.levels[level].codes[index]; }
 
@@ -72,22 +61,17 @@ class Axis {
     const wanted = folded(text.trim());
     if (!wanted) return [];
     this.folded ??= this.levels.map(({ names, codes }) =>
-      codes.map((code, i) => folded(names && names[i] ? names[i] + '\n' + code : code)));
-    const exact = [];
-    const starting = [];
-    const containing = [];
+      codes.map((code, i) => folded(`\n${names?.[i] ?? ''}\n${code}\n`)));
+    /* Those that are called so, those that begin so, and those that have it somewhere. */
+    const kinds = [`\n${wanted}\n`, `\n${wanted}`, wanted];
+    const found = kinds.map(() => []);
     for (let level = 1; level <= this.depth; level += 1) {
-      const texts = this.folded[level];
-      for (let index = 0; index < texts.length; index += 1) {
-        const place = texts[index].indexOf(wanted);
-        if (place < 0) continue;
-        const isStart = place === 0 || texts[index][place - 1] === '\n';
-        const end = texts[index][place + wanted.length];
-        const isWhole = isStart && (end === undefined || end === '\n');
-        (isWhole ? exact : isStart ? starting : containing).push({ level, index });
-      }
+      this.folded[level].forEach((text, index) => {
+        const kind = kinds.findIndex((one) => text.includes(one));
+        if (kind >= 0) found[kind].push({ level, index });
+      });
     }
-    return [...exact, ...starting, ...containing].slice(0, limit);
+    return found.flat().slice(0, limit);
   }
 }
 

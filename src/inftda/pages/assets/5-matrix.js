@@ -24,6 +24,8 @@ class Matrix {
       entry.rest ? `${whole(entry.rest)} others` : model.axes[number].label(level, entry.area);
     const names = columns.map((column) => label(1, view.columnLevel, column));
     const isUpright = names.length > 8 || names.reduce((sum, name) => sum + name.length, 0) > 110;
+    const sum = (row, column, { value }) =>
+      h('td', { class: 'sum', title: whole(value), 'data-at': `${row},${column}`, tabindex: -1 }, short(value));
     const hasSums = { rows: rows.length > 1, columns: columns.length > 1 };
     const head = h('tr', {},
       h('th', { scope: 'col' }, `${model.header.words.row} ↓  ${model.header.words.column} →`),
@@ -38,14 +40,11 @@ class Matrix {
           scope: 'row', class: row.rest ? 'rest' : null, title: name, 'data-at': `${r},-1`, tabindex: -1,
         }, name),
         columns.map((column, c) => this.cell(r, c)),
-        hasSums.columns ? h('td', { class: 'sum', title: whole(this.rowSum[r].value), 'data-at': `${r},${columns.length}`,
-          tabindex: -1 }, short(this.rowSum[r].value)) : null);
+        hasSums.columns ? sum(r, columns.length, this.rowSum[r]) : null);
     });
     const foot = hasSums.rows ? h('tr', {}, h('th', { scope: 'row', class: 'rest' }, 'Sum'),
-      columns.map((_, c) => h('td', { class: 'sum', title: whole(this.columnSum[c].value), 'data-at': `${rows.length},${c}`,
-        tabindex: -1 }, short(this.columnSum[c].value))),
-      hasSums.columns ? h('td', { class: 'sum', title: whole(this.total.value), 'data-at': `${rows.length},${columns.length}`,
-        tabindex: -1 }, short(this.total.value)) : null) : null;
+      columns.map((_, c) => sum(rows.length, c, this.columnSum[c])),
+      hasSums.columns ? sum(rows.length, columns.length, this.total) : null) : null;
     const looks = ['matrix', isUpright ? 'upright' : 'wide', names.length > 15 ? 'dense' : ''].join(' ').trim();
     this.node.classList.toggle('tall', rows.length > 24);
     this.table = h('table', {
