@@ -49,7 +49,8 @@ def genuine(tmp_path_factory):
     """A release with everything that a folder may have."""
     out = tmp_path_factory.mktemp("forging") / "release"
     inftda.release(
-        TRIPS, AREAS, out=out, columns=Columns(person="who", unplaceable="outside"), unit=Unit(neighbours="add-remove", trips=2), epsilon=5,
+        TRIPS, AREAS, out=out, columns=Columns(person="who", unplaceable="outside"),
+        unit=Unit("add-remove", 2), epsilon=5,
         delta=1e-6, accountant="zcdp", across=0.2, measurements=True )  # fmt: skip
     return out
 

@@ -8,7 +8,7 @@ from page_files import labelled
 from inftda.demo import make_country
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
-from inftda.pages.report import ReferenceFiles, write_confidential_page, write_report
+from inftda.pages.report import report, write_confidential_page
 from inftda.publish import release
 from inftda.truth import Truth
 
@@ -37,8 +37,8 @@ def made():
 def page(made, tmp_path_factory):
     country, released = made
     folder = tmp_path_factory.mktemp("page")
-    return write_report(
-        released, folder / "page.html", files=labelled(country.areas, folder), runs=3
+    return report(
+        released, folder / "page.html", **labelled(country.areas, folder), runs=3
     )
 
 
@@ -50,7 +50,7 @@ def plain_page(tmp_path_factory):
     released = release(
         table, axis={"disease": disease}, epsilon=1, delta=1e-6, source=SeededSource(1)
     )
-    return write_report(released, tmp_path_factory.mktemp("plain") / "page.html", runs=2)
+    return report(released, tmp_path_factory.mktemp("plain") / "page.html", runs=2)
 
 
 @pytest.fixture(scope="session")
@@ -89,9 +89,8 @@ def write_hostile_page(folder, **options):
         'level,code,name\n<i>top,c,"' + HOSTILE_NAME.replace('"', '""') + '"\n'
     )
     released = release(flows, areas, epsilon=5, delta=1e-6, source=SeededSource(1))
-    files = ReferenceFiles(folder / "n.csv")
-    return write_report(
-        released, folder / "page.html", title=HOSTILE, files=files, runs=1, **options
+    return report(
+        released, folder / "page.html", title=HOSTILE, names=folder / "n.csv", runs=1, **options
     )
 
 

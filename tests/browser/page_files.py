@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 from inftda.hierarchy import Hierarchy
-from inftda.pages.report import ReferenceFiles
 
 
-def labelled(areas: Hierarchy, folder: Path) -> ReferenceFiles:
+def labelled(areas: Hierarchy, folder: Path) -> dict[str, Path]:
     """Names, places and outlines for the finest areas, one of each kind missing."""
     codes = areas.codes(areas.depth).to_pylist()
     at = {code: (8 + i % 10 / 5, 44 + i // 10 / 5) for i, code in enumerate(codes)}
@@ -31,4 +30,8 @@ def labelled(areas: Hierarchy, folder: Path) -> ReferenceFiles:
         for code, (x, y) in at.items()
     ]
     (folder / "g.json").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    return ReferenceFiles(folder / "n.csv", folder / "c.csv", folder / "g.json")
+    return {
+        "names": folder / "n.csv",
+        "centroids": folder / "c.csv",
+        "geojson": folder / "g.json",
+    }

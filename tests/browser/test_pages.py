@@ -18,7 +18,7 @@ import inftda
 from inftda.demo import make_country
 from inftda.disclosure.compare import compare, write_methods_page
 from inftda.noise.bits import SeededSource
-from inftda.pages.report import ReferenceFiles, write_report
+from inftda.pages.report import report
 from inftda.previews.page import write_preview_page
 from inftda.publish import release
 from inftda.tables import disarmed
@@ -276,8 +276,8 @@ def test_the_map_shows_areas_flows_and_where_the_trips_of_one_area_go(
     country, released = made
     if not has_outlines:  # areas are dots
         files = labelled(country.areas, tmp_path)
-        files = ReferenceFiles(files.names, files.centroids)
-        page = write_report(released, tmp_path / "page.html", files=files, runs=1)
+        del files["geojson"]
+        page = report(released, tmp_path / "page.html", **files, runs=1)
     browser.open(page, "#/0.0.1/0.0.1/map")
     words, colours = drawn(browser)
     assert int(re.search(r"the (\d+) largest flows", words).group(1)) >= 9
@@ -394,7 +394,7 @@ def test_a_table_with_one_axis_is_a_list_of_totals(browser, plain_page):
 
 def test_further_axes_filter_and_what_was_not_measured_is_marked(browser, by_mode, tmp_path):
     released = by_mode[0.08]
-    browser.open(write_report(released, tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list")
+    browser.open(report(released, tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list")
     choose(browser, "#filter-2", "1.1")
     regions = {"origin": "region", "destination": "region", "mode": "all"}
     ferry = released.flows(level=regions, where={"mode": "ferry"}).column("flow").to_pylist()
@@ -412,7 +412,7 @@ def test_further_axes_filter_and_what_was_not_measured_is_marked(browser, by_mod
     go(browser, "#/0.0.2/0.0.1/list")
     assert "rough" in browser.one(".flows").text
     # Long sums that were not measured have no error and a warning.
-    out = write_report(by_mode[0], tmp_path / "unmeasured.html", runs=1)
+    out = report(by_mode[0], tmp_path / "unmeasured.html", runs=1)
     browser.open(out, "#/0.0.2/0.0.0/list")
     assert set(browser.texts(".flows .chip")) == {"not measured"}
     assert "Do not use this level" in browser.one("#warns").text
@@ -426,7 +426,7 @@ def test_noise_is_stated_where_flows_are_listed(browser, tmp_path):
     """40,000 trips between 300 towns: most published pairs are noise, and no list hides it."""
     country = make_country((4, 300), 40_000)
     made = release(country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(1))
-    browser.open(write_report(made, tmp_path / "page.html", runs=1), "#/0.0.2/0.0.2/list")
+    browser.open(report(made, tmp_path / "page.html", runs=1), "#/0.0.2/0.0.2/list")
     assert "most of its pairs are noise" in browser.one("#warns").text
     assert re.search(r"About \d+ % of them are noise", browser.one("#seen").text)
     assert len(browser.texts(".flows td.noise")) == 50
@@ -438,7 +438,7 @@ def test_one_can_switch_between_published_and_estimated(browser, tmp_path):
     budget = {"epsilon": 1, "delta": 1e-6, "source": SeededSource(1)}
     released = release(country.flows(), country.areas, **budget, measurements=True)
     made = inftda.estimate(released)
-    out = write_report(released, tmp_path / "page.html", runs=1, estimate=made)
+    out = report(released, tmp_path / "page.html", runs=1, estimate=made)
     browser.open(out, "#/0.0.2/0.0.2/list")
     assert "Take the estimated ones" in browser.one("#explore").text
     for table, flows, name in (
@@ -518,7 +518,7 @@ def test_a_national_table_opens_in_under_three_seconds_of_work(browser, tmp_path
         }
     )
     manifest = replace(made.manifest, n_flows=n, total=int(country.count.sum()))
-    path = write_report(replace(made, manifest=manifest, table=table), tmp_path / "p.html", runs=1)
+    path = report(replace(made, manifest=manifest, table=table), tmp_path / "p.html", runs=1)
     assert path.stat().st_size < 15e6
     browser.open(path)
     assert browser.busy_seconds < 3

@@ -174,7 +174,8 @@ def _refused(cli, folder, out, words):
 def test_the_origin_tree_has_an_estimate_that_is_closer_to_the_truth(country):
     """With intervals at every level, on a made-up country and one seed."""
     release = inftda.release(
-        country.flows, country.areas, epsilon=1, delta=1e-6, order=("origin", "destination"), measurements=True,
+        country.flows, country.areas, epsilon=1, delta=1e-6, measurements=True,
+        order=("origin", "destination"),
         source=inftda.SeededSource(5),
     )  # fmt: skip
     made = inftda.estimate(release)

@@ -4,7 +4,6 @@ One release is watched from all sides: on a terminal, with the widest file mode,
 home and temporary directory, by a kernel that kills it if it opens an Internet socket.
 """
 
-from inftda.reading import Columns
 import json
 import logging
 import os
@@ -30,7 +29,7 @@ from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.publish import release
-from inftda.reading import bounding
+from inftda.reading import Columns, bounding
 from inftda.tree import Tree
 from inftda.truth import Leaves, Truth
 from patience import PATIENCE

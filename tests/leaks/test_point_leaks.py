@@ -26,10 +26,10 @@ OPTIONS = (
     "--hour", "at", "--weekday", "at",
 )  # fmt: skip
 POINTS = {
-    "origin_point": ("from_lon", "from_lat"),
-    "destination_point": ("to_lon", "to_lat"),
-    "hour_of": "at",
-    "weekday_of": "at",
+    "origin": ("from_lon", "from_lat"),
+    "destination": ("to_lon", "to_lat"),
+    "hour": "at",
+    "weekday": "at",
 }
 BUDGET = ("--epsilon", "1", "--delta", "1e-8")
 
@@ -137,10 +137,9 @@ def test_a_message_about_a_bad_point_or_time_quotes_nothing(place, capfd, what):
         release(
             "bad.csv",
             "areas.csv",
-            columns=Columns(person="person"),
+            columns=Columns(person="person", **POINTS),
             epsilon=1,
             delta=1e-8,
-            **POINTS,
         )
     printed = "".join(traceback.format_exception(raised.value)).encode()
     assert canaries.found_in(printed, texts=texts) == []

@@ -1,7 +1,5 @@
 """A release compared with its truth, and where the result may be written."""
 
-from inftda.reading import Columns
-from inftda.privacy.unit import Unit
 import json
 from dataclasses import replace
 
@@ -20,6 +18,8 @@ from inftda.evaluation.evaluate import (
     read_truth,
     write_comparison,
 )
+from inftda.privacy.unit import Unit
+from inftda.reading import Columns
 
 AREAS = {"region": ["N", "N", "S"], "town": ["001", "002", "003"]}
 TRUTH = {"origin": ["001", "001", "003"], "destination": ["002", "003", "003"], "count": [5, 1, 4]}

@@ -8,7 +8,7 @@ import inftda
 from inftda.disclosure.compare import compare, write_methods_page
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
-from inftda.pages.report import write_confidential_page, write_report
+from inftda.pages.report import report, write_confidential_page
 from inftda.previews.page import write_preview_page
 from inftda.truth import Truth
 
@@ -58,7 +58,7 @@ def write(page, kind, folder):
         ends = [pa.array(range(leaves), pa.int32()).to_numpy()] * 2
         truth = Truth.from_leaves(made.tree, ends, pa.array([1] * leaves, pa.int64()).to_numpy())
         return write_confidential_page(made, truth, [{"name": coarse, "max_abs_error": 1}], out)
-    return write_report(made, out, title=codes[0], runs=1)
+    return report(made, out, title=codes[0], runs=1)
 
 
 @pytest.mark.parametrize("page", ["report", "confidential", "preview", "comparison", "summary"])

@@ -12,7 +12,7 @@ from inftda.evaluation.stated import guess_bound, level_rows
 from inftda.evaluation.typical import typical_errors
 from inftda.hierarchy import Hierarchy
 from inftda.pages.html import NOTICE
-from inftda.pages.report import write_confidential_page, write_report
+from inftda.pages.report import report, write_confidential_page
 from inftda.publish import release
 from inftda.truth import Truth
 
@@ -20,7 +20,7 @@ from inftda.truth import Truth
 @pytest.fixture
 def page(tmp_path):
     def make(made, **options):
-        out = write_report(made, tmp_path / "page.html", runs=1, force=True, **options)
+        out = report(made, tmp_path / "page.html", runs=1, force=True, **options)
         return out.read_text(encoding="utf-8")
 
     return make

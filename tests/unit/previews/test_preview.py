@@ -52,7 +52,8 @@ def test_every_level_is_measured_and_guaranteed_as_planned(country, tried):
 @pytest.mark.slow
 def test_all_combinations_are_tried(country):
     tried = preview(
-        country.areas, stand_in=country.flows(), epsilon=[1], delta=1e-6, runs=1, unit=Unit(trips=[1, 2], neighbours=["substitute", "add-remove"]),
+        country.areas, stand_in=country.flows(), epsilon=[1], delta=1e-6, runs=1,
+        unit=[Unit(kind, trips) for kind in ("substitute", "add-remove") for trips in (1, 2)],
         split=["uniform", "geometric:2"], across=0,
         source=SeededSource(1),
     )  # fmt: skip

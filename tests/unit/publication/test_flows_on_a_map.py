@@ -73,7 +73,7 @@ def test_the_outline_is_taken_where_there_is_one():
 
 
 def test_query_puts_the_largest_on_the_map(release):
-    frame = inftda.query(release, "town", "town", top=1, as_="geopandas")
+    frame = release.flows("town", "town", top=1, as_="geopandas")
     assert [(row.origin, row.destination) for row in frame.itertuples()] == [("1", "1")]
     assert frame.geometry.notna().all()
 

@@ -176,12 +176,12 @@ def test_tables_in_another_order_are_refused(n_chunks):
 
 def test_two_tables_must_not_have_the_same_name():
     ends = {
-        "origin_areas": {"a": ["1", "1", "2", "2"], "a > b": ["1", "2", "3", "4"]},
-        "destination_areas": {"c": ["1", "1", "2", "2"], "b > c": ["1", "2", "3", "4"]},
+        "origin": {"a": ["1", "1", "2", "2"], "a > b": ["1", "2", "3", "4"]},
+        "destination": {"c": ["1", "1", "2", "2"], "b > c": ["1", "2", "3", "4"]},
     }
     table = {"origin": ["1"], "destination": ["2"]}
     with pytest.raises(InftdaError, match="two tables would be called 'a > b > c'"):
-        inftda.release(table, **ends, rho=1, measurements=True)
+        inftda.release(table, axis=ends, rho=1, measurements=True)
 
 
 def test_the_file_does_not_show_in_which_blocks_it_was_made(tmp_path):
