@@ -152,7 +152,8 @@ def _read_memory(source: Any) -> pa.Table:
         raise NotImplementedError
     table = pa.table(source)
     # Left over from a pandas index after rows were filtered; not a column of the user's.
-    return table.select([n for n in table.column_names if not n.startswith("__index_level_")])
+    names = enumerate(table.column_names)
+    return table.select([i for i, name in names if not name.startswith("__index_level_")])
 
 
 def _read_file(path: Path, what: str, error: type[InftdaError]) -> pa.Table:

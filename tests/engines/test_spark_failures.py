@@ -3,7 +3,6 @@
 from functools import partial
 
 import fragile_division
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -92,28 +91,6 @@ def test_leaves_that_did_not_arrive_are_noticed(spark, tmp_path, monkeypatch):
             engine=SparkEngine(spark, tasks=2, driver_nodes=20), **BUDGET,
         )  # fmt: skip
     assert list(tmp_path.iterdir()) == []
-
-
-def capital():
-    """Eleven regions; half of all trips are within the first, between its many towns."""
-    region = np.repeat(np.arange(11), [100, *[10] * 10])
-    codes = [f"{i:03d}" for i in range(200)]
-    towns = {"region": region.astype(str), "town": codes}
-    random = np.random.default_rng(1)
-    ends = [np.concatenate([random.integers(0, most, 10_000) for most in (100, 200)]) for _ in "od"]
-    origin, destination = (pa.array(codes).take(pa.array(end)) for end in ends)
-    return towns, pa.table({"origin": origin, "destination": destination})
-
-
-@pytest.mark.parametrize("across", [0, 0.08])
-def test_a_lopsided_table_is_what_one_machine_makes_of_it(spark, tmp_path, across):
-    """Half of the trips are in one group, which is the work of one task."""
-    towns, trips = capital()
-    options = {"source": SeededSource(1), "across": across, **BUDGET}
-    engine = SparkEngine(spark, tasks=16, driver_nodes=20)
-    made = release(trips, towns, out=tmp_path / "spark", engine=engine, **options)
-    alone = release(trips, towns, out=tmp_path / "local", **options)
-    assert made.table.read_bytes() == alone.table.read_bytes()
 
 
 @pytest.mark.parametrize(

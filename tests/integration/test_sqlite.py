@@ -63,13 +63,6 @@ def test_unknown_areas_are_named_although_the_stream_is_gone(database):
         read(SqlQuery(query, database))
 
 
-def test_a_query_that_writes_is_refused(database):
-    with pytest.raises(IngestError, match="read-only"):
-        read(SqlQuery("DELETE FROM trips", database))
-    leaves = read(SqlQuery("SELECT * FROM trips", database), count=None)
-    assert leaves.counts.sum() == N_ROWS
-
-
 @pytest.mark.parametrize("query", ["SELECT * FROM nowhere", "SELEC", "", " ; "])
 def test_a_wrong_query_is_one_clear_error(database, query):
     with pytest.raises(IngestError, match="query") as error:
@@ -140,17 +133,20 @@ def test_a_stream_that_fails_half_way_is_one_clear_error_without_its_cells(datab
 @pytest.mark.parametrize(
     "query",
     [
-        "ATTACH 'other.db' AS other", "PRAGMA writable_schema = 1", "VACUUM INTO 'copy.db'",
-        "CREATE TEMP TABLE t AS SELECT 1", "SELECT load_extension('x')",
-        "SELECT * FROM pragma_database_list",
+        "DELETE FROM trips", "ATTACH 'other.db' AS other", "PRAGMA writable_schema = 1",
+        "VACUUM INTO 'copy.db'",
+        "CREATE TEMP TABLE t AS SELECT 1", "SELECT load_extension('x') AS origin",
+        "SELECT 1 AS origin; DELETE FROM trips", "SELECT 1); ATTACH 'other.db' AS other; (SELECT 2",
     ],
 )  # fmt: skip
 def test_a_query_can_do_nothing_but_read_the_database(database, tmp_path, monkeypatch, query):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(IngestError, match="read-only"):
+    with pytest.raises(IngestError, match=r"one SELECT statement|failed while"):
         read(SqlQuery(query, database))
     assert sorted(tmp_path.iterdir()) == before
+    leaves = read(SqlQuery("SELECT * FROM trips", database), count=None)
+    assert leaves.counts.sum() == N_ROWS
 
 
 def test_a_view_of_a_strangers_file_can_do_nothing_but_read(database, tmp_path):
