@@ -112,14 +112,11 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             say(rows.words)
         fetch = partial(rows.count, workspace)
         if columns.person is not None and unit is not None:
+            secret = bounding.draw_secret(random_source or SecureSource())
             fetch = partial(
-                bounding.fetch_bounded,
-                rows.placed(),
-                rows.numbers,
-                workspace=workspace,
-                unit=unit,
-                secret=bounding.draw_secret(random_source or SecureSource()),
-            )
+                bounding.fetch_bounded, rows.placed(), rows.numbers,
+                workspace=workspace, unit=unit, secret=secret,
+            )  # fmt: skip
         result = table.attempt(fetch)
         *areas, counts = Crew(threads or available_cores()).map(_joined, result.columns)
         del result
@@ -221,12 +218,10 @@ class Rows:
     def of(
         cls, table: Source, columns: Columns, axes: Sequence[Axis], workspace: Workspace
     ) -> Rows:
-        """Choose the columns; no row is read unless the table is a stream.
+        """Choose the columns (see `find_columns`); no row is read unless the table is a stream.
 
         Raises:
-            IngestError: a column is missing, occurs twice, is given two roles, or cannot hold
-                what it should; or nothing was said of counts and a column that is not used looks
-                like them.
+            IngestError: a column cannot be found, or cannot hold what it should.
         """
         uses, count = find_columns(table, columns, axes)
         sql = table.select([position for position, _ in uses])
@@ -349,13 +344,8 @@ class Rows:
         Raises:
             IngestError: there are flawed rows.
         """
-        check_flaws(
-            flaws,
-            unit,
-            lambda: self._describe_lost(lost()),
-            label=self.label,
-            count=self.count_name,
-        )
+        names = {"label": self.label, "count": self.count_name}
+        check_flaws(flaws, unit, lambda: self._describe_lost(lost()), **names)
 
     def check_not_empty(self, unit: Unit | None, *, has_rows: bool, has_trips: bool) -> None:
         """Refuse a table without trips where an error gives nothing away.

@@ -330,17 +330,15 @@ def _explain_csv(label: str, encoding: str, message: str) -> str:
     line = re.search(r"CSV Error on Line: (\d+)", message)
     if line is None:
         return f"cannot read {label}: {_DAMAGED}"
-    where = f"line {line[1]} of {label}"
-    if "Maximum line size" in message:
-        return (
-            f"{where} is longer than {MAX_LINE // 10**6} MB; shorten its cells, leave out the "
-            "column that holds so much, or write the table as Parquet"
-        )
-    if "unterminated quote" in message:
-        return f"{where} opens a quote that is never closed; close it"
-    if "Expected Number of Columns" in message:
-        return f"{where} has a different number of cells from the header; correct that line"
-    return f"{where} is not valid CSV; correct that line"
+    flaws = {
+        "Maximum line size": f"is longer than {MAX_LINE // 10**6} MB; shorten its cells, leave out "
+        "the column that holds so much, or write the table as Parquet",
+        "unterminated quote": "opens a quote that is never closed; close it",
+        "Expected Number of Columns": "has a different number of cells from the header; correct "
+        "that line",
+    }
+    said = (what for sign, what in flaws.items() if sign in message)
+    return f"line {line[1]} of {label} {next(said, 'is not valid CSV; correct that line')}"
 
 
 def _wrong_encoding(label: str, encoding: str) -> str:
@@ -546,6 +544,5 @@ def _unfit(name: str, label: str) -> IngestError:
     )
 
 
-def _explain_table(label: str, message: str) -> str:
-    del message  # it may quote a cell
+def _explain_table(label: str, _message: str) -> str:
     return f"cannot read {label}; pass it as a pyarrow table, or write it to Parquet"

@@ -68,16 +68,9 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
 ) -> SparkLeaves:
     """Read trips or flows and count them per leaf; see `inftda.reading.read_leaves`.
 
-    Args:
-        session: where to read.
-        source: a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
-            reads them, the name of a table in Spark's catalogue, or a `CsvFile`. What only the
-            driver can reach is read there: tables in memory, and files where there is no cluster.
-        columns: what its columns mean.
-        axes: names and hierarchies of the axes to count by.
-        unit: who is protected.
-        random_source: where the choice of a person's trips comes from.
-        say: called with what a row was taken for, one trip or a count.
+    The source is a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
+    reads them, the name of a table in Spark's catalogue, or a `CsvFile`. What only the driver can
+    reach is read there: tables in memory, and files where there is no cluster.
 
     Raises:
         IngestError: the source cannot be read as counts; the message says why.
@@ -146,11 +139,7 @@ def _counted(raw: DataFrame, rows: Rows, parts: Sent["Parts"]) -> DataFrame:
 
 def _map(frame: DataFrame, parts: Sent["Parts"], work: Work, schema: str) -> DataFrame:
     """What executors make of the rows of a frame."""
-
-    def on_executor(batches: Batches) -> Made:
-        return work(parts.value, batches)
-
-    return frame.mapInArrow(on_executor, schema)
+    return frame.mapInArrow(lambda batches: work(parts.value, batches), schema)
 
 
 # --- on executors
@@ -314,10 +303,10 @@ def attempt(label: str, action: Callable[[], T]) -> T:
     try:
         return action()
     except AnalysisException as problem:
-        condition, said = str(problem.getCondition()), ""
+        said = str(problem.getCondition())
     except SPARK_ERRORS as problem:
-        condition, said = "", str(problem)
-    if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+        said = str(problem)
+    if said.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
         raise IngestError(f"there is no file or table {label}; check the path")
     if NOT_UTF8 in said:
         raise IngestError(not_utf8(label))
@@ -341,22 +330,21 @@ def open_table(session: SparkSession, source: Any) -> SparkTable | None:
     """
     if isinstance(source, DataFrame):
         return SparkTable.of(source, "the table")
-    # Spark would take every row apart to hand it to Python, and without a cluster for nothing.
     path = source.path if isinstance(source, CsvFile) else source
-    if not isinstance(path, str | Path) or (is_local(session) and Path(path).exists()):
+    if not isinstance(path, str | Path):
         return None
-    if isinstance(source, CsvFile):
-        return _from_csv(session, source)
-    name, label = str(source), label_of(source)
-    kind = _kind(name)
+    name, label = str(path), label_of(path)
+    kind = "CSV" if isinstance(source, CsvFile) else _kind(name)
     if kind is None:
         # A path is not a table name, and Spark's parser says so with an error.
         with suppress(*SPARK_ERRORS):
             if session.catalog.tableExists(name):
                 return SparkTable.of(session.table(name), label)
-        kind = _kind_inside(session, name)
-    if kind == "CSV":
-        return _from_csv(session, CsvFile(name))
+    # Spark would take every row apart to hand it to Python, and without a cluster for nothing.
+    if is_local(session) and Path(name).exists():
+        return None
+    if (kind or _kind_inside(session, name)) == "CSV":
+        return _from_csv(session, source if isinstance(source, CsvFile) else CsvFile(name))
     # All files are asked for their types: otherwise Spark takes those of one, and what it makes
     # of cells of another type is anybody's guess.
     reader = session.read.option("mergeSchema", True)
