@@ -104,10 +104,11 @@ def test_equal_seeds_give_equal_folders_on_any_number_of_tasks(spark, tmp_path, 
     options = {**BUDGET, "measurements": True, "source": SeededSource(1), **options}
     alone = release(table, areas, out=tmp_path / "alone", **options)
     assert (alone.total > 0) == (case != "nothing survives")
-    for tasks, nodes in ((3, 3), (7, 200)):
+    # A frame is read by the executors, a table in memory by the driver.
+    for source, tasks, nodes in ((spark.createDataFrame(table), 3, 3), (table, 7, 200)):
         out = tmp_path / f"{tasks} tasks"
         engine = SparkEngine(spark, tasks=tasks, driver_nodes=nodes)
-        release(table, areas, out=out, engine=engine, **options)
+        release(source, areas, out=out, engine=engine, **options)
         assert _contents(out) == _contents(tmp_path / "alone")
 
 

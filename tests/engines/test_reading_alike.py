@@ -9,15 +9,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-import shapely
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
 from spark_leaves import collect
 
-from inftda.areas.cells import h3_areas
-from inftda.areas.clock import clock_hierarchy
-from inftda.areas.reader import read_areas
 from inftda.errors import InftdaError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
@@ -180,26 +176,6 @@ def people(n_rows=3000, n_people=300):
     })  # fmt: skip
 
 
-OUTSIDE = TOWNS.with_outside()
-
-
-@pytest.mark.parametrize("unplaceable", ["drop", "outside"])
-@pytest.mark.parametrize(
-    "unit",
-    [Unit("add-remove", 3), Unit("add-remove", 2, distinct=True)],
-    ids=["trips", "distinct"],
-)
-@pytest.mark.parametrize("count", ["count", None])
-def test_equal_seeds_give_equal_leaves(spark, unplaceable, unit, count):
-    axes = (Axis("origin", OUTSIDE), Axis("destination", OUTSIDE))
-    options = {"axes": axes, "unit": unit, "unplaceable": unplaceable, "person": "person"}
-    local, cluster = read_both(spark, people(), count=count, **options)
-    assert local == cluster
-    assert len(local) > 5
-    others, _ = read_both(spark, people(), count=count, seed=2, **options)
-    assert others != local
-
-
 @pytest.mark.parametrize("kind", ["a file", "a folder", "CSV", "a view", "pandas"])
 def test_equal_seeds_give_equal_leaves_from_every_kind_of_source(spark, tmp_path, kind):
     table = people()
@@ -224,6 +200,8 @@ def test_equal_seeds_give_equal_leaves_from_every_kind_of_source(spark, tmp_path
     local = _outcome(lambda: read_leaves(source, columns, AXES, **options))
     assert len(local) > 5
     assert _outcome(lambda: _collect(spark, spark_source, columns, AXES, options)) == local
+    options["random_source"] = SeededSource(6)
+    assert _outcome(lambda: read_leaves(source, columns, AXES, **options)) != local
 
 
 def test_an_empty_table_is_read_where_the_total_is_not_public(spark):
@@ -236,45 +214,3 @@ def test_no_message_quotes_a_count_or_a_person(spark):
     _, (_, message) = read_both(spark, table, person="person", unit=NOISED)
     for secret in ("Jane", "12345678901", "987"):
         assert secret not in message
-
-
-CITY = shapely.box(12.4, 41.8, 12.6, 42.0)
-QUARTERS = read_areas(
-    {
-        "quarter": list("abcd"),
-        "wkt": [
-            shapely.box(x, y, x + 0.1, y + 0.1).wkt for x in (12.4, 12.5) for y in (41.8, 41.9)
-        ],
-    }
-)
-
-
-CELLS = read_areas(h3_areas(CITY, [6, 8]))
-
-
-@pytest.mark.parametrize(
-    ("kind", "areas"), [("csv", CELLS), ("parquet", QUARTERS), ("frame", CELLS)]
-)
-def test_points_and_times_are_placed_alike(spark, tmp_path, kind, areas):
-    rng = np.random.default_rng(1)
-    lon, lat = rng.uniform((12.39, 41.79), (12.61, 42.01), (500, 2)).round(2).T
-    stamps = [f"2026-05-{1 + i % 28:02d} {i % 24:02d}:30:00" for i in range(500)]
-    table = pa.table({"x": lon, "y": lat, "at": stamps, "who": [str(i % 90) for i in range(500)]})
-    source = {"frame": table, "csv": tmp_path / "trips.csv", "parquet": tmp_path / "trips.parquet"}
-    pa_csv.write_csv(table, source["csv"])
-    pq.write_table(table, source["parquet"])
-    axes = [
-        Axis("origin", areas),
-        *(Axis(part, clock_hierarchy(part)) for part in ("hour", "weekday")),
-    ]
-    names = {"origin": ("x", "y"), "hour": "at", "weekday": "at"}
-    for options in ({}, {"person": "who"}):
-        unit = Unit("add-remove", 2)
-        local, cluster = read_both(
-            spark, source[kind], axes=axes, unit=unit, unplaceable="drop", **names, **options
-        )
-        assert local == cluster
-        assert sum(local.values()) > 100
-    local, cluster = read_both(spark, source[kind], axes=axes, **names)
-    assert local == cluster
-    assert "no area at the point (x, y)" in local[1]

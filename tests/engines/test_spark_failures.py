@@ -16,7 +16,6 @@ from inftda.cli.main import run
 from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
 from inftda.noise.bits import SeededSource
-from inftda.publication.verify import verify
 from inftda.publish import release
 from inftda.spark import SparkEngine
 
@@ -46,32 +45,16 @@ def deaths(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_release_survives_workers_that_die_and_is_complete_and_single(released, deaths):
-    made = released("release", partial(Fragile, folder=str(deaths), deaths=2))
-    assert len(list(deaths.iterdir())) == 2
-    flows = made.flows()
-    assert sum(flows["flow"].to_pylist()) == made.total == 5_000
-    folder = made.table.parent
-    assert len(list(verify(folder))) > 5, "no cell twice, total and number of rows as stated"
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "areas.csv",
-        "flows.parquet",
-        "manifest.json",
-        "measurements.parquet",
-    ]
-    assert made.table.is_file()
-
-
-@pytest.mark.slow
 def test_a_task_that_died_and_ran_again_drew_the_same_noise(released, deaths):
-    """Seeded, so that two releases can be compared: one undisturbed, one with a death."""
+    """Seeded, so that two releases can be compared: one undisturbed, one with two deaths."""
     calm = released("calm", partial(Fragile, folder=str(deaths), deaths=0), source=SeededSource(5))
     assert list(deaths.iterdir()) == []
     disturbed = released(
-        "disturbed", partial(Fragile, folder=str(deaths), deaths=1), source=SeededSource(5)
+        "disturbed", partial(Fragile, folder=str(deaths), deaths=2), source=SeededSource(5)
     )
-    assert len(list(deaths.iterdir())) == 1
-    assert disturbed.flows().equals(calm.flows())
+    assert len(list(deaths.iterdir())) == 2
+    for path in calm.table.parent.iterdir():
+        assert (disturbed.table.parent / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.slow

@@ -348,11 +348,7 @@ class Rows:
         check_flaws(flaws, unit, lambda: self._describe_lost(lost()), **names)
 
     def check_not_empty(self, unit: Unit | None, *, has_rows: bool, has_trips: bool) -> None:
-        """Refuse a table without trips where an error gives nothing away.
-
-        Raises:
-            IngestError: there is nothing to count.
-        """
+        """Refuse a table without trips where an error gives nothing away."""
         if has_trips or may_be_empty(unit):
             return
         if has_rows:

@@ -315,11 +315,7 @@ def _read_header(path: Path, options: CsvFile) -> tuple[list[str], str]:
 
 
 def refuse_parquet(start: str, label: str) -> None:
-    """Refuse a Parquet file, by its first few characters, whose name says CSV.
-
-    Raises:
-        IngestError: it is one.
-    """
+    """Refuse a Parquet file, by its first few characters, whose name says CSV."""
     if _PARQUET.match(start):
         raise IngestError(f"{label} is a Parquet file; call it .parquet, and give no encoding")
 
