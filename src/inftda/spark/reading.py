@@ -341,7 +341,7 @@ def open_table(session: SparkSession, source: Any) -> SparkTable | None:
             if session.catalog.tableExists(name):
                 return SparkTable.of(session.table(name), label)
     # Spark would take every row apart to hand it to Python, and without a cluster for nothing.
-    if is_local(session) and Path(name).exists():
+    if is_local(session.sparkContext.master) and Path(name).exists():
         return None
     if (kind or _kind_inside(session, name)) == "CSV":
         return _from_csv(session, source if isinstance(source, CsvFile) else CsvFile(name))

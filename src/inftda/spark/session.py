@@ -76,14 +76,9 @@ _made = ExitStack()
 atexit.register(_made.close)
 
 
-def is_local(session: SparkSession) -> bool:
-    """Whether there are no executors but this process."""
-    return _is_alone(str(session.sparkContext.master))
-
-
-def _is_alone(master: str) -> bool:
+def is_local(master: str | None) -> bool:
     """Whether a master is one process; "local-cluster" has several."""
-    return master == "local" or master.startswith("local[")
+    return master is not None and master.partition("[")[0] == "local"
 
 
 @contextmanager
@@ -118,7 +113,7 @@ def _start(master: str) -> SparkSession:
     if not os.environ.get("INFTDA_DEBUG"):
         options.append(f"-Dlog4j2.configurationFile={QUIET}")
     own = PRIVATE | {"spark.master": master}
-    if _is_alone(master):
+    if is_local(master):
         own |= ALONE
         options += SHORT_LIVED
         # Where blocks are kept; the variable goes before all settings.
