@@ -120,7 +120,7 @@ def check_folder(out: Path, *, check: Check, force: bool) -> None:
     bring_back(out)
     if out.exists() and not force:
         raise ReleaseError(
-            f"{str(out)!r} exists already; choose another folder or use --force to replace it"
+            f"{str(out)!r} exists already; choose another folder or use `force=True` to replace it"
         )
     if out.exists() and not out.is_dir():
         raise ReleaseError(f"{str(out)!r} is a file and not a folder of ours; it is not replaced")
@@ -152,7 +152,7 @@ def check_file(out: Path, *, force: bool = False, reads: Iterable[Path | None] =
         raise InftdaError(f"{str(out)!r} is not a plain file; write to another one")
     if not force:
         raise InftdaError(
-            f"{str(out)!r} exists already; choose another file or use --force to replace it"
+            f"{str(out)!r} exists already; choose another file or use `force=True` to replace it"
         )
 
 

@@ -14,7 +14,6 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -102,40 +101,62 @@ def read_strings(
 
 def read_table(source: Any, *, what: str, error: type[InftdaError]) -> pa.Table:
     """A small table as it is, cells of text files as text; see `read_strings`."""
+    is_path = isinstance(source, str | Path)
     try:
-        return _read(source, what=what, error=error)
+        return _read_file(Path(source), what, error) if is_path else _read_memory(source)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, pa.ArrowException) as problem:
-        where = f"{str(source)!r} (the {what})" if isinstance(source, str | Path) else f"the {what}"
+        where = f"{str(source)!r} (the {what})" if is_path else f"the {what}"
         raise error(f"cannot read {where}: {_reason(problem)}") from None
+    except NotImplementedError:
+        raise error(
+            f"the {what} is a {type(source).__name__}; give a path to a CSV or Parquet file, "
+            "or a pandas, polars or pyarrow table"
+        ) from None
 
 
 def as_strings(
     table: pa.Table, *, what: str, error: type[InftdaError], columns: Sequence[str] | None = None
 ) -> pa.Table:
     """Some columns of a table as strings; see `read_strings`."""
-    names = list(columns) if columns is not None else table.column_names
-    _check_columns(names, table.column_names, what=what, error=error)
-    return _as_strings(table.select(names), what=what, error=error)
+    present = table.column_names
+    names = present if columns is None else list(columns)
+    found = []
+    for name in names:
+        if name not in present:
+            raise error(f"the {what} has no column {name!r}; it has {', '.join(present)}")
+        if names.count(name) > 1 or present.count(name) > 1:
+            raise error(f"column {name!r} of the {what} is given twice; name each column once")
+        column = table.column(name)
+        if pa.types.is_floating(column.type):
+            raise error(
+                f"column {name!r} of the {what} holds decimal numbers; codes must be text or "
+                "whole numbers (a column with blanks often turns into decimals: read it as text)"
+            )
+        try:
+            if pa.types.is_dictionary(column.type):
+                # Arrow cannot unpack every kind of dictionary (polars'), but can change the kind.
+                column = column.cast(pa.dictionary(column.type.index_type, pa.string()))
+            found.append(column.cast(pa.string()))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise error(
+                f"column {name!r} of the {what} is of type {column.type}; codes must be text or "
+                "whole numbers"
+            ) from None
+    return pa.table(found, names=names)
 
 
-def _read(source: Any, *, what: str, error: type[InftdaError]) -> pa.Table:
-    if isinstance(source, str | Path):
-        return _read_file(Path(source), what=what, error=error)
-    if isinstance(source, pa.Table):
-        return source
+def _read_memory(source: Any) -> pa.Table:
     if isinstance(source, Mapping):
         return pa.table(dict(source))
-    if hasattr(source, "__arrow_c_stream__"):
-        table = pa.table(source)
-        # Left over from a pandas index after rows were filtered; not a column of the user's.
-        return table.select([n for n in table.column_names if not n.startswith("__index_level_")])
-    raise error(
-        f"the {what} is a {type(source).__name__}; give a path to a CSV or Parquet file, "
-        "or a pandas, polars or pyarrow table"
-    )
+    if not hasattr(source, "__arrow_c_stream__"):
+        raise NotImplementedError
+    table = pa.table(source)
+    # Left over from a pandas index after rows were filtered; not a column of the user's.
+    names = enumerate(table.column_names)
+    return table.select([i for i, name in names if not name.startswith("__index_level_")])
 
 
-def _read_file(path: Path, *, what: str, error: type[InftdaError]) -> pa.Table:
+def _read_file(path: Path, what: str, error: type[InftdaError]) -> pa.Table:
     if not path.is_file():
         raise error(f"there is no file {str(path)!r} (the {what}); check the path")
     name = path.name.lower()
@@ -146,21 +167,18 @@ def _read_file(path: Path, *, what: str, error: type[InftdaError]) -> pa.Table:
             return file.read()
     if name.endswith(CSV_ENDINGS):
         return _read_csv(path)
-    if name.endswith(EXCEL_ENDINGS):
-        return _read_workbook(path, what=what, error=error)
-    raise error(
-        f"{path.name!r} (the {what}) has an unknown ending; use {', '.join(CSV_ENDINGS[:3])}, "
-        f"{PARQUET_ENDINGS[0]} or {EXCEL_ENDINGS[0]}"
-    )
-
-
-def _read_workbook(path: Path, *, what: str, error: type[InftdaError]) -> pa.Table:
+    if not name.endswith(EXCEL_ENDINGS):
+        raise error(
+            f"{path.name!r} (the {what}) has an unknown ending; use {', '.join(CSV_ENDINGS[:3])}, "
+            f"{PARQUET_ENDINGS[0]} or {EXCEL_ENDINGS[0]}"
+        )
     names, columns = read_sheet(path, what=f"{path.name!r} (the {what})", error=error)
-    texts = [as_texts(cells) for cells in columns]
-    for name, cells in zip(names, texts, strict=True):
-        if cells is None:
-            raise error(f"column {name!r} of the {what} must hold text or whole numbers only")
-    return pa.Table.from_arrays([pa.array(cells, pa.string()) for cells in texts], names=names)
+    texts = []
+    for column, cells in zip(names, columns, strict=True):
+        if not {*map(type, cells)} <= {str, int, type(None)}:
+            raise error(f"column {column!r} of the {what} must hold text or whole numbers only")
+        texts.append(pa.array(["" if cell is None else str(cell) for cell in cells], pa.string()))
+    return pa.Table.from_arrays(texts, names=names)
 
 
 def _read_csv(path: Path) -> pa.Table:
@@ -172,7 +190,10 @@ def _read_csv(path: Path) -> pa.Table:
     if content.to_pybytes().count(b'"') % 2:
         raise csv.Error('a " is not closed; close it, or write "" for one inside a quoted cell')
     header = bytes(content[: 1 << 16]).splitlines()[:1]
-    names, delimiter = _parse_header(header[0].decode("utf-8-sig") if header else "")
+    line = header[0].decode("utf-8-sig") if header else ""
+    if not line.strip():
+        raise csv.Error("its first line is blank; start it with the names of the columns")
+    names, delimiter = split_header(line, strict=True)
     return arrow_csv.read_csv(
         pa.BufferReader(content),
         # Types are given by column name, so no type is guessed.
@@ -183,13 +204,6 @@ def _read_csv(path: Path) -> pa.Table:
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
         ),
     )
-
-
-def _parse_header(header: str) -> tuple[list[str], str]:
-    """Column names and delimiter."""
-    if not header.strip():
-        raise csv.Error("its first line is blank; start it with the names of the columns")
-    return split_header(header, strict=True)
 
 
 def split_header(
@@ -221,41 +235,6 @@ def _reason(problem: Exception) -> str:
         return str(problem)
     lines = str(problem).splitlines()
     return f"{lines[0] if lines else type(problem).__name__}; correct the table and try again"
-
-
-def _check_columns(
-    names: list[str], present: list[str], *, what: str, error: type[InftdaError]
-) -> None:
-    for name in names:
-        if name not in present:
-            raise error(f"the {what} has no column {name!r}; it has {', '.join(present)}")
-        if names.count(name) > 1 or present.count(name) > 1:
-            raise error(f"column {name!r} of the {what} is given twice; name each column once")
-
-
-def _as_strings(table: pa.Table, *, what: str, error: type[InftdaError]) -> pa.Table:
-    columns = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_floating(column.type):
-            raise error(
-                f"column {name!r} of the {what} holds decimal numbers; codes must be text or "
-                "whole numbers (a column with blanks often turns into decimals: read it as text)"
-            )
-        try:
-            columns.append(_cast(column))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise error(
-                f"column {name!r} of the {what} is of type {column.type}; codes must be text or "
-                "whole numbers"
-            ) from None
-    return pa.table(columns, names=table.column_names)
-
-
-def _cast(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        # Arrow cannot unpack every kind of dictionary (polars'), but can change the kind.
-        column = column.cast(pa.dictionary(column.type.index_type, pa.string()))
-    return pc.cast(column, pa.string())
 
 
 def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
@@ -298,8 +277,8 @@ def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
     if len(sheets) != 1:
         found = "no sheet with anything in it" if not sheets else f"{len(sheets)} sheets"
         raise error(f"{what} has {found}; keep one table, in one sheet")
-    (header, *rows), *_ = sheets
-    names = [_column_name(cell) for cell in header]
+    header, *rows = sheets[0]
+    names = ["" if cell is None else str(_whole(cell)).strip() for cell in header]
     longest = max(map(len, rows), default=0)
     while len(names) > longest and not names[-1]:
         names.pop()
@@ -341,46 +320,15 @@ def _rows(sheet: Any) -> list[tuple[Any, ...]]:
         n_cells += len(row)
         if number > MOST_ROWS or n_cells > MOST_CELLS:
             raise _TooLargeError
-        if filled := _filled(row):
-            rows.append(filled)
+        length = max((i for i, cell in enumerate(row, start=1) if cell is not None), default=0)
+        if length:
+            rows.append(row[:length])
     return rows
-
-
-def _filled(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    length = len(row)
-    while length and row[length - 1] is None:
-        length -= 1
-    return row[:length]
-
-
-def _column_name(cell: Any) -> str:
-    return "" if cell is None else str(_whole(cell)).strip()
 
 
 def _whole(cell: Any) -> Any:
     """A number without the .0 that only some programs write."""
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
-
-
-def as_texts(cells: list[Any]) -> list[str] | None:
-    """Public codes as text; None if one is neither text nor a whole number.
-
-    >>> as_texts(["001", 2, None])
-    ['001', '2', '']
-    """
-    kinds = {type(cell) for cell in cells if cell is not None}
-    if not kinds <= {str, int}:
-        return None
-    return ["" if cell is None else str(cell) for cell in cells]
-
-
-def silence(connection: Any) -> None:
-    """Switch off DuckDB's progress bar: it goes to standard output, which is for results."""
-    import duckdb  # noqa: PLC0415 - 0.1 s that writing a release need not pay
-
-    # In a notebook that cannot show a bar, DuckDB does not even let it be switched off.
-    with suppress(duckdb.Error):
-        connection.execute("SET enable_progress_bar = false")
 
 
 def disarmed(text: str) -> str:

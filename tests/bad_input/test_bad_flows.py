@@ -135,7 +135,7 @@ def test_a_pipe_is_refused_and_not_said_to_be_missing(shell):
         ("sqlite:///trips.db", "", "empty"),
         ("sqlite:///trips.db", "SELEC 1", "syntax error"),
         ("sqlite:///trips.db", "SELECT * FROM journeys", "no such table"),
-        ("sqlite:///trips.db", "DROP TABLE trips", "read-only"),
+        ("sqlite:///trips.db", "DROP TABLE trips", "SELECT statement"),
         ("sqlite:///trips.db", "SELECT 1 AS origin", "no column 'destination'"),
         ("postgresql://me:p@ss@host/name", "SELECT 1", "percent-encoded"),
         ("postgresql://me:Sesame9@127.0.0.1:1/name?connect_timeout=1", "SELECT 1", "server runs"),

@@ -1,20 +1,15 @@
-"""A Spark cluster with two worker processes on this machine, started once; both engines."""
+"""A Spark cluster with two worker processes on this machine, started once."""
 
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from inftda.publish import release
-
 #: Two workers with one core and 1 GB each, and a Java process for every one of them.
 MASTER = "local-cluster[2,1,1024]"
-#: Few enough that a small table is divided on the driver and on executors both.
-TASKS, DRIVER_NODES = 4, 20
 #: For short-lived Java processes with little work: compile less. A release takes half the time.
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -72,32 +67,3 @@ def logs_of(session) -> Path:
 def executor_logs(spark):
     """A folder for each executor, with its standard output and error."""
     return logs_of(spark)
-
-
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.nightly)])
-def engine(request):
-    """Each engine in turn."""
-    if request.param == "local":
-        return "local"
-    from inftda.spark import SparkEngine  # noqa: PLC0415 - pyspark may be missing
-
-    return SparkEngine(request.getfixturevalue("spark"), tasks=TASKS, driver_nodes=DRIVER_NODES)
-
-
-@pytest.fixture
-def publish(tmp_path):
-    """Releases into a folder and gives the release and its cells, codes to flow."""
-
-    def call(table, **options):
-        made = release(table, out=tmp_path / f"release-{len(list(tmp_path.iterdir()))}", **options)
-        return made, cells_of(made)
-
-    return call
-
-
-def cells_of(made) -> Mapping[tuple[str, ...], int]:
-    levels = {axis.name: axis.hierarchy.level_name(axis.hierarchy.depth) for axis in made.tree.axes}
-    rows = made.flows(level=levels).to_pylist()
-    cells = {tuple(row[name] for name in levels): row["flow"] for row in rows}
-    assert len(cells) == made.manifest.n_flows, "no cell stands twice"
-    return cells

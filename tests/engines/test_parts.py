@@ -78,7 +78,7 @@ def test_what_duckdb_says_of_a_cell_stays_on_the_executor(monkeypatch):
     def quoting(*_):
         raise ValueError("person 12345")
 
-    work, raw = parts_of(people(5), Columns(unplaceable="outside"), None, SeededSource(1))
+    work, raw = parts_of(people(5), Columns(unplaceable="outside"), Unit(), SeededSource(1))
     monkeypatch.setattr(Workspace, "fetch", quoting)
     with pytest.raises(PartError) as caught:
         list(work.count(raw.to_batches()))

@@ -3,7 +3,6 @@
 from functools import partial
 
 import fragile_division
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -20,7 +19,6 @@ from inftda.cli.main import run
 from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
 from inftda.noise.bits import SeededSource
-from inftda.publication.verify import verify
 from inftda.publish import release
 from inftda.spark import SparkEngine
 
@@ -50,32 +48,16 @@ def deaths(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_release_survives_workers_that_die_and_is_complete_and_single(released, deaths):
-    made = released("release", partial(Fragile, folder=str(deaths), deaths=2))
-    assert len(list(deaths.iterdir())) == 2
-    flows = made.flows()
-    assert sum(flows["flow"].to_pylist()) == made.total == 5_000
-    folder = made.table.parent
-    assert len(list(verify(folder))) > 5, "no cell twice, total and number of rows as stated"
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "areas.csv",
-        "flows.parquet",
-        "manifest.json",
-        "measurements.parquet",
-    ]
-    assert made.table.is_file()
-
-
-@pytest.mark.slow
 def test_a_task_that_died_and_ran_again_drew_the_same_noise(released, deaths):
-    """Seeded, so that two releases can be compared: one undisturbed, one with a death."""
+    """Seeded, so that two releases can be compared: one undisturbed, one with two deaths."""
     calm = released("calm", partial(Fragile, folder=str(deaths), deaths=0), source=SeededSource(5))
     assert list(deaths.iterdir()) == []
     disturbed = released(
-        "disturbed", partial(Fragile, folder=str(deaths), deaths=1), source=SeededSource(5)
+        "disturbed", partial(Fragile, folder=str(deaths), deaths=2), source=SeededSource(5)
     )
-    assert len(list(deaths.iterdir())) == 1
-    assert disturbed.flows().equals(calm.flows())
+    assert len(list(deaths.iterdir())) == 2
+    for path in calm.table.parent.iterdir():
+        assert (disturbed.table.parent / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.slow
@@ -95,28 +77,6 @@ def test_leaves_that_did_not_arrive_are_noticed(spark, tmp_path, monkeypatch):
             engine=SparkEngine(spark, tasks=2, driver_nodes=20), **BUDGET,
         )  # fmt: skip
     assert list(tmp_path.iterdir()) == []
-
-
-def capital():
-    """Eleven regions; half of all trips are within the first, between its many towns."""
-    region = np.repeat(np.arange(11), [100, *[10] * 10])
-    codes = [f"{i:03d}" for i in range(200)]
-    towns = {"region": region.astype(str), "town": codes}
-    random = np.random.default_rng(1)
-    ends = [np.concatenate([random.integers(0, most, 10_000) for most in (100, 200)]) for _ in "od"]
-    origin, destination = (pa.array(codes).take(pa.array(end)) for end in ends)
-    return towns, pa.table({"origin": origin, "destination": destination})
-
-
-@pytest.mark.parametrize("across", [0, 0.08])
-def test_a_lopsided_table_is_what_one_machine_makes_of_it(spark, tmp_path, across):
-    """Half of the trips are in one group, which is the work of one task."""
-    towns, trips = capital()
-    options = {"source": SeededSource(1), "across": across, **BUDGET}
-    engine = SparkEngine(spark, tasks=16, driver_nodes=20)
-    made = release(trips, towns, out=tmp_path / "spark", engine=engine, **options)
-    alone = release(trips, towns, out=tmp_path / "local", **options)
-    assert made.table.read_bytes() == alone.table.read_bytes()
 
 
 @pytest.mark.parametrize(

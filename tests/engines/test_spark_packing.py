@@ -1,6 +1,5 @@
 """Rows in cells are the rows that were packed."""
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -39,15 +38,6 @@ def test_rows_go_to_the_task_that_they_name(batches):
     ]
     assert [one["n"] for one in found] == [[2, 5], [2**62], [1, 3]]
     assert [set(one["task"]) for one in found] == [{0}, {1}, {2}]
-
-
-def test_equal_leaves_go_to_one_task_and_all_tasks_get_some():
-    areas = [np.arange(1000, dtype=np.int32) % 7, np.arange(1000, dtype=np.int32) % 11]
-    task = packing.spread(areas, 4)
-    assert {*task.tolist()} == {0, 1, 2, 3}
-    by_leaf = {}
-    for leaf, of in zip(zip(*areas, strict=True), task.tolist(), strict=True):
-        assert by_leaf.setdefault(leaf, of) == of
 
 
 def test_sums_of_leaves_are_exact_and_flaws_are_counted_apart():

@@ -118,15 +118,11 @@ def test_trips_are_counted(database):
     assert leaves.counts.tolist() == [N_ROWS // 6] * 6
 
 
-@pytest.mark.parametrize("kind", ["numeric", "bigint", "int", "smallint", "float8", "text"])
+@pytest.mark.parametrize(
+    "kind", ["numeric", "numeric(10, 3)", "bigint", "smallint", "float8", "text"]
+)
 def test_counts_of_any_type_are_summed(database, kind):
     query = f"SELECT origin, destination, n::{kind} AS count FROM trips"
-    leaves = read(SqlQuery(query, database))
-    assert leaves.counts.sum() == sum(i % 5 for i in range(N_ROWS))
-
-
-def test_sums_made_by_the_database_are_read(database):
-    query = "SELECT origin, destination, sum(n) AS count FROM trips GROUP BY 1, 2"
     leaves = read(SqlQuery(query, database))
     assert leaves.counts.sum() == sum(i % 5 for i in range(N_ROWS))
 
@@ -136,11 +132,6 @@ def test_codes_that_are_neither_text_nor_whole_numbers_are_refused_by_type(datab
     query = f"SELECT NULL::{kind} AS origin, destination FROM trips"
     with pytest.raises(IngestError, match=r"column 'origin' .* text or whole numbers"):
         read(SqlQuery(query, database))
-
-
-def test_exact_decimals_are_counts_where_they_are_whole(database):
-    query = "SELECT origin, destination, n::numeric(10, 3) AS count FROM trips"
-    assert read(SqlQuery(query, database)).counts.sum() == sum(i % 5 for i in range(N_ROWS))
 
 
 def test_a_fractional_count_is_an_error(database):
@@ -154,12 +145,6 @@ def test_contributions_are_bounded(database):
     unit = Unit("add-remove", trips=3)
     leaves = read(query, count=None, person="person", unit=unit)
     assert leaves.counts.sum() == 3000
-
-
-def test_unknown_areas_are_named_although_the_stream_is_gone(database):
-    query = "SELECT 'X' || origin AS origin, destination FROM trips"
-    with pytest.raises(IngestError, match=r"30,000 rows of the SQL query .*'X001', 'X002'"):
-        read(SqlQuery(query, database))
 
 
 def test_columns_with_one_name_are_two_columns(database):

@@ -36,11 +36,12 @@ def test_trips_are_counted(database):
     assert len(leaves.counts) == 6
 
 
-def test_flows_are_summed(database):
-    query = "SELECT origin, destination, sum(n) AS count FROM trips GROUP BY 1, 2"
-    grouped = read(SqlQuery(query, database))
-    single = read(SqlQuery("SELECT * FROM trips", database), count="n")
-    assert grouped.counts.sum() == single.counts.sum() == sum(i % 5 for i in range(N_ROWS))
+@pytest.mark.parametrize("count", ["n", "n * 1.0", "n || ''"])
+def test_flows_are_summed(database, tmp_path, monkeypatch, count):
+    monkeypatch.chdir(tmp_path)
+    relative = "sqlite:///" + database.rpartition("/")[2]
+    query = SqlQuery(f"SELECT origin, destination, {count} AS count FROM trips", relative)
+    assert read(query).counts.sum() == sum(i % 5 for i in range(N_ROWS))
 
 
 def test_contributions_are_bounded(database):
@@ -50,24 +51,10 @@ def test_contributions_are_bounded(database):
     assert leaves.counts.sum() == 2000
 
 
-def test_a_relative_path_is_taken_from_the_working_directory(database, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    relative = "sqlite:///" + database.rpartition("/")[2]
-    leaves = read(SqlQuery("SELECT * FROM trips", relative), count=None)
-    assert leaves.counts.sum() == N_ROWS
-
-
 def test_unknown_areas_are_named_although_the_stream_is_gone(database):
     query = "SELECT 'X' || origin AS origin, destination FROM trips"
     with pytest.raises(IngestError, match=r"20,000 rows of the SQL query .*'X001', 'X002'"):
         read(SqlQuery(query, database))
-
-
-def test_a_query_that_writes_is_refused(database):
-    with pytest.raises(IngestError, match="read-only"):
-        read(SqlQuery("DELETE FROM trips", database))
-    leaves = read(SqlQuery("SELECT * FROM trips", database), count=None)
-    assert leaves.counts.sum() == N_ROWS
 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM nowhere", "SELEC", "", " ; "])
@@ -124,11 +111,6 @@ def test_a_cell_that_is_no_count_is_the_flaw_of_its_row_and_not_quoted(database)
     assert error.value.__context__ is None
 
 
-def test_whole_numbers_with_decimals_are_counts(database):
-    query = "SELECT origin, destination, n * 1.0 AS count FROM trips"
-    assert read(SqlQuery(query, database)).counts.sum() == sum(i % 5 for i in range(N_ROWS))
-
-
 def test_a_stream_that_fails_half_way_is_one_clear_error_without_its_cells(database):
     query = "SELECT origin, destination, json(CASE rowid WHEN 19000 THEN '{secret' ELSE '1' END) "
     with pytest.raises(IngestError, match="the SQL query failed while its rows were read") as error:
@@ -140,17 +122,20 @@ def test_a_stream_that_fails_half_way_is_one_clear_error_without_its_cells(datab
 @pytest.mark.parametrize(
     "query",
     [
-        "ATTACH 'other.db' AS other", "PRAGMA writable_schema = 1", "VACUUM INTO 'copy.db'",
-        "CREATE TEMP TABLE t AS SELECT 1", "SELECT load_extension('x')",
-        "SELECT * FROM pragma_database_list",
+        "DELETE FROM trips", "ATTACH 'other.db' AS other", "PRAGMA writable_schema = 1",
+        "VACUUM INTO 'copy.db'",
+        "CREATE TEMP TABLE t AS SELECT 1", "SELECT load_extension('x') AS origin",
+        "SELECT 1 AS origin; DELETE FROM trips", "SELECT 1); ATTACH 'other.db' AS other; (SELECT 2",
     ],
 )  # fmt: skip
 def test_a_query_can_do_nothing_but_read_the_database(database, tmp_path, monkeypatch, query):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(IngestError, match="read-only"):
+    with pytest.raises(IngestError, match=r"one SELECT statement|failed while"):
         read(SqlQuery(query, database))
     assert sorted(tmp_path.iterdir()) == before
+    leaves = read(SqlQuery("SELECT * FROM trips", database), count=None)
+    assert leaves.counts.sum() == N_ROWS
 
 
 def test_a_view_of_a_strangers_file_can_do_nothing_but_read(database, tmp_path):

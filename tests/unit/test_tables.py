@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inftda import tables
-from inftda.errors import HierarchyError, IngestError
+from inftda.errors import HierarchyError
 from inftda.tables import as_numpy, read_strings
 
 CODES = {"region": ["01", "01", "02"], "town": ["001001", "001002", "002001"]}
@@ -62,10 +62,6 @@ def test_tables_of_every_library_give_the_same_strings(make):
     assert table.schema.types == [pa.string(), pa.string()]
 
 
-def test_whole_numbers_become_their_digits():
-    assert read({"town": [7, 12]}).to_pydict() == {"town": ["7", "12"]}
-
-
 def test_rows_filtered_with_pandas_do_not_bring_their_index():
     frame = pd.DataFrame({"region": list("aabb"), "town": list("1234")})
     filtered = frame[[True, True, False, True]]
@@ -76,18 +72,11 @@ def test_an_index_with_a_name_is_a_column():
     assert read(pd.DataFrame(CODES).set_index("town")).to_pydict() == CODES
 
 
-def test_parquet_keeps_codes(tmp_path):
-    path = tmp_path / "areas.parquet"
-    pq.write_table(pa.table(CODES), path)
-    assert read(path).to_pydict() == CODES
-    assert read(str(path)).to_pydict() == CODES
-
-
 def test_a_folder_named_like_a_partition_adds_no_column(tmp_path):
     folder = tmp_path / "year=2024"
     folder.mkdir()
     pq.write_table(pa.table(CODES), folder / "areas.parquet")
-    assert read(folder / "areas.parquet").column_names == ["region", "town"]
+    assert read(str(folder / "areas.parquet")).to_pydict() == CODES
 
 
 @pytest.mark.parametrize(
@@ -122,21 +111,7 @@ def test_text_files_of_every_kind_give_the_same_strings(tmp_path, name, content)
 
 @pytest.mark.parametrize(
     "code",
-    [
-        "001",
-        "1e5",
-        "1.50",
-        "+7",
-        "NA",
-        "NULL",
-        "nan",
-        "true",
-        "2020-01-01",
-        " 1",
-        "1 ",
-        "#1",
-        "0x1",
-    ],
+    ["001", "1e5", "1.50", "+7", "NA", "NULL", "nan", "true", "2020-01-01", " 1", "1 ", "#1"],
 )
 def test_codes_in_text_files_stay_as_written(tmp_path, code):
     assert read_text(tmp_path, f"region,town\nN,{code}\nN,x\n")["town"] == [code, "x"]
@@ -199,19 +174,18 @@ def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path, name, content)
         read_text(tmp_path, content, name)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(HierarchyError, match=r"no file .*nowhere\.csv.*areas table.*check"):
-        read(tmp_path / "nowhere.csv")
-
-
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(HierarchyError, match="no file"):
-        read(tmp_path)
-
-
-def test_an_unknown_ending_is_named_with_the_known_ones(tmp_path):
-    with pytest.raises(HierarchyError, match=r"areas\.ods.*use \.csv.*\.parquet or \.xlsx"):
-        read_text(tmp_path, TEXT, "areas.ods")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nowhere.csv", r"no file .*nowhere\.csv.*areas table.*check"),
+        ("", "no file"),
+        ("areas.ods", r"areas\.ods.*use \.csv.*\.parquet or \.xlsx"),
+    ],
+)
+def test_a_path_that_is_no_table_is_named(tmp_path, name, says):
+    (tmp_path / "areas.ods").touch()
+    with pytest.raises(HierarchyError, match=says):
+        read(tmp_path / name)
 
 
 @pytest.mark.parametrize("source", [None, 7, [{"town": "1"}]])
@@ -240,29 +214,22 @@ def test_a_mapping_that_makes_no_table_is_refused(columns):
 
 
 def test_only_the_chosen_columns_are_read_in_the_chosen_order():
-    table = read({**CODES, "population": [1.5, 2.5, 3.5]}, columns=["town", "region"])
-    assert table.column_names == ["town", "region"]
+    table = read({**CODES, "population": [1.5, 2.5, 3.5], "n": [7, 8, 9]}, columns=["n", "region"])
+    assert table.to_pydict() == {"n": ["7", "8", "9"], "region": ["01", "01", "02"]}
 
 
-def test_a_column_that_is_not_there_is_named_with_those_that_are():
-    with pytest.raises(HierarchyError, match="no column 'regoin'; it has region, town"):
-        read(CODES, columns=["regoin"])
-
-
-def test_a_column_chosen_twice_is_named():
-    with pytest.raises(HierarchyError, match=r"'town'.*twice"):
-        read(CODES, columns=["town", "town"])
-
-
-@pytest.mark.parametrize("columns", [None, ["town"]])
-def test_a_column_that_stands_twice_in_the_table_is_named(columns):
-    with pytest.raises(HierarchyError, match=r"'town'.*twice"):
-        read(pa.table([["1"], ["2"]], names=["town", "town"]), columns=columns)
-
-
-def test_the_error_is_of_the_kind_asked_for():
-    with pytest.raises(IngestError, match="the modes"):
-        read_strings(None, what="modes", error=IngestError)
+@pytest.mark.parametrize(
+    ("names", "columns", "says"),
+    [
+        (["town", "town"], None, r"'town'.*twice"),
+        (["town", "town"], ["town"], r"'town'.*twice"),
+        (["region", "town"], ["town", "town"], r"'town'.*twice"),
+        (["region", "town"], ["regoin"], "no column 'regoin'; it has region, town"),
+    ],
+)
+def test_columns_that_cannot_be_chosen_are_named(names, columns, says):
+    with pytest.raises(HierarchyError, match=says):
+        read(pa.table([[1], [2]], names=names), columns=columns)
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
@@ -275,11 +242,6 @@ def test_whole_numbers_become_numpys_of_the_same_kind(sign, bits):
         assert values.dtype == np.dtype(kind)
         assert values.tolist() == array.to_pylist()
     assert as_numpy(whole).ctypes.data == whole.buffers()[1].address, "not copied"
-
-
-def test_other_numbers_become_numpys_too():
-    assert as_numpy(pa.array([1.5, 2.5])).tolist() == [1.5, 2.5]
-    assert np.isnan(as_numpy(pa.array([1, None]))).tolist() == [False, True]
 
 
 # Workbooks of Excel

@@ -27,7 +27,7 @@ Levels = Sequence[str] | Mapping[str, str | None]
 _OUTLINE: Final = ("wkt", "geometry")
 _NAME, _NAME_OF = "name", "_name"
 _WHAT: Final = "areas table"
-_SAY: Final = "--levels (levels= in Python)"
+_SAY: Final = "`levels=`"
 
 
 def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:

@@ -5,7 +5,6 @@ The module of a command is loaded when the command is used, so that help is inst
 """
 
 import os
-import re
 import signal
 import sys
 import traceback
@@ -39,8 +38,6 @@ _WRONG_PATHS = (
 )
 #: Libraries that load and compile kernels, and seconds until they are looked at again.
 _COMPILER, _MOMENT = ("numba", "llvmlite"), 0.05
-#: How a message names an option: as Python spells it.
-_OPTION = re.compile(r"`(\w+)=([^`]*)`")
 
 
 class _Commands(click.Group):
@@ -153,7 +150,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each ki
     except click.ClickException as problem:
         return _complain(f"{problem.format_message()} (see inftda COMMAND --help)", WRONG_USE)
     except InftdaError as problem:
-        return _complain(_OPTION.sub(_spelled, str(problem)), WRONG_USE)
+        return _complain(str(problem), WRONG_USE)
     except (KeyboardInterrupt, click.Abort):
         return _complain(f"interrupted{published}", FAILED)
     except OSError as problem:
@@ -167,14 +164,6 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one way out for each ki
     except Exception as problem:  # noqa: BLE001 - the last line of defence: no traceback, no data
         return _unexpected(problem, published)
     return code if isinstance(code, int) else DONE
-
-
-def _spelled(found: re.Match[str]) -> str:
-    """An option as the command line spells it."""
-    flag, value = f"--{found[1].strip('_').replace('_', '-')}", found[2].strip("'\"")
-    if value in {"", "True"}:
-        return flag
-    return f"{flag} {'none' if value == 'None' else value}"
 
 
 def _forbid_core_dumps() -> None:

@@ -1,6 +1,7 @@
 """Where an answer goes: to the screen, or to a file whose ending says how it is written."""
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +14,21 @@ from inftda.files import whole_file
 from inftda.screen import printable as printable  # noqa: PLC0414 - others look for it here
 
 
+#: How a message names an option: as Python spells it.
+_OPTION = re.compile(r"`(\w+)=([^`]*)`")
+
+
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print lines, without anything that a terminal would obey."""
-    click.echo("\n".join(map(printable, text.split("\n"))), err=err)
+    """Print lines, options as the command line spells them, and nothing a terminal would obey."""
+    lines = _OPTION.sub(_spelled, text).split("\n")
+    click.echo("\n".join(map(printable, lines)), err=err)
+
+
+def _spelled(found: re.Match[str]) -> str:
+    flag, value = f"--{found[1].strip('_').replace('_', '-')}", found[2].strip("'\"")
+    if value in {"", "True"}:
+        return flag
+    return f"{flag} {'none' if value == 'None' else value}"
 
 
 def as_json(data: Any) -> str:

@@ -142,7 +142,7 @@ def _check_dossier(folder: Path) -> None:
 def _account(ledger: str | Path | None, dataset: str | None, unit: Unit) -> Dataset | None:
     """The data set in a ledger; one of another unit of privacy says nothing about this release."""
     if (ledger is None) != (dataset is None):
-        raise InftdaError("a ledger and its data set go together; give --ledger and --dataset")
+        raise InftdaError("a ledger and its data set go together; give `ledger=` and `dataset=`")
     if ledger is None or dataset is None:
         return None
     account = Ledger(ledger).dataset(dataset)

@@ -243,7 +243,7 @@ class ExportData:
         if not self.places.has(self.ends):
             raise InftdaError(
                 f"an export to {kind} needs to know where the areas lie, which the release does "
-                "not say; give --centroids FILE with a column named after a level, lon and lat"
+                "not say; give `centroids=`, a file with a column named after a level, lon and lat"
             )
 
 

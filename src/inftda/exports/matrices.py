@@ -28,7 +28,7 @@ def write_omx(data: ExportData, folder: Path) -> list[Resource]:
     sizes = {level.name: Marginal(data.tree.axes, level.depths).n_nodes for level in data.levels}
     fit = [name for name, size in sizes.items() if size <= MAX_CELLS]
     for name in [name for name in sizes if name not in fit][:1]:
-        advice = f"these fit: --level {' --level '.join(fit)}" if fit else "take csv"
+        advice = f"these fit `level=`: {', '.join(fit)}" if fit else "take csv"
         raise InftdaError(
             f"a matrix at level {name!r} would have {sizes[name]:,} cells, more than "
             f"{MAX_CELLS:,}; {advice}"

@@ -37,7 +37,7 @@ def write_flowmap(data: ExportData, folder: Path) -> list[Resource]:
     if numbers.table.num_rows > MAX_FLOWS:
         raise InftdaError(
             f"level {level!r} has {numbers.table.num_rows:,} flows, more than the {MAX_FLOWS:,} "
-            "that a browser holds; choose a coarser one with --level"
+            "that a browser holds; choose a coarser one with `level=`"
         )
     prefixes = ("", "") if data.shares_areas else (f"{ORIGIN}:", f"{DESTINATION}:")
     ends = list(zip(prefixes, data.ends, strict=True))

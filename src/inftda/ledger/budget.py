@@ -165,7 +165,7 @@ class Dataset(msgspec.Struct, frozen=True):
         if cost.rho <= left or (not self.entries and self._fits_alone(cost)):
             return
         stated = "" if budget.epsilon is None else f" ({budget.as_epsilon()})"
-        advice = "nothing is left" if left <= 0 else f"at most --rho {rounded_down(left)} fits"
+        advice = "nothing is left" if left <= 0 else f"at most `rho={rounded_down(left)}` fits"
         raise LedgerError(
             f"data set {self.name!r}: the budget is rho = {float(budget.rho):.6g}{stated}, of "
             f"which {rounded_up(self.spent)} is spent; this release costs "

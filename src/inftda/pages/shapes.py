@@ -70,7 +70,7 @@ def read_shapes(places: Gazetteer, path: Path) -> Shapes:
     is_used = (area >= 0) & np.isin(shapely().get_type_id(geometries), _POLYGONS)
     if not is_used.any():
         raise InftdaError(
-            f"the areas of {label} have no polygons; give outlines, or points with --centroids"
+            f"the areas of {label} have no polygons; give outlines, or points with `centroids=`"
         )
     area, geometries = area[is_used], shapely().force_2d(geometries[is_used])
     for number, hierarchy in enumerate(places.hierarchies):

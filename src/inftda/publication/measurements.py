@@ -102,15 +102,15 @@ def check_publishable(tables: Sequence[PlannedTable]) -> None:
         if axis.name.casefold() in {TABLE, MEASURED}:
             raise InftdaError(
                 f"an axis must not be called {axis.name!r} where measurements are published: it is "
-                "a column of their file; give the axis another name, or publish none (--across 0, "
-                "no --measurements)"
+                "a column of their file; give the axis another name, or publish none (`across=0`, "
+                "no `measurements=`)"
             )
     names = [table.name for table in tables]
     for name in names:
         if names.count(name) > 1:
             raise InftdaError(
                 f"two tables would be called {name!r} in the file of measurements; give the levels "
-                "of the areas other names, or publish none (--across 0, no --measurements)"
+                "of the areas other names, or publish none (`across=0`, no `measurements=`)"
             )
 
 

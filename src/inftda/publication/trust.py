@@ -210,7 +210,7 @@ def describe_cross_totals(tree: Tree, plan: "Plan") -> str:
         known = " and ".join(f"{axis} ({', '.join(levels)})" for axis, levels in totals.items())
         return (
             f"nothing is measured across the tree: do not use totals of {known}, where errors add "
-            "up; --across measures them"
+            "up; `across=` measures them"
         )
     if not plan.tables:
         has_any = bool(tree.off_tree)

@@ -287,22 +287,31 @@ def find_columns(
         for axis in axes
         for name in columns.of_axis(axis.name)
     ]
-    _check_header(table, columns, [name for name, _ in uses])
+    if columns.person is not None:
+        uses.append((columns.person, "person"))
+    _check_header(table, [*uses, *([(columns.count, COUNT)] if columns.count != AUTO else [])])
     count = _count_column(table, columns, [name for name, _ in uses])
-    further = ((count, "count"), (columns.person, "person"))
-    uses += [(name, role) for name, role in further if name is not None]
-    _check_roles(table, uses)
+    if count is not None:
+        uses.insert(len(uses) - (columns.person is not None), (count, COUNT))
+    taken: dict[str, str] = {}
+    for name, role in uses:
+        # Hour and weekday may come from one column of times.
+        if name in taken and {taken[name], role} != {"hour", "weekday"}:
+            raise IngestError(
+                f"column {name!r} of {table.label} is given twice, for {taken[name]} and {role}; "
+                "name another column for one of them"
+            )
+        taken[name] = role
     return [(table.position(name, *_ROLES[role]), name) for name, role in uses], count
 
 
-def _check_header(table: "Source", columns: Columns, names: Sequence[str]) -> None:
+def _check_header(table: "Source", uses: Sequence[tuple[str | None, str]]) -> None:
     """Refuse a CSV file or a sheet with none of the columns that are asked for.
 
     Its first line may be somebody's row, so nothing of that line is shown but what is spelt
     nearly like a name that is asked for.
     """
-    given = [name for name in (columns.count, columns.person) if name and name != AUTO]
-    asked = list(dict.fromkeys([*names, *given]))
+    asked = list(dict.fromkeys(name for name, _ in uses if name))
     if not table.has_header or not {*asked, COUNT}.isdisjoint(table.names):
         return
     near = [found for name in asked if (found := table.nearest(name, cutoff=0.8)) is not None]
@@ -315,11 +324,11 @@ def _check_header(table: "Source", columns: Columns, names: Sequence[str]) -> No
     raise IngestError(f"{table.label} has no column {' or '.join(map(repr, asked))}; {hint}")
 
 
-def _count_column(table: "Source", columns: Columns, names: Sequence[str]) -> str | None:
+def _count_column(table: "Source", columns: Columns, used: Sequence[str]) -> str | None:
     """The column with the number of trips in a row, or None if every row is one trip."""
     if columns.count != AUTO:
         return columns.count
-    unused = [name for name in table.names if name not in {*names, columns.person}]
+    unused = [name for name in table.names if name not in used]
     if COUNT in unused:
         return COUNT
     for name in unused:
@@ -329,15 +338,3 @@ def _count_column(table: "Source", columns: Columns, names: Sequence[str]) -> st
                 "(`count='NAME'`), or that every row is one trip (`count=None`)"
             )
     return None
-
-
-def _check_roles(table: "Source", uses: Sequence[tuple[str, str]]) -> None:
-    """Refuse a column with two roles; hour and weekday may come from one column of times."""
-    taken: dict[str, str] = {}
-    for name, role in uses:
-        if name in taken and {taken[name], role} != {"hour", "weekday"}:
-            raise IngestError(
-                f"column {name!r} of {table.label} is given twice, for {taken[name]} and {role}; "
-                "name another column for one of them"
-            )
-        taken[name] = role

@@ -4,7 +4,7 @@ A row that cannot be counted does not stop the reading: it is marked with a flaw
 pass over the rows finds how many there are of each kind. A flaw depends on its row alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final
 
@@ -55,7 +55,7 @@ _SENTENCES: Final = {
     ),
     Flaw.UNPLACEABLE: (
         "{rows} of {label} cannot be placed: {lost}. Add the areas to the hierarchy, correct the "
-        "rows, or choose what to do with them (--unplaceable, or unplaceable= in Python)"
+        "rows, or choose what to do with them (`unplaceable=`)"
     ),
     Flaw.INEXACT: (
         "the unit says exactly {trips} per person, but {label} has persons with a different "
@@ -64,42 +64,29 @@ _SENTENCES: Final = {
 }
 
 
-def first_flaw(n_rows: Mapping[int, int]) -> Flaw | None:
-    """The flaw to report, if any row has one."""
-    found = [flaw for flaw, n in n_rows.items() if n]
-    return Flaw(min(found)) if found else None
-
-
-def flawed(  # noqa: PLR0913 - what the sentences mention
-    flaw: Flaw,
-    n_rows: int,
-    *,
-    label: str,
-    count: str | None = None,
-    unit: Unit | None = None,
-    lost: str = "",
-) -> IngestError:
-    """The error for rows with a flaw.
+def check_flaws(
+    n_rows: Mapping[int, int],
+    unit: Unit | None,
+    lost: Callable[[], str],
+    **names: str | None,
+) -> None:
+    """Report the first kind of flaw.
 
     Args:
-        flaw: what is wrong.
-        n_rows: how many rows have it.
-        label: what the table is called.
-        count: its count column.
+        n_rows: how many rows have each flaw.
         unit: who is protected.
-        lost: the codes that are unknown.
+        lost: tells which codes are unknown.
+        names: `label` of the table, and its column of `count`s.
+
+    Raises:
+        IngestError: there are flawed rows.
     """
-    is_one = n_rows == 1
-    trips = ""
-    if unit is not None:
-        trips = f"{unit.trips} {'different trips' if unit.distinct else 'trips'}"
-    return IngestError(
-        _SENTENCES[flaw].format(
-            rows="1 row" if is_one else f"{n_rows:,} rows",
-            have="has" if is_one else "have",
-            label=label,
-            count=count,
-            trips=trips,
-            lost=lost,
-        )
-    )
+    flaw = min((flaw for flaw, n in n_rows.items() if n), default=None)
+    if flaw is None:
+        return
+    trips = "" if unit is None else f"{unit.trips} {'different ' * unit.distinct}trips"
+    said = {"rows": f"{n_rows[flaw]:,} rows", "have": "have"}
+    if n_rows[flaw] == 1:
+        said = {"rows": "1 row", "have": "has"}
+    codes = lost() if flaw == Flaw.UNPLACEABLE else ""
+    raise IngestError(_SENTENCES[Flaw(flaw)].format(trips=trips, lost=codes, **said, **names))

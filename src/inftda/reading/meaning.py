@@ -4,6 +4,7 @@ Every expression here depends on one cell and on the declared type of its column
 text or whole numbers; a column that is declared as a date or a decimal is refused before a cell
 of it is read, because as text such a cell would depend on the type of all others. Floats are
 taken where they are whole, because pandas makes floats of whole numbers as soon as one is missing.
+A column of any other type than its role takes is refused (`IngestError`).
 """
 
 from __future__ import annotations
@@ -54,9 +55,6 @@ def code(column: Column, label: str, *, what: str = "area codes") -> Value:
     """An area code or a person as text; NULL if it is missing.
 
     Whole numbers are written out, so codes with leading zeros must come as text.
-
-    Raises:
-        IngestError: the column cannot hold codes.
     """
     name = column.sql
     if column.type == "VARCHAR":
@@ -72,11 +70,7 @@ def code(column: Column, label: str, *, what: str = "area codes") -> Value:
 
 
 def person(column: Column, label: str) -> Value:
-    """A person; an empty text is nobody.
-
-    Raises:
-        IngestError: the column cannot identify persons.
-    """
+    """A person; an empty text is nobody."""
     found = code(column, label, what="persons")
     if column.type in _WHOLE:
         return Value(column.sql)  # numbers are grouped faster than text
@@ -84,11 +78,7 @@ def person(column: Column, label: str) -> Value:
 
 
 def degrees(column: Column, label: str) -> str:
-    """SQL for a coordinate; NULL if it is missing or not a number.
-
-    Raises:
-        IngestError: the column cannot hold coordinates.
-    """
+    """SQL for a coordinate; NULL if it is missing or not a number."""
     if column.type in _EXACT or column.type in _WHOLE:
         return f"CAST({column.sql} AS DOUBLE)"
     if column.is_text or column.type.startswith("DECIMAL"):
@@ -101,9 +91,6 @@ def clock(column: Column, part: ClockPart, label: str) -> str:
     """SQL for the hour or weekday of a time stamp, as `inftda.areas.clock` has it.
 
     It is what the clock shows where the stamp was written: a time zone after it changes nothing.
-
-    Raises:
-        IngestError: the column cannot hold time stamps, or not as they were written.
     """
     is_date = column.type == "DATE"
     if column.is_text or column.type in _WHOLE:
@@ -131,11 +118,7 @@ def clock(column: Column, part: ClockPart, label: str) -> str:
 
 
 def count(column: Column, label: str) -> Value:
-    """A number of trips; 0 where there is a flaw.
-
-    Raises:
-        IngestError: the column cannot hold counts.
-    """
+    """A number of trips; 0 where there is a flaw."""
     name = column.sql
     if column.is_text:
         return _count_from_text(f"CAST({name} AS VARCHAR)")

@@ -32,7 +32,7 @@ from inftda.noise.bits import RandomSource, SecureSource
 from inftda.places import Places
 from inftda.reading import bounding, meaning
 from inftda.reading.columns import Columns, find_columns, may_be_empty
-from inftda.reading.flaws import Flaw, first_flaw, flawed
+from inftda.reading.flaws import Flaw, check_flaws
 from inftda.reading.meaning import Column
 from inftda.reading.sources import find_files, open_source
 from inftda.reading.sql_source import SqlQuery, open_query
@@ -43,7 +43,6 @@ from inftda.truth import MAX_TOTAL, Leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -70,7 +69,6 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     say: Callable[[str], object] | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
-    spill_directory: str | Path | None = None,
 ) -> Leaves:
     """Read trips or flows and count them per leaf.
 
@@ -84,8 +82,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         random_source: where the choice of a person's trips comes from; secure by default.
         say: called with what a row was taken for, one trip or a count.
         memory_limit: what DuckDB may hold in memory before it spills to disk, as "4GB".
-        threads: how many threads DuckDB uses; all cores by default.
-        spill_directory: where to spill; a private directory is made in it and removed again.
+        threads: how many; all cores by default.
 
     Raises:
         IngestError: the source cannot be read as counts; the message says why.
@@ -104,9 +101,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
     """
     columns.check(axes, unit)
     files = find_files(source)
-    with Workspace(
-        files, memory_limit=memory_limit, threads=threads, spill_directory=spill_directory
-    ) as workspace:
+    with Workspace(files, memory_limit=memory_limit, threads=threads) as workspace:
         if isinstance(source, SqlQuery):
             table = open_query(source, workspace)
         else:
@@ -117,14 +112,11 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             say(rows.words)
         fetch = partial(rows.count, workspace)
         if columns.person is not None and unit is not None:
+            secret = bounding.draw_secret(random_source or SecureSource())
             fetch = partial(
-                bounding.fetch_bounded,
-                rows.placed(),
-                rows.numbers,
-                workspace=workspace,
-                unit=unit,
-                secret=bounding.draw_secret(random_source or SecureSource()),
-            )
+                bounding.fetch_bounded, rows.placed(), rows.numbers,
+                workspace=workspace, unit=unit, secret=secret,
+            )  # fmt: skip
         result = table.attempt(fetch)
         *areas, counts = Crew(threads or available_cores()).map(_joined, result.columns)
         del result
@@ -184,13 +176,18 @@ class AxisCode:
     missing: str
     placer: Placer | None = None
 
-    def table(self) -> pa.Table:
-        """`code` and `number` of every finest area."""
+    def register(self, workspace: Workspace) -> None:
+        """Make `code` and `number` of every finest area known to SQL."""
         codes = self.hierarchy.codes(self.hierarchy.depth)
         numbers = as_arrow(np.arange(len(codes), dtype=np.int32))
-        return pa.Table.from_arrays(
-            [codes if self.placer is None else numbers, numbers], names=["code", "number"]
-        )
+        columns = [codes if self.placer is None else numbers, numbers]
+        table = pa.Table.from_arrays(columns, names=["code", "number"])
+        workspace.register(self.lookup, table)
+
+    def register_placer(self, workspace: Workspace) -> None:
+        """Make a function known to SQL that finds the areas of points, if there are points."""
+        if self.placer is not None:
+            workspace.register_function(f"place_{self.lookup}", self.placer.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +218,10 @@ class Rows:
     def of(
         cls, table: Source, columns: Columns, axes: Sequence[Axis], workspace: Workspace
     ) -> Rows:
-        """Choose the columns; no row is read unless the table is a stream.
+        """Choose the columns (see `find_columns`); no row is read unless the table is a stream.
 
         Raises:
-            IngestError: a column is missing, occurs twice, is given two roles, or cannot hold
-                what it should; or nothing was said of counts and a column that is not used looks
-                like them.
+            IngestError: a column cannot be found, or cannot hold what it should.
         """
         uses, count = find_columns(table, columns, axes)
         sql = table.select([position for position, _ in uses])
@@ -236,8 +231,8 @@ class Rows:
             for i, ((_, name), kind) in enumerate(zip(uses, types, strict=True))
         ]
         codes = _axis_codes(iter(found), columns, axes, table.label)
-        for axis in {axis.lookup: axis for axis in codes if axis.placer is not None}.values():
-            _register_placer(axis, workspace)
+        for axis in {axis.lookup: axis for axis in codes}.values():
+            axis.register_placer(workspace)
         selected = [f"{axis.value.sql} AS code_{i}" for i, axis in enumerate(codes)]
         flaws = [axis.value.flaw for axis in codes]
         n = "1"
@@ -294,9 +289,9 @@ class Rows:
     def register_lookups(self, workspace: Workspace, *, with_placers: bool = False) -> None:
         """Make the codes of all areas known to a workspace, and what finds those of points."""
         for axis in {axis.lookup: axis for axis in self.axes}.values():
-            workspace.register(axis.lookup, axis.table())
-            if with_placers and axis.placer is not None:
-                _register_placer(axis, workspace)
+            axis.register(workspace)
+            if with_placers:
+                axis.register_placer(workspace)
 
     def placed(self) -> str:
         """SQL for rows with area numbers, `person` if there is one, and `n`.
@@ -344,32 +339,16 @@ class Rows:
         unit: Unit | None,
         lost: Callable[[], Iterable[tuple[int, str | None]]],
     ) -> None:
-        """Report the first kind of flaw.
-
-        Args:
-            flaws: how many rows have each flaw.
-            unit: who is protected.
-            lost: gives what the SQL of `lost` finds.
+        """Report the first kind of flaw; `lost` gives what the SQL of `lost` finds.
 
         Raises:
             IngestError: there are flawed rows.
         """
-        flaw = first_flaw(flaws)
-        if flaw is None:
-            return
-        codes = ""
-        if flaw is Flaw.UNPLACEABLE:
-            codes = self._describe_lost(lost())
-        raise flawed(
-            flaw, flaws[flaw], label=self.label, count=self.count_name, unit=unit, lost=codes
-        )
+        names = {"label": self.label, "count": self.count_name}
+        check_flaws(flaws, unit, lambda: self._describe_lost(lost()), **names)
 
     def check_not_empty(self, unit: Unit | None, *, has_rows: bool, has_trips: bool) -> None:
-        """Refuse a table without trips where an error gives nothing away.
-
-        Raises:
-            IngestError: there is nothing to count.
-        """
+        """Refuse a table without trips where an error gives nothing away."""
         if has_trips or may_be_empty(unit):
             return
         if has_rows:
@@ -463,12 +442,6 @@ def _axis_codes(
     return tuple(made)
 
 
-def _register_placer(axis: AxisCode, workspace: Workspace) -> None:
-    """Make a function of SQL known that finds the areas of points."""
-    if axis.placer is not None:
-        workspace.register_function(f"place_{axis.lookup}", axis.placer.place)
-
-
 def _outside(name: str, hierarchy: Hierarchy) -> int:
     """Number of the area for rows that cannot be placed.
 
@@ -493,21 +466,21 @@ def _first_flaw(flaws: Sequence[str]) -> str:
 
 
 def _hint(hierarchy: Hierarchy, unknown: Sequence[str]) -> str:
-    """What may be wrong with the areas, or with the codes: what often is."""
-    finest = hierarchy.codes(hierarchy.depth)
+    """What is often wrong with the areas, or with the codes."""
     for level in range(hierarchy.depth - 1, 0, -1):
         coarser = {*unknown} & {*hierarchy.codes(level).to_pylist()}
         if coarser:
             return (
                 f" ({min(coarser)!r} is of level {hierarchy.level_name(level)!r}, and the finest "
                 f"level of the areas is {hierarchy.level_name(hierarchy.depth)!r}: is that one a "
-                "column of names? Say which columns are levels: --levels, or levels= in Python)"
+                "column of names? Say which columns are levels: `levels=`)"
             )
-    by_number = {code.lstrip("0"): code for code in finest.to_pylist()}
+    finest = hierarchy.codes(hierarchy.depth).to_pylist()
+    by_number = {code.lstrip("0"): code for code in finest}
     for code in unknown:
         known = by_number.get(code.lstrip("0"))
-        if known is not None and len(known) < len(code):
-            return f" (did the areas lose their leading zeros? {code!r} is {known!r} there)"
         if known is not None:
-            return f" (did the codes lose their leading zeros? {code!r} would be {known!r})"
+            who, verb = ("areas", "is") if len(known) < len(code) else ("codes", "would be")
+            there = " there" if who == "areas" else ""
+            return f" (did the {who} lose their leading zeros? {code!r} {verb} {known!r}{there})"
     return ""

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from inftda.errors import IngestError
 from inftda.reading.workspace import pattern, quote
@@ -135,11 +136,12 @@ class Source:
         Raises:
             IngestError: there is none, or more than one.
         """
-        found = [i for i, written in enumerate(self.names) if written == name]
-        if len(found) > 1:
-            raise IngestError(f"{self.label} has {len(found)} columns {name!r}; rename the others")
-        if found:
-            return found[0]
+        if self.names.count(name) > 1:
+            raise IngestError(
+                f"{self.label} has {self.names.count(name)} columns {name!r}; rename the others"
+            )
+        if name in self.names:
+            return self.names.index(name)
         near = self.nearest(name, cutoff=0.5)
         hint = f"did you mean {near!r}? If so, " if near else ""
         listed = ", ".join(map(repr, self.names[:_SHOWN]))
@@ -164,8 +166,8 @@ def attempt(action: Callable[[], T], label: str, explain: Callable[[str], str]) 
     """Do something that reads a table.
 
     Raises:
-        IngestError: DuckDB could not. Its own error quotes rows, so it is neither passed
-            on nor kept as the context of this one.
+        IngestError: it cannot be read. What DuckDB or Arrow say quotes rows, so it is neither
+            passed on nor kept as the context of this one.
     """
     try:
         return action()
@@ -174,20 +176,14 @@ def attempt(action: Callable[[], T], label: str, explain: Callable[[str], str]) 
             f"memory or disk space ran out while reading {label}; set TMPDIR to a folder "
             "on a disk with more space, or use a machine with more memory"
         )
-    except (duckdb.Error, RuntimeError, UnicodeDecodeError) as problem:
+    except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, UnicodeDecodeError) as problem:
         # The last two for streams that break off, and for column names that are not valid text.
         message = explain(str(problem))
     raise IngestError(message)
 
 
 def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Source:
-    """Make a table known to the workspace.
-
-    Args:
-        source: a path, folder or glob, a `CsvFile`, a mapping of columns, or anything with the
-            Arrow stream interface.
-        files: what `find_files` finds for it.
-        workspace: where it is read.
+    """Make a table known to the workspace; `files` is what `find_files` finds for it.
 
     Raises:
         IngestError: it cannot be read.
@@ -199,11 +195,11 @@ def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Sou
         return _open_csv(files, source)
     if not isinstance(source, str | Path):
         return _open_table(source, workspace)
+    label = label_of(source)
     if _kind(files[0]) == "Parquet":
-        return _open_parquet(files, label_of(source), workspace)
+        return _open_parquet(files, label, workspace)
     if _kind(files[0]) == "CSV":
         return _open_csv(files, CsvFile(source))
-    label = label_of(source)
     if len(files) > 1:
         raise IngestError(f"{label} has {len(files)} workbooks; give one, or save them as CSV")
     names, columns = read_sheet(files[0], what=label, error=IngestError)
@@ -256,13 +252,10 @@ def _is_data(file: Path, folder: Path) -> bool:
 
 
 def _kind(file: Path) -> str:
-    name = file.name.lower()
-    if name.endswith(CSV_ENDINGS):
-        return "CSV"
-    if name.endswith(PARQUET_ENDINGS):
-        return "Parquet"
-    if name.endswith(EXCEL_ENDINGS):
-        return "Excel"
+    kinds = {"CSV": CSV_ENDINGS, "Parquet": PARQUET_ENDINGS, "Excel": EXCEL_ENDINGS}
+    for kind, endings in kinds.items():
+        if file.name.lower().endswith(endings):
+            return kind
     raise IngestError(f"{file.name!r} has an unknown ending; use one of {', '.join(ENDINGS)}")
 
 
@@ -301,11 +294,7 @@ def _open_csv(files: Sequence[Path], options: CsvFile) -> Source:
 
 
 def _read_header(path: Path, options: CsvFile) -> tuple[list[str], str]:
-    """Column names of a CSV file, and the separator.
-
-    Raises:
-        IngestError: the file is empty or cannot be read.
-    """
+    """Column names of a CSV file, and the separator."""
     label = repr(path.name)
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     codec, _ = ENCODINGS[options.encoding]
@@ -326,15 +315,7 @@ def _read_header(path: Path, options: CsvFile) -> tuple[list[str], str]:
 
 
 def refuse_parquet(start: str, label: str) -> None:
-    """Refuse a Parquet file whose name says CSV.
-
-    Args:
-        start: the first few characters of the file.
-        label: what it is called.
-
-    Raises:
-        IngestError: it is one.
-    """
+    """Refuse a Parquet file, by its first few characters, whose name says CSV."""
     if _PARQUET.match(start):
         raise IngestError(f"{label} is a Parquet file; call it .parquet, and give no encoding")
 
@@ -345,23 +326,21 @@ def _explain_csv(label: str, encoding: str, message: str) -> str:
     line = re.search(r"CSV Error on Line: (\d+)", message)
     if line is None:
         return f"cannot read {label}: {_DAMAGED}"
-    where = f"line {line[1]} of {label}"
-    if "Maximum line size" in message:
-        return (
-            f"{where} is longer than {MAX_LINE // 10**6} MB; shorten its cells, leave out the "
-            "column that holds so much, or write the table as Parquet"
-        )
-    if "unterminated quote" in message:
-        return f"{where} opens a quote that is never closed; close it"
-    if "Expected Number of Columns" in message:
-        return f"{where} has a different number of cells from the header; correct that line"
-    return f"{where} is not valid CSV; correct that line"
+    flaws = {
+        "Maximum line size": f"is longer than {MAX_LINE // 10**6} MB; shorten its cells, leave out "
+        "the column that holds so much, or write the table as Parquet",
+        "unterminated quote": "opens a quote that is never closed; close it",
+        "Expected Number of Columns": "has a different number of cells from the header; correct "
+        "that line",
+    }
+    said = (what for sign, what in flaws.items() if sign in message)
+    return f"line {line[1]} of {label} {next(said, 'is not valid CSV; correct that line')}"
 
 
 def _wrong_encoding(label: str, encoding: str) -> str:
     return (
         f"{label} is not {encoding} text; give its encoding ({', '.join(ENCODINGS)}) with "
-        "--encoding, or CsvFile in Python, or convert it to UTF-8"
+        "`encoding=`, or convert it to UTF-8"
     )
 
 
@@ -374,57 +353,36 @@ def _other_columns(file: Path, first: Path) -> IngestError:
 
 def _open_parquet(files: Sequence[Path], label: str, workspace: Workspace) -> Source:
     explain = partial(_explain_parquet, label)
-    # Codes in folder names (origin=001) are text, too.
-    relation = (
-        f"read_parquet({_listed(files)}, hive_types_autocast = false, binary_as_string = true)"
-    )
-    schemas = attempt(lambda: _parquet_schemas(files, workspace), label, explain)
-    first = schemas[files[0]]
-    for file in files:
-        if [name for name, _ in schemas[file]] != [name for name, _ in first]:
+
+    def relation(some: Sequence[Path]) -> str:
+        # Codes in folder names (origin=001) are text, too; they come after those in the file.
+        options = "hive_types_autocast = false, binary_as_string = true"
+        return f"read_parquet({_listed(some)}, {options})"
+
+    def describe(some: Sequence[Path]) -> list[tuple[str, str]]:
+        return attempt(lambda: workspace.describe(f"FROM {relation(some)}"), label, explain)
+
+    # DuckDB would rename the second of two columns with one name.
+    names = attempt(lambda: [pq.read_schema(file).names for file in files], label, explain)
+    for file, here in zip(files, names, strict=True):
+        if here != names[0]:
             raise _other_columns(file, files[0])
-    # Those in folder names come after those in the file.
-    described = attempt(lambda: workspace.describe(f"FROM {relation}"), label, explain)
-    names = [name for name, _ in first] + [name for name, _ in described[len(first) :]]
+    n = len(names[0])
+    types = [[kind for _, kind in describe([file])[:n]] for file in files]
+    written = [*names[0], *(name for name, _ in describe(files)[n:])]
 
     def select(positions: Sequence[int]) -> str:
-        for file in files:
-            for name, here, there in (
-                (first[i][0], schemas[file][i][1], first[i][1]) for i in positions if i < len(first)
-            ):
-                if here != there:
+        for file, here in zip(files, types, strict=True):
+            for i in positions:
+                if i < n and here[i] != types[0][i]:
                     raise IngestError(
-                        f"{file.name!r} has another type of values in column {name!r} than "
+                        f"{file.name!r} has another type of values in column {written[i]!r} than "
                         f"{files[0].name!r}; files that are read as one table need the same types: "
                         "write them again, codes as text"
                     )
-        return _by_position(relation, len(names), positions)
+        return _by_position(relation(files), len(written), positions)
 
-    return Source(label, tuple(names), select, explain)
-
-
-def _parquet_schemas(
-    files: Sequence[Path], workspace: Workspace
-) -> dict[Path, list[tuple[str, str]]]:
-    """Columns of each file and their types, as they are written."""
-    sql = (
-        "SELECT file_name, name, num_children, concat_ws(' ', type, converted_type, logical_type, "  # noqa: S608 - quoted
-        f"precision, scale) AS kind FROM parquet_schema({_listed(files)})"
-    )
-    nodes: dict[str, list[dict[str, Any]]] = {}
-    for node in workspace.fetch(sql).to_pylist():
-        nodes.setdefault(node["file_name"], []).append(node)
-    schemas = {}
-    for file in files:
-        columns, nested = [], 0
-        # Depth-first, after the root; what is inside of a column is no column.
-        for node in nodes[str(file)][1:]:
-            if not nested:
-                columns.append((node["name"], node["kind"]))
-                nested = 1
-            nested += (node["num_children"] or 0) - 1
-        schemas[file] = columns
-    return schemas
+    return Source(label, tuple(written), select, explain)
 
 
 def _explain_parquet(label: str, message: str) -> str:
@@ -448,11 +406,7 @@ def not_utf8(label: str) -> str:
 
 
 def _open_table(table: Any, workspace: Workspace) -> Source:
-    """A table in memory, or an Arrow stream.
-
-    Raises:
-        IngestError: it is not a table.
-    """
+    """A table in memory, or an Arrow stream."""
     if isinstance(table, Mapping):
         columns = list(table.values())
         return _open_columns(list(map(str, table)), columns.__getitem__, workspace)
@@ -586,6 +540,5 @@ def _unfit(name: str, label: str) -> IngestError:
     )
 
 
-def _explain_table(label: str, message: str) -> str:
-    del message  # it may quote a cell
+def _explain_table(label: str, _message: str) -> str:
     return f"cannot read {label}; pass it as a pyarrow table, or write it to Parquet"

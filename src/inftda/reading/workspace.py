@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from inftda.errors import IngestError
 from inftda.files import private_folder
-from inftda.tables import as_arrow, silence
+from inftda.tables import as_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,8 +48,6 @@ class Workspace(ExitStack):
         memory_limit: what DuckDB may hold in memory before it spills, for example "4GB";
             DuckDB's own default (80 % of the machine) without it.
         threads: how many threads DuckDB uses; all cores without it.
-        spill_directory: where the private directory is made; the system's temporary
-            directory without it.
         can_spill: whether anything goes to disk at all.
     """
 
@@ -59,13 +57,12 @@ class Workspace(ExitStack):
         *,
         memory_limit: str | None = None,
         threads: int | None = None,
-        spill_directory: str | Path | None = None,
         can_spill: bool = True,
     ) -> None:
         super().__init__()
         self._files = files
         self._settings = {"memory_limit": memory_limit, "threads": threads}
-        self._parent = Path(spill_directory or tempfile.gettempdir()) if can_spill else None
+        self._can_spill = can_spill
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -75,14 +72,15 @@ class Workspace(ExitStack):
         return self
 
     def _make_directory(self, stack: ExitStack) -> str:
-        if self._parent is None:
+        if not self._can_spill:
             return ""
+        parent = Path(tempfile.gettempdir())
         try:
-            return str(stack.enter_context(private_folder(self._parent, SPILL_PREFIX)))
+            return str(stack.enter_context(private_folder(parent, SPILL_PREFIX)))
         except OSError as problem:
             raise IngestError(
-                f"cannot make a temporary directory in {str(self._parent)!r}: "
-                f"{problem.strerror}; give a directory that exists and can be written to"
+                f"cannot make a temporary directory in {str(parent)!r}: {problem.strerror}; set "
+                "TMPDIR to one that exists and can be written to"
             ) from None
 
     def _connect(self, directory: str) -> duckdb.DuckDBPyConnection:
@@ -101,7 +99,10 @@ class Workspace(ExitStack):
                 f"DuckDB does not accept the settings {self._settings}; memory_limit is a size "
                 "such as '4GB' and threads a number from 1 up"
             ) from None
-        silence(connection)
+        # Its bar would go to standard output, which is for results. In a notebook that cannot show
+        # one, DuckDB does not even let it be switched off.
+        with suppress(duckdb.Error):
+            connection.execute("SET enable_progress_bar = false")
         # It turns "the first m of each group" into an aggregate that does not spill to disk.
         # Versions of DuckDB that do not have it do not know its name, either.
         with suppress(duckdb.Error):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -45,27 +45,8 @@ from inftda.tree import Tree
 TASKS_PER_CORE: Final = 4
 #: Levels with at most this many possible nodes are divided on the driver: some 20 MB.
 DRIVER_NODES: Final = 1 << 20
-#: Into how many partitions Spark shuffles by default: far too many for two cores and too few
-#: for hundreds.
+#: Into how many partitions Spark shuffles by default: too many for two cores, too few for hundreds.
 SPARK_DEFAULT: Final = "200"
-
-
-@dataclass(frozen=True)
-class Scattered:
-    """Released nodes of one level, kept by the executors.
-
-    Attributes:
-        frame: cells (see `packing`) with int32 area numbers on each axis and the released count,
-            from one partition to the next in group order.
-        total: sum of the released counts.
-    """
-
-    frame: DataFrame
-    total: int
-
-
-#: Released nodes: on the driver while there are few, on the executors after that.
-SparkNodes = Nodes | Scattered
 
 
 @dataclass(frozen=True)
@@ -103,24 +84,16 @@ class SparkEngine:
         """
         given = None if self.session is None else nullcontext(self.session)
         with given or opened(self.master) as session, ExitStack() as stack:
-            cores = session.sparkContext.defaultParallelism
-            tasks_ = self.tasks or TASKS_PER_CORE * cores
-            asked = session.conf.get(PARTITIONS)
-            shuffles = {} if asked != SPARK_DEFAULT else {PARTITIONS: str(tasks_)}
+            n_tasks = self.tasks or TASKS_PER_CORE * session.sparkContext.defaultParallelism
+            is_default = session.conf.get(PARTITIONS) == SPARK_DEFAULT
+            shuffles = {PARTITIONS: str(n_tasks)} if is_default else {}
             stack.enter_context(settings(session, shuffles))
-            yield RunningSpark(session, tasks_, self.driver_nodes, stack)
+            yield RunningSpark(session, n_tasks, self.driver_nodes, stack)
 
 
 @dataclass(frozen=True)
 class RunningSpark:
-    """A Spark session at work on one release.
-
-    Attributes:
-        session: the session.
-        tasks: see `SparkEngine`.
-        driver_nodes: likewise.
-        stack: what to do when the release is made or has failed.
-    """
+    """A Spark session at work on one release; `stack` is undone when it is made or has failed."""
 
     session: SparkSession
     tasks: int
@@ -159,31 +132,41 @@ class RunningSpark:
         progress: Progress,
         keep: Keep | None,
     ) -> Outcome:
-        """Released leaves, which come to the driver part by part; see `release_counts`."""
-        crew = Crew(available_cores())
+        """Released leaves, which come to the driver part by part; see `release_counts`.
 
-        def carry_out(step: Step, parents: SparkNodes, secret: Secret, seed: Seed) -> SparkNodes:
-            if isinstance(parents, Nodes) and step.level.index <= truth.trunk_end.index:
-                return divide_all(
-                    step, parents, truth.trunk.level(step.level), secret, seed,
-                    crew=crew, progress=progress, keep=keep,
-                )  # fmt: skip
-            scattered = self._scatter(parents) if isinstance(parents, Nodes) else parents
+        Released nodes are on the driver while there are few. After that they are cells (see
+        `packing`) that the executors keep, from one partition to the next in group order.
+        """
+        crew = Crew(available_cores())
+        total = 0
+
+        def take_step(
+            step: Step, parents: Nodes | DataFrame, secret: Secret, seed: Seed
+        ) -> Nodes | DataFrame:
+            nonlocal total
+            if isinstance(parents, Nodes):
+                if step.level.index <= truth.trunk_end.index:
+                    true = truth.trunk.level(step.level)
+                    return divide_all(
+                        step, parents, true, secret, seed, crew=crew, progress=progress, keep=keep
+                    )
+                total = int(parents.value.sum())
+                table = pa.Table.from_batches([tasks.as_batch(parents.areas, parents.value)])
+                parents = self.session.createDataFrame(cell_table(table), CELLS)
             n_tasks = min(self.tasks, len(step.level.child_offsets) - 1)
             division = Division(step, secret, seed, n_tasks, is_kept=keep is not None)
             progress(step.level.name, 0, 1)
-            cells = self._divide(scattered.frame, truth, division)
+            cells = self._divide(parents, truth, division)
             progress(step.level.name, 1, 1)
             if keep is not None:
                 _hand_on(cells, step, keep)
-            children = cells.where(F.col(tasks.KIND) == tasks.CHILDREN).select(PACKED)
-            return replace(scattered, frame=children)
+            return _of_kind(cells, tasks.CHILDREN)
 
-        drawn = top_down(truth, account, source, carry_out, keep=keep)
+        drawn = top_down(truth, account, source, take_step, keep=keep)
         if isinstance(drawn.leaves, Nodes):
             return drawn
-        leaves = Nodes.join([Nodes.root(len(truth.tree.axes), 0), *_one_by_one(drawn.leaves.frame)])
-        if int(leaves.value.sum()) != drawn.leaves.total:
+        leaves = Nodes.join([Nodes.root(len(truth.tree.axes), 0), *_one_by_one(drawn.leaves)])
+        if int(leaves.value.sum()) != total:
             raise ReleaseError(
                 "the executors did not give all that was released; nothing was published. Please "
                 "report it, with the versions of Spark and inftda"
@@ -214,22 +197,20 @@ class RunningSpark:
         carry_out(divided.count)  # computed now, and kept until the release is made
         return divided
 
-    def _scatter(self, nodes: Nodes) -> Scattered:
-        """Released nodes of the driver for the executors."""
-        table = pa.Table.from_batches([tasks.as_batch(nodes.areas, nodes.value)])
-        frame = self.session.createDataFrame(cell_table(table), CELLS)
-        return Scattered(frame, int(nodes.value.sum()))
-
 
 def _hand_on(cells: DataFrame, step: Step, keep: Keep) -> None:
     """Noisy counts of a step, table after table: the tree's, totals of areas, then others."""
     level = step.level
     for kind, depths in enumerate([level.depths, *(table.depths for table, _ in step.two_way)]):
-        for part in _one_by_one(cells.where(F.col(tasks.KIND) == kind).select(PACKED)):
+        for part in _one_by_one(_of_kind(cells, kind)):
             alone = np.ones(len(part.value), np.int64)
             keep(Noisy(depths, level.axis, part.areas, alone, part.value))
         if kind == 0 and step.totals is not None:
             keep(step.noisy_totals())
+
+
+def _of_kind(cells: DataFrame, kind: int) -> DataFrame:
+    return cells.where(F.col(tasks.KIND) == kind).select(PACKED)
 
 
 def _one_by_one(cells: DataFrame) -> Iterator[Nodes]:

@@ -11,7 +11,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql.types import BinaryType, IntegerType, StructType
 
 Batches = Iterable[pa.RecordBatch]
@@ -46,7 +45,7 @@ def addressed_cells(name: str) -> StructType:
 def pack(batches: Batches) -> Made:
     """Rows in cells."""
     for table in gather(batches):
-        yield pa.RecordBatch.from_arrays([_cells([table])], names=[PACKED])
+        yield pa.record_batch({PACKED: [pack_table(table)]})
 
 
 def pack_by(name: str, batches: Batches) -> Made:
@@ -56,11 +55,25 @@ def pack_by(name: str, batches: Batches) -> Made:
         order = np.argsort(key, kind="stable")
         ordered, key = table.take(pa.array(order)), key[order]
         starts = np.flatnonzero(np.diff(key, prepend=-1))
-        offsets = [*starts.tolist(), len(key)]
-        parts = [ordered.slice(low, high - low) for low, high in pairwise(offsets)]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(key[starts], pa.int32()), _cells(parts)], names=[name, PACKED]
-        )
+        cells = [
+            pack_table(ordered.slice(low, high - low))
+            for low, high in pairwise([*starts.tolist(), len(key)])
+        ]
+        yield pa.record_batch({name: pa.array(key[starts], pa.int32()), PACKED: cells})
+
+
+def pack_table(table: pa.Table) -> bytes:
+    """The rows of a table as a cell."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_WRITTEN) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def cell_table(table: pa.Table) -> pa.Table:
+    """The rows of a table on the driver in cells, at least one."""
+    starts = range(0, max(table.num_rows, 1), CELL_ROWS)
+    return pa.table({PACKED: [pack_table(table.slice(start, CELL_ROWS)) for start in starts]})
 
 
 def unpack(batches: Batches) -> Made:
@@ -76,20 +89,6 @@ def unpack_cell(cell: "bytes | pa.Buffer") -> Made:
         yield from stream
 
 
-def pack_table(table: pa.Table) -> bytes:
-    """The rows of a table as a cell."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_WRITTEN) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def cell_table(table: pa.Table) -> pa.Table:
-    """The rows of a table on the driver in cells."""
-    starts = range(0, max(table.num_rows, 1), CELL_ROWS)
-    return pa.table({PACKED: _cells(table.slice(start, CELL_ROWS) for start in starts)})
-
-
 def gather(batches: Batches) -> Iterator[pa.Table]:
     """Batches joined until there are enough rows for a cell; no row, no table."""
     held: list[pa.RecordBatch] = []
@@ -102,16 +101,3 @@ def gather(batches: Batches) -> Iterator[pa.Table]:
             held, n_rows = [], 0
     if n_rows:
         yield pa.Table.from_batches(held)
-
-
-def _cells(tables: Iterable[pa.Table]) -> pa.BinaryArray:
-    return pa.array([pack_table(table) for table in tables], pa.binary())
-
-
-def spread(columns: Iterable[NDArray[np.int32]], n: int) -> NDArray[np.int32]:
-    """int32: one of `n` addresses for each row, the same for equal rows, about evenly."""
-    mixed: NDArray[np.uint64] = np.zeros(1, np.uint64)
-    for column in columns:
-        mixed = (mixed + column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(32)
-    return (mixed % np.uint64(n)).astype(np.int32)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -35,7 +36,7 @@ from inftda.reading.rows import Rows
 from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8, refuse_parquet
 from inftda.reading.workspace import Workspace
 from inftda.spark.packing import CELL_ROWS, CELLS, PACKED, Batches, Made, cell_table, gather
-from inftda.spark.session import SPARK_ERRORS, Sent, sent
+from inftda.spark.session import SPARK_ERRORS, Sent, is_local, sent
 from inftda.spark.truth import LEAF_CELLS, SparkLeaves, pack_leaves
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
 from inftda.tree import Axis
@@ -61,22 +62,15 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     columns: Columns,
     axes: Sequence[Axis],
     *,
-    unit: Unit | None,
+    unit: Unit,
     random_source: RandomSource,
     say: Callable[[str], object] | None = None,
 ) -> SparkLeaves:
     """Read trips or flows and count them per leaf; see `inftda.reading.read_leaves`.
 
-    Args:
-        session: where to read.
-        source: a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
-            reads them, the name of a table in Spark's catalogue, a `CsvFile`, or a table in
-            memory, which is read where it is: on the driver.
-        columns: what its columns mean.
-        axes: names and hierarchies of the axes to count by.
-        unit: who is protected.
-        random_source: where the choice of a person's trips comes from.
-        say: called with what a row was taken for, one trip or a count.
+    The source is a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
+    reads them, the name of a table in Spark's catalogue, or a `CsvFile`. What only the driver can
+    reach is read there: tables in memory, and files where there is no cluster.
 
     Raises:
         IngestError: the source cannot be read as counts; the message says why.
@@ -102,7 +96,18 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
         raw = table.select(rows.positions)
         counted = _counted(raw, rows, parts).persist(StorageLevel.MEMORY_AND_DISK)
         stack.callback(counted.unpersist)
-        total = _check(table, raw, counted, rows, parts, unit)
+        found: Counter[int] = Counter()
+        for row in table.attempt(counted.select("flaw", "total").collect):
+            found[int(row["flaw"])] += int(row["total"])
+        has_rows, total = 0 in found, found.pop(0, 0)
+
+        def lost() -> Iterable[tuple[int, str | None]]:
+            codes = _map(raw, parts, Parts.lost, "axis int, code string")
+            return [(row["axis"], row["code"]) for row in table.attempt(codes.collect)]
+
+        rows.check(found, unit, lost)
+        check_total(total)
+        rows.check_not_empty(unit, has_rows=has_rows, has_trips=total > 0)
         cells = counted.where(F.col(PACKED).isNotNull()).select(PACKED)
         return SparkLeaves(cells, total, stack.pop_all().close)
 
@@ -134,40 +139,7 @@ def _counted(raw: DataFrame, rows: Rows, parts: Sent["Parts"]) -> DataFrame:
 
 def _map(frame: DataFrame, parts: Sent["Parts"], work: Work, schema: str) -> DataFrame:
     """What executors make of the rows of a frame."""
-
-    def on_executor(batches: Batches) -> Made:
-        return work(parts.value, batches)
-
-    return frame.mapInArrow(on_executor, schema)
-
-
-def _check(  # noqa: PLR0913, PLR0917 - what was read, by what, from what
-    table: "SparkTable",
-    raw: DataFrame,
-    counted: DataFrame,
-    rows: Rows,
-    parts: Sent["Parts"],
-    unit: Unit | None,
-) -> int:
-    """The sum of all counts, which is all that the driver may know of them before any noise.
-
-    Raises:
-        IngestError: there are flawed rows, too many trips, or none.
-    """
-    found: Counter[int] = Counter()
-    for row in table.attempt(counted.select("flaw", "total").collect):
-        found[int(row["flaw"])] += int(row["total"])
-    has_rows = 0 in found
-    total = found.pop(0, 0)
-
-    def lost() -> Iterable[tuple[int, str | None]]:
-        codes = _map(raw, parts, Parts.lost, "axis int, code string")
-        return [(row["axis"], row["code"]) for row in table.attempt(codes.collect)]
-
-    rows.check(found, unit, lost)
-    check_total(total)
-    rows.check_not_empty(unit, has_rows=has_rows, has_trips=total > 0)
-    return total
+    return frame.mapInArrow(lambda batches: work(parts.value, batches), schema)
 
 
 # --- on executors
@@ -188,7 +160,7 @@ class Parts:
     """
 
     rows: Rows
-    unit: Unit | None
+    unit: Unit
     secret: str = field(repr=False)
 
     def count(self, batches: Batches) -> Made:
@@ -199,30 +171,22 @@ class Parts:
         """Raw rows to persons' trips, of which other parts may have more."""
         areas = self.rows.numbers
         columns = ", ".join(["CAST(person AS VARCHAR) AS person", *areas, "n"])
-        trips = bounding.gathered(self.rows.placed(), areas, self._bounding_unit)
+        trips = bounding.gathered(self.rows.placed(), areas, self.unit)
         sql = f"SELECT {columns} FROM ({trips})"  # noqa: S608 - our own names
         return self._each(gather(batches), lambda workspace: workspace.fetch(sql))
 
     def bound(self, batches: Batches) -> Made:
         """Persons' trips, sorted by person and all of each, to leaves."""
-        areas, unit = self.rows.numbers, self._bounding_unit
-        return self._each(
-            by_person(batches),
-            lambda workspace: bounding.fetch_bounded(
-                f"FROM {ARROW_INPUT}", areas, workspace=workspace, unit=unit, secret=self.secret
-            ),
-        )
+        fetch = partial(
+            bounding.fetch_bounded, f"FROM {ARROW_INPUT}", self.rows.numbers,
+            unit=self.unit, secret=self.secret,
+        )  # fmt: skip
+        return self._each(by_person(batches), lambda workspace: fetch(workspace=workspace))
 
     def lost(self, batches: Batches) -> Made:
         """Raw rows to the first few unknown codes of each part."""
         sql = self.rows.lost()
         return self._each(gather(batches), lambda workspace: workspace.fetch(sql))
-
-    @property
-    def _bounding_unit(self) -> Unit:
-        if self.unit is None:  # `Columns.check` has seen to it
-            raise PartError("there is no privacy unit")
-        return self.unit
 
     def _each(self, parts: Iterable[pa.Table], fetch: Callable[[Workspace], pa.Table]) -> Made:
         """What a query gives for each part."""
@@ -339,10 +303,10 @@ def attempt(label: str, action: Callable[[], T]) -> T:
     try:
         return action()
     except AnalysisException as problem:
-        condition, said = str(problem.getCondition()), ""
+        said = str(problem.getCondition())
     except SPARK_ERRORS as problem:
-        condition, said = "", str(problem)
-    if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+        said = str(problem)
+    if said.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
         raise IngestError(f"there is no file or table {label}; check the path")
     if NOT_UTF8 in said:
         raise IngestError(not_utf8(label))
@@ -359,32 +323,28 @@ def attempt(label: str, action: Callable[[], T]) -> T:
 
 
 def open_table(session: SparkSession, source: Any) -> SparkTable | None:
-    """Make a source a frame, if it is one of Spark's; None if it is in the driver's memory.
-
-    Args:
-        session: where to read it.
-        source: a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
-            reads them, the name of a table in Spark's catalogue, or a `CsvFile`.
+    """A source as a frame; None if it is read on the driver.
 
     Raises:
         IngestError: it cannot be read.
     """
     if isinstance(source, DataFrame):
         return SparkTable.of(source, "the table")
-    if isinstance(source, CsvFile):
-        return _from_csv(session, source)
-    if not isinstance(source, str | Path):
+    path = source.path if isinstance(source, CsvFile) else source
+    if not isinstance(path, str | Path):
         return None
-    name, label = str(source), label_of(source)
-    kind = _kind(name)
+    name, label = str(path), label_of(path)
+    kind = "CSV" if isinstance(source, CsvFile) else _kind(name)
     if kind is None:
         # A path is not a table name, and Spark's parser says so with an error.
         with suppress(*SPARK_ERRORS):
             if session.catalog.tableExists(name):
                 return SparkTable.of(session.table(name), label)
-        kind = _kind_inside(session, name)
-    if kind == "CSV":
-        return _from_csv(session, CsvFile(name))
+    # Spark would take every row apart to hand it to Python, and without a cluster for nothing.
+    if is_local(session.sparkContext.master) and Path(name).exists():
+        return None
+    if (kind or _kind_inside(session, name)) == "CSV":
+        return _from_csv(session, source if isinstance(source, CsvFile) else CsvFile(name))
     # All files are asked for their types: otherwise Spark takes those of one, and what it makes
     # of cells of another type is anybody's guess.
     reader = session.read.option("mergeSchema", True)

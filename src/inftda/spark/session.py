@@ -50,6 +50,9 @@ ALONE: Final = {
     "spark.authenticate": "true",
     "spark.io.encryption.enabled": "true",
 }
+#: For Java in one process: most of what it runs for a release it runs once, so it is hardly worth
+#: compiling well.
+SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 #: In force while a release is made, whatever the session says otherwise.
 WHILE_RELEASING: Final = {
     # Fewer, larger batches: the work of a batch should outweigh the call.
@@ -71,6 +74,11 @@ PREFIX: Final = "inftda-spark-"
 
 _made = ExitStack()
 atexit.register(_made.close)
+
+
+def is_local(master: str | None) -> bool:
+    """Whether a master is one process; "local-cluster" has several."""
+    return master is not None and master.partition("[")[0] == "local"
 
 
 @contextmanager
@@ -104,22 +112,17 @@ def _start(master: str) -> SparkSession:
     options = [f"-Djava.io.tmpdir={place}"]
     if not os.environ.get("INFTDA_DEBUG"):
         options.append(f"-Dlog4j2.configurationFile={QUIET}")
-    own = {
-        **PRIVATE,
-        "spark.master": master,
-        # On a cluster the driver keeps its blocks there, unless another place is configured.
-        "spark.driver.extraJavaOptions": shlex.join(options),
-    }
-    # "local-cluster" has several processes.
-    if master == "local" or master.startswith("local["):
+    own = PRIVATE | {"spark.master": master}
+    if is_local(master):
         own |= ALONE
+        options += SHORT_LIVED
         # Where blocks are kept; the variable goes before all settings.
         os.environ["SPARK_LOCAL_DIRS"] = place
         # Workers on this machine need the same libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("inftda")
-    for name, value in own.items():
-        builder = builder.config(name, value)
+    # On a cluster the driver keeps its blocks in the private place, unless another is configured.
+    own["spark.driver.extraJavaOptions"] = shlex.join(options)
+    builder = SparkSession.builder.appName("inftda").config(map={**own})
     try:
         with without_pandas_warning():
             return builder.getOrCreate()

@@ -5,7 +5,7 @@ they are used and noise follows from a secret (see `inftda.noise.bits.Secret`). 
 prints or logs, because the executors' logs are not part of the release.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -18,34 +18,35 @@ from pyspark import TaskContext
 from inftda import __version__
 from inftda.errors import ReleaseError
 from inftda.mechanism.intopt import Seed
-from inftda.mechanism.step import Areas, Nodes, Noisy, Step
+from inftda.mechanism.step import Areas, Ints, Nodes, Noisy, Step
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret
 from inftda.spark.packing import TASK, Batches, Made, pack
 from inftda.threads import Crew
-from inftda.tree import TreeLevel
-from inftda.truth import Children, add_by_area_kernel
+from inftda.tree import Marginal
+from inftda.truth import Children
 
 #: Columns of rows on their way to a task, besides the areas and `TASK`: whether the row is a
 #: released parent (its count is released) or a true child (its count is true).
 IS_PARENT, COUNT = "is_parent", "n"
-#: What a cell that a task gives holds: released children, or noisy counts of the table on the tree
-#: (0) and of those off it (1, 2, ...).
+#: What rows are: released children, or counts of one of several marginals (0, 1, ...). Noisy
+#: counts of a step are those of the level (0) and of two-way tables off the tree (1, ...).
 KIND: Final = "kind"
 CHILDREN: Final = -1
 
 
-def climb(level: TreeLevel, batches: Batches) -> Made:
-    """From leaves to the nodes of a level that they lie below, counts summed up in each batch.
+def area_names(n_axes: int) -> list[str]:
+    """Names of the columns of area numbers."""
+    return [f"area_{axis}" for axis in range(n_axes)]
 
-    Args:
-        level: the level.
-        batches: area numbers on each axis, and the count.
-    """
+
+def sum_up(marginals: Sequence[Marginal], batches: Batches) -> Made:
+    """True counts of each marginal, as far as they are in these leaves; they may repeat."""
     for batch in batches:
         *leaves, n = _columns(batch)
-        areas, sums = level.sum_up(leaves, n)
-        yield as_batch(areas, sums)
+        for kind, marginal in enumerate(marginals):
+            areas, sums = marginal.sum_up(leaves, n)
+            yield _of_kind(kind, as_batch(areas, sums))
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,22 +113,18 @@ def send_parents(division: Division, batches: Batches) -> Made:
 def send_truth(division: Division, batches: Batches) -> Made:
     """True children, as rows that may repeat, with the task that divides their parent."""
     level = division.step.level
-    for batch in climb(level, batches):
-        *areas, n = _columns(batch)
-        task = division.task_of(level.parents(areas))
-        yield _routed(task, areas, n, is_parent=False)
+    for batch in batches:
+        *leaves, n = _columns(batch)
+        areas, sums = level.sum_up(leaves, n)
+        yield _routed(division.task_of(level.parents(areas)), areas, sums, is_parent=False)
 
 
 def _routed(
-    task: NDArray[np.int32],
-    areas: Iterable[NDArray[np.int32]],
-    n: NDArray[np.int64],
-    *,
-    is_parent: bool,
+    task: NDArray[np.int32], areas: Sequence[NDArray[np.int32]], n: Ints, *, is_parent: bool
 ) -> pa.RecordBatch:
-    columns = [task, *areas, n, np.full(len(n), is_parent)]
-    names = [TASK, *(f"area_{i}" for i in range(len(columns) - 3)), COUNT, IS_PARENT]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
+    rows = as_batch(areas, n)
+    rows = rows.append_column(IS_PARENT, pa.array(np.full(len(n), is_parent)))
+    return rows.append_column(TASK, pa.array(task))
 
 
 def divide(division: Division, batches: Batches) -> Made:
@@ -145,9 +142,10 @@ def divide(division: Division, batches: Batches) -> Made:
     if not held:
         return
     step, level = division.step, division.step.level
-    _, *areas, n, is_parent = (np.concatenate(column) for column in zip(*held, strict=True))
+    *areas, n, is_parent, _ = (np.concatenate(column) for column in zip(*held, strict=True))
     del held  # dividing takes the room again
-    crew, noisy = Crew(_threads()), list[Noisy]()
+    context = TaskContext.get()
+    crew, noisy = Crew(1 if context is None else context.cpus()), list[Noisy]()
     truth = Children.of(level, tuple(numbers[~is_parent] for numbers in areas), n[~is_parent], crew)
     parents = Nodes(tuple(numbers[is_parent] for numbers in areas), n[is_parent])
     del areas, n
@@ -160,43 +158,24 @@ def divide(division: Division, batches: Batches) -> Made:
         crew=crew,
         keep=noisy.append if division.is_kept else None,
     )
-    yield from _of_kind(CHILDREN, [as_batch(children.areas, children.value)])
+    yield from (
+        _of_kind(CHILDREN, cell) for cell in pack([as_batch(children.areas, children.value)])
+    )
     # The one-way table is the driver's, which has measured it.
     kinds = [level.depths, *(table.depths for table, _ in step.two_way)]
     for kind, depths in enumerate(kinds):
-        here = (some for some in noisy if some.depths == depths)
-        yield from _of_kind(kind, (as_batch(some.cells(), some.value) for some in here))
+        here = (as_batch(some.cells(), some.value) for some in noisy if some.depths == depths)
+        yield from (_of_kind(kind, cell) for cell in pack(here))
 
 
-def _of_kind(kind: int, batches: Batches) -> Made:
-    for cells in pack(batches):
-        kinds = pa.array(np.full(cells.num_rows, kind, np.int32))
-        yield pa.RecordBatch.from_arrays([kinds, *cells.columns], names=[KIND, *cells.schema.names])
+def _of_kind(kind: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.add_column(0, KIND, pa.array(np.full(rows.num_rows, kind, np.int32)))
 
 
-def margins(sizes: Iterable[int], batches: Batches) -> Made:
-    """True trips of every finest area of every axis, as far as they are in these batches.
-
-    Args:
-        sizes: finest areas of each axis.
-        batches: area numbers on each axis, and the count.
-    """
-    sums = [np.zeros(size, np.int64) for size in sizes]
-    for batch in batches:
-        *areas, n = _columns(batch)
-        for numbers, here in zip(areas, sums, strict=True):
-            add_by_area_kernel(numbers, n, here)
-    for axis, here in enumerate(sums):
-        area = np.flatnonzero(here)
-        columns = [np.full(len(area), axis, np.int32), area.astype(np.int32), here[area]]
-        yield pa.RecordBatch.from_arrays([*map(pa.array, columns)], names=["axis", "area", COUNT])
-
-
-def as_batch(areas: Areas, n: NDArray[np.int64]) -> pa.RecordBatch:
+def as_batch(areas: Sequence[NDArray[np.int32]], n: Ints) -> pa.RecordBatch:
     """Areas and counts as rows."""
     columns = [pa.array(column) for column in (*areas, n)]
-    names = [*(f"area_{i}" for i in range(len(areas))), COUNT]
-    return pa.RecordBatch.from_arrays(columns, names=names)
+    return pa.RecordBatch.from_arrays(columns, names=[*area_names(len(areas)), COUNT])
 
 
 def as_nodes(batch: pa.RecordBatch) -> Nodes:
@@ -207,9 +186,3 @@ def as_nodes(batch: pa.RecordBatch) -> Nodes:
 
 def _columns(batch: pa.RecordBatch) -> list[NDArray[Any]]:
     return [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-
-
-def _threads() -> int:
-    """Cores that Spark gives this task."""
-    context = TaskContext.get()
-    return 1 if context is None else context.cpus()

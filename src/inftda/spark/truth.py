@@ -1,8 +1,7 @@
-"""The truth on a cluster: leaves that stay with the executors, and a few first levels here.
+"""The truth on a cluster: leaves that stay with the executors, and a few sums here.
 
 This is the only module of the Spark engine that holds the truth on the driver: sums over the
-first levels, which have few nodes, trips of single areas, and the total. The leaves stay where
-they are.
+first levels, which have few nodes, trips of single areas, and the total.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,12 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from inftda.spark import tasks
 from inftda.spark.packing import PACKED, Batches, Made, gather, pack_table, unpack
-from inftda.spark.session import carry_out, sent
-from inftda.tree import Tree, TreeLevel
+from inftda.spark.session import carry_out, sent, settings
+from inftda.tree import Marginal, Tree, TreeLevel
 from inftda.truth import Truth
 
 #: What `pack_leaves` gives.
@@ -55,8 +53,7 @@ def pack_leaves(batches: Batches) -> Made:
         batches: areas and `n`; a flawed row has minus the flaw as first area.
     """
     for table in gather(batches):
-        found = list(_described(table))
-        columns = zip(*found, strict=True)
+        columns = zip(*_described(table), strict=True)
         yield pa.RecordBatch.from_arrays(
             [pa.array(column, kind) for column, kind in zip(columns, _TYPES, strict=True)],
             names=["flaw", "total", PACKED],
@@ -102,48 +99,48 @@ class SparkTruth:
             end = level
         return end
 
-    @cached_property
+    @property
     def trunk(self) -> Truth:
-        """True counts of the levels down to `trunk_end`.
+        """True counts of the levels down to `trunk_end`; finer ones have none."""
+        return self._sums[0]
 
-        Finer levels, and the margins, do not hold true counts.
-        """
-        end = self.trunk_end
-        frame = self.leaves.frame
-        names = [f"area_{axis}" for axis in range(len(self.tree.axes))]
-        schema = StructType([*(StructField(name, IntegerType()) for name in names)])
-        with sent(frame.sparkSession, end) as level:
-
-            def climb(batches: Batches) -> Made:
-                return tasks.climb(level.value, unpack(batches))
-
-            nodes = frame.mapInArrow(climb, schema.add("n", LongType()))
-            summed = nodes.groupBy(*names).agg(F.sum("n").alias("n"))
-            *areas, n = (column.to_numpy() for column in carry_out(summed.toArrow).columns)
-        # Each node is represented by its first leaf.
-        leaves = [
-            axis.hierarchy.descendant_offsets(depth, axis.hierarchy.depth)[numbers.astype(np.int32)]
-            for axis, depth, numbers in zip(end.axes, end.depths, areas, strict=True)
-        ]
-        return Truth.from_leaves(self.tree, leaves, n.astype(np.int64))
-
-    @cached_property
+    @property
     def margins(self) -> list[NDArray[np.int64]]:
         """int64[finest areas] for each axis: the true trips of every area."""
-        sizes = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in self.tree.axes]
+        return self._sums[1]
 
-        def sum_up(batches: Batches) -> Made:
-            return tasks.margins(sizes, unpack(batches))
+    @cached_property
+    def _sums(self) -> tuple[Truth, list[NDArray[np.int64]]]:
+        """Trunk and margins, in one job."""
+        end, axes, frame = self.trunk_end, self.tree.axes, self.leaves.frame
+        finest = [axis.hierarchy.depth for axis in axes]
+        one_way = [
+            tuple(d if i == a else 0 for i, d in enumerate(finest)) for a in range(len(axes))
+        ]
+        marginals = [Marginal(axes, depths) for depths in (end.depths, *one_way)]
+        # Here rows are no cells, and come in large batches.
+        session = frame.sparkSession
+        with settings(session), sent(session, marginals) as shared:
 
-        rows = self.leaves.frame.mapInArrow(sum_up, "axis int, area int, n bigint")
-        summed = rows.groupBy("axis", "area").agg(F.sum("n").alias("n"))
-        axis, area, n = (column.to_numpy() for column in carry_out(summed.toArrow).columns)
-        found = []
-        for number, size in enumerate(sizes):
-            of_axis = np.zeros(size, np.int64)
-            of_axis[area[axis == number]] = n[axis == number]
-            found.append(of_axis)
-        return found
+            def sum_up(batches: Batches) -> Made:
+                return tasks.sum_up(shared.value, unpack(batches))
+
+            names = [tasks.KIND, *tasks.area_names(len(axes))]
+            schema = ", ".join([*(f"{name} int" for name in names), f"{tasks.COUNT} bigint"])
+            rows = frame.mapInArrow(sum_up, schema).groupBy(*names).agg(F.sum(tasks.COUNT))
+            kind, *areas, n = (column.to_numpy() for column in carry_out(rows.toArrow).columns)
+        # Each node is represented by its first leaf.
+        leaves = [
+            axis.hierarchy.descendant_offsets(depth, axis.hierarchy.depth)[numbers[kind == 0]]
+            for axis, depth, numbers in zip(axes, end.depths, areas, strict=True)
+        ]
+        margins = []
+        for number, (axis, depth) in enumerate(zip(axes, finest, strict=True)):
+            of_axis = np.zeros(axis.hierarchy.n_areas(depth), np.int64)
+            is_here = kind == number + 1
+            of_axis[areas[number][is_here]] = n[is_here]
+            margins.append(of_axis)
+        return Truth.from_leaves(self.tree, leaves, n[kind == 0]), margins
 
     def __repr__(self) -> str:
         return f"SparkTruth({len(self.tree.axes)} axes, confidential)"

@@ -16,7 +16,7 @@ def towns():
     return Hierarchy.read(TOWNS)
 
 
-READER_OPTIONS = {"unit", "random_source", "say", "memory_limit", "threads", "spill_directory"}
+READER_OPTIONS = {"unit", "random_source", "say", "memory_limit", "threads"}
 
 
 @pytest.fixture

@@ -66,14 +66,6 @@ def test_persons_may_be_text_or_numbers_and_blank_text_is_nobody(read):
         read(table, person="who", unit=at_most(1))
 
 
-@pytest.mark.parametrize("kind", [pa.date32(), pa.list_(pa.int8())])
-def test_persons_of_types_that_cannot_tell_them_apart_are_refused(read, kind):
-    table = trips(("a", "001", "002"))
-    table["who"] = pa.nulls(1, kind)
-    with pytest.raises(IngestError, match=r"'who' .*persons are"):
-        read(table, person="who", unit=at_most(1))
-
-
 def test_exactly_m_trips_pass_and_any_other_number_is_an_error_without_ids(read):
     unit = Unit(trips=2)
     fits = [("id77", "001", "002"), ("id77", "001", "003"), *[("id88", "002", "002")] * 2]

@@ -77,22 +77,6 @@ def test_a_blank_among_whole_numbers_moves_nobody_to_another_area(read, kind):
         read({"town": pa.array([float(least)], kind)}, axes=axes)
 
 
-def test_a_blank_in_a_frame_of_large_numbers_is_refused(read):
-    codes = [2**53, 2**53 + 1]
-    axes = [("town", Hierarchy.read({"town": [str(code) for code in codes]}))]
-    assert len(read(pd.DataFrame({"town": codes}), axes=axes)) == 2
-    with pytest.raises(IngestError, match="2 rows of the table have a number that is not whole"):
-        read(pd.DataFrame({"town": [*codes, None]}), axes=axes)
-
-
-@pytest.mark.parametrize("odd", [2.5, 2.0**60, float("inf")])
-def test_other_numbers_among_them_are_flaws_of_their_rows(read, odd):
-    for role in ("town", "who"):
-        table = {"town": [1.0, 2.0, 1.0], "who": [1.0, 2.0, 3.0]} | {role: [1.0, odd, None]}
-        with pytest.raises(IngestError, match="1 row of the table has a number that is not whole"):
-            read(pd.DataFrame(table), axes=AXES, person="who", unit=NOISED)
-
-
 @pytest.mark.parametrize(
     "kind",
     [pa.decimal128(5), pa.date32(), pa.timestamp("us"), pa.bool_(), pa.binary()],
@@ -204,12 +188,3 @@ def test_lost_zeros_get_a_hint(read):
 def test_blanks_around_names_of_a_header_do_not_count(read, tmp_path, header):
     (tmp_path / "a.csv").write_text(f"{header}\n001,002\n")
     assert read(tmp_path / "a.csv") == {("001", "002"): 1}
-
-
-def test_messages_name_the_options(read):
-    with pytest.raises(IngestError, match=r"--unplaceable.*unplaceable="):
-        read({"origin": ["x"], "destination": ["001"]})
-    with pytest.raises(IngestError, match=r"--origin, --destination .*origin="):
-        read({"home": ["x"], "work": ["001"]})
-    with pytest.raises(IngestError, match="--person"):
-        read({"origin": ["x"], "destination": ["001"]}, person="who", unit=NOISED)

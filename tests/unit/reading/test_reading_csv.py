@@ -24,12 +24,9 @@ def write(path, text, encoding="utf-8"):
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_usual_separators_and_line_ends_are_recognised(read, tmp_path, separator, line_end):
     text = TEXT.replace(",", separator).replace("\n", line_end)
-    assert read(write(tmp_path / "a.csv", text)) == EXPECTED
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.txt", "a.tsv"])
-def test_usual_endings_are_recognised(read, tmp_path, name):
-    assert read(write(tmp_path / name, TEXT)) == EXPECTED
+    assert read(write(tmp_path / "a.CSV", text)) == EXPECTED
+    text = TEXT.replace(",", ":").replace("\n", line_end)
+    assert read(CsvFile(write(tmp_path / "a.tsv", text), delimiter=":")) == EXPECTED
 
 
 def test_gzip_is_unpacked(read, tmp_path):
@@ -117,11 +114,6 @@ def test_an_encoding_nobody_knows_is_refused_before_reading(tmp_path):
         CsvFile(tmp_path / "a.csv", delimiter="::")
 
 
-def test_a_separator_can_be_said(read, tmp_path):
-    text = TEXT.replace(",", ":")
-    assert read(CsvFile(write(tmp_path / "a.csv", text), delimiter=":")) == EXPECTED
-
-
 def test_cells_that_are_blank_are_missing(read, tmp_path):
     path = write(tmp_path / "a.csv", 'origin,destination,count\n,002,1\n"",002,1\n')
     with pytest.raises(IngestError, match=r"2 rows of 'a.csv' cannot be placed: missing origin"):
@@ -149,32 +141,9 @@ def test_a_broken_line_is_named_by_number_and_never_quoted(read, tmp_path, row, 
     assert error.value.__context__ is None
 
 
-def test_empty_files_are_errors(read, tmp_path):
-    with pytest.raises(IngestError, match=r"'a.csv' is empty"):
-        read(write(tmp_path / "a.csv", ""))
-    with pytest.raises(IngestError, match=r"'b.csv' has no rows"):
-        read(write(tmp_path / "b.csv", "origin,destination\n"))
-
-
-def test_damaged_gzip_is_one_clear_error_in_the_header_and_further_down(read, tmp_path):
-    lines = "\n".join(f"00{1 + i % 3},00{1 + i * i % 3}" for i in range(200_000))
-    whole = gzip.compress(("origin,destination\n" + lines).encode())
-    path = tmp_path / "a.csv.gz"
-    for damaged in (whole[: len(whole) // 2], whole[:12], b"not gzip", b""):
-        path.write_bytes(damaged)
-        with pytest.raises(IngestError, match=r"'a.csv.gz'"):
-            read(path)
-
-
 def test_a_line_without_end_is_no_header(read, tmp_path):
     with pytest.raises(IngestError, match="has no end"):
         read(write(tmp_path / "a.csv", "x" * 2_000_000))
-
-
-def test_a_missing_column_of_a_csv_is_named_with_the_nearest(read, tmp_path):
-    path = write(tmp_path / "a.csv", "orgin,destination\n001,002\n")
-    with pytest.raises(IngestError, match=r"'a.csv' has no column 'origin'.*mean 'orgin'\?"):
-        read(path)
 
 
 @pytest.mark.parametrize(
@@ -197,12 +166,6 @@ def test_a_header_in_capitals_is_recognised_as_one(read, tmp_path):
 def test_the_columns_are_listed_if_one_of_them_was_asked_for(read, tmp_path, line):
     path = write(tmp_path / "a.csv", f"{line}\n001,002,3\n")
     with pytest.raises(IngestError, match="Its columns are 'home', "):
-        read(path)
-
-
-def test_a_column_name_that_stands_twice_is_seen(read, tmp_path):
-    path = write(tmp_path / "a.csv", "origin,destination,origin\n001,002,003\n")
-    with pytest.raises(IngestError, match="2 columns 'origin'"):
         read(path)
 
 

@@ -50,14 +50,6 @@ def test_tables_of_any_library_are_read(read, make):
     assert read(make(FLOWS)) == EXPECTED
 
 
-def test_a_missing_end_in_a_dataframe_is_unplaceable_and_a_missing_count_is_missing(read):
-    frame = pd.DataFrame(FLOWS | {"origin": ["001", None]})
-    with pytest.raises(IngestError, match="1 row of the table cannot be placed: missing origin"):
-        read(frame)
-    with pytest.raises(IngestError, match="no count"):
-        read(pd.DataFrame(FLOWS | {"count": [3, None]}))
-
-
 def test_a_dataframe_that_cannot_be_read_is_an_error_without_its_cells(read):
     frame = pd.DataFrame(FLOWS | {"count": pd.Series([1, "secret"], dtype=object)})
     with pytest.raises(IngestError, match="1 row of the table has text that is") as error:
@@ -76,18 +68,6 @@ def test_something_that_is_no_table_is_refused(read):
         read(42)
     with pytest.raises(IngestError, match="has no columns"):
         read(pa.table({}))
-
-
-def test_a_parquet_file_is_read(read, tmp_path):
-    path = write(tmp_path / "flows.parquet")
-    assert read(path) == EXPECTED
-    assert read(str(path)) == EXPECTED
-
-
-@pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
-def test_parquet_codes_may_be_large_or_dictionary_strings(read, tmp_path, kind):
-    columns = FLOWS | {"origin": pa.array(FLOWS["origin"]).cast(kind)}
-    assert read(write(tmp_path / "a.parquet", columns)) == EXPECTED
 
 
 def test_parquet_codes_may_be_bytes_that_are_utf8(read, tmp_path):
@@ -163,36 +143,11 @@ def test_parquet_files_with_different_columns_are_one_clear_error(read, tmp_path
         read(tmp_path)
 
 
-def test_missing_files_and_unknown_endings_are_named(read, tmp_path):
-    with pytest.raises(IngestError, match=r"there is no file .*nowhere\.parquet"):
-        read(tmp_path / "nowhere.parquet")
-    with pytest.raises(IngestError, match=r"no file .*x"):
-        read(str(tmp_path / "x*.parquet"))
-    with pytest.raises(IngestError, match="no CSV or Parquet file in the folder"):
-        read(tmp_path)
-    (tmp_path / "a.ods").touch()
-    with pytest.raises(IngestError, match=r"'a.ods' has an unknown ending"):
-        read(tmp_path / "a.ods")
-
-
-def test_a_pipe_is_not_opened(read, tmp_path):
-    os.mkfifo(tmp_path / "a.csv")
-    with pytest.raises(IngestError, match="is a pipe or a device"):
-        read(tmp_path / "a.csv")
-
-
 def test_a_frame_that_is_not_computed_yet_must_be_collected(read):
     frame = pl.LazyFrame(FLOWS)
     with pytest.raises(IngestError, match=r"a LazyFrame .*; collect\(\) it first"):
         read(frame)
     assert read(frame.collect()) == EXPECTED
-
-
-def test_a_folder_of_two_kinds_is_refused(read, tmp_path):
-    write(tmp_path / "a.parquet")
-    (tmp_path / "b.csv").write_text("origin,destination\n001,002\n")
-    with pytest.raises(IngestError, match="both CSV and Parquet"):
-        read(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

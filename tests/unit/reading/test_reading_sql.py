@@ -38,12 +38,6 @@ def test_what_a_driver_says_of_an_address_is_not_passed_on(read, address):
     assert "Zq7" not in printed.replace(address, "")
 
 
-def test_other_databases_are_refused(read):
-    with pytest.raises(IngestError, match="must start with postgresql:// or sqlite:///") as error:
-        read(SqlQuery("SELECT 1", "mysql://me:hush@localhost/x"))
-    assert "hush" not in str(error.value)
-
-
 def test_a_missing_driver_names_the_extra_that_brings_it(read, monkeypatch):
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
     with pytest.raises(MissingExtraError, match=r"needs adbc-driver-postgresql; .*inftda\[sql\]"):

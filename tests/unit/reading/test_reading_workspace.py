@@ -1,9 +1,11 @@
 """The workspace: private, bounded, gone afterwards, offline."""
 
+import os
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 
 import duckdb
 import numpy as np
@@ -15,47 +17,55 @@ from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import Unit
 from inftda.reading import Columns, read_leaves
-from inftda.reading.workspace import Workspace, quote
+from inftda.reading.workspace import Workspace
 from inftda.tree import Axis
 from patience import PATIENCE
-
-TRIPS = {"origin": ["001"], "destination": ["002"]}
 
 pytestmark = pytest.mark.usefixtures("own_databases")
 
 
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """Where temporary files go."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.mark.usefixtures("temporary")
 def test_the_spill_directory_is_private_and_removed(tmp_path):
-    with Workspace(spill_directory=tmp_path):
+    with Workspace():
         (directory,) = tmp_path.iterdir()
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("temporary")
 def test_the_spill_directory_is_removed_after_an_error(read, tmp_path):
     with pytest.raises(IngestError):
-        read({"origin": ["X"], "destination": ["002"]}, spill_directory=tmp_path)
+        read({"origin": ["X"], "destination": ["002"]})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_folders_beside_the_spill_directory_are_left_alone(read, tmp_path):
-    mine = tmp_path / "inftda-results"
-    mine.mkdir(mode=0o700)
-    read(TRIPS, spill_directory=tmp_path)
-    assert list(tmp_path.iterdir()) == [mine]
-
-
+@pytest.mark.usefixtures("temporary")
 def test_nothing_is_left_where_duckdb_refuses_its_settings(tmp_path):
     with (
         pytest.raises(IngestError, match="memory_limit is a size such as '4GB'"),
-        Workspace(memory_limit="lots", spill_directory=tmp_path),
+        Workspace(memory_limit="lots"),
     ):
         pass
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_spill_directory_that_is_not_there_is_named(read, tmp_path):
+def test_a_spill_directory_that_is_not_there_is_named(read, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     with pytest.raises(IngestError, match=r"cannot make a temporary directory in .*nowhere"):
-        read(TRIPS, spill_directory=tmp_path / "nowhere")
+        read({"origin": ["001"], "destination": ["002"]})
+
+
+def test_reading_shows_no_progress_bar_of_its_own():
+    """Nothing but results goes to standard output."""
+    with Workspace() as workspace:
+        sql = "SELECT current_setting('enable_progress_bar') AS bar"
+        assert workspace.fetch(sql).to_pylist() == [{"bar": False}]
 
 
 @pytest.mark.parametrize(
@@ -75,12 +85,6 @@ def test_duckdb_opens_the_files_that_it_is_given_and_nothing_else(tmp_path, sql)
         with pytest.raises(duckdb.Error):
             workspace.run(sql.format(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["given.csv", "other.csv"]
-
-
-def test_quotes_are_doubled():
-    with Workspace() as workspace:
-        text = "a'b''c"
-        assert workspace.fetch(f"SELECT {quote(text)}").column(0).to_pylist() == [text]
 
 
 @pytest.mark.slow
@@ -134,19 +138,8 @@ def test_bounding_spills_as_well(tmp_path):
     assert leaves.counts.sum() == np.minimum(np.bincount(who), 2).sum()
 
 
-def test_memory_that_cannot_suffice_is_one_clear_error(tmp_path):
-    codes = [f"{i:06d}" for i in range(100_000)]
-    pq.write_table(pa.table({"origin": codes * 2}), tmp_path / "trips.parquet")
-    areas = Hierarchy.read({"area": codes})
-    with pytest.raises(IngestError, match=r"disk space ran out .* set TMPDIR"):
-        read_leaves(
-            tmp_path / "trips.parquet", Columns(), [Axis("origin", areas)], memory_limit="2MB"
-        )
-
-
 ENDLESS = """
 import signal
-import sys
 import pyarrow as pa
 from inftda.hierarchy import Hierarchy
 from inftda.reading import Columns, read_leaves
@@ -165,15 +158,15 @@ def batches():
 towns = Hierarchy.read({"town": ["001"]})
 stream = pa.RecordBatchReader.from_batches(batch.schema, batches())
 try:
-    read_leaves(stream, Columns(), [Axis("town", towns)], spill_directory=sys.argv[1])
+    read_leaves(stream, Columns(), [Axis("town", towns)])
 except KeyboardInterrupt:
     print("interrupted")
 """
 
 
 def test_an_interrupt_is_heard_while_rows_are_read_and_nothing_is_left_behind(tmp_path):
-    command = [sys.executable, "-c", ENDLESS, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command, place = [sys.executable, "-c", ENDLESS], {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=place) as process:
         try:
             assert process.stdout.readline() == "reading\n"
             process.send_signal(signal.SIGINT)
