@@ -37,9 +37,7 @@ def made():
 def page(made, tmp_path_factory):
     country, released = made
     folder = tmp_path_factory.mktemp("page")
-    return report(
-        released, folder / "page.html", **labelled(country.areas, folder), runs=3
-    )
+    return report(released, folder / "page.html", **labelled(country.areas, folder), runs=3)
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,10 @@ pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[s
 
 from inftda.demo import make_country
 from inftda.noise.bits import SeededSource
+from inftda.privacy.unit import Unit
 from inftda.publication.verify import verify
 from inftda.publish import release
+from inftda.reading import Columns
 from inftda.spark import SparkEngine
 
 BUDGET = {"epsilon": 1, "delta": 1e-8}
@@ -70,7 +72,10 @@ CASES = {
     "a public total": (FLOWS, COUNTRY.areas, {}),
     "without tables off the tree": (FLOWS, COUNTRY.areas, {"across": 0}),
     "a noised total": (FLOWS, COUNTRY.areas, {"unit": Unit("add-remove", 3)}),
-    "the origin first": (FLOWS, COUNTRY.areas, {"unit": Unit(trips=2, exactly=False), "order": ("origin", "destination")}),
+    "the origin first": (
+        FLOWS, COUNTRY.areas,
+        {"unit": Unit(trips=2, exactly=False), "order": ("origin", "destination")},
+    ),
     "distinct trips": (
         FLOWS, COUNTRY.areas,
         {"unit": Unit("add-remove", 2, distinct=True), "split": "geometric:1.3"},

@@ -308,7 +308,7 @@ def test_a_file_that_must_not_be_written_is_refused_by_force_too(out, says, forc
 
 @pytest.mark.usefixtures("place")
 def test_a_file_that_is_there_is_replaced_only_by_force():
-    with pytest.raises(InftdaError, match=r"exists already.*--force"):
+    with pytest.raises(InftdaError, match=r"exists already.*force=True"):
         check_file(Path("file"))
     check_file(Path("file"), force=True)
     check_file(Path("new"))

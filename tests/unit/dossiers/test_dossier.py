@@ -14,6 +14,7 @@ from inftda.ledger.ledger import Ledger
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.publish import release
+from inftda.reading import Columns
 
 HOSTILE = "</style><script>alert(1)</script> [x](javascript:1) | `a` *b*"
 
@@ -62,7 +63,7 @@ def test_a_release_that_promises_nothing_is_marked_before_all_else(made, tmp_pat
 
 def test_what_was_not_counted_is_said(made, tmp_path):
     rows = pa.table({"who": [1, 1, 2], "origin": ["a"] * 3, "destination": ["b"] * 3})
-    unit = {"neighbours": "add-remove", "trips": 1, "person": "who"}
+    unit = {"unit": Unit(neighbours="add-remove", trips=1), "columns": Columns(person="who")}
     release(rows, {"town": ["a", "b"]}, rho=1, out=tmp_path / "bounded", **unit)
     files = made(ALL, source=tmp_path / "bounded")
     assert "Not in the table: at most 1 trip of each person is counted" in files["summary.md"]

@@ -78,7 +78,7 @@ def test_rows_without_a_known_area_are_treated_as_the_release_says():
     flows = [("001", "002", 5), ("003", "outside", 5)]
     made = released(flows, abroad, columns=Columns(unplaceable="outside"))
     for unplaceable in (None, "outside"):
-        got = compared(made, abroad, unplaceable=unplaceable)
+        got = compared(made, abroad, columns=Columns(unplaceable=unplaceable))
         assert (got.levels[0].max_abs_error, got.levels[-1].max_abs_error) == (0, 1)
 
 
@@ -93,10 +93,10 @@ def test_rows_without_a_known_area_are_treated_as_the_release_says():
 def test_what_a_release_refuses_to_do_with_such_rows_is_refused_here_too(made, unplaceable, said):
     abroad = {**TRUTH, "destination": ["002", "nowhere", "003"]}
     with pytest.raises(IngestError, match=said):
-        read_truth(made, abroad, unplaceable=unplaceable)
+        read_truth(made, abroad, Columns(unplaceable=unplaceable))
 
 
-DISTINCT = {"trips": 2, "distinct": True}
+DISTINCT = {"unit": Unit(trips=2, distinct=True)}
 
 
 @pytest.mark.parametrize(("unit", "total"), [({}, 9), ({}, 11), (DISTINCT, 9)])
@@ -107,7 +107,7 @@ def test_a_table_with_another_total_than_the_exact_one_is_not_the_truth(unit, to
 
 
 @pytest.mark.parametrize(
-    ("unit", "total"), [({}, 10), (DISTINCT, 11), ({"neighbours": "add-remove"}, 9)]
+    ("unit", "total"), [({}, 10), (DISTINCT, 11), ({"unit": Unit(neighbours="add-remove")}, 9)]
 )
 def test_a_total_that_may_be_the_true_one_is_taken(unit, total):
     """Of distinct trips a release leaves out what somebody does twice; a noised total is not it."""

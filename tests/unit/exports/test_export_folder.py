@@ -9,6 +9,7 @@ import pytest
 import inftda
 from inftda.exports.export import KINDS
 from inftda.noise.bits import SeededSource
+from inftda.privacy.unit import Unit
 from inftda.publish import release
 
 
@@ -103,7 +104,7 @@ def test_an_empty_release_is_exported_as_one(exported, kind, tmp_path):
     places = tmp_path / "places.csv"
     places.write_text("town,lon,lat\na,9,45\nb,10,45\n")
     rows = {"origin": ["a"], "destination": ["b"]}
-    unit = {"neighbours": "add-remove"}
+    unit = {"unit": Unit(neighbours="add-remove")}
     for seed in range(100):  # until noise leaves nothing of one trip
         made = release(rows, {"town": ["a", "b"]}, rho=0.1, source=SeededSource(seed), **unit)
         if not made.total:

@@ -13,7 +13,9 @@ from inftda.evaluation.typical import typical_errors
 from inftda.hierarchy import Hierarchy
 from inftda.pages.html import NOTICE
 from inftda.pages.report import report, write_confidential_page
+from inftda.privacy.unit import Unit
 from inftda.publish import release
+from inftda.reading import Columns
 from inftda.truth import Truth
 
 
@@ -63,9 +65,9 @@ def test_tables_without_trips_have_cells_and_no_trips_pairs_or_areas(page, reque
     "choice",
     [
         {"rho": 0.1},
-        {"neighbours": "add-remove", "trips": 3, "epsilon": 1, "delta": 1e-6},
-        {"epsilon": 30, "delta": 1e-6, "tree": "origin"},
-        {"unplaceable": "outside", "epsilon": 1, "delta": 1e-6},
+        {"unit": Unit(neighbours="add-remove", trips=3), "epsilon": 1, "delta": 1e-6},
+        {"epsilon": 30, "delta": 1e-6, "order": ("origin", "destination")},
+        {"columns": Columns(unplaceable="outside"), "epsilon": 1, "delta": 1e-6},
     ],
 )
 def test_the_promise_states_the_numbers_of_the_manifest(page, country, choice):
@@ -78,7 +80,7 @@ def test_the_promise_states_the_numbers_of_the_manifest(page, country, choice):
     assert ("Epsilon (ε)" in words) == ("epsilon" in choice)
     is_public = "The overall total is the true one" in words
     assert is_public == plan.unit.root_is_public
-    assert ("What was counted:" in words) == ("unplaceable" in choice)
+    assert ("What was counted:" in words) == ("columns" in choice)
 
 
 def test_table_and_chart_show_the_same_figures(page, od, stated):

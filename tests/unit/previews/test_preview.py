@@ -127,7 +127,7 @@ def test_a_stand_in_is_released_as_the_real_table_would_be(country, tried):
     "given",
     [
         {"areas": {"town": ["a", "b"]}, "stand_in": {"origin": ["a"], "destination": ["b"]}},
-        {"axes": {"sex": {"sex": ["f", "m"]}}, "stand_in": {"sex": ["f", "m", "f"]}},
+        {"axis": {"sex": {"sex": ["f", "m"]}}, "stand_in": {"sex": ["f", "m", "f"]}},
         {
             "areas": {"town": ["a", "b"]},
             "totals": {"town": ["a", "b"], "out": [5, 0], "in": [0, 9], "within": [5, 5]},

@@ -22,6 +22,8 @@ from inftda.publication.measurements import (
 from inftda.publication.tables import ROW_GROUP, from_table
 from inftda.tree import Tree
 
+ORIGIN_FIRST = ("origin", "destination")
+
 #: Only children at both levels of both ends, and a level that splits nothing.
 AREAS = {
     "part": ["N", "N", "N", "S", "T", "T"],
@@ -32,8 +34,12 @@ AREAS = {
 BUDGET = {"rho": 0.05}
 UNITS = [
     {},
-    {"neighbours": "add-remove"},
-    {"trips": 2, "distinct": True, "tree": "origin", "split": "geometric:1.3"},
+    {"unit": Unit(neighbours="add-remove")},
+    {
+        "unit": Unit(trips=2, distinct=True),
+        "order": ("origin", "destination"),
+        "split": "geometric:1.3",
+    },
 ]
 
 
@@ -156,7 +162,7 @@ def test_a_release_without_them_says_so_and_how_to_get_them(tmp_path):
 
 def test_an_axis_must_not_have_the_name_of_another_column(tmp_path):
     table = {"Measured": ["a", "b"], "count": [3, 4]}
-    options = {"axes": {"Measured": {"letter": ["a", "b"]}}, "rho": 1}
+    options = {"axis": {"Measured": {"letter": ["a", "b"]}}, "rho": 1}
     inftda.release(table, **options)
     with pytest.raises(InftdaError, match="'Measured' where measurements are published"):
         inftda.release(table, **options, measurements=True, out=tmp_path / "out")
@@ -222,7 +228,7 @@ def country(**options):
 
 
 @pytest.mark.parametrize("across", [0, 0.08])
-@pytest.mark.parametrize("options", [{}, {"neighbours": "add-remove"}, {"tree": "origin"}])
+@pytest.mark.parametrize("options", [{}, {"unit": Unit("add-remove")}, {"order": ORIGIN_FIRST}])
 def test_flows_follow_from_the_measurements_and_the_seed(options, across):
     said = followed(country(across=across, **options))
     assert said[1] == "flows follow from the measurements and the seed, at 6 levels"

@@ -34,7 +34,7 @@ def test_flows_from_and_to_areas_of_any_level():
         OD, rows, {"origin": "region", "destination": "city"},
         kept=lambda cell: cell[0] in {"1", "2", "001", "002"} and cell[1] in "xy",
     )  # fmt: skip
-    by_end = {"origin": ["S", "n1"], "destination": "state:A"}
+    by_end = {"from_": ["S", "n1"], "to": "state:A"}
     for areas in (by_end, {"where": by_end}):
         assert as_dict(release.flows("region", "city", **areas)) == expected
 
@@ -60,10 +60,10 @@ FINEST = {"origin": "town", "destination": "town", "mode": "mode"}
         ({"origin_level": "town"}, {}),
         ({"origin_level": "all"}, {"origin": "all"}),
         ({"destination_level": "all"}, {"destination": "all"}),
-        ({"levels": {"mode": "all"}}, {"mode": "all"}),
-        ({"levels": {"mode": "kind"}}, {"mode": "kind"}),
-        ({"levels": {"origin": "all"}}, {"origin": "all"}),
-        ({"origin_level": "all", "levels": {"mode": "kind"}}, {"origin": "all", "mode": "kind"}),
+        ({"level": {"mode": "all"}}, {"mode": "all"}),
+        ({"level": {"mode": "kind"}}, {"mode": "kind"}),
+        ({"level": {"origin": "all"}}, {"origin": "all"}),
+        ({"origin_level": "all", "level": {"mode": "kind"}}, {"origin": "all", "mode": "kind"}),
     ],
 )
 @pytest.mark.parametrize("is_filtered", [False, True])
@@ -72,7 +72,7 @@ def test_every_axis_is_shown_at_its_finest_level_unless_another_is_named(
 ):
     release, rows = make_release(MODES)
     levels = {name: level for name, level in {**FINEST, **named}.items() if level != "all"}
-    filters = {"origin": "2", "where": {"mode": "road"}} if is_filtered else {}
+    filters = {"from_": "2", "where": {"mode": "road"}} if is_filtered else {}
     kept = (lambda cell: cell[0] == "2" and cell[2] in "ab") if is_filtered else (lambda _: True)
     found = release.flows(**arguments, **filters)
     assert as_dict(found) == grouped(MODES, rows, levels, kept=kept)
@@ -81,11 +81,11 @@ def test_every_axis_is_shown_at_its_finest_level_unless_another_is_named(
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"origin_level": "region", "levels": {"origin": "town"}},
-        {"origin_level": "region", "levels": {"origin": "region"}},
-        {"destination_level": "city", "levels": {"destination": "all"}},
-        {"origin": "N", "where": {"origin": "S"}},
-        {"destination": "x", "where": {"destination": ["y"]}},
+        {"origin_level": "region", "level": {"origin": "town"}},
+        {"origin_level": "region", "level": {"origin": "region"}},
+        {"destination_level": "city", "level": {"destination": "all"}},
+        {"from_": "N", "where": {"origin": "S"}},
+        {"to": "x", "where": {"destination": ["y"]}},
     ],
 )
 def test_an_axis_named_twice_is_refused(arguments):
@@ -98,11 +98,11 @@ def test_an_axis_named_twice_is_refused(arguments):
     ("arguments", "says"),
     [
         ({"origin_level": "galaxy"}, "no level 'galaxy'"),
-        ({"origin": "Atlantis"}, "no area 'Atlantis'"),
-        ({"origin": ["N", "Atlantis"]}, "no area 'Atlantis'"),
-        ({"destination": "A"}, "state:A or city:A"),
-        ({"destination": "city:N"}, "no area 'N'"),
-        ({"levels": {"mode": "all"}}, "no axis 'mode'"),
+        ({"from_": "Atlantis"}, "no area 'Atlantis'"),
+        ({"from_": ["N", "Atlantis"]}, "no area 'Atlantis'"),
+        ({"to": "A"}, "state:A or city:A"),
+        ({"to": "city:N"}, "no area 'N'"),
+        ({"level": {"mode": "all"}}, "no axis 'mode'"),
         ({"where": {"mode": "car"}}, "no axis 'mode'"),
         ({"as_": "excel"}, "'polars' or 'geopandas'"),
     ],

@@ -30,7 +30,7 @@ def test_a_signed_release_says_who_published_it(place):
     assert (place / "release" / "manifest.sig").stat().st_size == 64
     said = inftda.verify("release", key="office.public.pem")
     assert said[0] == "signed by the owner of the key 'office.public.pem'"
-    assert inftda.verify("release")[0].startswith("signed; by whom is checked with --key")
+    assert inftda.verify("release")[0].startswith("signed; by whom is checked with `key=`")
     inftda.open_release("release").save("copy")
     assert inftda.verify("copy", key="office.public.pem")
     made = inftda.release(TRIPS, AREAS, **BUDGET, out="release", force=True)
@@ -116,7 +116,7 @@ def test_what_is_no_key_to_sign_with_is_refused_before_anything_is_drawn(place, 
     with pytest.raises(InftdaError, match="key"):
         inftda.release("nowhere.csv", AREAS, **BUDGET, out="new", sign=key)
     assert not (place / "new").exists()
-    with pytest.raises(InftdaError, match="give out"):
+    with pytest.raises(InftdaError, match="give `out=`"):
         inftda.release(TRIPS, AREAS, **BUDGET, sign="office.pem")
 
 

@@ -178,15 +178,15 @@ REFUSED = {
         {"at": pa.array(STAMPS, pa.timestamp("us", "UTC"))}, {"hour": "at"},
         "without time zone",
     ),
-    "dates for hours": ({"at": pa.array([dt.date(2026, 5, 18)])}, {"hour": "at"}, "--hour-of"),
-    "numbers for times": ({"at": pa.array([1.5])}, {"weekday": "at"}, "--weekday-of"),
+    "dates for hours": ({"at": pa.array([dt.date(2026, 5, 18)])}, {"hour": "at"}, "`hour=`"),
+    "numbers for times": ({"at": pa.array([1.5])}, {"weekday": "at"}, "`weekday=`"),
     "dates for points": (
         {"at": pa.array([dt.date(2026, 5, 18)]), "y": pa.array([1.5])}, {"origin": ("at", "y")},
         "coordinates are numbers",
     ),
     "one column twice": ({"y": pa.array([1.5])}, {"origin": ("y", "y")}, "given twice"),
-    "no such column": ({"Lon": [1.5], "lat": [1.5]}, {"origin": ("lon", "lat")}, "--origin-point"),
-    "no such time": ({"start": ["x"]}, {"hour": "started"}, "did you mean 'start'.*--hour-of"),
+    "no such column": ({"Lon": [1.5], "lat": [1.5]}, {"origin": ("lon", "lat")}, "`origin=`"),
+    "no such time": ({"start": ["x"]}, {"hour": "started"}, "did you mean 'start'.*`hour=`"),
 }  # fmt: skip
 
 

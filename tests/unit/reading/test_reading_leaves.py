@@ -36,7 +36,7 @@ def test_a_count_column_is_found_and_summed(read, make):
 )
 def test_a_column_that_looks_like_counts_is_not_passed_over(read, name):
     table = {"origin": ["001"], "destination": ["002"], name: [7]}
-    says = rf"column {name!r} of the table may hold counts; .*--count NAME.*--count none"
+    says = rf"column {name!r} of the table may hold counts; .*count='NAME'.*count=None"
     with pytest.raises(IngestError, match=says):
         read(table)
     assert read(table, count=name) == {("001", "002"): 7}
