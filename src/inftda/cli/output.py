@@ -13,7 +13,6 @@ from inftda.errors import InftdaError
 from inftda.files import whole_file
 from inftda.screen import printable as printable  # noqa: PLC0414 - others look for it here
 
-
 #: How a message names an option: as Python spells it.
 _OPTION = re.compile(r"`(\w+)=([^`]*)`")
 

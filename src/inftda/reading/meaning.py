@@ -107,7 +107,7 @@ def clock(column: Column, part: ClockPart, label: str) -> str:
         raise _refusal(
             column,
             label,
-            f"for --{part}-of give time stamps without time zone, as the clock showed them there, "
+            f"for `{part}=` give time stamps without time zone, as the clock showed them there, "
             "or text such as 2026-05-17 08:30:00",
             hint,
         )

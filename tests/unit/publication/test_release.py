@@ -34,8 +34,9 @@ def test_flows_from_and_to_areas_of_any_level():
         OD, rows, {"origin": "region", "destination": "city"},
         kept=lambda cell: cell[0] in {"1", "2", "001", "002"} and cell[1] in "xy",
     )  # fmt: skip
-    by_end = {"from_": ["S", "n1"], "to": "state:A"}
-    for areas in (by_end, {"where": by_end}):
+    here, there = ["S", "n1"], "state:A"
+    by_axis = {"where": {"origin": here, "destination": there}}
+    for areas in ({"from_": here, "to": there}, by_axis):
         assert as_dict(release.flows("region", "city", **areas)) == expected
 
 
