@@ -23,7 +23,7 @@ def test_wrong_use_is_one_clear_error_and_writes_nothing(cli, released, tmp_path
     before = {*tmp_path.iterdir()}
     wrong = {
         ("--to", "xls"): "there is no export to 'xls'",
-        ("--to", "flowmap"): "give --centroids FILE",
+        ("--to", "flowmap"): "give --centroids",
         ("--to", "csv", "--level", "town"): "there is no level 'town'",
         ("--to", "flowmap", "--centroids", tmp_path / "no.csv"): "there is no file",
     }

@@ -84,11 +84,11 @@ def test_places_make_no_difference_to_equality_and_survive_an_outside_area():
 SLIPS = {
     "fine to coarse": (
         {"code": list("1234"), "province": list("aabb"), "region": list("NNNN")},
-        "fine to coarse.*--levels .* region,province,code",
+        "fine to coarse.*levels=.* region,province,code",
     ),
     "a column of names": (
         {"region": list("NNS"), "code": list("123"), "nome": ["Aix", "Aix", "Bo"]},
-        "is nome not a level.*--levels .* region,code",
+        "is nome not a level.*levels=.* region,code",
     ),
     "latitudes off the globe": (
         {"town": list("12"), "lon": ["45", "46"], "lat": ["-120", "-121"]},
@@ -221,7 +221,7 @@ def test_borders_that_were_drawn_twice_may_differ_a_little():
 
 
 def test_the_levels_of_polygons_must_be_said_unless_there_is_one():
-    with pytest.raises(HierarchyError, match=r"--levels.*region, zone"):
+    with pytest.raises(HierarchyError, match=r"levels=.*region, zone"):
         read_areas(FRAME)
     assert read_areas(FRAME.drop(columns="region")).level_names == ("zone",)
 

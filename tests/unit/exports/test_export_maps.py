@@ -106,7 +106,7 @@ def test_a_map_without_places_is_refused_with_what_to_do(exported, kind, tmp_pat
 
 def test_more_than_a_browser_holds_is_refused(exported, monkeypatch):
     monkeypatch.setattr(webmaps, "MAX_FLOWS", 10)
-    with pytest.raises(InftdaError, match="choose a coarser one with --level"):
+    with pytest.raises(InftdaError, match="choose a coarser one with `level=`"):
         exported("flowmap")
     assert exported("flowmap", levels=["region"])
 

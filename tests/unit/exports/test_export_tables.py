@@ -151,7 +151,7 @@ def test_matrices_in_several_blocks_are_the_same(exported, country, monkeypatch)
 
 def test_what_is_too_large_is_refused_with_the_levels_that_fit(exported, monkeypatch, tmp_path):
     monkeypatch.setattr("inftda.exports.matrices.MAX_CELLS", 100)
-    with pytest.raises(InftdaError, match=r"576 cells.*these fit: --level region --level province"):
+    with pytest.raises(InftdaError, match=r"576 cells.*these fit `level=`: region, province"):
         exported("omx")
     assert not list(tmp_path.iterdir())
 

@@ -55,9 +55,9 @@ def test_costs_add_up_exactly():
 
 def test_a_refusal_says_what_would_fit_and_that_does_fit():
     part = dataset([rho("0.03000000001")], rho="0.1")
-    with pytest.raises(LedgerError, match="at most --rho") as refused:
+    with pytest.raises(LedgerError, match="at most `rho=") as refused:
         part.check(rho("0.08"), UNIT)
-    suggested = str(refused.value).rpartition("--rho ")[2].split()[0]
+    suggested = str(refused.value).rpartition("`rho=")[2].partition("`")[0]
     part.check(rho(suggested), UNIT)
     assert Fraction(suggested) > Fraction("0.0699")
 
