@@ -146,6 +146,8 @@ def as_strings(
 
 
 def _read_memory(source: Any) -> pa.Table:
+    if isinstance(source, pa.Table):
+        return source  # asked to make a table of it, Arrow would load pandas
     if isinstance(source, Mapping):
         return pa.table(dict(source))
     if not hasattr(source, "__arrow_c_stream__"):

@@ -139,4 +139,4 @@ def test_the_command_line_takes_spark(spark, tmp_path, capsys):
     assert "--engine spark" in capsys.readouterr().err
     arguments[-1] = "sparks"
     assert run([*map(str, arguments), "--force"]) == 2
-    assert "'local' or 'spark'" in capsys.readouterr().err
+    assert "local or spark" in capsys.readouterr().err

@@ -31,7 +31,8 @@ trips = pyarrow.table({{
     "destination": ["02", "02", "03", "03", "01"],
 }})
 made = inftda.release(
-    trips, areas, rho=3000, person="who", trips=2, exactly=False, out=sys.argv[1]
+    trips, areas, rho=3000, out=sys.argv[1],
+    columns=inftda.Columns(person="who"), unit=inftda.Unit(trips=2, exactly=False),
 )
 assert sum(made.flows("region", "region")["flow"].to_pylist()) == 4
 assert list(verify(sys.argv[1]))

@@ -251,6 +251,9 @@ def command(
         def run(**given: Any) -> None:
             config = given.pop("config", None)
             said = {key: value for key, value in given.items() if value not in {None, ()}}
+            for key, value in said.items():
+                if "\0" in str(value):
+                    raise InftdaError(f"{options[key].flag} must not have a zero byte")
             if config is not None:
                 said = _configured(Path(config), options) | said
             own = _values(show, said)
