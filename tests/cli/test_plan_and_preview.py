@@ -1,0 +1,220 @@
+"""`inftda plan`, `preview` and `areas`: what is decided before any data is touched."""
+
+import json
+from fractions import Fraction
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inftda.areas.reader import read_areas
+from inftda.evaluation.outlook import balanced_areas
+from inftda.hierarchy import Hierarchy
+from inftda.noise.quantiles import half_width
+from inftda.privacy.bounds import guaranteed_errors
+from inftda.privacy.plan import Plan, make_plan
+from inftda.privacy.unit import Unit
+from inftda.tree import Tree
+
+BUDGET = "--epsilon 1 --delta 1e-8"
+PLAN = f"plan --areas AREAS {BUDGET}"
+
+
+@pytest.fixture
+def planned(done):
+    """The plan as one object."""
+    return lambda line: json.loads(done(f"{line} --json"))
+
+
+def without_errors(stated):
+    """What a release states as well."""
+    for part in (*stated["levels"], *stated["tables"]):
+        part.pop("max_error", None)
+        part.pop("half_width", None)
+    return stated
+
+
+def test_json_has_what_is_promised_of_each_level_and_of_the_whole(planned, country):
+    stated = planned(PLAN)
+    tree = Tree.destination_first(Hierarchy.read(country.areas))
+    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.08)
+    errors = guaranteed_errors(tree, plan)
+    assert [level["max_error"] for level in stated["levels"]] == [
+        errors[level.index] for level in plan.levels
+    ]
+    for table in stated["tables"]:
+        is_one_way = sum(depth > 0 for depth in table["depths"]) == 1
+        assert table["half_width"] == (half_width(table["sigma"]) if is_one_way else None)
+    spent = [Fraction(part["rho"]) for part in (*stated["levels"], *stated["tables"])]
+    assert sum(spent) == Fraction(stated["rho"])
+    assert Plan.from_dict(without_errors(stated)) == plan, "what is printed can be checked again"
+
+
+def test_the_scales_of_italy_are_the_known_ones(planned):
+    """T = 6, epsilon = 1, delta = 1e-8, one trip, substitute, uniform split."""
+    found = {}
+    for accountant in ("zcdp", "auto"):
+        line = f"plan --sizes 20,110,8092 {BUDGET} --across 0 --accountant {accountant}"
+        levels = planned(line)["levels"]
+        (found[accountant],) = {level["sigma"] for level in levels}
+    assert round(found["zcdp"], 1) == 18.7
+    assert round(found["auto"], 2) == 17.67
+    assert [level["cells"] for level in levels] == [
+        20, 400, 20 * 110, 110**2, 110 * 8092, 8092**2,
+    ]  # fmt: skip
+
+
+def test_a_step_that_splits_nothing_costs_nothing(planned, done):
+    with_one, without = (
+        planned(f"plan --sizes {sizes} {BUDGET}")["levels"] for sizes in ("5,5,40", "5,40")
+    )
+    assert [level["sigma2"] for level in with_one] == [level["sigma2"] for level in without]
+    assert done(f"plan --sizes 5,5,40 {BUDGET}").count("splits nothing") == 2
+
+
+@pytest.mark.parametrize("sizes", [[1, 2], [3, 3, 7], [20, 110, 8092], [7], [2, 3, 5, 7, 11]])
+def test_stand_in_areas_have_the_sizes_and_are_split_evenly(sizes):
+    areas = Hierarchy.read(balanced_areas(sizes))
+    assert [areas.n_areas(level) for level in range(1, len(sizes) + 1)] == sizes
+    for level in range(len(sizes)):
+        n_children = np.diff(areas.child_offsets(level))
+        assert max(n_children) - min(n_children) <= 1
+
+
+def test_the_table_shows_level_cells_sigma_and_error(done, planned):
+    lines = done(PLAN).splitlines()
+    for level in planned(PLAN)["levels"]:
+        (line,) = [line for line in lines if line.startswith(f"{level['name']}  ")]
+        assert line.split()[-3:] == [
+            f"{level['cells']:,}", f"{level['sigma']:,.2f}", f"{level['max_error']:,}",
+        ]  # fmt: skip
+    assert any(line.startswith("all > all") and line.endswith("public") for line in lines)
+
+
+def test_levels_lost_in_noise_are_marked_if_the_total_is_known(done):
+    assert "exceeds" not in done(PLAN)
+    marked = done(f"{PLAN} --total 5000").splitlines()
+    lost = [line for line in marked if "exceeds" in line]
+    # 5,000 trips over 24 x 24 cells are 9 each; over 3 x 3 they are 556.
+    assert any(line.startswith("municipality > municipality") for line in lost)
+    assert not any(line.startswith("region > region") for line in lost)
+    assert "8.68" in lost[-1]
+    assert "do not use" in done(f"{PLAN} --total 50")
+
+
+@pytest.mark.parametrize(
+    ("beta", "said"), [("0.05", "95%"), ("0.001", "99.9%"), ("0.07", "93%"), ("1e-9", "99.9999999")]
+)
+def test_the_odds_that_errors_hold_are_not_rounded(done, beta, said):
+    assert f"probability {said}" in done(f"plan --sizes 5,50 {BUDGET} --beta {beta}")
+
+
+@pytest.mark.parametrize(
+    ("options", "unit"),
+    [
+        ("--trips 3", Unit(trips=3)),
+        ("--trips 3 --at-most", Unit(trips=3, exactly=False)),
+        ("--neighbours add-remove", Unit("add-remove")),
+        ("--neighbours add-remove --trips 2 --distinct", Unit("add-remove", 2, distinct=True)),
+    ],
+)
+def test_units_have_their_own_sensitivities(planned, country, options, unit):
+    stated = planned(f"{PLAN} {options}")
+    tree = Tree.destination_first(Hierarchy.read(country.areas))
+    squared = {level.index: unit.squared_sensitivity(level) for level in tree.levels}
+    for level in stated["levels"]:
+        assert level["squared_sensitivity"] == squared[level["index"]]
+        assert level["sensitivity"] == pytest.approx(sqrt(squared[level["index"]]))
+    assert (stated["levels"][0]["index"] == 0) is not unit.root_is_public
+
+
+def test_other_tables_are_planned_likewise(planned, tmp_path):
+    (tmp_path / "d.csv").write_text("chapter,disease\nI,flu\nI,cold\nII,gout\n")
+    (tmp_path / "s.csv").write_text("sex\nf\nm\n")
+    axes = "--axis disease=d.csv --axis sex=s.csv --order disease,sex,disease"
+    stated = planned(f"plan {axes} --rho 1/3 --split 1,1,5")
+    assert [level["cells"] for level in stated["levels"]] == [2, 4, 6]
+    costs = [Fraction(level["rho"]) for level in stated["levels"]]
+    assert float(costs[-1] / costs[0]) == pytest.approx(5, rel=1e-8)
+
+
+def test_the_plan_is_what_a_release_then_does(planned):
+    options = f"--areas AREAS {BUDGET} --order origin,destination --split 1,1,1,1,2,3"
+    released = planned(f"release FLOWS {options} --out out")["guarantee"]
+    assert released == without_errors(planned(f"plan {options}"))
+
+
+def test_it_is_said_why_nothing_is_measured_across(done, country):
+    assert "municipality > all" in done(PLAN)
+    assert "below 1" in done("plan --areas AREAS --epsilon 300 --delta 1e-8")
+    assert "one axis" in done(f"plan {BUDGET}", "--axis", f"area={country.areas}")
+
+
+# --- Preview
+
+
+PREVIEW = "preview --areas AREAS --epsilon 1,5 --delta 1e-6 --runs 1"
+
+
+def test_settings_are_tried_out_and_said_in_words(done, tmp_path):
+    said = done(f"{PREVIEW} --stand-in FLOWS --html page.html")
+    assert said.count("In words:") == 2
+    assert "municipality > municipality" in said
+    assert "origin municipality" in said
+    assert "CONFIDENTIAL" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.slow
+def test_every_setting_is_combined_with_every_other(planned):
+    options = "--across 0 --split uniform --split 1,1,1,1,1,2"
+    data = planned(f"{PREVIEW} --stand-in FLOWS {options}")
+    assert [one["epsilon"] for one in data["settings"]] == [1, 5, 1, 5]
+
+
+@pytest.mark.slow
+def test_totals_make_a_stand_in(done, country, tmp_path):
+    codes = country.made.areas.codes(3).to_pylist()
+    rows = "".join(f"{code},100,100\n" for code in codes)
+    (tmp_path / "totals.csv").write_text(f"municipality,out,in\n{rows}")
+    assert done(f"{PREVIEW} --totals totals.csv --quiet --html page.html") == ""
+    assert "nested" in (tmp_path / "page.html").read_text()
+
+
+def test_a_confidential_stand_in_is_marked(done, tmp_path):
+    told = done(f"{PREVIEW} --stand-in FLOWS --allow-confidential --html page.html")
+    assert told.startswith("CONFIDENTIAL")
+    page = tmp_path / "page.html"
+    assert page.read_text().count("CONFIDENTIAL: this page") == 2
+    assert page.stat().st_mode & 0o077 == 0
+
+
+# --- Areas
+
+
+CITY = {
+    "type": "Polygon",
+    "coordinates": [[[12.4, 41.8], [12.6, 41.8], [12.6, 42.0], [12.4, 42.0], [12.4, 41.8]]],
+}
+NYC = Path(__file__).parents[3] / "shared/data/nyc_green_taxi/zones.gpkg"
+
+
+@pytest.mark.parametrize(
+    "kind", ["h3 city.geojson --resolutions 5,6", "grid city.geojson --sizes 8000,4000"]
+)
+def test_cells_are_made_and_shown(done, typed, tmp_path, kind):
+    feature = {"type": "Feature", "properties": {}, "geometry": CITY}
+    (tmp_path / "city.geojson").write_text(json.dumps(feature))
+    assert "outline" in done(f"areas {kind} --out cells.csv")
+    assert read_areas(tmp_path / "cells.csv").depth == 2
+    assert "max error" in done("areas show cells.csv --rho 1/2")
+    (tmp_path / "cells.csv").write_text("mine")
+    assert typed(f"areas {kind} --out cells.csv").code == 2
+    assert (tmp_path / "cells.csv").read_text() == "mine"
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not NYC.exists(), reason="the public data sets are not here")
+def test_taxi_zones_come_from_their_geopackage(done):
+    assert "260 an outline" in done(f"areas show {NYC} --levels borough,LocationID=zone")
