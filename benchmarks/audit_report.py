@@ -22,10 +22,10 @@ from typing import Any, Final
 
 from audit import faults
 from audit.boxes import Calls, Commands, Copies, Runs, secure, seeded
-from audit.cases import ONE, PLANTED, PLANTED_ACROSS, PLANTED_SLOW, WEAK, Claim, all_claims
+from audit.cases import ONE, PEOPLE, PLANTED, PLANTED_ACROSS, PLANTED_SLOW, WEAK, Claim, all_claims
 from audit.evidence import ODDS, Box, Finding, audit
 from audit.independence import LARGEST, in_tree_order, likeness
-from audit.pairs import FAR_TOO_MANY_TRIPS, PAIRS, table_of_people
+from audit.pairs import FAR_TOO_MANY_TRIPS, PAIRS
 from inftda.selftest import self_check_samplers
 
 CLAIMS: Final = tuple(all_claims())
@@ -39,8 +39,7 @@ def one_by_one() -> Iterator[tuple[str, Box, int]]:
     pair = PAIRS["one trip added"]
     yield "public function, one trip added", Calls(pair, WEAK, secure), 400
     yield "command line, one trip added", Commands(pair, WEAK, secure), 200
-    people: dict[str, Any] = {"tables": table_of_people, "more": {"person": "person"}}
-    box = Calls(FAR_TOO_MANY_TRIPS, WEAK, secure, **people)
+    box = Calls(FAR_TOO_MANY_TRIPS, WEAK, secure, **PEOPLE)
     yield f"public function, {FAR_TOO_MANY_TRIPS.name}", box, 400
 
 

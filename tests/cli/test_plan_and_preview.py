@@ -2,7 +2,6 @@
 
 import json
 from fractions import Fraction
-from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -65,15 +64,7 @@ def test_the_scales_of_italy_are_the_known_ones(planned):
     ]  # fmt: skip
 
 
-def test_a_step_that_splits_nothing_costs_nothing(planned, done):
-    with_one, without = (
-        planned(f"plan --sizes {sizes} {BUDGET}")["levels"] for sizes in ("5,5,40", "5,40")
-    )
-    assert [level["sigma2"] for level in with_one] == [level["sigma2"] for level in without]
-    assert done(f"plan --sizes 5,5,40 {BUDGET}").count("splits nothing") == 2
-
-
-@pytest.mark.parametrize("sizes", [[1, 2], [3, 3, 7], [20, 110, 8092], [7], [2, 3, 5, 7, 11]])
+@pytest.mark.parametrize("sizes", [[1, 2], [20, 110, 8092], [2, 3, 5, 7, 11]])
 def test_stand_in_areas_have_the_sizes_and_are_split_evenly(sizes):
     areas = Hierarchy.read(balanced_areas(sizes))
     assert [areas.n_areas(level) for level in range(1, len(sizes) + 1)] == sizes
@@ -104,37 +95,19 @@ def test_levels_lost_in_noise_are_marked_if_the_total_is_known(done):
 
 
 @pytest.mark.parametrize(
-    ("beta", "said"), [("0.05", "95%"), ("0.001", "99.9%"), ("0.07", "93%"), ("1e-9", "99.9999999")]
+    ("beta", "said"), [("0.05", "95%"), ("0.001", "99.9%"), ("1e-9", "99.9999999%")]
 )
 def test_the_odds_that_errors_hold_are_not_rounded(done, beta, said):
     assert f"probability {said}" in done(f"plan --sizes 5,50 {BUDGET} --beta {beta}")
-
-
-@pytest.mark.parametrize(
-    ("options", "unit"),
-    [
-        ("--trips 3", Unit(trips=3)),
-        ("--trips 3 --at-most", Unit(trips=3, exactly=False)),
-        ("--neighbours add-remove", Unit("add-remove")),
-        ("--neighbours add-remove --trips 2 --distinct", Unit("add-remove", 2, distinct=True)),
-    ],
-)
-def test_units_have_their_own_sensitivities(planned, country, options, unit):
-    stated = planned(f"{PLAN} {options}")
-    tree = Tree.destination_first(Hierarchy.read(country.areas))
-    squared = {level.index: unit.squared_sensitivity(level) for level in tree.levels}
-    for level in stated["levels"]:
-        assert level["squared_sensitivity"] == squared[level["index"]]
-        assert level["sensitivity"] == pytest.approx(sqrt(squared[level["index"]]))
-    assert (stated["levels"][0]["index"] == 0) is not unit.root_is_public
 
 
 def test_other_tables_are_planned_likewise(planned, tmp_path):
     (tmp_path / "d.csv").write_text("chapter,disease\nI,flu\nI,cold\nII,gout\n")
     (tmp_path / "s.csv").write_text("sex\nf\nm\n")
     axes = "--axis disease=d.csv --axis sex=s.csv --order disease,sex,disease"
-    stated = planned(f"plan {axes} --rho 1/3 --split 1,1,5")
-    assert [level["cells"] for level in stated["levels"]] == [2, 4, 6]
+    stated = planned(f"plan {axes} --rho 1/3 --split 1,1,1,5 --trips 3 --at-most")
+    assert [level["cells"] for level in stated["levels"]] == [1, 2, 4, 6]
+    assert (stated["trips"], stated["exactly"]) == (3, False)
     costs = [Fraction(level["rho"]) for level in stated["levels"]]
     assert float(costs[-1] / costs[0]) == pytest.approx(5, rel=1e-8)
 

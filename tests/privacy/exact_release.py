@@ -7,7 +7,7 @@ numbers, so that every probability is right to about 1e-13 of itself, however sm
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slow_optimizers import algorithm_2
+from slow_optimizers import algorithm_2, compositions
 
 #: exp(-TAIL^2 / 2) < 1e-31: how many standard deviations of noise are gone through.
 TAIL: Final = 12.0
@@ -173,21 +173,6 @@ def gaussian(sigma2: Fraction, reach: int) -> Noise:
     x = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = np.exp(-(x**2) / (2 * float(sigma2)))
     return Noise(sigma2, reach, weights / weights.sum())
-
-
-@cache
-def compositions(size: int, total: int) -> tuple[Table, ...]:
-    """All ways to write a total as so many whole numbers, from 0 up."""
-    return tuple(_compositions(size, total))
-
-
-def _compositions(size: int, total: int) -> Iterator[Table]:
-    if size == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for others in _compositions(size - 1, total - first):
-            yield (first, *others)
 
 
 @cache
