@@ -1,14 +1,13 @@
 """The release as a sealed box: tables go in, what is published comes out.
 
-Four boxes, from quick to literal:
+Three boxes, from quick to literal:
 
 - `Copies`: one call of `inftda.release` (or of the command line) publishes many copies of both
   tables side by side, each an area of one more public axis that is refined first. One person is
   in one copy, so the claim of the release holds for every single copy, and as noise is
   independent, the copies are independent releases;
 - `Runs`: the mechanism, called again and again on the same counts;
-- `Calls`: `inftda.release`, again and again;
-- `Commands`: `inftda release` writes a folder, again and again.
+- `Calls`: `inftda.release` (or the command line, which writes a folder), again and again.
 """
 
 from collections import defaultdict
@@ -178,6 +177,7 @@ class Calls(_Box):
         areas: the public areas of both ends, made from one side. Those of the pair by default;
             anything that looks at the side is a fault.
         more: further options of `inftda.release`.
+        by_command: whether to use the command line.
     """
 
     tables: Callable[..., pa.Table] = Pair.table
@@ -205,13 +205,6 @@ class Calls(_Box):
                 rows.append(_seen(release, self.pair))
             seen.append(np.array(rows))
         return _sample(*seen, release.manifest.plan)
-
-
-@dataclass(frozen=True)
-class Commands(Calls):
-    """The command line, again and again: what is seen is read back from the folder."""
-
-    by_command: bool = True
 
 
 def _sample(left, right, claim) -> Sample:

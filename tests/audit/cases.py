@@ -75,21 +75,13 @@ class Planted:
     n: int = 40_000
 
 
-def _copies(pair: Pair | str, budget: dict[str, Any] | None = None, **options: Any) -> Any:
+def _box(kind: Any, pair: Pair | str, budget: Any = None, **options: Any) -> Any:
     pair = PAIRS[pair] if isinstance(pair, str) else pair
-    return lambda randomness: Copies(pair, budget or budget_of(pair), randomness, **options)
+    return lambda randomness: kind(pair, budget or budget_of(pair), randomness, **options)
 
 
-def _runs(pair: Pair | str, budget: dict[str, Any], **options: Any) -> Any:
-    pair = PAIRS[pair] if isinstance(pair, str) else pair
-    return lambda randomness: Runs(pair, budget, randomness, **options)
-
-
-def _calls(pair: Pair | str, **options: Any) -> Any:
-    pair = PAIRS[pair] if isinstance(pair, str) else pair
-    return lambda randomness: Calls(pair, WEAK, randomness, **options)
-
-
+_copies, _runs = partial(_box, Copies), partial(_box, Runs)
+_calls = partial(_box, Calls, budget=WEAK)
 _too_small: Final = partial(faults.noise_scale, Fraction(7, 10))
 _too_few: Final = faults.rho_over_too_few_levels
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import inftda
-from audit.boxes import Calls, Commands, Copies, Runs, seeded
+from audit.boxes import Calls, Copies, Runs, seeded
 from audit.cases import ONE, PEOPLE, WEAK, Claim, all_claims
 from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
@@ -104,7 +104,7 @@ def test_all_claims_hold(claim):
 def test_the_public_function_and_the_command_line_called_one_by_one_keep_their_claim():
     measured = {"measurements": True}  # all that a release can show
     check(audit(Calls(PAIRS["one trip added"], WEAK, more=measured), 100))
-    check(audit(Commands(PAIRS["one trip added"], WEAK), 100))
+    check(audit(Calls(PAIRS["one trip added"], WEAK, by_command=True), 100))
 
 
 @pytest.mark.nightly

@@ -139,22 +139,6 @@ def test_settings_are_tried_out_and_said_in_words(done, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
-@pytest.mark.slow
-def test_every_setting_is_combined_with_every_other(planned):
-    options = "--across 0 --split uniform --split 1,1,1,1,1,2"
-    data = planned(f"{PREVIEW} --stand-in FLOWS {options}")
-    assert [one["epsilon"] for one in data["settings"]] == [1, 5, 1, 5]
-
-
-@pytest.mark.slow
-def test_totals_make_a_stand_in(done, country, tmp_path):
-    codes = country.made.areas.codes(3).to_pylist()
-    rows = "".join(f"{code},100,100\n" for code in codes)
-    (tmp_path / "totals.csv").write_text(f"municipality,out,in\n{rows}")
-    assert done(f"{PREVIEW} --totals totals.csv --quiet --html page.html") == ""
-    assert "nested" in (tmp_path / "page.html").read_text()
-
-
 def test_a_confidential_stand_in_is_marked(done, tmp_path):
     told = done(f"{PREVIEW} --stand-in FLOWS --allow-confidential --html page.html")
     assert told.startswith("CONFIDENTIAL")

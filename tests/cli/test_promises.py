@@ -108,14 +108,6 @@ def test_confidential_files_are_for_their_owner_only(name, write, snapshot):
     assert {stat.S_IMODE(path.stat().st_mode) for path in snapshot()} == {0o600}
 
 
-@pytest.mark.parametrize("name", WRITERS)
-def test_an_unknown_option_is_one_clear_line_and_writes_nothing(name, write, tmp_path):
-    done = write(name, "--nonsense")
-    assert is_one_clear_line(done), done.err
-    assert "--nonsense" in done.err
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     ("line", "key"),
     [

@@ -7,9 +7,7 @@ Where numbers are looked at, the budget is so large that a draw differs from 0 w
 from itertools import pairwise
 
 import pandas as pd
-import polars as pl
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -65,34 +63,6 @@ def test_a_release_with_next_to_no_noise_is_the_truth():
         {"origin": "S", "destination": "N", "flow": 1},
         {"origin": "S", "destination": "S", "flow": 77},
     ]
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "mapping", "csv", "parquet"])
-def test_flows_of_every_kind_of_table(tmp_path, kind):
-    path = tmp_path / f"flows.{kind}"
-    if kind == "csv":
-        pa_csv.write_csv(FLOWS, path)
-    elif kind == "parquet":
-        pq.write_table(FLOWS, path)
-    frames = {"pandas": FLOWS.to_pandas, "mapping": FLOWS.to_pydict}
-    frames["polars"] = lambda: pl.from_arrow(FLOWS)
-    given = frames[kind]() if kind in frames else path
-    assert cells(publish(given)) == TRUTH
-
-
-@pytest.mark.parametrize(
-    "areas", [pa.table(AREAS), inftda.Hierarchy.read(AREAS), pd.DataFrame(AREAS).iloc[::-1]]
-)
-def test_areas_of_every_kind_of_table(areas):
-    made = publish(areas=areas)
-    assert cells(made) == TRUTH
-    assert made.tree == build_tree(AREAS)
-
-
-def test_columns_may_have_other_names():
-    renamed = FLOWS.rename_columns(["von", "nach", "n"])
-    columns = Columns(origin="von", destination="nach", count="n")
-    assert cells(publish(renamed, columns=columns)) == TRUTH
 
 
 def test_origins_and_destinations_of_two_countries():
@@ -255,31 +225,6 @@ def test_a_release_without_an_area_outside_is_evaluated_without():
     made = release(flows, {"town": ["001", "outside"]}, **BUDGET)
     with pytest.raises(IngestError, match="cannot be placed"):
         inftda.evaluate(made, {"origin": ["001"] * 3, "destination": ["x"] * 3})
-
-
-PEOPLE = pd.DataFrame(
-    {
-        "who": ["a"] * 5 + ["b"] + ["c"] * 2,
-        "origin": ["01", "01", "02", "03", "01", "04", "02", "02"],
-        "destination": ["02", "02", "02", "03", "04", "04", "01", "01"],
-    }
-)
-
-
-@pytest.mark.parametrize(
-    ("unit", "total"),
-    [
-        (Unit("add-remove", 2), 5),
-        (Unit("add-remove", 2, distinct=True), 4),
-        (Unit(trips=2, exactly=False), 5),
-    ],
-)
-def test_nobody_has_more_trips_than_the_unit_allows(unit, total):
-    made = publish(PEOPLE, columns=Columns(person="who"), unit=unit)
-    assert made.total == total
-    true = PEOPLE.groupby(["origin", "destination"]).size().to_dict()
-    assert all(flow <= true[cell] for cell, flow in cells(made).items())
-    assert cells(made)["04", "04"] == 1, "who has few trips keeps them"
 
 
 # How it is done
