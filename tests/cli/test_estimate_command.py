@@ -12,21 +12,9 @@ from inftda.errors import ReleaseError
 from inftda.publication.manifest import digest
 
 
-def test_an_estimate_adds_up_to_the_total_and_lies_in_its_intervals(given):
-    release, found = inftda.open_release(given["MEASURED"]), inftda.open_estimate(given["ESTIMATE"])
-    estimate, low, high = (
-        found.flows().column(name).to_numpy() for name in ("estimate", "low", "high")
-    )
-    assert estimate.sum() == found.total == release.total
-    assert (estimate > 0).all()
-    assert (low <= estimate).all()
-    assert (estimate <= high).all()
-    assert found.flows("all", "all").column("estimate").to_pylist() == [found.total]
-    found.check_release(release)
-
-
 def test_it_is_said_that_an_estimate_is_not_guaranteed(typed):
     said = typed("estimate MEASURED --out made")
+    assert said.code == 0, said.err
     assert "not guaranteed" in said.out
     assert "NOT PRIVATE" in said.err.upper(), "of a release that promises nothing"
 

@@ -1,13 +1,11 @@
-"""`inftda plan`, `preview` and `areas`: what is decided before any data is touched."""
+"""`inftda plan` and `preview`: what is decided before any data is touched."""
 
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from inftda.areas.reader import read_areas
 from inftda.evaluation.outlook import balanced_areas
 from inftda.hierarchy import Hierarchy
 from inftda.noise.quantiles import half_width
@@ -145,33 +143,3 @@ def test_a_confidential_stand_in_is_marked(done, tmp_path):
     page = tmp_path / "page.html"
     assert page.read_text().count("CONFIDENTIAL: this page") == 2
     assert page.stat().st_mode & 0o077 == 0
-
-
-# --- Areas
-
-
-CITY = {
-    "type": "Polygon",
-    "coordinates": [[[12.4, 41.8], [12.6, 41.8], [12.6, 42.0], [12.4, 42.0], [12.4, 41.8]]],
-}
-NYC = Path(__file__).parents[3] / "shared/data/nyc_green_taxi/zones.gpkg"
-
-
-@pytest.mark.parametrize(
-    "kind", ["h3 city.geojson --resolutions 5,6", "grid city.geojson --sizes 8000,4000"]
-)
-def test_cells_are_made_and_shown(done, typed, tmp_path, kind):
-    feature = {"type": "Feature", "properties": {}, "geometry": CITY}
-    (tmp_path / "city.geojson").write_text(json.dumps(feature))
-    assert "outline" in done(f"areas {kind} --out cells.csv")
-    assert read_areas(tmp_path / "cells.csv").depth == 2
-    assert "max error" in done("areas show cells.csv --rho 1/2")
-    (tmp_path / "cells.csv").write_text("mine")
-    assert typed(f"areas {kind} --out cells.csv").code == 2
-    assert (tmp_path / "cells.csv").read_text() == "mine"
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not NYC.exists(), reason="the public data sets are not here")
-def test_taxi_zones_come_from_their_geopackage(done):
-    assert "260 an outline" in done(f"areas show {NYC} --levels borough,LocationID=zone")

@@ -7,8 +7,6 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -27,13 +25,7 @@ def test_a_release_says_what_it_counted_and_what_is_protected(
     done, country, tmp_path, options, said
 ):
     shown = done(f"{RELEASE} {options} --out out")
-    for word in (
-        said,
-        "exactly 1 trip",
-        "epsilon",
-        "Across:",
-        "origin municipality \N{PLUS-MINUS SIGN}",
-    ):
+    for word in (said, "exactly 1 trip", "epsilon", "Across:"):
         assert word in shown
     assert "Measured:" not in shown
     flows = pq.read_table(tmp_path / "out/flows.parquet")
@@ -71,24 +63,6 @@ def test_a_release_does_not_wait_for_pandas(given, tmp_path):
     command = [sys.executable, "-c", code, *words]
     done = subprocess.run(command, capture_output=True, check=True, text=True, cwd=tmp_path)
     assert done.stdout.split() == ["0", "True", "False"]
-
-
-def test_a_release_by_points_from_a_configuration(done, tmp_path):
-    ring = [[12.4, 41.8], [12.6, 41.8], [12.6, 42.0], [12.4, 42.0], [12.4, 41.8]]
-    city = {"type": "Feature", "properties": {}}
-    city["geometry"] = {"type": "Polygon", "coordinates": [ring]}
-    (tmp_path / "city.geojson").write_text(json.dumps(city))
-    done("areas h3 city.geojson --resolutions 5 --out areas.csv")
-    trips = {"x": [12.45, 12.55] * 9, "y": [41.85, 41.95] * 9, "at": ["2026-05-17 08:30"] * 18}
-    pa_csv.write_csv(pa.table(trips | {"u": trips["x"], "v": trips["y"]}), tmp_path / "trips.csv")
-    (tmp_path / "release.toml").write_text(
-        'areas = "areas.csv"\norigin = ["x", "y"]\ndestination = ["u", "v"]\n'
-        'levels = ["h3_5"]\nhour = "at"\nweekday = "at"\nrho = "100"\n'
-    )
-    done("release trips.csv --config release.toml --out out")
-    assert "morning" in done("query out --level hour=part_of_day --level weekday=all --names")
-    ends = "--origin x,y --destination u,v --hour at --weekday at"
-    done(f"evaluate out --truth trips.csv --out measures {ends}")
 
 
 # --- Verify

@@ -211,6 +211,13 @@ def _solve(x: Table, total: int, is_descending: bool) -> list[int]:  # noqa: FBT
     return algorithm_2(x, total, is_descending=is_descending)
 
 
+def contributions(unit: Any, n_leaves: int) -> list[Table]:
+    """Leaves of everything one person may contribute."""
+    choose = itertools.combinations if unit.distinct else itertools.combinations_with_replacement
+    sizes = range(unit.trips if unit.exactly else 0, unit.trips + 1)
+    return [chosen for size in sizes for chosen in choose(range(n_leaves), size)]
+
+
 def aligned(laws: Sequence[Law]) -> NDArray[np.float64]:
     """Laws as rows over all outputs that any of them has."""
     outputs = {output: number for number, output in enumerate(sorted(set().union(*laws)))}
