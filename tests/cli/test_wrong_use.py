@@ -33,7 +33,7 @@ WRONG = [
     ("query RELEASE --out flows.csv.gz", "--format"),
     ("query RELEASE --top 0", "--top"),
     ("query RELEASE --level origin=region --origin-level province", "twice"),
-    ("query RELEASE --totals origin", "AXIS=LEVEL|NAME=VALUE"),
+    ("query RELEASE --totals origin", "NAME=VALUE"),
     ("query RELEASE --totals origin=street", "street"),
     ("query RELEASE --totals destination=region", "destination"),
     ("query RELEASE --totals origin=province --from 1", "--totals"),
@@ -58,6 +58,6 @@ def test_wrong_use_is_one_clear_line(typed, tmp_path, line, word):
     assert done.code == 2, done.err
     assert done.err.startswith("error: ")
     assert done.err.count("\n") == 1
-    assert any(one in done.err for one in word.split("|"))
+    assert word in done.err
     assert done.out == ""
     assert not list(tmp_path.iterdir())
