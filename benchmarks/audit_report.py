@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from audit import faults
-from audit.boxes import Calls, Commands, Copies, Runs, secure, seeded
-from audit.cases import ONE, PLANTED, PLANTED_ACROSS, PLANTED_SLOW, WEAK, Claim, all_claims
+from audit.boxes import Calls, Copies, Runs, secure, seeded
+from audit.cases import ONE, PEOPLE, PLANTED, PLANTED_ACROSS, PLANTED_SLOW, WEAK, Claim, all_claims
 from audit.evidence import ODDS, Box, Finding, audit
 from audit.independence import LARGEST, in_tree_order, likeness
-from audit.pairs import FAR_TOO_MANY_TRIPS, PAIRS, table_of_people
+from audit.pairs import FAR_TOO_MANY_TRIPS, PAIRS
 from inftda.selftest import self_check_samplers
 
 CLAIMS: Final = tuple(all_claims())
@@ -38,9 +38,8 @@ def one_by_one() -> Iterator[tuple[str, Box, int]]:
         yield f"mechanism, {name}", Runs(PAIRS[name], ONE, secure), 20_000
     pair = PAIRS["one trip added"]
     yield "public function, one trip added", Calls(pair, WEAK, secure), 400
-    yield "command line, one trip added", Commands(pair, WEAK, secure), 200
-    people: dict[str, Any] = {"tables": table_of_people, "more": {"person": "person"}}
-    box = Calls(FAR_TOO_MANY_TRIPS, WEAK, secure, **people)
+    yield "command line, one trip added", Calls(pair, WEAK, secure, by_command=True), 200
+    box = Calls(FAR_TOO_MANY_TRIPS, WEAK, secure, **PEOPLE)
     yield f"public function, {FAR_TOO_MANY_TRIPS.name}", box, 400
 
 

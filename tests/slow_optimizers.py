@@ -4,8 +4,8 @@
 margin.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,14 +59,16 @@ def exhaustive(x: Sequence[int], c: int) -> tuple[int, list[tuple[int, ...]]]:
 
 @lru_cache(maxsize=256)
 def _candidates(size: int, total: int) -> NDArray[np.int64]:
-    return np.array(list(_compositions(size, total)), dtype=np.int64)
+    return np.array(compositions(size, total), dtype=np.int64)
 
 
-def _compositions(size: int, total: int) -> Iterator[tuple[int, ...]]:
-    """All non-negative integer vectors of the given size and sum."""
+@cache
+def compositions(size: int, total: int) -> tuple[tuple[int, ...], ...]:
+    """All ways to write a total as so many whole numbers, from 0 up."""
     if size == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for others in _compositions(size - 1, total - first):
-            yield (first, *others)
+        return ((total,),)
+    return tuple(
+        (first, *others)
+        for first in range(total + 1)
+        for others in compositions(size - 1, total - first)
+    )

@@ -11,6 +11,8 @@ Pearson's, exact for every sample size. Nothing here knows how the release is ma
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Final, Protocol
 
 import numpy as np
@@ -101,28 +103,19 @@ def audit(box: Box, n: int, *, odds: float = ODDS) -> Finding:
     n_training = int(n * _TRAINING_SHARE)
     sample = box.draw(n_training, 0)
     event = best_event(sample)
-    hits_left = hits_right = done = 0
+    hits = np.zeros(2, np.int64)
+    done = 0
     while done < n - n_training:
         size = min(_MOST_AT_ONCE, n - n_training - done)
         fresh = box.draw(size, 1 + done // _MOST_AT_ONCE)
-        hits_left += event.hits(fresh.left)
-        hits_right += event.hits(fresh.right)
+        hits += event.hits(fresh.left), event.hits(fresh.right)
         done += size
-    often, seldom = hits_left, hits_right
-    if not event.is_left_likelier:
-        often, seldom = seldom, often
+    often, seldom = hits if event.is_left_likelier else hits[::-1]
     lower = float(lower_epsilon(often, seldom, done, delta=sample.delta, odds=odds))
     return Finding(sample.epsilon, sample.delta, lower, event.name, done)
 
 
-def lower_epsilon(
-    often: NDArray[np.int64] | int,
-    seldom: NDArray[np.int64] | int,
-    n: int,
-    *,
-    delta: float,
-    odds: float,
-) -> NDArray[np.float64]:
+def lower_epsilon(often, seldom, n: int, *, delta: float, odds: float):
     """The epsilon that an event proves, but for `odds`; -inf where it proves nothing.
 
     Args:
@@ -135,16 +128,16 @@ def lower_epsilon(
     excess = at_least(often, n, odds / 2) - delta
     with np.errstate(divide="ignore"):
         log_excess = np.log(np.maximum(excess, 0.0))
-    return np.asarray(log_excess - np.log(at_most(seldom, n, odds / 2)), np.float64)
+    return log_excess - np.log(at_most(seldom, n, odds / 2))
 
 
-def at_least(hits: NDArray[np.int64] | int, n: int, odds: float) -> NDArray[np.float64]:
+def at_least(hits, n: int, odds: float):
     """Clopper and Pearson's lower bound on a probability, wrong with at most these odds."""
     k = np.asarray(hits, np.float64)
     return np.where(k > 0, beta.ppf(odds, np.maximum(k, 1), n - k + 1), 0.0)
 
 
-def at_most(hits: NDArray[np.int64] | int, n: int, odds: float) -> NDArray[np.float64]:
+def at_most(hits, n: int, odds: float):
     """Clopper and Pearson's upper bound on a probability, wrong with at most these odds."""
     return 1 - at_least(n - np.asarray(hits, np.int64), n, odds)
 
@@ -156,19 +149,14 @@ def best_event(sample: Sample) -> Event:
         left, right = np.sort(scorer(sample.left)), np.sort(scorer(sample.right))
         both = np.concatenate([left, right])
         cuts = np.unique(np.quantile(both, np.linspace(0, 1, _N_THRESHOLDS), method="higher"))
-        below_left = np.searchsorted(left, cuts)
-        below_right = np.searchsorted(right, cuts)
-        for is_above in (True, False):
-            of_left = len(left) - below_left if is_above else below_left
-            of_right = len(right) - below_right if is_above else below_right
-            for is_left_likelier in (True, False):
-                often, seldom = (of_left, of_right) if is_left_likelier else (of_right, of_left)
-                proved = lower_epsilon(
-                    often, seldom, len(left), delta=sample.delta, odds=_SEARCH_ODDS
-                )
-                best = int(np.argmax(proved))
-                event = Event(name, scorer, float(cuts[best]), is_above, is_left_likelier)
-                found.append((float(proved[best]), event))
+        below = np.stack([np.searchsorted(left, cuts), np.searchsorted(right, cuts)])
+        for is_above, is_left_likelier in product((True, False), repeat=2):
+            hits = len(left) - below if is_above else below
+            often, seldom = hits if is_left_likelier else hits[::-1]
+            proved = lower_epsilon(often, seldom, len(left), delta=sample.delta, odds=_SEARCH_ODDS)
+            best = int(np.argmax(proved))
+            event = Event(name, scorer, float(cuts[best]), is_above, is_left_likelier)
+            found.append((float(proved[best]), event))
     return max(found, key=lambda pair: pair[0])[1]
 
 
@@ -180,49 +168,37 @@ def scorers(left: Features, right: Features) -> Iterator[tuple[str, Scorer]]:
     spread = (left.std(axis=0) + right.std(axis=0)) / 2
     gap = np.abs(left.mean(axis=0) - right.mean(axis=0)) / (spread + 1e-9)
     for cell in np.argsort(-gap, kind="stable")[:_N_CELLS]:
-        yield f"number {cell}", _single(int(cell))
+        yield f"number {cell}", partial(_single, int(cell))
     for name, side in (("left", left), ("right", right)):
-        yield f"what is commonest on the {name}", _equal_to(commonest(side))
+        rows, times = np.unique(side, axis=0, return_counts=True)
+        yield f"what is commonest on the {name}", partial(_equal_to, rows[np.argmax(times)])
     yield "linear score", _linear(left, right)
     for reach in _REACHES:
-        yield f"linear score, clipped at {reach}", _clipped(left, right, middle, reach)
+        # Best where noise is Laplace: how far out a number is says nothing more there.
+        clip = partial(_clipped, middle, reach)
+        yield f"linear score, clipped at {reach}", _linear(left, right, clip)
 
 
-def discriminant(left: Features, right: Features) -> NDArray[np.float64]:
+def _single(cell, features):
+    return features[:, cell]
+
+
+def _equal_to(row, features):
+    return (features == row).all(axis=1).astype(np.float64)
+
+
+def _clipped(middle, reach, features):
+    return np.clip(features - middle, -reach, reach)
+
+
+def _linear(left: Features, right: Features, clip=lambda features: features) -> Scorer:
     """Fisher's linear discriminant: the best weights where noise is Gaussian."""
+    left, right = clip(left), clip(right)
     centred = np.concatenate([left - left.mean(axis=0), right - right.mean(axis=0)])
     covariance = centred.T @ centred / len(centred)
     scale = max(float(np.trace(covariance)), 1e-12)
     # A trifle on the diagonal: sums may be fixed, so that some directions have no noise. In
     # these a difference tells everything, and the weights there become as large as they should.
     regular = covariance + 1e-9 * scale * np.eye(len(covariance))
-    return np.asarray(np.linalg.solve(regular, left.mean(axis=0) - right.mean(axis=0)), np.float64)
-
-
-def commonest(features: Features) -> Features:
-    """The row that occurs most often."""
-    rows, times = np.unique(features, axis=0, return_counts=True)
-    return np.asarray(rows[np.argmax(times)], np.float64)
-
-
-def _linear(left: Features, right: Features) -> Scorer:
-    weights = discriminant(left, right)
-    return lambda features: np.asarray(features @ weights, np.float64)
-
-
-def _clipped(left: Features, right: Features, middle: Features, reach: float) -> Scorer:
-    """Best where noise is Laplace: how far out a number is says nothing more there."""
-
-    def clip(features: Features) -> Features:
-        return np.clip(features - middle, -reach, reach)
-
-    score = _linear(clip(left), clip(right))
-    return lambda features: score(clip(features))
-
-
-def _single(cell: int) -> Scorer:
-    return lambda features: features[:, cell]
-
-
-def _equal_to(row: Features) -> Scorer:
-    return lambda features: (features == row).all(axis=1).astype(np.float64)
+    weights = np.linalg.solve(regular, left.mean(axis=0) - right.mean(axis=0))
+    return lambda features: clip(features) @ weights

@@ -4,15 +4,12 @@ Each is a slip that real releases of this kind have had or could have. None of t
 package: they replace a part of it while a `with` block lasts.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from numpy.typing import NDArray
 
 import inftda
 from inftda.mechanism import measure, step, topdown
@@ -20,282 +17,240 @@ from inftda.noise import bits
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.laplace import DiscreteLaplace
 from inftda.privacy import plan
-from inftda.privacy.accounting import Noise, Share, noise_at
+from inftda.privacy.accounting import noise_at
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Unit
 from inftda.reading import bounding
-from inftda.tree import OffTree, TreeLevel
-from inftda.truth import Children
+from inftda.tree import OffTree
+
+#: The package is sound; what it is given is not.
+nothing = nullcontext
+
+
+@contextmanager
+def together(*patches):
+    """Several replacements at once."""
+    with ExitStack() as stack:
+        for one in patches:
+            stack.enter_context(one)
+        yield
+
+
+def _plan_unchecked():
+    """A plan recomputes its promise and would refuse; here it does not."""
+    return patch.multiple(Plan, verify=lambda *_: None, check_parts=lambda _: None)
 
 
 class Nothing:
     """A sampler that draws zeros."""
 
-    def __init__(self, sigma2: Fraction) -> None:
+    def __init__(self, sigma2):
         del sigma2
 
-    def fill(self, out: NDArray[np.int64], *_: object) -> None:
+    def fill(self, out, *_):
         """No noise."""
         out[:] = 0
 
     fill_rows = fill
 
 
-@contextmanager
-def without_noise() -> Iterator[None]:
+def without_noise():
     """What is drawn is zeros."""
-    with patch.object(measure, "DiscreteGaussian", Nothing):
-        yield
+    return patch.object(measure, "DiscreteGaussian", Nothing)
 
 
-@contextmanager
-def noise_scale(factor: Fraction) -> Iterator[None]:
+def noise_scale(factor):
     """All noise is drawn at `factor` times its scale."""
     gaussian, laplace = DiscreteGaussian.__init__, DiscreteLaplace.__init__
 
-    def wrong_gaussian(self: DiscreteGaussian, sigma2: Any, **options: Any) -> None:
+    def wrong_gaussian(self, sigma2, **options):
         gaussian(self, Fraction(sigma2) * factor**2, **options)
 
-    def wrong_laplace(self: DiscreteLaplace, scale: Any, **options: Any) -> None:
+    def wrong_laplace(self, scale, **options):
         laplace(self, Fraction(scale) * factor, **options)
 
-    with (
+    return together(
         patch.object(DiscreteGaussian, "__init__", wrong_gaussian),
         patch.object(DiscreteLaplace, "__init__", wrong_laplace),
-    ):
-        yield
+    )
 
 
-@contextmanager
-def sensitivity(of_level: Callable[[Unit, TreeLevel], int]) -> Iterator[None]:
+def _sensitivity(of_level):
     """Every level that is not the root has this squared sensitivity."""
     right = Unit.squared_sensitivity
 
-    def wrong(self: Unit, level: TreeLevel) -> int:
+    def wrong(self, level):
         return of_level(self, level) if level.index else right(self, level)
 
     # The plan would notice a sensitivity that is impossible, as would who reads a manifest.
-    with patch.object(Unit, "squared_sensitivity", wrong), _plan_unchecked():
-        yield
+    return together(patch.object(Unit, "squared_sensitivity", wrong), _plan_unchecked())
 
 
-def paper_sensitivity(unit: Unit, level: TreeLevel) -> int:
+def paper_sensitivity():
     """Sqrt(2m), or sqrt(m), at every level, which is right at the leaves only."""
-    del level
-    return unit.trips * (2 if unit.is_substitute else 1)
+    return _sensitivity(lambda unit, _: unit.trips * (2 if unit.is_substitute else 1))
 
 
-def one_sided_sensitivity(unit: Unit, level: TreeLevel) -> int:
+def one_sided_sensitivity():
     """That a replaced person leaves one cell *and* enters another is forgotten."""
-    del level
-    return unit.trips**2
+    return _sensitivity(lambda unit, _: unit.trips**2)
 
 
-@contextmanager
-def rho_over_too_few_levels(share: Fraction) -> Iterator[None]:
+def sensitivity_of_tables():
+    """In off-tree tables a person counts as if they made one trip."""
+    right = Unit.squared_sensitivity
+
+    def wrong(self, level):
+        return right(replace(self, trips=1) if isinstance(level, OffTree) else self, level)
+
+    return together(patch.object(Unit, "squared_sensitivity", wrong), _plan_unchecked())
+
+
+def rho_over_too_few_levels(share):
     """Rho is divided by `share` of the number of levels, so each costs more than its part."""
-
-    def wrong(rho: Fraction, shares: list[Share]) -> tuple[Noise, ...]:
-        return noise_at(rho / share, shares)
-
-    with patch.object(plan, "noise_at", wrong), _plan_unchecked():
-        yield
+    return together(
+        patch.object(plan, "noise_at", lambda rho, shares: noise_at(rho / share, shares)),
+        _plan_unchecked(),
+    )
 
 
-@contextmanager
-def root_without_noise() -> Iterator[None]:
+def root_without_noise():
     """The total is charged and published as it is."""
     right = topdown.measure_root
 
-    def wrong(*asked: Any) -> NDArray[np.int64]:
+    def wrong(*asked):
         with without_noise():
             return right(*asked)
 
-    with patch.object(topdown, "measure_root", wrong):
-        yield
+    return patch.object(topdown, "measure_root", wrong)
 
 
-@contextmanager
-def empty_cells_without_noise() -> Iterator[None]:
+def empty_cells_without_noise():
     """Only cells that somebody travels in get noise."""
     right = measure.add_truth_kernel
 
-    def wrong(
-        x: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        key: NDArray[np.int64],
-        truth: tuple[NDArray[Any], ...],
-    ) -> None:
+    def wrong(x, *asked):
         there = np.zeros_like(x)
-        right(there, offsets, key, truth)
+        right(there, *asked)
         x[there == 0] = 0
-        right(x, offsets, key, truth)
+        right(x, *asked)
 
-    with patch.object(measure, "add_truth_kernel", wrong):
-        yield
+    return patch.object(measure, "add_truth_kernel", wrong)
 
 
-@contextmanager
-def generator_reused() -> Iterator[None]:
+def generator_reused():
     """What the operating system gives as fresh random bits is the same every time."""
-    with patch.object(bits.os, "urandom", bytes):
-        yield
+    return patch.object(bits.os, "urandom", bytes)
 
 
-@contextmanager
-def bits_shared_by_blocks() -> Iterator[None]:
+def bits_shared_by_blocks():
     """All parents of a level draw the same bits; every release draws others."""
     right = bits.number_blocks_kernel
 
-    def wrong(rows: NDArray[np.int64], *asked: Any) -> None:
+    def wrong(rows, *asked):
         right(np.zeros_like(rows), *asked)
 
-    with patch.object(bits, "number_blocks_kernel", wrong):
-        yield
+    return patch.object(bits, "number_blocks_kernel", wrong)
 
 
-@contextmanager
-def contributions_unbounded() -> Iterator[None]:
+def contributions_unbounded():
     """All trips of a person are counted, however many there are."""
     right = bounding._chosen
-    with patch.object(bounding, "_chosen", lambda leaf, areas, _: right(leaf, areas, 10**9)):
-        yield
+    return patch.object(bounding, "_chosen", lambda leaf, areas, _: right(leaf, areas, 10**9))
 
 
-@contextmanager
-def tables_not_charged() -> Iterator[None]:
+def tables_not_charged():
     """The tree has the whole budget, and off-tree tables are measured far more precisely."""
     right = plan.make_plan
 
-    def wrong(*asked: Any, **budget: Any) -> Plan:
+    def wrong(*asked, **budget):
         alone, both = right(*asked, **{**budget, "across": 0}), right(*asked, **budget)
         least = min(level.sigma2 for level in alone.levels)
         free = tuple(replace(table, sigma2=least / 8) for table in both.tables)
         return replace(both, levels=alone.levels, tables=free)
 
-    with patch.object(inftda, "make_plan", wrong), _plan_unchecked():
-        yield
+    return together(patch.object(inftda, "make_plan", wrong), _plan_unchecked())
 
 
-@contextmanager
-def sensitivity_of_tables() -> Iterator[None]:
-    """In off-tree tables a person counts as if they made one trip."""
-    right = Unit.squared_sensitivity
-
-    def wrong(self: Unit, level: TreeLevel) -> int:
-        return right(replace(self, trips=1) if isinstance(level, OffTree) else self, level)
-
-    with patch.object(Unit, "squared_sensitivity", wrong), _plan_unchecked():
-        yield
-
-
-@contextmanager
-def prices_from_the_truth() -> Iterator[None]:
+def prices_from_the_truth():
     """Prices go by true sums; what is published as measured has its noise."""
-    right = topdown.divide_all
+    right, tables = topdown.divide_all, topdown.measure_table
 
-    def wrong(
-        given: step.Step, parents: step.Nodes, truth: Children, *asked: Any, **how: Any
-    ) -> Any:
+    def wrong(given, parents, truth, *asked, **how):
         if given.totals is not None:
             sums = np.zeros(len(given.totals), np.int64)
-            areas = truth.areas()[given.level.axis]
-            np.add.at(sums, areas, truth.count)
+            np.add.at(sums, truth.areas()[given.level.axis], truth.count)
             given = replace(given, totals=sums)
         return right(given, parents, truth, *asked, **how)
 
-    tables = topdown.measure_table
-
-    def true_table(*asked: Any) -> NDArray[np.int64]:
+    def true_table(*asked):
         with without_noise():
             return tables(*asked)
 
-    with (
+    return together(
         patch.object(topdown, "divide_all", wrong),
         patch.object(topdown, "measure_table", true_table),
-    ):
-        yield
+    )
 
 
-@contextmanager
-def totals_drawn_twice() -> Iterator[None]:
+def totals_drawn_twice():
     """Prices go by other noise than that of the totals which are published."""
     right = topdown.divide_all
 
-    def wrong(
-        given: step.Step, parents: step.Nodes, truth: Children, *asked: Any, **how: Any
-    ) -> Any:
+    def wrong(given, parents, truth, *asked, **how):
         if given.totals is not None and given.one_way is not None:
             hierarchy, depth = given.level.axes[given.level.axis].hierarchy, given.level.depths
             above = hierarchy.descendant_offsets(depth[given.level.axis], hierarchy.depth)[:-1]
             margin = np.zeros(hierarchy.n_areas(hierarchy.depth), np.int64)
             np.add.at(margin, above[truth.areas()[given.level.axis]], truth.count)
-            secret = replace(asked[0], secret=bytes(b ^ 1 for b in asked[0].secret))
-            given = replace(given, totals=measure.measure_totals(given, margin, secret))
+            totals = measure.measure_totals(given, margin, _other(asked[0]))
+            given = replace(given, totals=totals)
         return right(given, parents, truth, *asked, **how)
 
-    with patch.object(topdown, "divide_all", wrong):
-        yield
+    return patch.object(topdown, "divide_all", wrong)
 
 
-@contextmanager
-def measurements_without_noise() -> Iterator[None]:
-    """Flows are made of noisy counts; what is published as measured is the truth."""
+def _other(secret):
+    """Another secret."""
+    return replace(secret, secret=bytes(byte ^ 1 for byte in secret.secret))
+
+
+def _published(noisy_of):
+    """Flows are made as ever; what is published as measured is something else."""
     right = topdown._divide
 
-    def wrong(*asked: Any, **how: Any) -> Any:
-        with without_noise():
-            bare = right(*asked, **how)
-        return right(*asked, **how)._replace(noisy=bare.noisy)
-
-    with patch.object(topdown, "_divide", wrong):
-        yield
-
-
-@contextmanager
-def measurements_of_true_cells() -> Iterator[None]:
-    """Noisy values are published only of cells that somebody travels in."""
-    right = topdown._divide
-
-    def wrong(*asked: Any, **how: Any) -> Any:
-        with without_noise():
-            bare = right(*asked, **how)
+    def wrong(*asked, **how):
         made = right(*asked, **how)
+        return made._replace(noisy=noisy_of(made, lambda *other: right(*other, **how).noisy, asked))
+
+    return patch.object(topdown, "_divide", wrong)
+
+
+def _true_values(divide, asked):
+    with without_noise():
+        return divide(*asked)
+
+
+def measurements_without_noise():
+    """What is published as measured is the truth."""
+    return _published(lambda _, divide, asked: _true_values(divide, asked))
+
+
+def measurements_of_true_cells():
+    """Noisy values are published only of cells that somebody travels in."""
+
+    def only(made, divide, asked):
         kept = []
-        for truth, noisy in zip(bare.noisy, made.noisy, strict=True):
+        for truth, noisy in zip(_true_values(divide, asked), made.noisy, strict=True):
             is_there = truth.value > 0
             areas = tuple(numbers[is_there] for numbers in noisy.cells())
             one = np.ones(int(is_there.sum()), np.int64)
             kept.append(step.Noisy(noisy.depths, noisy.refined, areas, one, noisy.value[is_there]))
-        return made._replace(noisy=kept)
+        return kept
 
-    with patch.object(topdown, "_divide", wrong):
-        yield
+    return _published(only)
 
 
-@contextmanager
-def measurements_drawn_twice() -> Iterator[None]:
+def measurements_drawn_twice():
     """What is published as measured was drawn once more, with fresh noise."""
-    right = topdown._divide
-
-    def wrong(given: Any, parents: Any, truth: Any, secret: Any, *asked: Any, **how: Any) -> Any:
-        other = replace(secret, secret=bytes(b ^ 1 for b in secret.secret))
-        again = right(given, parents, truth, other, *asked, **how)
-        return right(given, parents, truth, secret, *asked, **how)._replace(noisy=again.noisy)
-
-    with patch.object(topdown, "_divide", wrong):
-        yield
-
-
-@contextmanager
-def _plan_unchecked() -> Iterator[None]:
-    """A plan recomputes its promise and would refuse; here it does not."""
-    unchecked = {"verify": lambda *_: None, "check_parts": lambda _: None}
-    with patch.multiple(Plan, **unchecked):
-        yield
-
-
-@contextmanager
-def nothing() -> Iterator[None]:
-    """The package is sound; what it is given is not."""
-    yield
+    return _published(lambda _, divide, asked: divide(*asked[:3], _other(asked[3]), *asked[4:]))

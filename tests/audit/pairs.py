@@ -5,14 +5,14 @@ large counts in all cells nothing is clipped at 0, so that the release gives awa
 can; with empty cells the opposite is tried.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from inftda.privacy.unit import Unit
 
 Areas = dict[str, list[str]]
 
@@ -26,7 +26,7 @@ class Pair:
 
     Attributes:
         name: what one person did.
-        unit: neighbours, trips, exactly and distinct, as `inftda.release` takes them.
+        unit: of privacy.
         origins: columns of areas, coarse to fine.
         destinations: likewise.
         left: int64[origins, destinations], trips of one table.
@@ -34,31 +34,21 @@ class Pair:
     """
 
     name: str
-    unit: dict[str, Any]
+    unit: Unit
     origins: Areas
     destinations: Areas
     left: NDArray[np.int64]
     right: NDArray[np.int64]
 
-    @cached_property
-    def origin_codes(self) -> list[str]:
-        """Of the finest areas."""
-        return list(self.origins.values())[-1]
-
-    @cached_property
-    def destination_codes(self) -> list[str]:
-        """Of the finest areas."""
-        return list(self.destinations.values())[-1]
+    @property
+    def codes(self) -> tuple[list[str], list[str]]:
+        """Of the finest areas: origins and destinations."""
+        return list(self.origins.values())[-1], list(self.destinations.values())[-1]
 
     @property
     def n_cells(self) -> int:
         """Number of possible pairs of areas."""
         return self.left.size
-
-    @property
-    def is_total_public(self) -> bool:
-        """Whether the unit lets the number of trips be known."""
-        return self.unit["neighbours"] == "substitute" and bool(self.unit.get("exactly", True))
 
     @property
     def order(self) -> list[str]:
@@ -76,26 +66,28 @@ class Pair:
             for coarser, finer in zip([["all"], *areas.values()], areas.values(), strict=False)
         )
 
-    def table(self, counts: NDArray[np.int64]) -> pa.Table:
+    def table(self, counts):
         """One side as a custodian would hold it: origin, destination, count; no empty rows."""
         origin, destination = np.nonzero(counts)
-        return pa.table(
-            {
-                "origin": labelled(origin, self.origin_codes),
-                "destination": labelled(destination, self.destination_codes),
-                "count": counts[origin, destination],
-            }
-        )
+        return pa.table(self.ends(origin, destination) | {"count": counts[origin, destination]})
+
+    def ends(self, origin, destination):
+        """Columns of codes, from numbers of areas."""
+        origins, destinations = self.codes
+        return {
+            "origin": labelled(origin, origins),
+            "destination": labelled(destination, destinations),
+        }
 
 
-def labelled(numbers: NDArray[np.integer[Any]], codes: Sequence[str]) -> pa.DictionaryArray:
+def labelled(numbers, codes):
     """Codes by their numbers."""
     return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), pa.array(codes))
 
 
-def nested(**sizes: int) -> Areas:
+def nested(**sizes):
     """Areas nested in areas: the number of parts at each level, coarse to fine."""
-    paths: list[tuple[str, ...]] = [()]
+    paths = [()]
     for name, size in sizes.items():
         paths = [
             (*path, f"{path[-1] if path else name[0]}.{part}")
@@ -110,21 +102,8 @@ FLAT: Final = nested(area=5)
 TOWNS: Final = nested(region=2, town=3)
 SECTIONS: Final = nested(region=2, province=3, municipality=3, section=3)
 
-SUBSTITUTE: Final[dict[str, Any]] = {"neighbours": "substitute"}
-ADD_REMOVE: Final[dict[str, Any]] = {"neighbours": "add-remove"}
 
-
-def _pair(
-    name: str,
-    unit: dict[str, Any],
-    origins: Areas,
-    destinations: Areas,
-    *,
-    left: Sequence[tuple[int, int]] = (),
-    right: Sequence[tuple[int, int]] = (),
-    others: int = FULL,
-    empty: Sequence[tuple[int, int]] = (),
-) -> Pair:
+def _pair(name, unit, origins, destinations, *, left=(), right=(), others=FULL, empty=()):
     """Everybody else's trips fill all cells; one person's are (origin, destination) pairs."""
     shape = len(list(origins.values())[-1]), len(list(destinations.values())[-1])
     sides = []
@@ -135,112 +114,90 @@ def _pair(
         for trip in trips:
             counts[trip] += 1
         sides.append(counts)
-    return Pair(name, unit, origins, destinations, sides[0], sides[1])
+    return Pair(name, unit, origins, destinations, *sides)
 
 
+MOVED: Final = {"left": [(0, 0)], "right": [(1, 1)]}
+ONE: Final = Unit()
+ADDED: Final = Unit("add-remove")
 #: Trips of one person in units of several.
 _M: Final = 3
-_PILED: Final = [(0, 0)] * _M
-_PILED_ELSEWHERE: Final = [(1, 1)] * _M
-#: All pairs of different towns of region 0, and all of region 1.
+_PILED: Final = {"left": [(0, 0)] * _M}
+_PILED_ELSEWHERE: Final = _PILED | {"right": [(1, 1)] * _M}
+_REPEATED: Final = Unit(trips=_M)
+_AT_MOST: Final = Unit(trips=_M, exactly=False)
+_REPEATED_ADDED: Final = Unit("add-remove", _M)
+#: All pairs of towns of region 0, and all of region 1.
 _IN_ONE_REGION: Final = [(origin, destination) for origin in range(3) for destination in range(3)]
-_IN_ANOTHER_REGION: Final = [
-    (origin + 3, destination + 3) for origin, destination in _IN_ONE_REGION
-]
-_REPEATED: Final = {"trips": _M}
-_DISTINCT: Final = {"trips": len(_IN_ONE_REGION), "distinct": True}
-_AT_MOST: Final = {"exactly": False}
+_IN_ANOTHER_REGION: Final = [(origin + 3, other + 3) for origin, other in _IN_ONE_REGION]
+_DISTINCT: Final = Unit(trips=len(_IN_ONE_REGION), distinct=True)
+_DISTINCT_ADDED: Final = Unit("add-remove", len(_IN_ONE_REGION), distinct=True)
 
-ONE_TRIP: Final = {
+PAIRS: Final = {
     pair.name: pair
     for pair in (
-        _pair("both ends moved", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)]),
+        _pair("both ends moved", ONE, FLAT, FLAT, **MOVED),
+        _pair("moved within a municipality", ONE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 1)]),
+        _pair("moved across provinces", ONE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 9)]),
+        _pair("moved across regions", ONE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 27)]),
+        _pair("moved to an empty cell", ONE, FLAT, FLAT, **MOVED, empty=[(1, 1)]),
+        _pair("the only trip moved", ONE, FLAT, FLAT, **MOVED, others=0),
+        _pair("one trip added", ADDED, FLAT, FLAT, left=[(0, 0)]),
+        _pair("one trip or none", Unit(exactly=False), FLAT, FLAT, left=[(0, 0)]),
+        _pair("piled on one pair, added", _REPEATED_ADDED, FLAT, FLAT, **_PILED),
         _pair(
-            "moved within a municipality", SUBSTITUTE, HERE, SECTIONS,
-            left=[(0, 0)], right=[(0, 1)],
-        ),
-        _pair("moved across provinces", SUBSTITUTE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 9)]),
-        _pair("moved across regions", SUBSTITUTE, HERE, SECTIONS, left=[(0, 0)], right=[(0, 27)]),
-        _pair(
-            "moved to an empty cell", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)],
-            empty=[(1, 1)],
-        ),
-        _pair(
-            "the only trip moved", SUBSTITUTE, FLAT, FLAT, left=[(0, 0)], right=[(1, 1)],
-            others=0,
-        ),
-        _pair("one trip added", ADD_REMOVE, FLAT, FLAT, left=[(0, 0)]),
-        _pair(
-            "one trip or none", SUBSTITUTE | {"exactly": False}, FLAT, FLAT, left=[(0, 0)],
-        ),
-    )
-}  # fmt: skip
-SEVERAL_TRIPS: Final = {
-    pair.name: pair
-    for pair in (
-        _pair("piled on one pair, added", ADD_REMOVE | _REPEATED, FLAT, FLAT, left=_PILED),
-        _pair(
-            "distinct in one region pair, added", ADD_REMOVE | _DISTINCT, TOWNS, TOWNS,
+            "distinct in one region pair, added", _DISTINCT_ADDED, TOWNS, TOWNS,
             left=_IN_ONE_REGION,
         ),
+        _pair("piled on one pair, replaced", _REPEATED, FLAT, FLAT, **_PILED_ELSEWHERE),
         _pair(
-            "piled on one pair, replaced", SUBSTITUTE | _REPEATED, FLAT, FLAT,
-            left=_PILED, right=_PILED_ELSEWHERE,
-        ),
-        _pair(
-            "distinct in one region pair, replaced", SUBSTITUTE | _DISTINCT, TOWNS, TOWNS,
+            "distinct in one region pair, replaced", _DISTINCT, TOWNS, TOWNS,
             left=_IN_ONE_REGION, right=_IN_ANOTHER_REGION,
         ),
+        _pair("at most, replaced by none", _AT_MOST, FLAT, FLAT, **_PILED),
+        _pair("at most, replaced by others", _AT_MOST, FLAT, FLAT, **_PILED_ELSEWHERE),
+        _pair("piled on an empty cell, added", _REPEATED_ADDED, FLAT, FLAT, **_PILED, others=0),
         _pair(
-            "at most, replaced by none", SUBSTITUTE | _REPEATED | _AT_MOST, FLAT, FLAT,
-            left=_PILED,
-        ),
-        _pair(
-            "at most, replaced by others", SUBSTITUTE | _REPEATED | _AT_MOST, FLAT, FLAT,
-            left=_PILED, right=_PILED_ELSEWHERE,
-        ),
-        _pair(
-            "piled on an empty cell, added", ADD_REMOVE | _REPEATED, FLAT, FLAT,
-            left=_PILED, others=0,
-        ),
-        _pair(
-            "distinct empty cells, added", ADD_REMOVE | _DISTINCT, TOWNS, TOWNS,
-            left=_IN_ONE_REGION, others=0,
+            "distinct empty cells, added", _DISTINCT_ADDED, TOWNS, TOWNS, left=_IN_ONE_REGION,
+            others=0,
         ),
     )
 }  # fmt: skip
-PAIRS: Final = ONE_TRIP | SEVERAL_TRIPS
 
 #: One level, and the two areas are parts of the same: nothing of the noise is optimised away.
 ONE_LEVEL: Final = _pair(
-    "moved between parts of one area", SUBSTITUTE, HERE, FLAT, left=[(0, 0)], right=[(0, 1)]
+    "moved between parts of one area", ONE, HERE, FLAT, left=[(0, 0)], right=[(0, 1)]
 )
 #: Totals of origins are of a short axis and much better than the tree's own: sums agree with them.
-SHORT_ORIGINS: Final = _pair(
-    "moved between few origins", SUBSTITUTE, FLAT, nested(area=24), left=[(0, 0)], right=[(1, 1)]
-)
+SHORT_ORIGINS: Final = _pair("moved between few origins", ONE, FLAT, nested(area=24), **MOVED)
 #: One trip moved to another region at both ends: every level and every off-tree table tells.
 BETWEEN_REGIONS: Final = _pair(
-    "moved between regions", SUBSTITUTE, TOWNS, TOWNS, left=[(0, 0)], right=[(4, 4)]
+    "moved between regions", ONE, TOWNS, TOWNS, left=[(0, 0)], right=[(4, 4)]
 )
 #: Nobody but one person travels from or to area 0.
 ALONE_IN_AN_AREA: Final = _pair(
-    "alone in an area, added", ADD_REMOVE, FLAT, FLAT, left=[(0, 0)],
+    "alone in an area, added", ADDED, FLAT, FLAT, left=[(0, 0)],
     empty=[(0, area) for area in range(5)] + [(area, 0) for area in range(5)],
 )  # fmt: skip
 #: A person with far more trips than one, of which one is to be counted.
 FAR_TOO_MANY_TRIPS: Final = _pair(
-    "200 trips of one person, bounded to 1", ADD_REMOVE, FLAT, FLAT, left=[(0, 0)] * 200, others=4
+    "200 trips of one person, bounded to 1", ADDED, FLAT, FLAT, left=[(0, 0)] * 200, others=4
 )
 
 
-def derived_areas(pair: Pair, counts: NDArray[np.int64]) -> tuple[Areas, Areas]:
+def derived_areas(pair, counts):
     """Areas as they must not be made: those that occur in the trips."""
-    origins, destinations = (np.atleast_1d(counts.any(axis=axis)) for axis in (1, 0))
-    return _only(pair.origins, origins), _only(pair.destinations, destinations)
+
+    def only(areas, kept):
+        return {
+            name: [code for code, is_kept in zip(codes, kept, strict=True) if is_kept]
+            for name, codes in areas.items()
+        }
+
+    return only(pair.origins, counts.any(axis=1)), only(pair.destinations, counts.any(axis=0))
 
 
-def table_of_people(pair: Pair, counts: NDArray[np.int64]) -> pa.Table:
+def table_of_people(pair, counts):
     """One row for each trip; what one side has more than the other is one person's."""
     others = np.minimum(pair.left, pair.right).ravel()
     rows = np.repeat(np.arange(pair.n_cells), counts.ravel())
@@ -248,18 +205,4 @@ def table_of_people(pair: Pair, counts: NDArray[np.int64]) -> pa.Table:
         np.cumsum(counts.ravel()) - counts.ravel(), counts.ravel()
     )
     person = np.where(number_in_cell < others[rows], np.arange(len(rows)), -1)
-    origin, destination = np.divmod(rows, counts.shape[1])
-    return pa.table(
-        {
-            "person": person,
-            "origin": labelled(origin, pair.origin_codes),
-            "destination": labelled(destination, pair.destination_codes),
-        }
-    )
-
-
-def _only(areas: Areas, kept: NDArray[np.bool_]) -> Areas:
-    return {
-        name: [code for code, is_kept in zip(codes, kept, strict=True) if is_kept]
-        for name, codes in areas.items()
-    }
+    return pa.table({"person": person} | pair.ends(*np.divmod(rows, counts.shape[1])))

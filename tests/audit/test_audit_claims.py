@@ -9,11 +9,11 @@ from fractions import Fraction
 import pytest
 
 import inftda
-from audit.boxes import Calls, Commands, Copies, Runs, seeded
-from audit.cases import ONE, WEAK, Claim, all_claims
+from audit.boxes import Calls, Copies, Runs, seeded
+from audit.cases import ONE, PEOPLE, WEAK, Claim, all_claims
 from audit.evidence import audit
 from audit.independence import LARGEST, in_tree_order, likeness
-from audit.pairs import FAR_TOO_MANY_TRIPS, FLAT, PAIRS, table_of_people
+from audit.pairs import FAR_TOO_MANY_TRIPS, FLAT, PAIRS
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 
@@ -104,15 +104,9 @@ def test_all_claims_hold(claim):
 def test_the_public_function_and_the_command_line_called_one_by_one_keep_their_claim():
     measured = {"measurements": True}  # all that a release can show
     check(audit(Calls(PAIRS["one trip added"], WEAK, more=measured), 100))
-    check(audit(Commands(PAIRS["one trip added"], WEAK), 100))
+    check(audit(Calls(PAIRS["one trip added"], WEAK, by_command=True), 100))
 
 
 @pytest.mark.nightly
 def test_trips_beyond_what_a_person_may_have_are_not_seen():
-    box = Calls(
-        FAR_TOO_MANY_TRIPS,
-        WEAK,
-        tables=table_of_people,
-        more={"person": "person"},
-    )
-    check(audit(box, 100))
+    check(audit(Calls(FAR_TOO_MANY_TRIPS, WEAK, **PEOPLE), 100))

@@ -1,4 +1,4 @@
-"""A small country on disk, and the command line called in this process."""
+"""A small country, a release and an estimate of it, made once; commands run in this process."""
 
 import shutil
 from types import SimpleNamespace
@@ -22,6 +22,22 @@ def country(tmp_path_factory):
     )
 
 
+@pytest.fixture(scope="session")
+def given(country, tmp_path_factory):
+    """What commands read, by the words that stand for it."""
+    folder = tmp_path_factory.mktemp("given")
+    names = {name: str(folder / name.lower()) for name in ("RELEASE", "MEASURED", "ESTIMATE")}
+    words = {"FLOWS": country.flows, "AREAS": country.areas, "LEDGER": str(folder / "l.db")} | names
+    for line in (
+        "release FLOWS --areas AREAS --epsilon 1 --delta 1e-8 --out RELEASE",
+        "release FLOWS --areas AREAS --rho 1/40 --measurements --not-private-seed 5 --out MEASURED",
+        "estimate MEASURED --quiet --out ESTIMATE",
+        "ledger create LEDGER census --rho 1",
+    ):
+        assert run([words.get(word, word) for word in line.split()]) == 0
+    return words
+
+
 @pytest.fixture
 def cli(capsys):
     """Runs a command; gives exit code, standard output and standard error."""
@@ -35,16 +51,32 @@ def cli(capsys):
     return call
 
 
-@pytest.fixture(scope="session")
-def a_release(country, tmp_path_factory):
-    """A release of the small country, made once."""
-    out = tmp_path_factory.mktemp("released") / "release"
-    given = ("--areas", country.areas, "--epsilon", "1", "--delta", "1e-8")
-    assert run(["release", country.flows, *given, "--out", str(out), "--quiet"]) == 0
-    return out
+@pytest.fixture
+def typed(cli, given, tmp_path, monkeypatch):
+    """Runs a line in an empty folder, with words for what is given."""
+    monkeypatch.chdir(tmp_path)
+    return lambda line, *more: cli(*(given.get(word, word) for word in line.split()), *more)
 
 
 @pytest.fixture
-def released(a_release, tmp_path):
-    """A copy of it, to do with as one likes."""
-    return shutil.copytree(a_release, tmp_path / "release")
+def done(typed):
+    """Likewise, if it must succeed; gives what it prints."""
+
+    def call(line, *more):
+        found = typed(line, *more)
+        assert found.code == 0, found.err
+        return found.out
+
+    return call
+
+
+@pytest.fixture
+def copied(given, tmp_path):
+    """Copies what is given, to do with as one likes."""
+    return lambda name: shutil.copytree(given[name], tmp_path / name.lower())
+
+
+@pytest.fixture
+def snapshot(tmp_path):
+    """All files of the folder, with what is in them."""
+    return lambda: {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

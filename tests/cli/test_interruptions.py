@@ -1,6 +1,9 @@
 """Ctrl-C and SIGTERM: at once, but not amid the compiler, which does not survive it."""
 
+import os
 import signal
+import subprocess
+import sys
 import time
 import types
 
@@ -61,3 +64,47 @@ def test_the_compiler_ends_what_it_does_and_then_the_interruption_is_heard(modul
         worker_in(module)(0.2, number, done)
         time.sleep(PATIENCE)
     assert done == [True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_release_leaves_nothing_and_says_so(tmp_path, number):
+    """The signal comes while hundreds of millions of cells are being drawn."""
+    towns = [f"{i:06d}" for i in range(20_000)]
+    (tmp_path / "areas.csv").write_text("\n".join(["town", *towns]))
+    rows = ["origin,destination,count", *(f"{town},{town},999" for town in towns)]
+    (tmp_path / "flows.csv").write_text("\n".join(rows))
+    line = "-m inftda release flows.csv --areas areas.csv --epsilon 1 --delta 1e-8 --out out"
+    process = subprocess.Popen(
+        [sys.executable, *line.split(), "--quiet"], cwd=tmp_path, stderr=subprocess.PIPE,
+        text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    deadline = time.monotonic() + PATIENCE
+    while not list(tmp_path.glob(".out.partial-*")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert "nothing was published" in said
+    assert {path.name for path in tmp_path.iterdir()} == {"areas.csv", "flows.csv"}
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ("inftda.publish.release", "interrupted; nothing was published"),
+        ("inftda.cli.release.summary", "complete and in place"),
+        ("inftda.cli.output.as_text", "complete and in place"),
+    ],
+)
+def test_the_demo_says_whether_its_release_was_published(cli, tmp_path, monkeypatch, stage, said):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stage, interrupt)
+    done = cli("demo", "--out", tmp_path / "demo")
+    assert done.code == 1
+    assert said in done.err
+    assert (tmp_path / "demo/release").exists() == ("in place" in said)

@@ -1,54 +1,43 @@
 """What every command that writes promises about its output."""
 
-import shutil
+import errno
+import json
+import os
+import shlex
 import stat
 
 import pytest
 
-from inftda.cli.main import run
-
-BUDGET = ("--epsilon", "1", "--delta", "1e-8")
 #: How the output is called, and what is typed before `--out`.
 WRITERS = {
-    "release": ("made", "release", "FLOWS", "--areas", "AREAS", *BUDGET),
-    "estimate": ("estimate", "estimate", "RELEASE"),
-    "report": ("page.html", "report", "RELEASE", "--runs", "1", "--seconds", "0"),
-    "export": ("tables", "export", "RELEASE", "--to", "csv", "--no-intervals"),
-    "query": ("flows.csv", "query", "RELEASE"),
-    "ledger export": ("entries.csv", "ledger", "export", "LEDGER"),
-    "evaluate": ("figures", "evaluate", "RELEASE", "--truth", "FLOWS"),
-    "compare": ("figures", "compare", "FLOWS", "--areas", "AREAS", "--methods", "round:5"),
-    "make": ("country", "make", "country", "--sizes", "2,4,20", "--trips", "5000"),
+    "release": ("made", "release FLOWS --areas AREAS --epsilon 1 --delta 1e-8"),
+    "estimate": ("estimate", "estimate MEASURED"),
+    "report": ("page.html", "report RELEASE --runs 1 --seconds 0"),
+    "export": ("tables", "export RELEASE --to csv --no-intervals"),
+    "query": ("flows.csv", "query RELEASE"),
+    "query json": ("flows.json", "query RELEASE"),
+    "query parquet": ("flows.parquet", "query RELEASE"),
+    "dossier template": ("about.toml", "dossier --template"),
+    "ledger export": ("entries.csv", "ledger export LEDGER"),
+    "evaluate": ("figures", "evaluate RELEASE --truth FLOWS"),
+    "compare": ("figures", "compare FLOWS --areas AREAS --methods round:5"),
+    "make": ("country", "make country --sizes 2,4,20 --trips 5000"),
 }
 #: Figures replace earlier ones, and nothing replaces a country.
 FORCED = [name for name in WRITERS if name not in {"evaluate", "compare", "make"}]
-QUIET = [name for name in WRITERS if name not in {"query", "ledger export"}]
-
-
-@pytest.fixture(scope="module")
-def given(country, tmp_path_factory):
-    """What commands read: a table, areas, a ledger, a release with measurements."""
-    folder = tmp_path_factory.mktemp("given")
-    release, ledger = str(folder / "release"), str(folder / "ledger.db")
-    typed = ["release", country.flows, "--areas", country.areas, *BUDGET, "--out", release]
-    assert run([*typed, "--measurements", "--quiet"]) == 0
-    assert run(["ledger", "create", ledger, "census", "--rho", "1"]) == 0
-    return {"FLOWS": country.flows, "AREAS": country.areas, "RELEASE": release, "LEDGER": ledger}
+FILES = [name for name, (out, _) in WRITERS.items() if "." in out]
+QUIET = ("release", "estimate", "report", "export", "evaluate", "compare", "make")
 
 
 @pytest.fixture
-def write(cli, given, tmp_path):
+def write(typed, tmp_path):
     """Calls a command by name; it writes into the folder that is named."""
 
     def call(name, *more, folder=tmp_path):
-        out, *typed = WRITERS[name]
-        return cli(*(given.get(word, word) for word in typed), "--out", folder / out, *more)
+        out, line = WRITERS[name]
+        return typed(line, "--out", folder / out, *more)
 
     return call
-
-
-def snapshot(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def is_one_clear_line(done):
@@ -56,54 +45,116 @@ def is_one_clear_line(done):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_nothing_is_written_into_a_release(name, write, given, tmp_path):
-    release = shutil.copytree(given["RELEASE"], tmp_path / "release")
-    before = snapshot(tmp_path)
-    for more in ((), ("--force",)) if name in FORCED else ((),):
-        done = write(name, *more, folder=release)
-        assert is_one_clear_line(done), done.err
-        assert "release" in done.err
-    assert snapshot(tmp_path) == before
+def test_nothing_is_written_into_what_is_published(name, write, copied, snapshot, tmp_path):
+    folders = [copied("RELEASE"), copied("ESTIMATE"), tmp_path / "link"]
+    folders[-1].symlink_to("estimate")
+    before = snapshot()
+    for folder in folders:
+        for more in ((), ("--force",)) if name in FORCED else ((),):
+            done = write(name, *more, folder=folder)
+            assert is_one_clear_line(done), done.err
+            assert "release" in done.err or "publi" in done.err
+    assert snapshot() == before
 
 
 @pytest.mark.parametrize("name", FORCED)
-def test_output_is_replaced_only_by_force(name, write, tmp_path):
+def test_output_is_replaced_only_by_force(name, write, snapshot):
     assert write(name).code == 0
-    before = snapshot(tmp_path)
+    before = snapshot()
     done = write(name)
     assert is_one_clear_line(done), done.err
     assert "--force" in done.err
-    assert snapshot(tmp_path) == before
+    assert snapshot() == before
     assert write(name, "--force").code == 0
 
 
 @pytest.mark.parametrize("name", FORCED)
-def test_force_does_not_replace_what_the_command_did_not_make(name, write, tmp_path):
+def test_force_does_not_replace_what_the_command_did_not_make(name, write, snapshot, tmp_path):
     precious = tmp_path / WRITERS[name][0]
     precious.mkdir()
     (precious / "thesis.txt").write_text("years of work")
     done = write(name, "--force")
     assert is_one_clear_line(done), done.err
-    assert snapshot(tmp_path) == {precious / "thesis.txt": b"years of work"}
+    assert snapshot() == {precious / "thesis.txt": b"years of work"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_cannot_be_written_leaves_the_older_one(
+    name, write, snapshot, tmp_path, monkeypatch
+):
+    (out := tmp_path / WRITERS[name][0]).write_text("old")
+
+    def fail(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    done = write(name, "--force")
+    assert done.code == 1
+    assert "No space" in done.err
+    assert snapshot() == {out: b"old"}
 
 
 @pytest.mark.parametrize("name", QUIET)
-def test_quiet_says_nothing_also_on_a_terminal(name, write, tmp_path, monkeypatch):
+def test_quiet_says_nothing_also_on_a_terminal(name, write, snapshot, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal is known
     done = write(name, "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")
-    assert snapshot(tmp_path)
+    assert snapshot()
 
 
 @pytest.mark.parametrize("name", ["release", "evaluate", "compare"])
-def test_confidential_files_are_for_their_owner_only(name, write, tmp_path):
-    assert write(name).code == 0
-    assert {stat.S_IMODE(path.stat().st_mode) for path in snapshot(tmp_path)} == {0o600}
+def test_confidential_files_are_for_their_owner_only(name, write, snapshot):
+    assert write(name, *([] if name == "release" else ["--html"])).code == 0
+    assert {stat.S_IMODE(path.stat().st_mode) for path in snapshot()} == {0o600}
 
 
-@pytest.mark.parametrize("name", WRITERS)
-def test_an_unknown_option_is_one_clear_line_and_writes_nothing(name, write, tmp_path):
-    done = write(name, "--nonsense")
-    assert is_one_clear_line(done), done.err
-    assert "--nonsense" in done.err
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("plan --areas AREAS --epsilon 1 --delta 1e-8", "levels"),
+        ("release FLOWS --areas AREAS --epsilon 1 --delta 1e-8 --out made", "guarantee"),
+        ("preview --areas AREAS --stand-in FLOWS --epsilon 1 --delta 1e-6 --runs 1", "settings"),
+        ("compare FLOWS --areas AREAS --methods round:5 --out made", "methods"),
+        ("evaluate RELEASE --truth FLOWS --out made", "levels"),
+        ("ledger list LEDGER", "datasets"),
+        ("ledger show LEDGER census", "entries"),
+    ],
+)
+def test_json_is_one_object_on_standard_output_alone(typed, line, key):
+    done = typed(f"{line} --json")
+    assert (done.code, done.err) == (0, "")
+    assert key in json.loads(done.out)
+
+
+ENDS = {"csv": b'"origin"', "json": b"[", "parquet": b"PAR1"}
+
+
+@pytest.mark.parametrize("ending", ENDS)
+def test_the_ending_says_how_a_file_is_written(done, tmp_path, ending):
+    for name in (f"flows.{ending}", f"FLOWS-2.{ending.upper()}"):
+        done(f"query RELEASE --out {name}")
+        assert (tmp_path / name).read_bytes().startswith(ENDS[ending])
+    done(f"query RELEASE --format {ending} --out flows.txt")
+    assert (tmp_path / "flows.txt").read_bytes() == (tmp_path / f"flows.{ending}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ledger create XX census --rho 1",
+        "make country --sizes 2,4 --trips 500 --out XX",
+        "release FLOWS --areas AREAS --rho 1 --out XX",
+        "demo --out XX",
+    ],
+)
+@pytest.mark.usefixtures("typed")
+def test_what_to_do_next_can_be_typed_as_it_stands(line, given, cli):
+    words = ["a place; of ours" if word == "XX" else given.get(word, word) for word in line.split()]
+    shown = cli(*words).out.splitlines()
+    (*_, command) = [one for one in shown if one.startswith(("Next:", "$ "))]
+    asked = shlex.split(command)
+    asked = asked[asked.index("inftda") + 1 :]
+    assert any("a place; of ours" in word for word in asked)
+    if words[0] == "ledger":
+        asked = ["ledger", "show", asked[asked.index("--ledger") + 1], "census"]
+    assert cli(*asked).code == 0

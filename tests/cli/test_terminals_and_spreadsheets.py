@@ -14,7 +14,7 @@ import pytest
 
 import inftda
 from inftda.cli.main import run
-from inftda.cli.output import as_json, printable, say
+from inftda.cli.output import as_json, printable
 from inftda.screen import Meter
 from inftda.tables import disarmed, disarmed_table
 
@@ -44,8 +44,7 @@ def place(tmp_path_factory):
         with (folder / name).open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows(table)
     given = [str(folder / "flows.csv"), "--areas", str(folder / "areas.csv")]
-    budget = ["--epsilon", "5", "--delta", "1e-6", "--quiet"]
-    assert run(["release", *given, *budget, "--out", str(folder / "out")]) == 0
+    assert run(["release", *given, "--rho", "1", "--quiet", "--out", str(folder / "out")]) == 0
     return folder
 
 
@@ -55,32 +54,31 @@ def hostile(place, monkeypatch):
     return place
 
 
+COMMANDS = (
+    "release flows.csv --areas areas.csv --epsilon 5 --delta 1e-6 --out again",
+    f"release flows.csv --areas areas.csv --rho 1 --out x{ESCAPE}",
+    "plan --areas areas.csv --epsilon 5 --delta 1e-6",
+    "query out",
+    "query out --format json",
+    f"query out --from {ESCAPE}nowhere",
+    f"query out --origin-level no{ESCAPE}",
+    f"query out --level {ESCAPE}=all",
+    f"query --no{ESCAPE}",
+    "verify out",
+    f"verify no{ESCAPE}",
+    "evaluate out --truth flows.csv --out measures",
+    "evaluate out --truth flows.csv --out measures --json",
+    "report out --out page.html --runs 1",
+    f"ledger show no{ESCAPE} x",
+    f"no{ESCAPE}",
+)
+
+
 @pytest.mark.usefixtures("hostile")
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("release", "flows.csv", "--areas", "areas.csv", "--epsilon", 5, "--delta", 1e-6, "--out",
-         "again"),
-        ("release", "flows.csv", "--areas", "areas.csv", "--rho", 1, "--out", f"x{ESCAPE}"),
-        ("plan", "--areas", "areas.csv", "--epsilon", 5, "--delta", 1e-6),
-        ("query", "out"),
-        ("query", "out", "--format", "json"),
-        ("query", "out", "--from", f"{ESCAPE}nowhere"),
-        ("query", "out", "--origin-level", f"no{ESCAPE}"),
-        ("query", "out", "--level", f"{ESCAPE}=all"),
-        ("verify", "out"),
-        ("verify", f"no{ESCAPE}"),
-        ("evaluate", "out", "--truth", "flows.csv", "--out", "measures"),
-        ("evaluate", "out", "--truth", "flows.csv", "--out", "measures", "--json"),
-        ("report", "out", "--out", "page.html", "--runs", 1),
-        ("ledger", "show", f"no{ESCAPE}", "x"),
-        (f"no{ESCAPE}",),
-        ("query", f"--no{ESCAPE}"),
-    ],
-    ids=lambda command: printable(" ".join(map(str, command)))[:40],
-)  # fmt: skip
-def test_nothing_that_a_terminal_obeys_is_printed(cli, command):
-    done = cli(*command)
+@pytest.mark.parametrize("line", COMMANDS, ids=printable)
+def test_nothing_that_a_terminal_obeys_is_printed(cli, line):
+    done = cli(*line.split())
+    assert done.out + done.err
     assert is_harmless(done.out)
     assert is_harmless(done.err)
 
@@ -102,11 +100,6 @@ def test_json_holds_the_same_and_is_harmless(text):
         assert is_harmless(as_json(data))
         assert json.loads(as_json(data)) == data
     assert "Forl\u00ec" in as_json(["Forl\u00ec"])
-
-
-def test_lines_stay_lines(capsys):
-    say("a\nb\x1b")
-    assert capsys.readouterr().out == "a\nb\\x1b\n"
 
 
 def test_a_name_with_a_line_break_adds_no_line_to_what_was_checked(cli, tmp_path):
@@ -136,7 +129,6 @@ def test_bars_do_not_obey_names_either(monkeypatch):
 def test_a_ledger_that_somebody_else_wrote_is_harmless(cli, tmp_path):
     path = tmp_path / "ledger.db"
     assert cli("ledger", "create", path, "census", "--rho", 1).code == 0
-    assert cli("ledger", "charge", path, "census", "--rho", 0.1, "--note", "x").code == 0
     with sqlite3.connect(path) as database:
         database.execute(
             "INSERT INTO entry (dataset, charged, rho, mechanism, note) "
@@ -185,30 +177,20 @@ def is_armed(cell):
 
 
 @pytest.mark.usefixtures("hostile")
-def test_a_query_for_spreadsheets_has_no_formulas_unless_they_are_wanted(cli, tmp_path):
-    ask = ("query", "out", "--format", "csv")
+def test_tables_for_spreadsheets_have_no_formulas_unless_they_are_wanted(cli, tmp_path):
+    ask, note = ("query", "out", "--format", "csv"), "=HYPERLINK(1)"
     assert not any(map(is_armed, cells(cli(*ask).out)))
     assert any(map(is_armed, cells(cli(*ask, "--keep-formulas").out)))
     assert cli("query", "out", "--out", tmp_path / "flows.csv").code == 0
-    written = cells((tmp_path / "flows.csv").read_text())
-    assert not any(map(is_armed, written))
-    assert "'=1+1" in written
-
-
-def test_an_export_of_a_ledger_has_no_formulas_unless_they_are_wanted(cli, tmp_path):
+    assert "'=1+1" in cells((tmp_path / "flows.csv").read_text())
     path = tmp_path / "ledger.db"
-    assert cli("ledger", "create", path, "census", "--rho", 1).code == 0
-    note = "=HYPERLINK(1)"
-    assert cli("ledger", "charge", path, "census", "--rho", "1/10", "--note", note).code == 0
-    assert f"'{note}" in cells(cli("ledger", "export", path).out)
+    cli("ledger", "create", path, "census", "--rho", 1)
+    cli("ledger", "charge", path, "census", "--rho", "1/10", "--note", note)
+    assert {f"'{note}", "1/10"} <= {*cells(cli("ledger", "export", path).out)}
     assert note in cells(cli("ledger", "export", path, "--keep-formulas").out)
-    assert "1/10" in cells(cli("ledger", "export", path).out)
-
-
-def test_measures_for_spreadsheets_have_no_formulas(cli, hostile):
-    assert cli("evaluate", "out", "--truth", "flows.csv", "--out", "measures").code == 0
-    for path in (hostile / "measures").glob("*.csv"):
-        assert not any(map(is_armed, cells(path.read_text())))
+    assert cli("evaluate", "out", "--truth", "flows.csv", "--out", tmp_path / "measures").code == 0
+    for file in (tmp_path / "measures").glob("*.csv"):
+        assert not any(map(is_armed, cells(file.read_text())))
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
@@ -221,9 +203,7 @@ def test_pages_disarm_what_python_disarms():
         "const kept = () => { spreadsheet.keepsFormulas = true; return given.map(csvCell); };\n"
         "console.log(JSON.stringify([given.map(csvCell), csvCell(-5), kept()]));"
     )
-    done = subprocess.run(
-        ["node", "-e", code], capture_output=True, text=True, check=True
-    )  # fmt: skip
+    done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True)
     safe, number, kept = json.loads(done.stdout)
 
     def plain(cells_):

@@ -7,7 +7,7 @@ numbers, so that every probability is right to about 1e-13 of itself, however sm
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slow_optimizers import algorithm_2
+from slow_optimizers import algorithm_2, compositions
 
 #: exp(-TAIL^2 / 2) < 1e-31: how many standard deviations of noise are gone through.
 TAIL: Final = 12.0
@@ -176,21 +176,6 @@ def gaussian(sigma2: Fraction, reach: int) -> Noise:
 
 
 @cache
-def compositions(size: int, total: int) -> tuple[Table, ...]:
-    """All ways to write a total as so many whole numbers, from 0 up."""
-    return tuple(_compositions(size, total))
-
-
-def _compositions(size: int, total: int) -> Iterator[Table]:
-    if size == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for others in _compositions(size - 1, total - first):
-            yield (first, *others)
-
-
-@cache
 def all_outcomes(
     size: int, total: int, low: int, high: int, *, is_descending: bool
 ) -> tuple[NDArray[np.int64], ...]:
@@ -224,6 +209,13 @@ def all_outcomes(
 def _solve(x: Table, total: int, is_descending: bool) -> list[int]:  # noqa: FBT001 - private
     """IntOpt by its slow reference."""
     return algorithm_2(x, total, is_descending=is_descending)
+
+
+def contributions(unit: Any, n_leaves: int) -> list[Table]:
+    """Leaves of everything one person may contribute."""
+    choose = itertools.combinations if unit.distinct else itertools.combinations_with_replacement
+    sizes = range(unit.trips if unit.exactly else 0, unit.trips + 1)
+    return [chosen for size in sizes for chosen in choose(range(n_leaves), size)]
 
 
 def aligned(laws: Sequence[Law]) -> NDArray[np.float64]:

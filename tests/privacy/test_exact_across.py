@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from exact_release import contributions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,13 +54,6 @@ def leaf_areas(tree):
     return np.array(list(itertools.product(*sizes))).T
 
 
-def contributions(unit, n_leaves):
-    """Leaves of everything one person may contribute."""
-    choose = itertools.combinations if unit.distinct else itertools.combinations_with_replacement
-    sizes = range(unit.trips + 1)
-    return [list(chosen) for size in sizes for chosen in choose(range(n_leaves), size)]
-
-
 def cells_of(tree, depths):
     """int: the cell of a table that each leaf is counted in."""
     cell = np.zeros(len(leaf_areas(tree)[0]), np.int64)
@@ -79,7 +73,7 @@ def test_every_table_changes_by_its_sensitivity_and_no_more(name, unit):
     own = contributions(unit, len(leaf_areas(tree)[0]))
     for depths, table in planned.items():
         cell = cells_of(tree, depths)
-        sums = np.array([np.bincount(cell[trips], minlength=cell.max() + 1) for trips in own])
+        sums = np.array([np.bincount(cell[list(trips)], minlength=cell.max() + 1) for trips in own])
         others = sums if unit.is_substitute else np.zeros_like(sums[:1])
         changes = ((sums[:, None] - others[None]) ** 2).sum(axis=2)
         assert changes.max() <= table.squared_sensitivity, depths

@@ -17,6 +17,7 @@ from exact_release import (
     ExactRelease,
     aligned,
     compositions,
+    contributions,
     gaussian,
     hockey_stick,
     leaves,
@@ -90,20 +91,12 @@ CASES = [
 ]
 
 
-def contributions(unit, n_leaves):
-    """Leaf counts of everything one person may contribute."""
-    choose = itertools.combinations if unit.distinct else itertools.combinations_with_replacement
-    sizes = range(unit.trips if unit.exactly else 0, unit.trips + 1)
-    return [
-        np.bincount(chosen, minlength=n_leaves)
-        for size in sizes
-        for chosen in choose(range(n_leaves), size)
-    ]
-
-
 def neighbours(unit, n_leaves, others):
     """Pairs of neighbouring tables: all with few trips of others, or with many in each leaf."""
-    own = contributions(unit, n_leaves)
+    own = [
+        np.bincount(np.array(chosen, np.int64), minlength=n_leaves)
+        for chosen in contributions(unit, n_leaves)
+    ]
     nothing = np.zeros(n_leaves, np.int64)
     if others == MANY:
         backgrounds = [(MANY,) * n_leaves]

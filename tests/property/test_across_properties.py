@@ -1,16 +1,13 @@
-"""Steps with off-tree tables on random trees and counts."""
+"""Off-tree tables on random trees and counts: what is measured is true sums with noise."""
 
 from dataclasses import replace
 from fractions import Fraction
-from unittest.mock import patch
 
 import numpy as np
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fake_noise import Record, always
-from inftda.mechanism import step as module
 from inftda.mechanism import topdown
 from inftda.mechanism.intopt import words_of
 from inftda.mechanism.measure import measure_table, measure_totals
@@ -18,70 +15,14 @@ from inftda.mechanism.prices import Groups
 from inftda.mechanism.step import Nodes, Step
 from inftda.noise.bits import Secret, SeededSource
 from inftda.threads import Crew
-from random_trees import dense, random_counts, random_trees
+from random_trees import random_counts, random_trees
 from tiers import some
-
-
-def run(counts, *, sigma2, noise=None, seed=0, threads=1, part=1 << 19, large=None):
-    """Every level with the same noise, tables off the tree with eight times its variance."""
-    record, secret, totals = Record(noise), Secret.of(SeededSource(seed)), {}
-    nodes, ties = Nodes.root(len(counts.tree.axes), counts.total), words_of(bytes(16))
-    with (
-        record.watching(),
-        patch.object(module, "PART_CHILDREN", part),
-        patch.object(topdown, "LARGE", 8 * part if large is None else large),
-    ):
-        for bare in steps_of(counts.tree, Fraction(sigma2)):
-            level, step = bare.level, bare
-            if bare.one_way is not None:
-                totals[level.index] = measure_totals(bare, counts.margins[level.axis], secret)
-                step = replace(bare, totals=totals[level.index])
-            truth = counts.level(level)
-            nodes = topdown.divide_all(step, nodes, truth, secret, ties, crew=Crew(threads))
-    return nodes, totals
 
 
 def steps_of(tree, sigma2):
     for level in tree.splitting_levels:
         here = tree.off_tree_at(level)
         yield Step(level, sigma2, tuple((table, 8 * sigma2) for table in here))
-
-
-@given(data=st.data())
-@settings(max_examples=some(60), deadline=None)
-def test_a_release_is_positive_whole_and_has_the_total(data):
-    tree = data.draw(random_trees())
-    counts = data.draw(random_counts(tree))
-    nodes, _ = run(counts, sigma2=data.draw(st.sampled_from([1, 50, 10_000])))
-    assert (nodes.value > 0).all()
-    assert nodes.value.sum() == counts.total
-    cells = set(zip(*(axis.tolist() for axis in nodes.areas), strict=True))
-    assert len(cells) == len(nodes.value), "no cell stands twice"
-
-
-@given(data=st.data())
-@settings(max_examples=some(40), deadline=None)
-def test_without_noise_the_release_is_the_truth(data):
-    tree = data.draw(random_trees())
-    counts = data.draw(random_counts(tree))
-    nodes, _ = run(counts, sigma2=Fraction(1, 10**6), noise=always(0))
-    assert dense(tree, nodes.areas, nodes.value) == dense(tree, *counts.leaves)
-
-
-@pytest.mark.slow
-@given(data=st.data())
-@settings(max_examples=some(40), deadline=None)
-def test_the_number_of_threads_changes_nothing_also_within_a_group(data):
-    tree = data.draw(random_trees())
-    counts = data.draw(random_counts(tree))
-    seed = data.draw(st.integers(0, 99))
-    one, totals = run(counts, sigma2=50, seed=seed)
-    assert one.value.sum() == counts.total
-    for part in (1 << 19, 8):
-        for large in (8 * part, 0):
-            two, again = run(counts, sigma2=50, seed=seed, threads=3, part=part, large=large)
-            assert dense(tree, one.areas, one.value) == dense(tree, two.areas, two.value)
-            assert all(np.array_equal(totals[index], again[index]) for index in totals)
 
 
 def sum_of(counts, area, levels):

@@ -8,49 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inftda.hierarchy import Hierarchy
 from inftda.threads import Crew
-from inftda.tree import Axis, Tree
+from inftda.tree import Tree
 from inftda.truth import MAX_TOTAL, Truth
+from random_trees import random_trees
 
 pytestmark = pytest.mark.slow
 
 # The first example may compile kernels, so no example has a deadline.
 relaxed = settings(deadline=None, max_examples=60)
-
-
-def build(splits):
-    """A hierarchy from, for every level, the number of children of the areas that have several.
-
-    Areas that are not mentioned have one child; numbers of areas wrap around.
-    """
-    paths = [()]
-    for level in splits:
-        children = {area % len(paths): n for area, n in level.items()}
-        paths = [
-            (*path, f"{path[-1] if path else ''}.{child}")
-            for area, path in enumerate(paths)
-            for child in range(children.get(area, 1))
-        ]
-    columns = zip(*paths, strict=True)
-    return Hierarchy.read({f"l{i}": list(codes) for i, codes in enumerate(columns, start=1)})
-
-
-# A level without any split is a trivial step.
-small_levels = st.dictionaries(st.integers(0, 9), st.integers(2, 4), max_size=3)
-small_hierarchies = st.lists(small_levels, min_size=1, max_size=4).map(build)
-
-
-@st.composite
-def trees(draw):
-    axes = [
-        Axis(name, hierarchy)
-        for name, hierarchy in zip(
-            "abcd", draw(st.lists(small_hierarchies, min_size=1, max_size=4)), strict=False
-        )
-    ]
-    mentions = [axis.name for axis in axes for _ in range(axis.hierarchy.depth)]
-    return Tree.build(axes, draw(st.permutations(mentions)))
 
 
 @st.composite
@@ -65,7 +31,7 @@ def tables(draw, tree):
 
 @st.composite
 def cases(draw):
-    tree = draw(trees())
+    tree = draw(random_trees(max_axes=4))
     return tree, draw(tables(tree))
 
 

@@ -1,11 +1,14 @@
-"""The top-down loop on random trees, counts and units."""
+"""The top-down loop on random trees, counts and units, with and without totals across."""
 
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fake_noise import Record, always
+from inftda.mechanism import step, topdown
 from inftda.mechanism.topdown import release_counts
 from inftda.noise.bits import SeededSource
 from inftda.privacy.plan import make_plan
@@ -22,52 +25,61 @@ UNITS = st.builds(
 )
 
 
-def run(counts, unit, rho, *, seed=0, threads=1):
-    account = make_plan(counts.tree, unit, rho=rho).account()
+def run(counts, unit, rho, *, across=0, seed=0, threads=1):
+    account = make_plan(counts.tree, unit, rho=rho, across=across).account()
     leaves = release_counts(counts, account, SeededSource(seed), threads=threads).leaves
     return leaves.areas, leaves.value
 
 
-@given(data=st.data())
-@settings(max_examples=some(40), deadline=None)
-def test_a_release_is_positive_whole_and_has_the_public_total(data):
-    tree = data.draw(random_trees())
-    counts = data.draw(random_counts(tree))
-    rho = data.draw(st.sampled_from([Fraction(1, 100), Fraction(1), Fraction(100)]))
-    areas, value = run(counts, Unit(), rho, seed=data.draw(st.integers(0, 99)))
+@st.composite
+def cases(draw, most=1000):
+    """A tree with counts, and how much of the budget measures totals across it."""
+    counts = draw(random_counts(draw(random_trees()), most))
+    return counts, draw(st.sampled_from([0, Fraction(1, 2)]))
+
+
+@given(
+    case=cases(),
+    rho=st.sampled_from([Fraction(1, 1000), Fraction(1, 50), Fraction(1), Fraction(100)]),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=some(100), deadline=None)
+def test_a_release_is_positive_whole_and_has_the_public_total(case, rho, seed):
+    counts, across = case
+    areas, value = run(counts, Unit(), rho, across=across, seed=seed)
     assert value.dtype == np.int64
     assert (value > 0).all()
     assert value.sum() == counts.total
-    for axis, numbers in zip(tree.axes, areas, strict=True):
+    for axis, numbers in zip(counts.tree.axes, areas, strict=True):
         assert ((numbers >= 0) & (numbers < axis.hierarchy.n_areas(axis.hierarchy.depth))).all()
-    cells = set(zip(*(axis.tolist() for axis in areas), strict=True))
-    assert len(cells) == len(value), "no cell stands twice"
+    assert len(dense(counts.tree, areas, value)) == len(value), "no cell stands twice"
 
 
-@given(data=st.data())
+@given(case=cases(), unit=UNITS)
+@settings(max_examples=some(80), deadline=None)
+def test_without_noise_the_release_is_the_truth(case, unit):
+    counts, across = case
+    truth = dense(counts.tree, *counts.leaves)
+    assert dense(counts.tree, *run(counts, unit, Fraction(5000))) == truth
+    with Record(always(0)).watching():
+        found = run(counts, unit, Fraction(1, 50), across=across)
+    assert dense(counts.tree, *found) == truth
+
+
+@given(case=cases(), seed=st.integers(0, 99))
 @settings(max_examples=some(40), deadline=None)
-def test_with_next_to_no_noise_the_release_is_the_truth(data):
-    tree = data.draw(random_trees())
-    counts = data.draw(random_counts(tree))
-    unit = data.draw(UNITS)
-    areas, value = run(counts, unit, Fraction(5000))
-    assert dense(tree, areas, value) == dense(tree, *counts.leaves)
+def test_the_number_of_threads_changes_nothing_also_within_a_group(case, seed):
+    counts, across = case
+    options = {"rho": Fraction(1, 100), "across": across, "seed": seed}
+    one = dense(counts.tree, *run(counts, Unit(), **options))
+    for part, large in ((1 << 19, 1 << 22), (1 << 19, 0), (8, 64), (8, 0)):
+        with patch.object(step, "PART_CHILDREN", part), patch.object(topdown, "LARGE", large):
+            assert dense(counts.tree, *run(counts, Unit(), **options, threads=3)) == one
 
 
-@given(data=st.data())
-@settings(max_examples=some(30), deadline=None)
-def test_the_number_of_threads_changes_nothing(data):
-    tree = data.draw(random_trees())
-    counts = data.draw(random_counts(tree))
-    one = run(counts, Unit(), Fraction(1), threads=1)
-    two = run(counts, Unit(), Fraction(1), threads=3)
-    assert dense(tree, *one) == dense(tree, *two)
-
-
-@given(data=st.data())
+@given(case=cases(most=3), seed=st.integers(0, 99))
 @settings(max_examples=some(40), deadline=None)
-def test_a_noised_total_is_never_negative_and_leaves_sum_to_it(data):
-    tree = data.draw(random_trees())
-    counts = data.draw(random_counts(tree, most=3))
-    _, value = run(counts, Unit("add-remove"), Fraction(1, 50), seed=data.draw(st.integers(0, 99)))
+def test_a_noised_total_is_never_negative(case, seed):
+    counts, across = case
+    _, value = run(counts, Unit("add-remove"), Fraction(1, 50), across=across, seed=seed)
     assert (value > 0).all()

@@ -47,21 +47,6 @@ def test_weights_are_met_to_less_than_one_trip():
     assert np.abs(end - 9_999 * jobs / jobs.sum()).max() < 1
 
 
-def test_whole_numbers_that_sum_up_to_something_else_are_weights():
-    start, _ = margins(make_country(areas=AREAS, trips=60, residents=np.array([1, 1, 1, 1, 1, 1])))
-    assert start.tolist() == [10] * 6
-
-
-def test_nobody_goes_where_nothing_is_nor_starts_where_nobody_lives():
-    country = make_country((2, 5, 60), 20_000, seed=4)
-    start, end = margins(country)
-    jobs = np.where(np.arange(60) % 3 == 0, 0, end)
-    start, end = margins(
-        make_country(areas=country.areas, trips=20_000, residents=start * 1.0, jobs=jobs * 1.0)
-    )
-    assert end[::3].tolist() == [0] * 20
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_trips_stay_in_their_surroundings_as_stated_where_jobs_are_at_home(seed):
     sizes, trips = (4, 20, 200), 400_000
@@ -115,30 +100,16 @@ def test_flows_are_distinct_ascending_and_sum_up():
     assert table.column("origin")[0].as_py() == "001"
 
 
-def test_default_country_has_a_quarter_of_a_million_trips():
-    assert make_country().count.sum() == 250_000
-
-
-@pytest.mark.parametrize("depth", [1, 2, 5, 7])
+@pytest.mark.parametrize("depth", [1, 5, 7])
 def test_any_number_of_levels_will_do(depth):
-    country = make_country([2 + 3 * level for level in range(depth)], 1_000)
+    seen = []
+    sizes = [2 + 3 * level for level in range(depth)]
+    country = make_country(sizes, 1_000, progress=lambda *step: seen.append(step))
+    assert seen[-1] == ("all", 1_000, 1_000)
     assert country.areas.depth == depth
     assert country.count.sum() == 1_000
     if depth <= len(LEVEL_NAMES):
         assert country.areas.level_names == LEVEL_NAMES[:depth]
-
-
-def test_progress_ends_with_all_trips():
-    seen = []
-    make_country((2, 6), 500, progress=lambda *step: seen.append(step))
-    assert [name for name, _, _ in seen] == ["province", "region", "all"]
-    assert seen[-1][1:] == (500, 500)
-
-
-def test_a_census_sized_part_of_a_country_is_made_in_a_moment():
-    country = make_country((2, 11, 809, 3_000, 36_229), 300_000)
-    assert country.count.sum() == 300_000
-    assert country.areas.n_areas(5) == 36_229
 
 
 @pytest.mark.parametrize(
@@ -170,9 +141,4 @@ def test_apportioned_numbers_sum_up_and_are_near_their_share(seed):
     assert whole.sum() == total
     assert np.abs(whole - total * weights / weights.sum()).max() < 1 + 1e-6
     assert (whole[weights == 0] == 0).all()
-
-
-def test_shares_that_round_up_to_whole_numbers_are_mended():
-    weights = np.array([0.1, 0.1, 0.1]) * 3
-    for total in range(1, 200):
-        assert apportion(weights, total).sum() == total
+    assert apportion(np.array([0.1, 0.1, 0.1]) * 3, seed + 1).sum() == seed + 1, "shares round up"

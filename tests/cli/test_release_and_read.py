@@ -1,0 +1,160 @@
+"""`inftda release`, and what readers do with it: verify, query, report, export, dossier."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+
+import pyarrow.parquet as pq
+import pytest
+
+import inftda
+from inftda.privacy.plan import make_plan
+from inftda.privacy.unit import Unit
+
+RELEASE = "release FLOWS --areas AREAS --epsilon 1 --delta 1e-8"
+REGIONS = "--origin-level region --destination-level region"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [("", "by column 'count'"), ("--count none", "one row is one trip")]
+)
+def test_a_release_says_what_it_counted_and_what_is_protected(
+    done, country, tmp_path, options, said
+):
+    shown = done(f"{RELEASE} {options} --out out")
+    for word in (said, "exactly 1 trip", "epsilon", "Across:"):
+        assert word in shown
+    assert "Measured:" not in shown
+    flows = pq.read_table(tmp_path / "out/flows.parquet")
+    counted = country.made.flows().num_rows if options else 5_000
+    assert sum(flows["flow"].to_pylist()) == counted
+
+
+def test_with_measurements_it_says_so_and_makes_the_same_flows(done, tmp_path):
+    seeded = f"{RELEASE} --not-private-seed 3 --threads"
+    assert "NOT PRIVATE" in done(f"{seeded} 1 --out a")
+    assert "Measured:" in done(f"{seeded} 2 --measurements --out b")
+    first, second = ((tmp_path / name / "flows.parquet").read_bytes() for name in "ab")
+    assert first == second
+
+
+def test_without_totals_across_those_not_to_use_are_named(done):
+    for line in (f"{RELEASE} --out out", "plan --areas AREAS --epsilon 1 --delta 1e-8"):
+        assert "do not use totals of origin (municipality)" in done(f"{line} --across 0")
+
+
+def test_levels_that_are_mostly_noise_are_named(done):
+    line = "release FLOWS --areas AREAS --epsilon 0.3 --delta 1e-8 --not-private-seed 1 --out out"
+    assert "do not use the level municipality > municipality" in done(line)
+
+
+@pytest.mark.slow
+def test_a_release_does_not_wait_for_pandas(given, tmp_path):
+    """Arrow imports it at every chance if it is installed, as long as the release itself takes."""
+    pytest.importorskip("pandas")
+    code = (
+        "import sys; from inftda.cli.main import run; code = run(sys.argv[1:]); "
+        "print(code, 'inftda.publish' in sys.modules, 'pandas' in sys.modules)"
+    )
+    words = [given.get(word, word) for word in f"{RELEASE} --quiet --out out".split()]
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, cwd=tmp_path)
+    assert done.stdout.split() == ["0", "True", "False"]
+
+
+# --- Verify
+
+
+def test_a_fresh_release_verifies_and_says_what_was_checked(done):
+    said = done("verify RELEASE")
+    for word in ("guarantee follows", "integers above 0", "measured totals"):
+        assert said.count(word) == 1
+    done(f"{RELEASE} --measurements --out out")
+    assert done("verify out").count("measurements") == 2
+
+
+def test_a_guarantee_for_less_than_the_mechanism_measures_does_not_verify(typed, copied):
+    """True of the noise that is stated, but the mechanism draws more."""
+    path = copied("RELEASE") / "manifest.json"
+    plan = make_plan(inftda.open_release(path.parent).tree, Unit(), rho=Fraction(1, 100))
+    stated = json.loads(path.read_text())
+    stated["guarantee"] = replace(plan, levels=plan.levels[-1:]).to_dict()
+    path.write_text(json.dumps(stated, indent=2) + "\n")
+    found = typed("verify release")
+    assert found.code == 2
+    assert "guarantee" in found.err
+
+
+# --- Query
+
+
+TOTALS = ["area", "released", "measured", "sigma", "low", "high", "max_error"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [(REGIONS, ["origin", "destination", "flow"]), ("--totals origin=province", TOTALS)],
+)
+def test_query_formats_agree(done, tmp_path, asked, names):
+    ask = f"query RELEASE {asked}"
+    rows = json.loads(done(f"{ask} --format json"))
+    assert sum(row[names[1 if asked != REGIONS else 2]] for row in rows) == 5_000
+    assert list(rows[0]) == names
+    csv = done(f"{ask} --format csv").splitlines()
+    assert csv[0] == ",".join(f'"{name}"' for name in names)
+    assert len(csv) == len(rows) + 1
+    done(f"{ask} --out flows.parquet")
+    assert pq.read_table(tmp_path / "flows.parquet").to_pylist() == rows
+    assert done(ask).splitlines()[0].split() == names
+    top = json.loads(done(f"{ask} --top 2 --format json"))
+    assert top == sorted(rows, key=lambda row: -row[names[2]])[:2]
+
+
+def test_query_keeps_to_areas(done):
+    rows = json.loads(done("query RELEASE --from region:1 --format json"))
+    whole = json.loads(done(f"query RELEASE {REGIONS} --destination-level all --format json"))
+    assert sum(row["flow"] for row in rows) == next(r["flow"] for r in whole if r["origin"] == "1")
+
+
+# --- Report, export, dossier
+
+
+def test_a_report_says_one_line_and_a_bar_shows_how_far_it_is(typed, tmp_path, monkeypatch):
+    line = "report RELEASE --runs 2 --out p.html"
+    plain = typed(line)
+    assert (plain.code, plain.err) == (0, "")
+    assert re.fullmatch(r"Page:       p\.html \(0\.\d MB, .+\)\n", plain.out)
+    assert "tables across the tree" in (tmp_path / "p.html").read_text()
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal is known
+    shown = typed(f"{line} --force")
+    assert "100/100" in shown.err
+    assert shown.out.count("\n") == 1
+
+
+def test_a_release_becomes_a_folder_and_its_files_are_listed(done, tmp_path):
+    said = done("export RELEASE --to csv --out csv --runs 1 --seconds 0").splitlines()
+    assert said == [f"Written:    csv/{path.name}" for path in sorted((tmp_path / "csv").iterdir())]
+    words = ("--title", "Ways to work", "--licence", "CC0-1.0")
+    done("export RELEASE --to od --out od --no-intervals --level region", *words)
+    package = json.loads((tmp_path / "od/datapackage.json").read_text())
+    assert (package["title"], package["licenses"]) == ("Ways to work", [{"name": "CC0-1.0"}])
+
+
+def test_a_filled_template_gives_a_dossier(typed, done, tmp_path):
+    text = done("dossier --template")
+    (tmp_path / "about.toml").write_text(text)
+    line = "dossier RELEASE --about about.toml --out dossier --no-selftest --runs 1 --seconds 0"
+    assert "name" in typed(line).err
+    assert not (tmp_path / "dossier").exists()
+    for key in ("name", "intended_use", "data_product_region", "description"):
+        text = text.replace(f'\n{key} = ""', f'\n{key} = "Some {key}"')
+    text = text.replace('publication_date = ""', "publication_date = 2026-01-31")
+    text = text.replace("data_curators = []", 'data_curators = ["Office"]')
+    text = text.replace("registry_authors = []", 'registry_authors = ["Clerk"]')
+    (tmp_path / "about.toml").write_text(text)
+    said = done(line)
+    assert said.startswith("Written:    dossier/registry.yaml")
+    assert len(list((tmp_path / "dossier").iterdir())) == said.count("\n") == 3
