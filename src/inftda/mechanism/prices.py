@@ -7,7 +7,8 @@ than was measured, a price is added to their noisy counts before they are optimi
 sum to more, it is subtracted:
 
     repeat: divide the count of every parent: IntOpt of noisy count + price
-            sum up the children in every cell; move the prices towards the measurements
+            sum up the children in every cell; move the prices of one chain of tables towards
+            the measurements, by the response that was seen when they moved last
 
 How much a child's guaranteed error grows by it is theorem 4 of docs/proofs/across.md. In the
 words of optimisation these are dual prices of the measured cells.
@@ -36,17 +37,25 @@ from inftda.mechanism.intopt import (
     raise_largest,
 )
 from inftda.threads import Crew
-from inftda.tree import HARD_REACH, OffTree, TreeLevel, chains
+from inftda.tree import HARD_REACH, MUCH_BETTER, OffTree, TreeLevel, chains
 
 if TYPE_CHECKING:
     from inftda.mechanism.step import Nodes
 
-#: Passes for each chain of tables: two more make totals 1 % better and releases an eighth slower.
+#: Passes where there is one chain of tables: two more make totals 1 % better and releases an
+#: eighth slower.
 PASSES: Final = 6
+#: Passes for each chain where several move the same children.
+PASSES_OF_SEVERAL: Final = 12
 #: Passes after these in which only the prices of hard totals move.
 LAST_PASSES: Final = 6
 #: Trust in a hard total: whatever its noise, sums agree with it.
 HARD: Final = np.inf
+#: Beside hard totals, rows of two-way tables bind: their prices also have to undo that small counts
+#: are not negative, for which noise is no excuse. So they are trusted this much more.
+BINDING: Final = 10.0
+#: A response is learnt from where at least so many trips were expected to move.
+LEAST_RESPONSE: Final = 20.0
 ONE: Final = 1 << DIGITS
 
 Floats = NDArray[np.float64]
@@ -135,13 +144,16 @@ class Groups:
         found: Ints = totals[np.repeat(shift, sizes) + np.arange(sizes.sum())]
         return found
 
-    def agreed(self, measured: Ints) -> Ints:
-        """Totals of children, shifted equally in each group to sum to its count; none below 0."""
-        sizes = self.n_children
-        released = np.zeros(len(sizes), np.int64)
-        np.add.at(released, self.of_parents, self.parents.value)
+    def agreed(self, rows: Rows, measured: Ints) -> Ints:
+        """Measured cells, shifted equally in each row to sum to the counts of its parents.
+
+        What all cells of a row have too much or too little no price can move.
+        """
+        sizes = self.n_children[rows.group]
+        # Sums of counts are far below 2^53, so they are exact as floats.
+        released = np.bincount(rows.of_parents, self.parents.value, len(sizes)).astype(np.int64)
         too_much = np.add.reduceat(measured, np.cumsum(sizes) - sizes) - released
-        agreed: Ints = np.maximum(measured - np.repeat(too_much // sizes, sizes), 0)
+        agreed: Ints = measured - np.repeat(too_much // sizes, sizes)
         return agreed
 
 
@@ -153,14 +165,16 @@ class Cells(NamedTuple):
 
     Attributes:
         row: int64[chains, parents], row of each parent in the finest table of a chain.
+        first: int64[chains + 1], slices of the rows.
         above: int64[rows], row of the next coarser table that holds it; -1 if there is none.
         is_finest: bool[rows].
         offsets: int64[rows + 1], slices of the next.
-        measured: int64[cells], noisy.
+        measured: int64[cells], noisy, made to agree with what is divided.
         trust: float64[rows], variance of the children's noise over that of the measurement.
     """
 
     row: Ints
+    first: Ints
     above: Ints
     is_finest: NDArray[np.bool_]
     offsets: Ints
@@ -195,7 +209,7 @@ class Cells(NamedTuple):
         row: list[Ints] = []
         above: list[Ints] = []
         sizes, finest, measured, trusts = [], [], [], []
-        n_rows = 0
+        n_rows, first = 0, [0]
         for chain in found:
             finer: Rows | None = None
             for table in reversed(chain):
@@ -206,18 +220,22 @@ class Cells(NamedTuple):
                 else:
                     above[-1][finer.of_parents] = rows.of_parents + n_rows
                 if table.across is None and totals is not None:
-                    cells = groups.totals(totals)
-                    measured.append(groups.agreed(cells) if is_hard_here else cells)
+                    cells = groups.agreed(rows, groups.totals(totals))
+                    measured.append(np.maximum(cells, 0) if is_hard_here else cells)
                 else:
-                    measured.append(two_way[table.depths])
+                    measured.append(groups.agreed(rows, two_way[table.depths]))
                 above.append(np.full(n, -1))
                 sizes.append(groups.n_children[rows.group])
                 finest.append(np.full(n, finer is None))
                 trusts.append(np.full(n, HARD if is_hard_here else known[table]))
+                if is_hard and not is_hard_here:
+                    n_parents = np.bincount(rows.of_parents, minlength=n)
+                    trusts[-1][known[table] * n_parents >= MUCH_BETTER] *= BINDING
                 n_rows, finer = n_rows + n, rows
+            first.append(n_rows)
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
         return cls(
-            np.stack(row), np.concatenate(above), np.concatenate(finest), offsets,
+            np.stack(row), np.array(first), np.concatenate(above), np.concatenate(finest), offsets,
             np.concatenate(measured), np.concatenate(trusts),
         )  # fmt: skip
 
@@ -230,12 +248,16 @@ class Prices(NamedTuple):
         units: int64[cells], the same in units of 2^-16, rounded down.
         move: float64[cells], how far each was from where it should be, last time.
         pace: float64[cells], what part of that way it went.
+        expected: float64[cells], how many trips should have moved by it.
+        slope: float64[cells of all tables], how many move for each positive child and a price of 1.
     """
 
     price: Floats
     units: Ints
     move: Floats
     pace: Floats
+    expected: Floats
+    slope: Floats
 
 
 class Sums(NamedTuple):
@@ -257,15 +279,19 @@ def balance(candidates: Candidates, cells: Cells, *, reach: float, crew: Crew) -
     n_chains, n_parents = cells.row.shape
     n_cells = len(cells.measured)
     prices = Prices(
-        np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5)
-    )
-    best, weight = np.empty(n_cells), np.empty(n_cells)
+        np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5),
+        np.zeros(n_cells), np.ones(n_cells),
+    )  # fmt: skip
+    best, weight, found = np.empty(n_cells), np.empty(n_cells), np.empty(n_cells)
+    before = np.zeros(n_cells, np.int64)
     parts = crew.parts(n_parents, 0)
     sums = [Sums(*np.empty((2, n_cells), np.int64)) for _ in parts]
-    most = int(np.floor(reach * ONE))
+    is_hard = bool(np.isinf(cells.trust).any())
+    lowest = -reach * HARD_REACH if is_hard else -reach
+    limits = -int(np.floor(-lowest * ONE)), int(np.floor(reach * ONE))
 
     def divide(part: int) -> None:
-        divide_kernel(*parts[part], candidates, cells, prices.units, most, sums[part])
+        divide_kernel(*parts[part], candidates, cells, prices.units, limits, sums[part])
 
     def divide_all() -> None:
         crew.run(divide, range(len(parts)))
@@ -273,11 +299,17 @@ def balance(candidates: Candidates, cells: Cells, *, reach: float, crew: Crew) -
             sums[0].sum[:] += part.sum
             sums[0].positive[:] += part.positive
 
-    n_passes = PASSES * n_chains
-    for number in range(n_passes + (LAST_PASSES if np.isinf(cells.trust).any() else 0)):
+    moves = list(range(n_chains)) * (PASSES if n_chains == 1 else PASSES_OF_SEVERAL)
+    moves += [0] * LAST_PASSES if is_hard else []  # the hard totals are the first chain
+    for number, chain in enumerate(moves):
         divide_all()
-        solve_kernel(cells, sums[0], prices.price, best, weight)
-        move_kernel(cells, best, reach, number >= n_passes, prices)
+        if number:
+            last = moves[number - 1]
+            learn_kernel(cells, cells.first[last : last + 2], sums[0].sum - before, found, prices)
+        before[:] = sums[0].sum
+        rows = cells.first[chain : chain + 2]
+        solve_kernel(cells, rows, sums[0], prices, best, weight)
+        move_kernel(cells, rows, best, weight, (lowest, reach), prices)
     divide_all()
 
 
@@ -288,13 +320,13 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     candidates: Candidates,
     cells: Cells,
     price: Ints,
-    reach: int,
+    limits: tuple[int, int],
     sums: Sums,
 ) -> None:
     """Divide the counts of the parents first..last: IntOpt of noisy counts plus prices.
 
     Only candidates have prices, and only they can become positive. Their `value` is written, and
-    `sums`. Prices and the largest of them, `reach`, are in units of 2^-16.
+    `sums`. Prices, the lowest and the largest of them are in units of 2^-16.
     """
     offsets, column, _, value, total, size, sum_of_all, least = candidates
     sums.sum[:] = 0
@@ -305,7 +337,7 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         if stop - start == 1:
             x[0] = total[parent]
         else:
-            added, largest = add_prices(parent, candidates, cells, price, reach)
+            added, largest = add_prices(parent, candidates, cells, price, limits)
             lift = ceil_div(total[parent] - sum_of_all[parent] - added, size[parent])
             lift, drop, floors = find_lift_and_drop(
                 x, DIGITS, total[parent], lift, least[parent], largest
@@ -321,7 +353,7 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
 @inlined_kernel
 def add_prices(
-    parent: int, candidates: Candidates, cells: Cells, price: Ints, reach: int
+    parent: int, candidates: Candidates, cells: Cells, price: Ints, limits: tuple[int, int]
 ) -> tuple[int, int]:
     """Write noisy counts plus prices into the value of a parent's candidates.
 
@@ -330,15 +362,9 @@ def add_prices(
     """
     offsets, column, noisy, value = candidates[:4]
     start, stop = offsets[parent], offsets[parent + 1]
-    row = cells.row[0, parent]
-    first_cell, is_hard = cells.offsets[row], cells.trust[row] == HARD
+    first_cell = cells.offsets[cells.row[0, parent]]
+    lowest, highest = limits
     added, largest = 0, LOWEST
-    if cells.row.shape[0] == 1 and not is_hard:
-        for i in range(start, stop):
-            value[i] = noisy[i] + min(max(price[first_cell + column[i]], -reach), reach)
-            added += (value[i] >> DIGITS) - (noisy[i] >> DIGITS)
-            largest = max(largest, value[i])
-        return added, largest
     for i in range(start, stop):
         value[i] = price[first_cell + column[i]]
     for chain in range(1, cells.row.shape[0]):
@@ -346,46 +372,47 @@ def add_prices(
         for i in range(start, stop):
             value[i] += price[further_cell + column[i]]
     for i in range(start, stop):
-        lowest = min(-reach, price[first_cell + column[i]]) if is_hard else -reach
-        value[i] = noisy[i] + min(max(value[i], lowest), reach)
+        value[i] = noisy[i] + min(max(value[i], lowest), highest)
         added += (value[i] >> DIGITS) - (noisy[i] >> DIGITS)
         largest = max(largest, value[i])
     return added, largest
 
 
 @kernel
-def solve_kernel(cells: Cells, sums: Sums, price: Floats, best: Floats, weight: Floats) -> None:
-    """The best prices for every chain, if sums were linear in them.
+def solve_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    cells: Cells, rows: Ints, sums: Sums, prices: Prices, best: Floats, weight: Floats
+) -> None:
+    """The best prices for one chain, if sums were linear in them.
 
-    If a price rises by 1, so do the n positive children of its cell. That makes a sum s + n p,
-    with s = sum - n price. Least squares, with each child and each measurement weighted by its
-    variance, are where p is the sum of trust * (measured - sum) over the cells of all
-    tables of the chain that hold it. As the tables nest, one way up and one way down solve that.
+    If a price rises by 1, so do the n positive children of its cell, times a slope that was seen
+    before. That makes a sum s + n p, with s = sum - n price. Least squares, with each child and
+    each measurement weighted by its variance, are where p is the sum of trust * (measured - sum)
+    over the cells of all tables of the chain that hold it. As the tables nest, one way up and one
+    way down solve that.
 
     Args:
         cells: see there.
+        rows: int64[2], those of the chain, from and to.
         sums: of the finest cells, as are prices.
-        price: float64[cells].
+        prices: see there.
         best: float64[cells], written.
-        weight: float64[cells], overwritten.
+        weight: float64[cells], written for the finest cells: n times their slope.
     """
-    _, above, is_finest, offsets, measured, trust = cells
-    n_chains = cells.row.shape[0]  # all of which move the same children
-    best[:] = 0.0
-    weight[:] = 0.0
-    for row in range(above.size):
+    _, _, above, is_finest, offsets, measured, trust = cells
+    first, last = rows
+    best[offsets[first] : offsets[last]] = 0.0
+    weight[offsets[first] : offsets[last]] = 0.0
+    for row in range(first, last):
         for cell in range(offsets[row], offsets[row + 1]):
             if is_finest[row]:
-                weight[cell] = max(1, sums.positive[cell])
-                if trust[row] != HARD:
-                    weight[cell] *= n_chains
-                best[cell] = sums.sum[cell] - weight[cell] * price[cell]
+                weight[cell] = max(1, sums.positive[cell]) * prices.slope[cell]
+                best[cell] = sums.sum[cell] - weight[cell] * prices.price[cell]
             if above[row] >= 0:
                 up = offsets[above[row]] + cell - offsets[row]
                 share = weight[cell] / (1 + trust[row] * weight[cell])
                 best[up] += best[cell] + share * trust[row] * (measured[cell] - best[cell])
                 weight[up] += share
-    for row in range(above.size - 1, -1, -1):
+    for row in range(last - 1, first - 1, -1):
         for cell in range(offsets[row], offsets[row + 1]):
             missing = measured[cell] - best[cell]
             if trust[row] == HARD:
@@ -398,27 +425,67 @@ def solve_kernel(cells: Cells, sums: Sums, price: Floats, best: Floats, weight: 
 
 
 @kernel
-def move_kernel(
+def move_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     cells: Cells,
+    rows: Ints,
     best: Floats,
-    reach: float,
-    only_hard: bool,  # noqa: FBT001 - compiled code has no keyword-only arguments
+    weight: Floats,
+    limits: tuple[float, float],
     prices: Prices,
 ) -> None:
-    """Move prices towards the best ones: slower after a change of direction, else faster."""
-    price, units, last_move, pace = prices
-    for row in range(cells.above.size):
-        is_hard = cells.trust[row] == HARD
-        if not cells.is_finest[row] or (only_hard and not is_hard):
+    """Move prices of a chain towards the best ones: slower after a change of direction."""
+    price, units, last_move, pace, expected, _ = prices
+    for row in range(rows[0], rows[1]):
+        if not cells.is_finest[row]:
             continue
-        lowest = -reach * HARD_REACH if is_hard else -reach
         for cell in range(cells.offsets[row], cells.offsets[row + 1]):
             move = best[cell] - price[cell]
             turned = move * last_move[cell] < 0
             pace[cell] = pace[cell] / 2 if turned else min(1.0, pace[cell] * 1.2)
             last_move[cell] = move
-            price[cell] = min(max(price[cell] + pace[cell] * move, lowest), reach)
-            units[cell] = np.int64(np.floor(price[cell] * ONE))
+            moved = min(max(price[cell] + pace[cell] * move, limits[0]), limits[1])
+            expected[cell] = (moved - price[cell]) * weight[cell]
+            price[cell] = moved
+            units[cell] = np.int64(np.floor(moved * ONE))
+
+
+@kernel
+def learn_kernel(  # noqa: C901 - one way up and one way down
+    cells: Cells, rows: Ints, moved: Ints, found: Floats, prices: Prices
+) -> None:
+    """Correct the slopes of a chain by what its last move did to the cells of its coarsest table.
+
+    Small counts respond less than the number of positive children says, and where many children
+    are about to become positive more of them do.
+
+    Args:
+        cells: see there.
+        rows: int64[2], those of the chain, from and to.
+        moved: int64[cells], by how much the sums of the finest cells have changed.
+        found: float64[cells], overwritten.
+        prices: see there; `expected` is summed up, and `slope` changed.
+    """
+    _, _, above, is_finest, offsets, _, _ = cells
+    expected, slope = prices.expected, prices.slope
+    for row in range(rows[0], rows[1]):
+        for cell in range(offsets[row], offsets[row + 1]):
+            if is_finest[row]:
+                found[cell] = moved[cell]
+            else:
+                found[cell] = expected[cell] = 0.0
+    for row in range(rows[0], rows[1]):
+        for cell in range(offsets[row], offsets[row + 1]):
+            if above[row] >= 0:
+                up = offsets[above[row]] + cell - offsets[row]
+                found[up] += found[cell]
+                expected[up] += expected[cell]
+    for row in range(rows[1] - 1, rows[0] - 1, -1):
+        for cell in range(offsets[row], offsets[row + 1]):
+            if above[row] >= 0:
+                slope[cell] = slope[offsets[above[row]] + cell - offsets[row]]
+            elif abs(expected[cell]) > LEAST_RESPONSE:
+                ratio = min(max(found[cell] / expected[cell], 0.3), 3.0)
+                slope[cell] = min(max(slope[cell] * np.sqrt(ratio), 0.1), 30.0)
 
 
 @kernel
