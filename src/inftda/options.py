@@ -212,6 +212,15 @@ Rho = Annotated[
         panel=PROMISE,
     ),
 ]
+Rhos = Annotated[
+    float | Sequence[float] | None,
+    Option(
+        "Strengths in zero-concentrated differential privacy, in place of epsilon.",
+        metavar="NUMBER,NUMBER,...",
+        parse=numbers,
+        panel=PROMISE,
+    ),
+]
 Accountant = Annotated[
     str,
     Option("How the guarantee is computed.", metavar="auto|exact|zcdp", panel=PROMISE),

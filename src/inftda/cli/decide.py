@@ -247,12 +247,13 @@ def show_areas(  # noqa: PLR0913 - the budget of a release
 ) -> None:
     """Levels of areas, how they branch, and the noise that trips between them would get."""
     hierarchy = read_areas(areas, levels=levels)
-    output.say(_described(hierarchy))
-    output.say()
     if rho is None:
         epsilon = _EPSILON if epsilon is None else epsilon
         delta = _DELTA if delta is None else delta
-    _show_plan(outlook.plan(hierarchy, epsilon=epsilon, delta=delta, rho=rho, unit=unit))
+    made = outlook.plan(hierarchy, epsilon=epsilon, delta=delta, rho=rho, unit=unit)
+    output.say(_described(hierarchy))
+    output.say()
+    _show_plan(made)
 
 
 def _write_cells(table: Any, outline: Path, out: Path) -> None:

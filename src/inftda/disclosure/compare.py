@@ -37,7 +37,6 @@ from inftda.evaluation.typical import Simulation
 from inftda.files import check_file
 from inftda.noise.bits import RandomSource, SecureSource
 from inftda.options import (
-    PROMISE,
     Accountant,
     Across,
     AreasFile,
@@ -48,6 +47,7 @@ from inftda.options import (
     Levels,
     Option,
     Order,
+    Rhos,
     Split,
     Watched,
     documented,
@@ -179,15 +179,7 @@ def compare(  # noqa: PLR0913 - the table, the methods, and one keyword for each
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
-    rho: Annotated[
-        float | Sequence[float] | None,
-        Option(
-            "Strengths in zero-concentrated differential privacy, in place of epsilon.",
-            "NUMBER,NUMBER,...",
-            numbers,
-            panel=PROMISE,
-        ),
-    ] = None,
+    rho: Rhos = None,
     split: Split = "uniform",
     across: Across = DEFAULT_ACROSS,
     accountant: Accountant = "auto",

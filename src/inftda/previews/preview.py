@@ -42,6 +42,7 @@ from inftda.options import (
     Levels,
     Option,
     Order,
+    Rhos,
     Watched,
     documented,
     numbers,
@@ -111,15 +112,7 @@ def preview(  # noqa: PLR0913 - what stands in, and one keyword for each thing t
     axis: AxisFiles = None,
     levels: Levels = None,
     order: Order = None,
-    rho: Annotated[
-        float | Sequence[float] | None,
-        Option(
-            "Strengths in zero-concentrated differential privacy, in place of epsilon.",
-            "NUMBER,NUMBER,...",
-            numbers,
-            panel=PROMISE,
-        ),
-    ] = None,
+    rho: Rhos = None,
     split: Annotated[
         Any,
         Option(
