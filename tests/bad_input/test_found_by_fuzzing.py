@@ -84,10 +84,6 @@ def test_two_columns_that_differ_in_case_only(refuse_release, write):
     refuse_release("--axis", "Flow=modes.csv", flows=flows, says="another name")
 
 
-def test_more_threads_than_anybody_has(refuse_release):
-    refuse_release("--threads", "47171", says="at most 1,024")
-
-
 def feature(*rings):
     """A file with one polygon."""
     geometry = {"type": "Polygon", "coordinates": rings}
