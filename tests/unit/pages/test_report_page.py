@@ -96,15 +96,6 @@ def test_table_and_chart_show_the_same_figures(page, od, stated):
     assert not re.search(r"\d%<", re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL))
 
 
-def test_a_release_without_typical_errors_says_so(page, od, stated, unpacked):
-    stated(None)
-    text = page(od)
-    assert "Typical errors are not stated" in text
-    assert "<details>" not in text
-    assert "the smaller a number" in text
-    assert unpacked(text)[0]["errors"] is None
-
-
 @pytest.fixture
 def confidential(od, country, tmp_path):
     measures = [
