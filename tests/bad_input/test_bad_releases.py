@@ -37,16 +37,12 @@ MANIFESTS = {
     "cut off": (lambda manifest: json.dumps(manifest)[:300], "damaged"),
     "of a later format": (put("format", "inftda-release/99"), "another version"),
     "said to be not private": (put("private", False), "promises nothing"),
-    "a smaller epsilon": (put("guarantee", "epsilon", 0.5), "does not hold"),
     "an endless variance": (put(*LEVEL, "sigma2", "1e999999999"), "must be a fraction"),
-    "a smaller sensitivity": (put(*LEVEL, "squared_sensitivity", 1), "does not fit the unit"),
     "another number of cells": (put(*LEVEL, "cells", 3), "not the one of this tree"),
-    "people with fewer trips": (put("guarantee", "exactly", False), "where it is noised"),
     "a looser accountant": (put("guarantee", "accountant", "zcdp"), "'zcdp'"),
     "a total with 400 digits": (put("total", 10**400), "which no release can have"),
     "another number of flows": (put("n_flows", 10**6), "not true"),
     "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "names other files"),
-    "an axis twice": (put(*AXIS, "name", "destination"), "given twice"),
 }
 
 
@@ -72,11 +68,8 @@ TABLES = {
     "CSV": (b"origin,destination,flow\n1,2,50\n", "cannot be read"),
     "a flow of zero": (flows(flow=[0]), "above 0"),
     "an unknown area": (flows(origin=["9"]), "not among its areas"),
-    "a cell twice": (pa.concat_tables([flows(flow=[25])] * 2), "twice"),
-    "another total": (flows(flow=[49]), "total is 50"),
     "areas as text": (flows().set_column(0, "origin", [["1"]]), "other columns than it should"),
     "a column more": (flows().append_column("true_count", [[30]]), "true_count (int64)"),
-    "a column less": (flows().select(["origin", "flow"]), "other columns than it should"),
 }
 
 
@@ -98,7 +91,7 @@ def test_a_table_that_is_not_the_one_released_does_not_verify(made, refuse, what
     refuse("verify", "release", says=TABLES[what][1])
 
 
-@pytest.mark.parametrize("what", ["nothing", "CSV", "a column less"])
+@pytest.mark.parametrize("what", ["nothing", "CSV"])
 @pytest.mark.parametrize(
     "command", [("query", "release"), ("report", "release", "--out", "x.html")]
 )
