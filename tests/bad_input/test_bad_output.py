@@ -57,7 +57,6 @@ def test_a_folder_that_cannot_be_made_is_refused_and_force_replaces_releases_alo
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="a zero byte in a path is an unexpected error of the release command")
 def test_a_zero_byte_in_a_path_is_refused(refuse):
     refuse(*RELEASE, "--out", "a\0b", says="--out")
 

@@ -96,29 +96,10 @@ def test_the_table_lists_every_finest_area_in_depth_first_order(country):
     assert Hierarchy.read(table) == country
 
 
-def test_level_columns_can_be_chosen_among_others():
-    table = {"town": ["1", "2"], "population": [10.5, 20.5], "region": ["N", "N"]}
-    hierarchy = Hierarchy.read(table, columns=["region", "town"])
-    assert hierarchy.level_names == ("region", "town")
-    assert hierarchy.codes(2).to_pylist() == ["1", "2"]
-
-
 def test_one_code_may_stand_at_two_levels_in_different_areas():
     hierarchy = Hierarchy.read({"region": ["N", "S"], "town": ["S", "N"]})
     assert hierarchy.codes(1).to_pylist() == ["N", "S"]
     assert hierarchy.codes(2).to_pylist() == ["S", "N"]
-
-
-def test_a_level_splits_if_any_area_of_the_one_above_does():
-    hierarchy = Hierarchy.read(
-        {
-            "state": ["I", "I", "I"],
-            "region": ["N", "N", "S"],
-            "again": ["n", "n", "s"],
-            "t": list("123"),
-        }
-    )
-    assert [hierarchy.splits(level) for level in range(1, 5)] == [False, True, False, True]
 
 
 FAR = {

@@ -112,31 +112,6 @@ def test_sizes_far_beyond_64_bits_are_exact_and_not_built():
     assert list(tree.levels[5].leaf_capacities()) == [(1, 10**20)]
 
 
-def test_extra_axes_may_be_placed_anywhere():
-    axes = [Axis(ORIGIN, ZONES), Axis(DESTINATION, ZONES), Axis("mode", MODES)]
-    sizes = set()
-    for order in itertools.permutations([ORIGIN, DESTINATION, "mode"]):
-        tree = Tree.build(axes, order)
-        assert tree.order == order
-        assert tree.levels[-1].n_nodes == 18
-        sizes.add(tuple(level.n_nodes for level in tree.levels))
-    assert sizes == {(1, 3, 9, 18), (1, 3, 6, 18), (1, 2, 6, 18)}
-    assert not tree.is_od
-
-
-def test_levels_of_other_tables_name_every_axis_in_turn():
-    axes = [Axis("disease", AREAS), Axis("sex", MODES), Axis("age", ZONES)]
-    tree = Tree.build(axes, ["disease", "disease", "sex", "disease", "age"])
-    assert tree.levels[3].name.split(TIMES) == ["province", "mode", "all"]
-    assert tree.levels[-1].name.split(TIMES) == ["municipality", "mode", "zone"]
-
-
-def test_a_table_of_one_column_is_a_tree():
-    tree = Tree.build([Axis("area", AREAS)], ["area"] * 3)
-    assert [level.n_nodes for level in tree.levels] == [1, 2, 3, 6]
-    assert names(tree) == ["all", "region", "province", "municipality"]
-
-
 def test_a_step_in_which_no_area_splits_is_trivial_and_not_counted():
     tree = Tree.destination_first(WITH_TRIVIAL)
     trivial = [level.index for level in tree.levels if level.is_trivial]

@@ -8,8 +8,7 @@ from inftda.errors import OptimizeError
 from inftda.mechanism import intopt as module
 from inftda.mechanism.intopt import Vectors, intopt, optimize_kernel, words_of
 from inftda.mechanism.reference import shares
-from optimize_vectors import chebyshev, vectors
-from slow_optimizers import algorithm_2, chebyshev_optimum
+from slow_optimizers import algorithm_2, chebyshev, chebyshev_optimum, vectors
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import pytest
 
 from inftda.mechanism.reference import algorithm_3, shares
-from optimize_vectors import chebyshev, vectors
-from slow_optimizers import algorithm_2, chebyshev_optimum, exhaustive
+from slow_optimizers import algorithm_2, chebyshev, chebyshev_optimum, exhaustive, vectors
 from tiers import some
 
 

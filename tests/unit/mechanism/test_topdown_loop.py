@@ -45,11 +45,6 @@ def test_a_noised_total_is_clamped_at_zero(noise):
     assert sum(found.values()) == max(86 + noise, 0)
 
 
-def test_without_noise_the_release_is_the_truth():
-    record = Record(always(0))
-    assert cells(release(counts_of(TRUTH), make_plan(TREE, UNIT, rho=1), record)) == TRUTH
-
-
 def test_only_children_are_never_drawn():
     """All trips go to the only town of S; noise would be seen if it were drawn."""
     record = Record(always(0))

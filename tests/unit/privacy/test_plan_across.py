@@ -149,14 +149,6 @@ def test_tables_with_other_facts_are_refused():
         replace(plan, across=Fraction(0)).verify(TREE)
 
 
-def test_distinct_trips_have_sensitivities_of_their_own_in_each_table():
-    plan = without_promise(unit=UNITS["distinct"])
-    first = plan.tables[0]
-    assert first.squared_sensitivity == 9, "three different trips may leave the same region"
-    with pytest.raises(BudgetError, match="squared sensitivity"):
-        change(plan, squared_sensitivity=3).verify(TREE)
-
-
 @pytest.mark.parametrize(
     "changes", [{"tables": [1]}, {"tables": [{}]}, {"across": 0.08}, {"across": "3/4"}], ids=str
 )
