@@ -144,6 +144,18 @@ def test_how_many_threads_sort_does_not_matter(monkeypatch, threads):
         )
 
 
+def test_arrays_of_any_kind_are_taken_and_none_is_changed():
+    tree = Tree.build([Axis("from", AREAS), Axis("to", AREAS)], ["from", "to"] * 2)
+    start, end, trips = np.array([0, 2, 1]), np.array([1, 1, 0], np.int32), np.array([3, 0, 2])
+    expected = Truth.from_leaves(tree, [start.astype(np.int32), end], trips).leaves
+    for array in (start, end, trips):
+        array.flags.writeable = False
+    for other in (end, np.stack([end, end], 1)[:, 0], end.astype(np.int64)):
+        areas, counts = Truth.from_leaves(tree, [start, other], trips).leaves
+        assert [area.tolist() for area in areas] == [area.tolist() for area in expected[0]]
+        assert counts.tolist() == expected[1].tolist()
+
+
 def test_nothing_travelled_is_no_node_at_all():
     tree = TREES["four axes"]
     for n in (0, 3):
