@@ -16,6 +16,7 @@ def ledger(place, capsys):
     ("arguments", "says"),
     [
         (("create", "new.db", "x"), "give one of the two"),
+        (("create", "new.db", "x", "--rho", "0"), "> 0"),
         (("create", "new.db", "x", "--epsilon", "1"), "give both"),
         (("create", "new.db", "a\nb", "--rho", "1"), "single blanks"),
         (("create", "no/new.db", "x", "--rho", "1"), "check the path"),
@@ -26,6 +27,8 @@ def ledger(place, capsys):
         (("show", "ledger.db", "cencus"), "it has 'census'"),
         (("export", "ledger.db", "--out", "no/where.csv"), "make it first"),
         (("charge", "ledger.db", "census", "--rho", "0.01"), "--note"),
+        (("charge", "ledger.db", "census", "--note", "x"), "--rho"),
+        (("charge", "ledger.db", "census", "--rho", "0.01", "--note", "a\nb"), "one line"),
         (("charge", "ledger.db", "census", "--rho", "0.03", "--note", "x"), "--rho 0.02 fits"),
     ],
 )
