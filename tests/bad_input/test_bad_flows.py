@@ -23,6 +23,7 @@ FILES = {
     "UTF-16": ("x.csv", GOOD.encode("utf-16"), "not utf-8 text"),
     "Latin-1 in a cell": ("x.csv", (HEAD + "1,\xe9,3\n").encode("latin-1"), "convert it to UTF-8"),
     "Latin-1 in the header": ("x.csv", "or\xedgin,b\n".encode("latin-1"), "--encoding"),
+    "wide digits in a count": ("x.csv", HEAD + "1,2,\uff11\uff12\n", "not a number as count"),
     "a zero byte in a count": ("x.csv", HEAD + "1,2,\0003\n", "not a number as count"),
     "a zero byte in the header": ("x.csv", "ori\0gin,destination\n1,2\n", "did you mean"),
     "text called .gz": ("x.csv.gz", GOOD, "damaged or cut off"),

@@ -19,8 +19,6 @@ AREAS = Hierarchy.read(
         "municipality": ["a", "b", "c", "d", "e", "f"],
     }
 )
-TIMES = " \N{MULTIPLICATION SIGN} "
-
 ZONES = Hierarchy.read({"zone": ["1", "2", "3"]})
 MODES = Hierarchy.read({"mode": ["bike", "car"]})
 # One state, a level that repeats the one above, and two that split.
