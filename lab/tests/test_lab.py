@@ -88,13 +88,6 @@ def test_every_nearest_vector_is_equally_likely():
     assert chisquare(list(counts.values())).pvalue > 1e-7
 
 
-def test_families_are_solved_one_by_one():
-    x = np.array([4, -3, 9, 0, 2, 7], np.int64)
-    alone = [solved(nearest_l2, x[:4], 8), solved(nearest_l2, x[4:], 3)]
-    nearest_l2(x, np.array([0, 4, 6]), np.array([8, 3]), np.random.default_rng(0).random(6))
-    assert [x[:4].sum(), x[4:].sum()] == [part.sum() for part in alone]
-
-
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_without_noise_a_release_is_the_truth(name, monkeypatch):
     monkeypatch.setattr(baselines, "stability_noise", lambda *_: (Fraction(1, 1000), 0))

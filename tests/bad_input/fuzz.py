@@ -4,7 +4,7 @@ Whatever comes in, a command either works (exit code 0) or says in one line what
 (exit code 2), leaves no file behind, and does not take for ever. What breaks this rule is
 shrunk by hypothesis and printed; it then belongs into `test_found_by_fuzzing.py`.
 
-The work is done by a child process, so that even a crash of a library is a finding.
+If a library takes the process down with it, its last input is left in the temporary folder.
 """
 
 import argparse
@@ -16,8 +16,6 @@ import io
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -58,6 +56,8 @@ OF_POINTS = [
 BUDGET = ["--epsilon", "1", "--delta", "1e-8"]
 #: One example that takes more of the processor is a finding; others may be busy on the machine.
 MAX_SECONDS = 120
+#: Name and content of the last input, if a crash left any.
+LAST = Path(tempfile.gettempdir()) / "fuzz-example"
 
 # --- input: cells and bytes that have caused trouble somewhere -----------------------------
 
@@ -240,8 +240,8 @@ def total_by_hand(content: bytes) -> int:
 class Bench:
     """A folder with good input; runs commands in it and checks the rule."""
 
-    def __init__(self, folder: Path, log: Path) -> None:
-        self.folder, self.log = folder, log
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         os.chdir(folder)
         Path("areas.csv").write_text(AREAS)
         Path("flows.csv").write_text(FLOWS)
@@ -253,6 +253,7 @@ class Bench:
         self.flows = Path("made/flows.parquet").read_bytes()
         self.measurements = Path("made/measurements.parquet").read_bytes()
         self.ledger = Path("made.db").read_bytes()
+        self.given = {path.name for path in folder.iterdir()}
         self.examples = self.accepted = 0
 
     def command(self, arguments):
@@ -278,7 +279,7 @@ class Bench:
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
-        self.log.write_bytes(name.encode() + b"\n" + content)
+        LAST.write_bytes(name.encode() + b"\n" + content)
         before = sorted(self.folder.rglob("*"))
         code = self.command(arguments)
         self.accepted += code == 0
@@ -298,159 +299,94 @@ class Bench:
         arguments = ["release", flows, "--areas", areas, "--out", "out", "--threads", "1"]
         self.check(name, content, [*arguments, *BUDGET, *extra, "--quiet"])
 
-    def folder_with(self, **files):
-        shutil.rmtree("edited", ignore_errors=True)
-        shutil.copytree("made", "edited")
-        for name, content in files.items():
-            Path("edited", name.replace("__", ".")).write_bytes(content)
+    def of_flows(self, name, *extra, areas="areas.csv"):
+        return lambda x: self.release(name, x, *extra, areas=areas, flows=name)
+
+    def of_areas(self, name):
+        return lambda x: self.release(name, x, areas=name)
+
+    def edited(self, name, query=("query",)):
+        def action(content):
+            for command, *options in (("verify",), query):
+                shutil.rmtree("edited", ignore_errors=True)
+                shutil.copytree("made", "edited")
+                self.check(f"edited/{name}", content, [command, "edited", *options])
+            shutil.rmtree("edited")
+
+        return action
+
+    def of_ledger(self, content):
+        for verb, *rest in (["list"], ["show"], ["charge", "--rho", "1/9", "--note", "x"]):
+            name = [] if verb == "list" else ["census"]
+            self.check("x.db", content, ["ledger", verb, "x.db", *name, *rest])
+
+    def of_options(self, pair):
+        name, value = pair
+        self.release("x.txt", f"{name} {value}".encode(), f"{name}={value}")
+
+    def shown(self, name):
+        def action(content):
+            self.check(name, content, ["areas", "show", name])
+            self.release(name, content, areas=name)
+
+        return action
+
+    def outline(self, content):
+        file, out = "x.geojson", ["--out", "cells.csv"]
+        self.check(file, content, ["areas", "grid", file, "--sizes", "40000,20000", *out])
+        self.check(file, content, ["areas", "h3", file, "--resolutions", "2,3", *out])
 
 
 def targets(bench):
     """What is fuzzed: name, strategy, and what to do with an example."""
     trips, levels = ["origin", "destination", "count"], ["region", "town"]
-    persons = [*trips, "person"]
+    flow_columns = ["origin", "destination", "flow"]
+    measured_columns = ["table", "origin", "destination", "measured"]
 
-    def edited(name, query=("query",)):
-        def action(content):
-            for command, *options in (("verify",), query):
-                bench.folder_with()
-                bench.check(f"edited/{name}", content, [command, "edited", *options])
-            shutil.rmtree("edited")
-
-        return action
-
-    def ledger(content):
-        for action in (["list"], ["show"], ["charge", "--rho", "1/9", "--note", "x"]):
-            verb, *rest = action
-            name = [] if verb == "list" else ["census"]
-            bench.check("x.db", content, ["ledger", verb, "x.db", *name, *rest])
-
-    def options(pair):
-        name, value = pair
-        bench.check("x.txt", f"{name} {value}".encode(), [
-            "release", "flows.csv", "--areas", "areas.csv", "--out", "out", "--quiet", *BUDGET,
-            f"{name}={value}",
-        ])  # fmt: skip
+    def broken(content, columns):
+        return st.one_of(st.builds(damaged, st.just(content), DAMAGE), parquet_bytes(columns))
 
     names = st.sampled_from(
         ["--epsilon", "--delta", "--rho", "--trips", "--split", "--order", "--axis", "--threads",
          "--person", "--count", "--origin", "--unplaceable", "--neighbours", "--not-private-seed"]
     )  # fmt: skip
+    lines = st.lists(st.tuples(names, CELLS), max_size=4).map(
+        lambda pairs: "\n".join(f"{k[2:]} = {v}" for k, v in pairs).encode()
+    )
+    packed = st.builds(damaged, csv_bytes(trips).map(gzip.compress), DAMAGE)
+    people = ["--person", "person", "--neighbours", "add-remove", "--trips", "2"]
+    points = [*OF_POINTS, "--unplaceable", "outside"]
     return [
-        ("flows.csv", csv_bytes(trips), lambda x: bench.release("x.csv", x, flows="x.csv")),
-        (
-            "persons.csv",
-            csv_bytes(persons),
-            lambda x: bench.release(
-                "x.csv",
-                x,
-                "--person",
-                "person",
-                "--neighbours",
-                "add-remove",
-                "--trips",
-                "2",
-                "--unplaceable",
-                "drop",
-                flows="x.csv",
-            ),
-        ),
-        (
-            "flows.csv.gz",
-            st.builds(damaged, csv_bytes(trips).map(gzip.compress), DAMAGE),
-            lambda x: bench.release("x.csv.gz", x, flows="x.csv.gz"),
-        ),
-        (
-            "flows.parquet",
-            parquet_bytes(trips),
-            lambda x: bench.release("x.parquet", x, flows="x.parquet"),
-        ),
-        ("areas.csv", csv_bytes(levels), lambda x: bench.release("x.csv", x, areas="x.csv")),
-        (
-            "areas.parquet",
-            parquet_bytes(levels),
-            lambda x: bench.release("x.parquet", x, areas="x.parquet"),
-        ),
-        ("manifest.json", json_text(bench.manifest), edited("manifest.json")),
-        (
-            "released flows",
-            st.one_of(
-                st.builds(damaged, st.just(bench.flows), DAMAGE),
-                parquet_bytes(["origin", "destination", "flow"]),
-            ),
-            edited("flows.parquet"),
-        ),
-        (
-            "released measurements",
-            st.one_of(
-                st.builds(damaged, st.just(bench.measurements), DAMAGE),
-                parquet_bytes(["table", "origin", "destination", "measured"]),
-            ),
-            edited("measurements.parquet", ("query", "--intervals")),
-        ),
-        ("released areas", csv_bytes(levels), edited("areas.csv")),
-        (
-            "configuration",
-            st.one_of(
-                st.lists(st.tuples(names, CELLS), max_size=4).map(
-                    lambda pairs: "\n".join(f"{k[2:]} = {v}" for k, v in pairs).encode()
-                ),
-                st.binary(max_size=60),
-            ),
-            lambda x: bench.release("x.toml", x, "--config", "x.toml"),
-        ),
-        ("ledger", st.builds(damaged, st.just(bench.ledger), DAMAGE), ledger),
-        ("options", st.tuples(names, NUMBERS), options),
-        *point_targets(bench),
-    ]
+        ("flows.csv", csv_bytes(trips), bench.of_flows("x.csv")),
+        ("persons.csv", csv_bytes([*trips, "person"]),
+         bench.of_flows("x.csv", *people, "--unplaceable", "drop")),
+        ("flows.csv.gz", packed, bench.of_flows("x.csv.gz")),
+        ("flows.parquet", parquet_bytes(trips), bench.of_flows("x.parquet")),
+        ("areas.csv", csv_bytes(levels), bench.of_areas("x.csv")),
+        ("areas.parquet", parquet_bytes(levels), bench.of_areas("x.parquet")),
+        ("manifest.json", json_text(bench.manifest), bench.edited("manifest.json")),
+        ("released flows", broken(bench.flows, flow_columns), bench.edited("flows.parquet")),
+        ("released measurements", broken(bench.measurements, measured_columns),
+         bench.edited("measurements.parquet", ("query", "--intervals"))),
+        ("released areas", csv_bytes(levels), bench.edited("areas.csv")),
+        ("configuration", st.one_of(lines, st.binary(max_size=60)),
+         lambda x: bench.release("x.toml", x, "--config", "x.toml")),
+        ("ledger", st.builds(damaged, st.just(bench.ledger), DAMAGE), bench.of_ledger),
+        ("options", st.tuples(names, NUMBERS), bench.of_options),
+        ("points.csv", csv_bytes(POINTS), bench.of_flows("x.csv", *OF_POINTS, areas="zones.csv")),
+        ("points.parquet", parquet_bytes(POINTS),
+         bench.of_flows("x.parquet", *points, areas="zones.csv")),
+        ("zones.csv", csv_bytes(["town", "wkt"]), bench.shown("x.csv")),
+        ("zones.geojson", json_text(GEOJSON), bench.shown("x.geojson")),
+        ("outline.geojson", json_text(GEOJSON["features"][0]), bench.outline),
+    ]  # fmt: skip
 
 
-def point_targets(bench):
-    """Likewise for points, time stamps, areas with outlines, and outlines to be covered."""
-
-    def zones(name):
-        def action(content):
-            bench.check(name, content, ["areas", "show", name])
-            bench.release(name, content, areas=name)
-
-        return action
-
-    def outline(content):
-        for kind, sizes in (("grid", ["--sizes", "40000,20000"]), ("h3", ["--resolutions", "2,3"])):
-            bench.check(
-                "x.geojson", content, ["areas", kind, "x.geojson", *sizes, "--out", "cells.csv"]
-            )
-
-    return [
-        (
-            "points.csv",
-            csv_bytes(POINTS),
-            lambda x: bench.release("x.csv", x, *OF_POINTS, areas="zones.csv", flows="x.csv"),
-        ),
-        (
-            "points.parquet",
-            parquet_bytes(POINTS),
-            lambda x: bench.release(
-                "x.parquet",
-                x,
-                *OF_POINTS,
-                "--unplaceable",
-                "outside",
-                areas="zones.csv",
-                flows="x.parquet",
-            ),
-        ),
-        ("zones.csv", csv_bytes(["town", "wkt"]), zones("x.csv")),
-        ("zones.geojson", json_text(GEOJSON), zones("x.geojson")),
-        ("outline.geojson", json_text(GEOJSON["features"][0]), outline),
-    ]
-
-
-def work(minutes: float, log: Path) -> int:
+def work(minutes: float) -> int:
     """Fuzz until the time is over; returns the number of findings."""
     end, findings = time.monotonic() + 60 * minutes, 0
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        bench = Bench(Path(folder), log)
+        bench = Bench(Path(folder))
         done = {name: 0 for name, _, _ in targets(bench)}
         broken = set()
         while time.monotonic() < end:
@@ -472,13 +408,7 @@ def work(minutes: float, log: Path) -> int:
                     notes = "\n".join(getattr(problem, "__notes__", []))[:3000]
                     print(f"FOUND in {name}: {problem!r}\n{notes}", flush=True)  # noqa: T201
                     for left in Path(folder).glob("*"):
-                        if left.name not in {
-                            "areas.csv",
-                            "flows.csv",
-                            "zones.csv",
-                            "made",
-                            "made.db",
-                        }:
+                        if left.name not in bench.given:
                             shutil.rmtree(left) if left.is_dir() else left.unlink()
                 done[name] += bench.examples - before
         os.chdir("/")
@@ -490,25 +420,8 @@ def work(minutes: float, log: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.worker:
-        return work(chosen.minutes, chosen.worker)
-    end, findings = time.monotonic() + 60 * chosen.minutes, 0
-    with tempfile.TemporaryDirectory(prefix="fuzz-log-") as folder:
-        log = Path(folder) / "example"
-        while (left := (end - time.monotonic()) / 60) > 0.05:
-            done = subprocess.run(
-                ["nice", sys.executable, __file__, "--minutes", f"{left:.2f}", "--worker", log],
-                check=False,
-            )
-            if done.returncode >= 0:
-                findings += done.returncode
-                break
-            findings += 1
-            what = signal.Signals(-done.returncode).name
-            print(f"FOUND: {what} with {log.read_bytes()!r}", flush=True)  # noqa: T201
-    print(f"{findings} findings")  # noqa: T201
+    findings = work(parser.parse_args().minutes)
+    LAST.unlink(missing_ok=True)
     return 1 if findings else 0
 
 

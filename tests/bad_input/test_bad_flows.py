@@ -19,32 +19,19 @@ def parquet(**columns):
 
 FILES = {
     "an empty file": ("x.csv", b"", "is empty"),
-    "a byte order mark only": ("x.csv", b"\xef\xbb\xbf", "is empty"),
     "a header only": ("x.csv", HEAD, "no rows"),
     "UTF-16": ("x.csv", GOOD.encode("utf-16"), "not utf-8 text"),
-    "UTF-16 without a mark": ("x.csv", GOOD.encode("utf-16-le"), "no column 'origin'"),
-    "UTF-32": ("x.csv", GOOD.encode("utf-32"), "not utf-8 text"),
     "Latin-1 in a cell": ("x.csv", (HEAD + "1,\xe9,3\n").encode("latin-1"), "convert it to UTF-8"),
     "Latin-1 in the header": ("x.csv", "or\xedgin,b\n".encode("latin-1"), "--encoding"),
-    "bytes of all values": ("x.csv", bytes(range(256)) * 20, "not utf-8 text"),
+    "wide digits in a count": ("x.csv", HEAD + "1,2,\uff11\uff12\n", "not a number as count"),
     "a zero byte in a count": ("x.csv", HEAD + "1,2,\0003\n", "not a number as count"),
     "a zero byte in the header": ("x.csv", "ori\0gin,destination\n1,2\n", "did you mean"),
     "text called .gz": ("x.csv.gz", GOOD, "damaged or cut off"),
-    "a packed file cut at its head": ("x.csv.gz", PACKED[:12], "damaged or cut off"),
-    "a packed file cut in the middle": ("x.csv.gz", PACKED[: len(PACKED) // 2], "cut off"),
-    "a packed file without its end": ("x.csv.gz", PACKED[:-8], "damaged or cut off"),
     "garbage behind a packed file": ("x.csv.gz", PACKED + b"garbage", "damaged or cut off"),
-    "two counts": ("x.csv", "origin,destination,count,count\n1,2,3,4\n", "rename the others"),
-    "a line cut off": ("x.csv", GOOD + "1,2", "line 4"),
-    "a quoted separator in a code": ("x.csv", HEAD + '"1,2",2,3\n', "unknown origin '1,2'"),
     "counts that overflow": ("x.csv", HEAD + "1,2,9000000000000000000\n" * 3, "beyond 2^43"),
-    "an unknown ending": ("x.ods", GOOD, "unknown ending"),
     "no workbook": ("x.xlsx", GOOD, "damaged"),
-    "no ending": ("x", GOOD, "unknown ending"),
     "CSV called .parquet": ("x.parquet", GOOD, "as Parquet"),
     "Parquet called .csv": ("x.csv", parquet(), "'x.csv' is a Parquet file; call it .parquet"),
-    "decimal codes": ("x.parquet", parquet(origin=[1.5]), "a number that is not whole"),
-    "lists as codes": ("x.parquet", parquet(origin=[["1"]]), "area codes are text or whole"),
     "no rows": ("x.parquet", parquet().slice(0, 0), "no rows"),
     "no columns": ("x.parquet", parquet().select([]), "as Parquet"),
 }
@@ -57,24 +44,8 @@ def test_a_table_that_cannot_be_counted_is_refused(refuse_release, write, what):
 
 
 @pytest.mark.parametrize(
-    ("count", "says"),
-    [
-        ("-1", "negative"),
-        ("1 000", "not a number"),
-        ("NULL", "not a number"),
-        ("\uff11\uff12", "not a number"),  # digits as wide as Chinese signs
-        ("\u0663", "not a number"),  # an Arabic 3
-        ("2e400", "not a number"),
-    ],
-)
-def test_a_count_that_is_no_whole_number_is_refused(refuse_release, write, count, says):
-    flows = write("x.csv", f'{HEAD}1,2,5\n1,2,"{count}"\n')
-    refuse_release(flows=flows, says=(says, "column 'count'", "whole numbers"))
-
-
-@pytest.mark.parametrize(
     "code",
-    ["1 ", " 1", "01", "1.0", "\uff11", "1\u200b", "\u0661", "l", "NULL", "1\xa0", "1\u0301", "-1"],
+    ["1 ", "01", "1.0", "\uff11", "1\u200b", "NULL", "1\u0301"],
 )
 def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, code):
     flows = write("x.csv", f'{HEAD}1,2,3\n"{code}",2,3\n')
@@ -87,7 +58,6 @@ def test_a_code_that_only_looks_like_an_area_is_refused(refuse_release, write, c
         ("origin,destination\n1,2\n", "who", "no column 'who'"),
         ("origin,destination,who\n1,2,\n", "who", "1 row of 'x.csv' has no person"),
         ("origin,destination,who\n1,2,a\n1,2,a\n", "who", "exactly 1 trip"),
-        ("origin,destination\n1,2\n", "origin", "given twice"),
     ],
 )
 def test_persons_that_cannot_be_told_apart_are_refused(refuse_release, write, rows, person, says):
@@ -98,12 +68,10 @@ def test_persons_that_cannot_be_told_apart_are_refused(refuse_release, write, ro
     ("flows", "says"),
     [
         ("nothing.csv", "check the path"),
-        ("no/where/*.parquet", "check the path"),
         ("empty", "no CSV or Parquet file in the folder"),
         ("both", "both CSV and Parquet"),
         ("differing", "a different header"),
         ("", "check the path"),
-        ("x\n.csv", "check the path"),
         ("/dev/null", "a pipe or a device"),
     ],
 )
@@ -128,13 +96,10 @@ def test_a_pipe_is_refused_and_not_said_to_be_missing(shell):
 @pytest.mark.parametrize(
     ("database", "query", "says"),
     [
-        ("", "SELECT 1", "postgresql:// or sqlite:///"),
         ("mysql://host/name", "SELECT 1", "export the table to Parquet"),
         ("sqlite://x.db", "SELECT 1", "sqlite:///path"),
         ("sqlite:///nothing.db", "SELECT 1", "check the path"),
         ("sqlite:///trips.db", "", "empty"),
-        ("sqlite:///trips.db", "SELEC 1", "syntax error"),
-        ("sqlite:///trips.db", "SELECT * FROM journeys", "no such table"),
         ("sqlite:///trips.db", "DROP TABLE trips", "SELECT statement"),
         ("sqlite:///trips.db", "SELECT 1 AS origin", "no column 'destination'"),
         ("postgresql://me:p@ss@host/name", "SELECT 1", "percent-encoded"),
@@ -151,12 +116,3 @@ def test_a_database_that_gives_no_trips_is_refused(place, refuse_release, databa
 def test_an_encoding_of_a_query_is_refused(refuse_release):
     query = ("--sql", "SELECT 1", "--database", "sqlite:///trips.db")
     refuse_release(*query, "--encoding", "latin-1", flows=None, says="--encoding")
-
-
-def test_a_password_is_not_repeated(refuse):
-    printed = refuse(
-        "release", "--sql", "SELECT 1", "--areas", "areas.csv", "--out", "out",
-        "--epsilon", 1, "--delta", 1e-8,
-        "--database", "postgresql://me:Sesame9@127.0.0.1:1/name?connect_timeout=1",
-    )  # fmt: skip
-    assert "Sesame9" not in printed.err

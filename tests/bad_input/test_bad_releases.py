@@ -36,31 +36,13 @@ MANIFESTS = {
     "no object": (lambda _: "[]", "not that of a release"),
     "cut off": (lambda manifest: json.dumps(manifest)[:300], "damaged"),
     "of a later format": (put("format", "inftda-release/99"), "another version"),
-    "without its privacy": (put("private", None), "`private`"),
     "said to be not private": (put("private", False), "promises nothing"),
-    "a smaller epsilon": (put("guarantee", "epsilon", 0.5), "does not hold"),
-    "epsilon as text": (put("guarantee", "epsilon", "1"), "Expected `float | null`"),
-    "epsilon negative": (put("guarantee", "epsilon", -1.0), "at least 0"),
-    "a smaller delta": (put("guarantee", "delta", 1e-9), "does not hold"),
-    "another rho": (put("guarantee", "rho", "1/1000"), "follows from the rest"),
-    "noise of zero": (put(*LEVEL, "sigma2", "0"), "does not fit the unit"),
     "an endless variance": (put(*LEVEL, "sigma2", "1e999999999"), "must be a fraction"),
-    "a smaller sensitivity": (put(*LEVEL, "squared_sensitivity", 1), "does not fit the unit"),
-    "another level": (put(*LEVEL, "index", 4), "twice"),
     "another number of cells": (put(*LEVEL, "cells", 3), "not the one of this tree"),
-    "no levels": (put("guarantee", "levels", []), "promises nothing"),
-    "protection of no trip": (put("guarantee", "trips", 0), "at least 1"),
-    "another kind of neighbours": (put("guarantee", "neighbours", "add-remove"), "not hold"),
-    "people with fewer trips": (put("guarantee", "exactly", False), "where it is noised"),
     "a looser accountant": (put("guarantee", "accountant", "zcdp"), "'zcdp'"),
-    "another total": (put("total", 49), "total is 49"),
     "a total with 400 digits": (put("total", 10**400), "which no release can have"),
     "another number of flows": (put("n_flows", 10**6), "not true"),
     "a file of the system": (put(*AXIS, "file", "/etc/passwd"), "names other files"),
-    "another fingerprint": (put(*AXIS, "fingerprint", "00"), "names other files"),
-    "another order": (put("tree", "order", ["origin"] * 4), "the order names"),
-    "an axis twice": (put(*AXIS, "name", "destination"), "given twice"),
-    "an axis called flow": (put(*AXIS, "name", "flow"), "another name"),
 }
 
 
@@ -86,11 +68,8 @@ TABLES = {
     "CSV": (b"origin,destination,flow\n1,2,50\n", "cannot be read"),
     "a flow of zero": (flows(flow=[0]), "above 0"),
     "an unknown area": (flows(origin=["9"]), "not among its areas"),
-    "a cell twice": (pa.concat_tables([flows(flow=[25])] * 2), "twice"),
-    "another total": (flows(flow=[49]), "total is 50"),
     "areas as text": (flows().set_column(0, "origin", [["1"]]), "other columns than it should"),
     "a column more": (flows().append_column("true_count", [[30]]), "true_count (int64)"),
-    "a column less": (flows().select(["origin", "flow"]), "other columns than it should"),
 }
 
 
@@ -112,7 +91,7 @@ def test_a_table_that_is_not_the_one_released_does_not_verify(made, refuse, what
     refuse("verify", "release", says=TABLES[what][1])
 
 
-@pytest.mark.parametrize("what", ["nothing", "CSV", "a column less"])
+@pytest.mark.parametrize("what", ["nothing", "CSV"])
 @pytest.mark.parametrize(
     "command", [("query", "release"), ("report", "release", "--out", "x.html")]
 )
@@ -134,9 +113,7 @@ def test_areas_moved_to_another_region_do_not_verify(made, refuse):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["release[1]", "re*", "a b", "q?", "o'clock", 'say "x"', "origin=1"]
-)
+@pytest.mark.parametrize("name", ["release[1]", "re*?", "o'clock", 'say "x"', "origin=1"])
 def test_a_folder_with_a_strange_name_verifies_and_is_queried(made, place, capsys, name):
     from inftda.cli.main import run  # noqa: PLC0415
 
@@ -151,37 +128,14 @@ def test_a_folder_with_a_strange_name_verifies_and_is_queried(made, place, capsy
     [
         (("--origin-level", "planet"), "the levels are"),
         (("--from", "Z"), "no area 'Z'"),
-        (("--from", "region:Z"), "no area 'Z'"),
         (("--level", "mode=all"), "its axes are"),
-        (("--level", "origin"), "NAME=VALUE"),
         (("--where", "mode=car"), "its axes are"),
         (("--format", "parquet"), "--out"),
-        (("--format", "xml"), "table, csv"),
-        (("--top", "few"), "--help"),
         (("--top", "-1"), "at least 1"),
-        (("--out", "no/where.csv"), "make it first"),
         (("--format", "parquet", "--out", "no/where.parquet"), "make it first"),
-        (("--format", "csv", "--out", "release"), "is a folder"),
-        (("--out", "flows.csv"), "--force"),
         (("--out", "release/flows.parquet", "--force"), "lies in the release"),
-        (("--out", "release/areas.csv", "--force"), "lies in the release"),
     ],
 )
 @pytest.mark.usefixtures("made")
 def test_a_query_that_makes_no_sense_is_refused(refuse, arguments, says):
     refuse("query", "release", *arguments, says=says)
-
-
-@pytest.mark.parametrize(
-    ("out", "says"),
-    [
-        ("flows.csv", "--force"),
-        ("release/flows.parquet", "lies in the release"),
-        ("release/report.html", "lies in the release"),
-        ("release", "is a folder"),
-        ("no/where.html", "make it first"),
-    ],
-)
-@pytest.mark.usefixtures("made")
-def test_a_page_does_not_replace_anything(refuse, out, says):
-    refuse("report", "release", "--out", out, says=says)

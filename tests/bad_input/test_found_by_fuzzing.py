@@ -78,16 +78,6 @@ def test_areas_with_a_column_name_that_is_no_text(refuse_release, write):
     refuse_release(areas=write("x.parquet", with_a_name_that_is_no_text(table)), says="areas table")
 
 
-def test_two_columns_that_differ_in_case_only(refuse_release, write):
-    write("modes.csv", "mode\ncar\nbus\n")
-    flows = write("x.csv", "origin,destination,Flow\n1,2,car\n")
-    refuse_release("--axis", "Flow=modes.csv", flows=flows, says="another name")
-
-
-def test_more_threads_than_anybody_has(refuse_release):
-    refuse_release("--threads", "47171", says="at most 1,024")
-
-
 def feature(*rings):
     """A file with one polygon."""
     geometry = {"type": "Polygon", "coordinates": rings}

@@ -108,8 +108,7 @@ EXPLORED = {
 STATIC = ("preview_page", "comparison_page", "summary_page")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
 @pytest.mark.parametrize("name", [*EXPLORED, *STATIC])
 def test_every_page_opens_from_disk_fits_the_screen_and_asks_for_nothing(
     browser, request, name, width, dark
@@ -380,18 +379,6 @@ def test_hostile_codes_names_and_scripts_are_only_text(
     assert any("Content Security Policy" in entry["message"] for entry in browser.complaints)
 
 
-def test_a_table_with_one_axis_is_a_list_of_totals(browser, plain_page):
-    browser.open(plain_page)
-    assert len(browser.texts("#totals-of option")) == 2
-    choose(browser, "#totals-of", "0.2")
-    shown = len(browser.all(".flows tbody tr"))
-    browser.one("#search").send_keys("A1")
-    assert 0 < len(browser.all(".flows tbody tr")) < shown
-    name, text = browser.downloaded()
-    assert name == "totals-disease-2.csv"
-    assert {row["disease"] for row in rows_of(text)} == {"A1"}
-
-
 def test_further_axes_filter_and_what_was_not_measured_is_marked(browser, by_mode, tmp_path):
     released = by_mode[0.08]
     browser.open(report(released, tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list")
@@ -420,17 +407,6 @@ def test_further_axes_filter_and_what_was_not_measured_is_marked(browser, by_mod
     go(browser, "#/0.0.1/0.0.1/list")
     assert browser.one("#warns").text == ""
     assert browser.complaints == []
-
-
-def test_noise_is_stated_where_flows_are_listed(browser, tmp_path):
-    """40,000 trips between 300 towns: most published pairs are noise, and no list hides it."""
-    country = make_country((4, 300), 40_000)
-    made = release(country.flows(), country.areas, epsilon=1, delta=1e-6, source=SeededSource(1))
-    browser.open(report(made, tmp_path / "page.html", runs=1), "#/0.0.2/0.0.2/list")
-    assert "most of its pairs are noise" in browser.one("#warns").text
-    assert re.search(r"About \d+ % of them are noise", browser.one("#seen").text)
-    assert len(browser.texts(".flows td.noise")) == 50
-    assert "mostly noise" in browser.one("#accuracy").text
 
 
 def test_one_can_switch_between_published_and_estimated(browser, tmp_path):

@@ -7,16 +7,9 @@ import pytest
 from inftda.errors import IngestError
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.unit import Unit
-from inftda.reading import Columns, SqlQuery, read_leaves
 from inftda.tree import Axis
 
-TOWNS = Hierarchy.read({"region": ["N", "N", "S"], "town": ["001", "002", "003"]})
-AXES = (Axis("origin", TOWNS), Axis("destination", TOWNS))
 N_ROWS = 20_000  # more than one batch
-
-
-def read(source, unit=None, **options):
-    return read_leaves(source, Columns(**options), AXES, unit=unit)
 
 
 @pytest.fixture
@@ -30,91 +23,83 @@ def database(tmp_path):
     return f"sqlite:///{path}"
 
 
-def test_trips_are_counted(database):
-    leaves = read(SqlQuery("SELECT origin, destination FROM trips;", database))
+def test_trips_are_counted(read, database):
+    leaves = read("SELECT origin, destination FROM trips;", database)
     assert leaves.counts.sum() == N_ROWS
     assert len(leaves.counts) == 6
 
 
 @pytest.mark.parametrize("count", ["n", "n * 1.0", "n || ''"])
-def test_flows_are_summed(database, tmp_path, monkeypatch, count):
+def test_flows_are_summed(read, database, tmp_path, monkeypatch, count):
     monkeypatch.chdir(tmp_path)
     relative = "sqlite:///" + database.rpartition("/")[2]
-    query = SqlQuery(f"SELECT origin, destination, {count} AS count FROM trips", relative)
-    assert read(query).counts.sum() == sum(i % 5 for i in range(N_ROWS))
+    query = f"SELECT origin, destination, {count} AS count FROM trips"
+    assert read(query, relative).counts.sum() == sum(i % 5 for i in range(N_ROWS))
 
 
-def test_contributions_are_bounded(database):
+def test_contributions_are_bounded(read, database):
     unit = Unit("add-remove", trips=2)
-    query = SqlQuery("SELECT * FROM trips", database)
-    leaves = read(query, count=None, person="person", unit=unit)
+    leaves = read("SELECT * FROM trips", database, unit, count=None, person="person")
     assert leaves.counts.sum() == 2000
 
 
-def test_unknown_areas_are_named_although_the_stream_is_gone(database):
+def test_unknown_areas_are_named_although_the_stream_is_gone(read, database):
     query = "SELECT 'X' || origin AS origin, destination FROM trips"
     with pytest.raises(IngestError, match=r"20,000 rows of the SQL query .*'X001', 'X002'"):
-        read(SqlQuery(query, database))
+        read(query, database)
 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM nowhere", "SELEC", "", " ; "])
-def test_a_wrong_query_is_one_clear_error(database, query):
+def test_a_wrong_query_is_one_clear_error(read, database, query):
     with pytest.raises(IngestError, match="query") as error:
-        read(SqlQuery(query, database))
+        read(query, database)
     assert error.value.__context__ is None
 
 
-def test_a_file_that_is_missing_is_named_and_not_made(tmp_path):
+def test_a_file_that_is_missing_is_named_and_not_made(read, tmp_path):
     path = tmp_path / "nowhere.db"
     with pytest.raises(IngestError, match=r"no SQLite file .*nowhere\.db"):
-        read(SqlQuery("SELECT 1", f"sqlite:///{path}"))
+        read("SELECT 1", f"sqlite:///{path}")
     assert not path.exists()
     with pytest.raises(IngestError, match="sqlite:///path"):
-        read(SqlQuery("SELECT 1", "sqlite://nowhere.db"))
+        read("SELECT 1", "sqlite://nowhere.db")
 
 
-def test_a_file_that_is_no_database_is_one_clear_error(tmp_path):
-    path = tmp_path / "a.db"
-    path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(IngestError, match=r"cannot open .*a\.db"):
-        read(SqlQuery("SELECT 1", f"sqlite:///{path}"))
-
-
-def test_cells_of_any_kind_are_read_one_by_one(database):
+def test_cells_of_any_kind_are_read_one_by_one(read, database):
     query = "SELECT CASE rowid % 2 WHEN 0 THEN '001' ELSE 2 END AS origin, destination FROM trips"
     towns = Hierarchy.read({"town": ["001", "002", "2"]})
     axes = (Axis("origin", towns), Axis("destination", towns))
-    leaves = read_leaves(SqlQuery(query, database), Columns(), axes)
+    leaves = read(query, database, axes=axes)
     assert leaves.counts.sum() == N_ROWS
     assert {*leaves.areas[0].tolist()} == {0, 2}
 
 
 @pytest.mark.parametrize("cell", ["2.5", "x'303031'", "1e300", "9007199254740992.0"])
-def test_a_cell_that_is_no_code_is_the_fault_of_its_row(database, cell):
+def test_a_cell_that_is_no_code_is_the_fault_of_its_row(read, database, cell):
     query = f"SELECT CASE rowid WHEN 19000 THEN {cell} ELSE '001' END AS origin, destination "
     with pytest.raises(IngestError, match="1 row of the SQL query cannot be placed: unknown"):
-        read(SqlQuery(query + "FROM trips", database))
+        read(query + "FROM trips", database)
 
 
-def test_text_that_is_not_utf8_is_one_clear_error(database):
+def test_text_that_is_not_utf8_is_one_clear_error(read, database):
     query = "SELECT CASE rowid WHEN 19000 THEN CAST(x'ff' AS TEXT) ELSE '001' END AS origin, "
     with pytest.raises(IngestError, match="a cell is not UTF-8 text") as error:
-        read(SqlQuery(query + "destination FROM trips", database))
+        read(query + "destination FROM trips", database)
     assert error.value.__context__ is None
 
 
-def test_a_cell_that_is_no_count_is_the_flaw_of_its_row_and_not_quoted(database):
+def test_a_cell_that_is_no_count_is_the_flaw_of_its_row_and_not_quoted(read, database):
     query = "SELECT origin, destination, CASE WHEN rowid > 19998 THEN 'secret' ELSE 1 END AS count "
     with pytest.raises(IngestError, match="2 rows of the SQL query have text that is") as error:
-        read(SqlQuery(query + "FROM trips", database))
+        read(query + "FROM trips", database)
     assert "secret" not in str(error.value)
     assert error.value.__context__ is None
 
 
-def test_a_stream_that_fails_half_way_is_one_clear_error_without_its_cells(database):
+def test_a_stream_that_fails_half_way_is_one_clear_error_without_its_cells(read, database):
     query = "SELECT origin, destination, json(CASE rowid WHEN 19000 THEN '{secret' ELSE '1' END) "
     with pytest.raises(IngestError, match="the SQL query failed while its rows were read") as error:
-        read(SqlQuery(query + "AS count FROM trips", database))
+        read(query + "AS count FROM trips", database)
     assert "secret" not in str(error.value)
     assert error.value.__context__ is None
 
@@ -128,28 +113,28 @@ def test_a_stream_that_fails_half_way_is_one_clear_error_without_its_cells(datab
         "SELECT 1 AS origin; DELETE FROM trips", "SELECT 1); ATTACH 'other.db' AS other; (SELECT 2",
     ],
 )  # fmt: skip
-def test_a_query_can_do_nothing_but_read_the_database(database, tmp_path, monkeypatch, query):
+def test_a_query_can_do_nothing_but_read_the_database(read, database, tmp_path, monkeypatch, query):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(IngestError, match=r"one SELECT statement|failed while"):
-        read(SqlQuery(query, database))
+        read(query, database)
     assert sorted(tmp_path.iterdir()) == before
-    leaves = read(SqlQuery("SELECT * FROM trips", database), count=None)
+    leaves = read("SELECT * FROM trips", database, count=None)
     assert leaves.counts.sum() == N_ROWS
 
 
-def test_a_view_of_a_strangers_file_can_do_nothing_but_read(database, tmp_path):
+def test_a_view_of_a_strangers_file_can_do_nothing_but_read(read, database, tmp_path):
     with sqlite3.connect(next(tmp_path.glob("*.db"))) as connection:
         connection.execute("CREATE VIEW odd AS SELECT load_extension('x') AS origin")
     connection.close()
     with pytest.raises(IngestError, match="refuses the query"):
-        read(SqlQuery("SELECT origin, '001' AS destination FROM odd", database))
+        read("SELECT origin, '001' AS destination FROM odd", database)
 
 
-def test_the_database_is_closed_afterwards(database, tmp_path):
-    read(SqlQuery("SELECT * FROM trips", database), count=None)
+def test_the_database_is_closed_afterwards(read, database, tmp_path):
+    read("SELECT * FROM trips", database, count=None)
     with pytest.raises(IngestError):
-        read(SqlQuery("SELECT 'X' AS origin, 'X' AS destination", database))
+        read("SELECT 'X' AS origin, 'X' AS destination", database)
     path = next(tmp_path.glob("*.db"))
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE trips")  # a reader would hold a lock

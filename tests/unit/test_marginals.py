@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inftda.hierarchy import Hierarchy
-from inftda.privacy.accounting import Share, noise_at, resolve
-from inftda.privacy.plan import off_tree_weights
+from inftda.privacy.plan import make_plan, off_tree_weights
 from inftda.privacy.unit import Unit
 from inftda.tree import CELLS_PER_AREA, Axis, Tree, chains
 from random_trees import random_trees
@@ -113,13 +112,7 @@ def test_weights_stay_within_the_share(tree, share):
 
 @pytest.mark.parametrize("sizes", [(5, 20), (20, 110, 800), (3, 11, 43, 581), (2, 4, 8, 16, 32)])
 def test_plans_with_off_tree_tables_are_accounted_for_exactly(sizes):
-    tree, unit = Tree.destination_first(hierarchy(*sizes)), Unit()
-    tables = tree.off_tree
-    shares = [
-        Share(weight, unit.squared_sensitivity(level), unit.n_shifts(level))
-        for weight, level in [
-            *((Fraction(1), level) for level in tree.splitting_levels),
-            *zip(off_tree_weights(tables, tree.depth, Fraction("0.08")), tables, strict=True),
-        ]
-    ]
-    assert resolve("auto", noise_at(Fraction(1, 70), shares)) == "exact"
+    tree = Tree.destination_first(hierarchy(*sizes))
+    plan = make_plan(tree, Unit(), rho=Fraction(1, 70), delta=1e-8, across="0.08")
+    assert plan.accountant == "exact"
+    assert len(plan.tables) == len(tree.off_tree)

@@ -44,13 +44,6 @@ def test_one_thread_is_the_caller():
     assert set(Crew(1).map(lambda _: threading.get_ident(), range(5))) == {threading.get_ident()}
 
 
-def test_threads_are_kept_from_one_piece_of_work_to_the_next():
-    crew = Crew(2)
-    first, second = (threads_that_meet(crew) for _ in range(2))
-    assert len(first) == 2
-    assert first == second
-
-
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_items_are_taken_no_further_ahead_than_the_backlog(threads):
     """Results not yet taken are memory, also while one item takes long."""

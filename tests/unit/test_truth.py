@@ -70,36 +70,18 @@ def test_a_small_table_counted_by_hand():
     areas = [np.array([2, 0, 0], np.int32), np.array([1, 2, 0], np.int32)]
     truth = Truth.from_leaves(TREES["destination tree"], areas, np.array([7, 2, 3]))
     assert (truth.total, truth.n_leaves) == (12, 3)
-    assert [level.level.name for level in truth.levels] == [
-        "all > region",
-        "region > region",
-        "region > town",
-        "town > town",
-    ]
-    assert [level.count.tolist() for level in truth.levels] == [
-        [10, 2],  # to N, to S
-        [3, 7, 2],  # N > N, S > N, N > S
-        [3, 7, 2],  # of N > N to 1, of S > N to 2, of N > S to 3
-        [3, 2, 7],  # of N > 1 from 1, of N > 3 from 1, of S > 2 from 3
-    ]
-    assert [level.offsets.tolist() for level in truth.levels] == [
-        [0, 2],
-        [0, 2, 3],
-        [0, 1, 2, 3],
-        [0, 1, 2, 3],
-    ]
-    assert [level.ordinal.tolist() for level in truth.levels] == [
-        [0, 1],
-        [0, 1, 0],
-        [0, 1, 0],
-        [0, 0, 0],
-    ]
-    (origins, destinations), value = truth.leaves
-    assert (origins.tolist(), destinations.tolist(), value.tolist()) == (
-        [0, 0, 2],
-        [0, 2, 1],
-        [3, 2, 7],
-    )
+    found = {
+        level.level.name: [part.tolist() for part in (level.count, level.offsets, level.ordinal)]
+        for level in truth.levels
+    }
+    assert found == {  # counts, where the children of each parent begin, and their places
+        "all > region": [[10, 2], [0, 2], [0, 1]],  # to N, to S
+        "region > region": [[3, 7, 2], [0, 2, 3], [0, 1, 0]],  # N > N, S > N, N > S
+        "region > town": [[3, 7, 2], [0, 1, 2, 3], [0, 1, 0]],  # N > 1, S > 2, N > 3
+        "town > town": [[3, 2, 7], [0, 1, 2, 3], [0, 0, 0]],  # 1 > 1, 1 > 3, 3 > 2
+    }
+    areas, value = truth.leaves
+    assert [*(axis.tolist() for axis in areas), value.tolist()] == [[0, 0, 2], [0, 2, 1], [3, 2, 7]]
 
 
 @pytest.mark.parametrize("name", TREES)

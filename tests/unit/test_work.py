@@ -15,7 +15,6 @@ import pytest
 import fake_noise
 from fake_noise import Record
 from inftda.demo import make_country
-from inftda.hierarchy import Hierarchy
 from inftda.mechanism import measure, step
 from inftda.mechanism.topdown import release_counts
 from inftda.noise import bits
@@ -104,58 +103,11 @@ def test_draws_are_the_children_of_surviving_parents_and_only_children_are_none(
     assert sum(work.fills) == sum(work.draws.values()) + is_root_drawn
 
 
-def test_only_children_are_no_work():
-    """Provinces of one town: their level is drawn for the others only."""
-    areas = Hierarchy.read(
-        {"region": list("NNNS"), "province": ["a", "b", "b", "c"], "town": list("wxyz")}
-    )
-    tree = Tree.destination_first(areas)
-    counts = Truth.from_leaves(
-        tree, (np.arange(4, dtype=np.int32),) * 2, np.full(4, 1000, np.int64)
-    )
-    work = release(counts, rho=5000)
-    assert work.released.n_leaves == 4
-    # To regions; from regions; N to 2 provinces (S has one); from provinces; b to 2 towns; from.
-    assert list(work.draws.values()) == [2, 4, 2, 4, 2, 2 * 2]
-
-
 def test_one_draw_takes_one_short_word(small):
     work = release(small)
     assert work.words[4] == sum(work.draws.values())
     # The secret and the public seed of the release.
     assert work.words[8] == 4 + 2
-
-
-@pytest.mark.parametrize("rho", ["1/100", 1, 100])
-def test_no_level_is_more_work_than_its_nodes_or_than_the_trips_allow(small, rho):
-    work = release(small, rho=rho)
-    for level in small.tree.splitting_levels:
-        assert work.draws[level.name] <= level.n_nodes
-        assert work.draws[level.name] <= small.total * level.max_children
-
-
-def tenfold(depth):
-    """A hierarchy in which every area has ten parts, five regions at the top."""
-    n = 5 * 10 ** (depth - 1)
-    town = np.arange(n)
-    levels = {f"level {i}": (town // 10 ** (depth - i)).astype(str) for i in range(1, depth + 1)}
-    return Hierarchy.read({name: np.char.zfill(codes, 5) for name, codes in levels.items()})
-
-
-def test_ten_times_the_areas_are_not_ten_times_the_work():
-    """The same 2,000 trips with one level more: 100 times the pairs."""
-    fine = np.random.default_rng(2).integers(0, 5_000, (2, 2_000)).astype(np.int32)
-    work, pairs = [], []
-    for depth, places in ((3, fine // 10), (4, fine)):
-        tree = Tree.destination_first(tenfold(depth))
-        counts = Truth.from_leaves(tree, places, np.ones(2_000, np.int64))
-        work.append(sum(release(counts).draws.values()))
-        pairs.append(tree.levels[-1].n_nodes)
-    assert pairs[1] == 100 * pairs[0]
-    assert work[1] < 3 * work[0]
-    # Two more levels, each with ten children for each of at most 2,000 parents.
-    assert work[1] <= work[0] + 2 * 10 * 2_000 + 5_000
-    assert work[1] < pairs[1] / 200
 
 
 def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch):

@@ -60,11 +60,6 @@ def test_files_are_read_as_tables_are(tmp_path):
     check_table(read_areas(tmp_path / "areas.csv"))
 
 
-def test_names_may_be_in_any_column():
-    areas = read_areas(TABLE, levels={"region": "region_name", "code": "region_name"})
-    assert names_of(areas)["code"] == ["North", "North", "South"]
-
-
 def test_a_table_of_names_alone_is_a_table_of_codes():
     assert read_areas({"name": ["Aix", "Bourg"]}).level_names == ("name",)
     assert read_areas({"town": ["1"], "town_name": ["Aix"]}).level_names == ("town",)

@@ -117,13 +117,6 @@ def test_what_follows_from_changed_numbers_is_found_too(method, seed):
     assert not (bounds.is_exact & ~same[place]).any()
 
 
-def test_two_hidden_cells_of_one_trip_each_give_themselves_away():
-    truth = counts_of(TWO, [(0, 0, 1), (1, 0, 1), (0, 1, 40), (1, 1, 50)])
-    published = PrimarySuppression(2).publish(truth, np.random.default_rng(0))
-    found = attack(published)
-    assert (found.hidden_cells, found.exact_by_levels, found.exact_ones) == (2, 2, 2)
-
-
 def test_one_hidden_cell_is_what_its_family_lacks_unless_another_is_hidden_with_it():
     truth = counts_of(TWO, [(0, 0, 3), (1, 0, 30), (0, 1, 40), (1, 1, 50)])
     naive = attack(PrimarySuppression(10).publish(truth, np.random.default_rng(0)))

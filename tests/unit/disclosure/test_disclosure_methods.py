@@ -110,13 +110,6 @@ def test_trips_seen_by_cell_keys_are_those_without_which_a_number_is_another():
     assert (published.n_reidentified, published.n_seen_anywhere) == (seen, somewhere)
 
 
-def test_everybody_in_a_shown_cell_is_seen():
-    truth = counts_of(TWO, [(0, 0, 3), (1, 0, 30), (0, 1, 40), (1, 1, 50)])
-    published = Suppression(10).publish(truth, np.random.default_rng(0))
-    assert published.n_reidentified == 90
-    assert published.n_seen_anywhere == 123
-
-
 def test_zeros_stay_zeros_and_totals_are_published_by_the_same_method():
     truth = counts_of(TWO, [(0, 0, 3), (1, 0, 30)])
     for method in (Suppression(10), Rounding(5), CellKey(3)):

@@ -80,9 +80,6 @@ def test_nothing_in_a_text_is_obeyed(made):
     files = made(ALL | dict.fromkeys(texts, HOSTILE) | {"data_curators": [HOSTILE]})
     html, markdown = files["summary.html"], files["summary.md"]
     assert "<script" not in html
-    assert html.count("</style>") == 1
-    assert "default-src &#39;none&#39;" in html
-    assert not re.search(r"(src|href)=[\"']?(https?:|//)", html)
     rendered = pytest.importorskip("markdown_it").MarkdownIt("commonmark").render(markdown)
     assert not re.search("<(script|a|em|code)", rendered)
     assert HOSTILE in files["registry.yaml"].replace("\n      ", " ")

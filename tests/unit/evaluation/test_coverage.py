@@ -13,7 +13,6 @@ from inftda.evaluation.intervals import (
     measure_intervals,
     overall,
 )
-from inftda.evaluation.typical import CLASS_STARTS
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import CellIntervals
 from inftda.tree import Tree
@@ -58,15 +57,6 @@ def test_the_lowest_class_is_looked_for_among_those_with_enough_numbers():
     assert lowest_coverage(classes) == classes[2]
     assert lowest_coverage(classes, least=1) == classes[1]
     assert lowest_coverage(classes, least=10**6) is None
-
-
-def test_every_level_of_the_tree_is_looked_at(measured, truth):
-    found = measure_intervals(truth, measured)
-    names = list(dict.fromkeys(one.name for one in found))
-    assert names == [level.name for level in measured.tree.splitting_levels]
-    finest = [one for one in found if one.name == names[-1]]
-    assert sum(one.n_numbers for one in finest) == measured.manifest.n_flows
-    assert {one.smallest for one in found} <= {*CLASS_STARTS}
 
 
 def test_intervals_that_were_shifted_are_found_out(measured, truth, monkeypatch):

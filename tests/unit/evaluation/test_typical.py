@@ -182,18 +182,6 @@ def test_negative_releases_are_refused(made):
         replace(made, table=table).leaves()
 
 
-def test_tables_of_more_axes_are_looked_at_level_by_level():
-    axes = {name: Hierarchy.read({name: ["a", "b", "c"]}) for name in ("x", "y", "z")}
-    grid = [(x, y, z) for x in "abc" for y in "abc" for z in "abc"]
-    columns = dict(zip(axes, zip(*grid, strict=True), strict=True))
-    made = release(
-        pa.table({**columns, "count": [50] * 27}), axis=axes, epsilon=1, delta=1e-6,
-        source=SeededSource(1),
-    )  # fmt: skip
-    found = typical_errors(made, runs=2)
-    assert [level.depths for level in found.levels] == [level.depths for level in made.tree.levels]
-
-
 @pytest.mark.parametrize("share", [0.5, 0.95])
 @pytest.mark.parametrize("largest", [200, 10**4, 10**12])
 def test_quantiles_are_exact_while_small_and_one_percent_off_at_most(share, largest):

@@ -2,8 +2,6 @@
 
 import json
 
-import numpy as np
-import pyarrow.compute as pc
 import pytest
 
 import inftda
@@ -56,29 +54,6 @@ def test_levels_without_intervals_say_so(exported, estimated):
     assert said["flows-3-municipality"].startswith("95 %")
     header = (folder / "flows-3-municipality.csv").read_text().splitlines()[0]
     assert header == '"origin","destination","estimate","low","high"'
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_number_without_an_interval_is_exported_without_one(
-    exported, measured, kind, monkeypatch
-):
-    beside = type(measured.intervals()).beside
-
-    def partly(*arguments):
-        table = beside(*arguments)
-        known = np.arange(len(table)) % 2 == 0
-        for name in ("low", "high"):
-            column = pc.if_else(known, table.column(name), None)
-            table = table.set_column(table.column_names.index(name), name, column)
-        return table
-
-    monkeypatch.setattr(type(measured.intervals()), "beside", partly)
-    folder = exported(kind, source=measured)
-    for file in (*folder.glob("*.json"), *folder.glob("*.geojson")):
-        json.loads(file.read_text())
-    if kind == "geojson":
-        lines = json.loads((folder / "flows-3-municipality.geojson").read_text())["features"]
-        assert [line["properties"]["low"] is None for line in lines[:4]] == [False, True] * 2
 
 
 def test_levels_that_nothing_was_measured_at_have_no_intervals_and_say_so(exported):

@@ -99,7 +99,7 @@ def test_different_areas_at_both_ends_are_different_locations(exported, tmp_path
 
 @pytest.mark.parametrize("kind", KINDS_OF_MAPS)
 def test_a_map_without_places_is_refused_with_what_to_do(exported, kind, tmp_path):
-    with pytest.raises(InftdaError, match="give --centroids FILE"):
+    with pytest.raises(InftdaError, match="give `centroids=`"):
         exported(kind, centroids=None)
     assert not list(tmp_path.iterdir())
 
@@ -108,14 +108,14 @@ def test_more_than_a_browser_holds_is_refused(exported, monkeypatch):
     monkeypatch.setattr(webmaps, "MAX_FLOWS", 10)
     with pytest.raises(InftdaError, match="choose a coarser one with `level=`"):
         exported("flowmap")
-    assert exported("flowmap", levels=["region"])
+    assert exported("flowmap", level=["region"])
 
 
 @pytest.mark.parametrize("kind", ["geojson", "geopackage"])
 def test_what_has_no_place_is_left_out_and_said_to_be(exported, country, kind, tmp_path):
     few = tmp_path / "few.csv"
     few.write_text("\n".join(country.centroids.read_text().splitlines()[:10]) + "\n")
-    folder = exported(kind, centroids=few, levels=["municipality"])
+    folder = exported(kind, centroids=few, level=["municipality"])
     lines = layers_of(folder, kind, "3-municipality")
     assert 0 < len(lines) < country.release.manifest.n_flows
     assert "whose place is not known" in (folder / "datapackage.json").read_text()

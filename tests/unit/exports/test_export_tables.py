@@ -81,13 +81,13 @@ def test_without_intervals_none_are_written_and_nothing_is_simulated(exported):
 
 
 def test_only_the_chosen_levels_are_written(exported):
-    folder = exported("csv", levels=["province"])
+    folder = exported("csv", level=["province"])
     flows_and_areas = {path.name for path in folder.glob("[fad]*")}
     assert flows_and_areas == {
         "flows-2-province.csv", "areas.csv", "datapackage.json",
     }  # fmt: skip
     with pytest.raises(InftdaError, match=r"no level 'town'.*there are region, province"):
-        exported("csv", levels=["town"], force=True)
+        exported("csv", level=["town"], force=True)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_openmatrix_reads_a_matrix_of_each_level(exported, country):
 def test_matrices_in_several_blocks_are_the_same(exported, country, monkeypatch):
     openmatrix = pytest.importorskip("openmatrix")
     monkeypatch.setattr("inftda.exports.matrices._BLOCK", 50)
-    folder = exported("omx", levels=["municipality"], intervals=False)
+    folder = exported("omx", level=["municipality"], intervals=False)
     with openmatrix.open_file(str(folder / "flows-3-municipality.omx")) as matrices:
         assert np.array(matrices["flow"]).sum() == country.release.total
 

@@ -11,7 +11,6 @@ from inftda.mechanism.measure import add_truth_kernel
 from inftda.mechanism.reference import shares
 from inftda.mechanism.step import (
     Nodes,
-    Noisy,
     Step,
     batches,
     child_areas_kernel,
@@ -191,12 +190,3 @@ def test_a_step_does_what_it_says_parent_by_parent(monkeypatch, seed, size):
             x = [noisy[child] for child in below]
             assert shares(x, got) == shares(x, algorithm_2(x, int(total)))
     assert not found
-
-
-def test_cells_of_rows_are_all_children():
-    level = TREE.splitting_levels[2]
-    areas = tuple(np.array(part, np.int32) for part in ([0, 2], [1, 0], [0, 0]))
-    value = np.arange(5)
-    noisy = Noisy.below(level, level.depths, areas, value)
-    origin, destination, _ = (part.tolist() for part in noisy.cells())
-    assert list(zip(origin, destination, strict=True)) == [(0, 2), (0, 3), (0, 4), (2, 0), (2, 1)]

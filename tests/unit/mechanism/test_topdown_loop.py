@@ -24,8 +24,6 @@ AREAS = Hierarchy.read({"region": list("EENNNS"), "town": ["e1", "e2", "n1", "n2
 TREE = Tree.destination_first(AREAS)
 UNIT = Unit()
 TRUTH = {(0, 1): 40, (0, 5): 7, (5, 5): 25, (1, 0): 3, (3, 2): 11}
-#: Draws of each level if there is no noise.
-DRAWS = [3, 9, 2 + 0 + 0 + 3, 2 + 2 + 2 + 0 + 3]
 
 
 def counts_of(truth, tree=TREE):
@@ -45,25 +43,6 @@ def test_a_noised_total_is_clamped_at_zero(noise):
     assert counts.total == 86
     found = cells(release(counts, plan, Record(always(noise))))
     assert sum(found.values()) == max(86 + noise, 0)
-
-
-def test_a_public_total_gets_no_noise():
-    record = Record(always(5))
-    assert (
-        sum(cells(release(counts_of(TRUTH), make_plan(TREE, UNIT, rho=1), record)).values()) == 86
-    )
-    assert 1 not in record.sizes
-
-
-def test_trips_may_be_released_where_there_are_none():
-    plan = make_plan(TREE, Unit("add-remove"), rho=1)
-    found = cells(release(counts_of({}), plan, Record(always(9))))
-    assert sum(found.values()) == 9
-
-
-def test_without_noise_the_release_is_the_truth():
-    record = Record(always(0))
-    assert cells(release(counts_of(TRUTH), make_plan(TREE, UNIT, rho=1), record)) == TRUTH
 
 
 def test_only_children_are_never_drawn():
@@ -90,15 +69,6 @@ def test_noise_goes_to_every_child_of_a_surviving_parent_and_to_no_other():
     found = cells(release(counts_of({}, tree), plan, record))
     assert found == {(0,): 2, (1,): 3}
     assert record.sizes == [1, 3, 2]
-
-
-def test_every_level_gets_the_scale_that_was_planned_for_it():
-    for unit in (UNIT, Unit("add-remove", trips=3)):
-        plan = make_plan(TREE, unit, epsilon=1, delta=1e-8, split="geometric:1.5")
-        record = Record()
-        release(counts_of(TRUTH), plan, record)
-        assert record.scales == [level.sigma2 for level in plan.levels]
-        assert len(set(record.scales)) == len(record.scales)
 
 
 def test_what_was_spent_cannot_be_spent_again():
@@ -237,13 +207,6 @@ def test_without_noise_the_release_is_the_truth_across_too():
             sums[above[leaf[axis]]] += count
         assert found.value.tolist() == sums.tolist()
     assert len(outcome.totals) == 3, "regions and towns of origins, towns of destinations"
-
-
-def test_a_table_that_is_planned_but_not_of_this_tree_is_never_passed_over():
-    plan = make_plan(TREE, UNIT, rho=Fraction(1, 100), across=0.08)
-    stranger = replace(plan.tables[0], depths=(7, 7))
-    with pytest.raises(BudgetError, match="not drawn"):
-        release(counts_of(TRUTH), replace(plan, tables=(*plan.tables, stranger)))
 
 
 def test_only_tables_of_the_plan_are_measured():

@@ -46,20 +46,6 @@ def test_words_are_those_of_the_blocks_of_each_row(monkeypatch, dtype, chunk):
     assert words.tolist() == words_of(rows.tolist(), sizes.tolist(), dtype).tolist()
 
 
-@pytest.mark.parametrize("cut", [0, 1, 13, 29, 30])
-def test_bits_of_a_row_do_not_depend_on_what_else_is_asked_for(cut):
-    rows, sizes = np.arange(30) * 7, np.arange(30) % 6
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    whole = np.empty(offsets[-1], np.uint32)
-    Bits(KEY).fill(whole, rows, offsets)
-    first, second = whole[: offsets[cut]].copy(), whole[offsets[cut] :].copy()
-    for part, some in ((first, slice(0, cut)), (second, slice(cut, 30))):
-        again = np.empty_like(part)
-        here = offsets[some.start : some.stop + 1] - offsets[some.start]
-        Bits(KEY).fill(again, rows[some], here)
-        assert again.tolist() == part.tolist()
-
-
 def test_further_bits_of_a_draw_are_at_addresses_of_their_own():
     row, draw, attempt = 12345, 77, 3
     place = 1 << 63 | draw << 32 | attempt << 16

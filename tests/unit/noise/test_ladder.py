@@ -47,18 +47,16 @@ def assert_encloses(got, weigh, parameter, *, is_half):
 
 @pytest.mark.parametrize("is_half", [False, True])
 @pytest.mark.parametrize("bits", [7, 31, 63, 127])
-@pytest.mark.parametrize("sigma2", GAUSSIAN_SIGMA2)
-def test_gaussian_ladders_enclose_the_true_sums(sigma2, bits, is_half):
-    got = gaussian_ladder(Fraction(sigma2), bits, is_half=is_half)
-    assert_encloses(got, weigh_gaussian, Fraction(sigma2), is_half=is_half)
-
-
-@pytest.mark.parametrize("is_half", [False, True])
-@pytest.mark.parametrize("bits", [7, 31, 63, 127])
-@pytest.mark.parametrize("scale", LAPLACE_SCALE)
-def test_laplace_ladders_enclose_the_true_sums(scale, bits, is_half):
-    got = laplace_ladder(Fraction(scale), bits, is_half=is_half)
-    assert_encloses(got, weigh_laplace, Fraction(scale), is_half=is_half)
+@pytest.mark.parametrize(
+    ("ladder_of", "weigh", "scale"),
+    [
+        *((gaussian_ladder, weigh_gaussian, Fraction(sigma2)) for sigma2 in GAUSSIAN_SIGMA2),
+        *((laplace_ladder, weigh_laplace, Fraction(scale)) for scale in LAPLACE_SCALE),
+    ],
+)
+def test_ladders_enclose_the_true_sums(ladder_of, weigh, scale, bits, is_half):
+    got = ladder_of(scale, bits, is_half=is_half)
+    assert_encloses(got, weigh, scale, is_half=is_half)
 
 
 def test_the_enclosure_test_notices_a_scale_that_is_off_by_one_part_in_a_billion():

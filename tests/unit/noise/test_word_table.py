@@ -1,14 +1,11 @@
 """The table: each word to its draw, undecided words settled exactly."""
 
-import sys
 import threading
-import time
 from bisect import bisect_left
 from collections import Counter
 from fractions import Fraction
 from functools import partial
 
-import numba
 import numpy as np
 import pytest
 from scripted_bits import ROW, ScriptedBits, fill
@@ -208,53 +205,3 @@ def test_words_of_impossible_length_are_refused(word_bits):
 def test_arrays_that_cannot_be_filled_in_place_are_refused(out):
     with pytest.raises(PrivacyError, match="out must be a writable"):
         DiscreteGaussian(4).fill(out, SeededSource(1).bits())
-
-
-@pytest.mark.slow
-def test_a_table_can_be_as_long_as_sigma_100000():
-    table = make_gaussian(10**10, 64)
-    draws = np.empty(1_000_000, dtype=np.int64)
-    fill(table, draws, SeededSource(1).bits())
-    assert 900_000 < table.max_abs < 930_000
-    assert abs(draws.std() / 1e5 - 1) < 0.004  # 5.6 standard deviations
-
-
-@pytest.fixture
-def no_forced_switches():
-    """Threads then only alternate where one of them gives up the interpreter lock."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1000)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="only compiled kernels release the lock")
-@pytest.mark.usefixtures("no_forced_switches")
-@pytest.mark.parametrize("what", ["words", "kernel"])
-def test_other_threads_run_while_noise_is_drawn(what):
-    table = make_gaussian(400, 32)
-    bits, offsets = SeededSource(1).bits(), np.array([0, 1 << 23])
-    out = np.empty(1 << 23, dtype=np.int64)
-    words = np.zeros(out.size, dtype=np.uint32)
-    table._map(words[:1], out[:1], 0)  # compile
-    run = partial(table._map, words, out, 0)
-    if what == "words":
-        run = partial(bits.fill, words, ROW, offsets)
-    is_running, is_enough, wakes = threading.Event(), threading.Event(), 0
-
-    def work():
-        is_running.set()
-        for _ in range(200):
-            run()
-            if is_enough.is_set():
-                break
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    is_running.wait()
-    while worker.is_alive():
-        time.sleep(0.001)
-        wakes += 1
-        if wakes > 3:
-            is_enough.set()
-    assert wakes > 3  # none if it kept the lock

@@ -4,13 +4,11 @@ import re
 import stat
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 from markup import Markup
 
 from inftda.evaluation.stated import guess_bound, level_rows
 from inftda.evaluation.typical import typical_errors
-from inftda.hierarchy import Hierarchy
 from inftda.pages.html import NOTICE
 from inftda.pages.report import report, write_confidential_page
 from inftda.privacy.unit import Unit
@@ -96,27 +94,6 @@ def test_table_and_chart_show_the_same_figures(page, od, stated):
     assert sorted(places[1:]) == [places[1:][i] for i in by_size]
     assert all(0 <= place <= 100 for place in places)
     assert not re.search(r"\d%<", re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL))
-
-
-def test_a_release_without_typical_errors_says_so(page, od, stated, unpacked):
-    stated(None)
-    text = page(od)
-    assert "Typical errors are not stated" in text
-    assert "<details>" not in text
-    assert "the smaller a number" in text
-    assert unpacked(text)[0]["errors"] is None
-
-
-def test_ends_with_different_areas_get_a_page(page, country, unpacked):
-    areas = Hierarchy.read({"half": ["E", "W"], "quarter": ["E1", "W1"]})
-    ends = pa.array([("E1", "W1")[i % 2] for i in range(len(country.count))])
-    flows = country.flows().set_column(0, "origin", ends)
-    flows = flows.group_by(["origin", "destination"]).aggregate([("count", "sum")])
-    flows = flows.rename_columns(["origin", "destination", "count"])
-    made = release(flows, axis={"origin": areas, "destination": country.areas}, rho=1)
-    header, _ = unpacked(page(made))
-    assert not header["shared"]
-    assert [len(axis["levels"]) for axis in header["axes"]] == [2, 3]
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A preview: every setting is tried, what is stated is what simulations show."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -104,12 +102,6 @@ def test_what_epsilon_means_for_one_person():
     assert believed_after(0) == pytest.approx(0.1)
     assert believed_after(1) == pytest.approx(0.232, abs=1e-3)
     assert believed_after(5000) == pytest.approx(1)
-
-
-def test_a_preview_is_plain_json(tried):
-    data = json.loads(json.dumps(tried.to_dict()))
-    assert data["settings"][0]["levels"][-1]["typical"]["classes"]
-    assert data["settings"][1]["finest_usable"]
 
 
 def test_a_stand_in_is_released_as_the_real_table_would_be(country, tried):

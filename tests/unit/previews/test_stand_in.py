@@ -6,7 +6,6 @@ import pytest
 
 from inftda.demo import make_country
 from inftda.errors import InftdaError
-from inftda.previews.nested_gravity import match_trips
 from inftda.previews.stand_in import coarsened, from_flows, from_totals, home_share
 from inftda.tree import Tree, build_tree
 
@@ -94,20 +93,6 @@ def test_who_stays_in_a_coarse_area_stays_at_home_as_the_nested_model_says():
         home = made.count[made.origin == made.destination].sum()
         # Who goes further comes home by chance now and then.
         assert abs(home / made.count[is_within].sum() - home_share(level, 3)) < 0.02
-
-
-def test_nobody_looks_at_home_if_told_so(country):
-    n = country.areas.n_areas(3)
-    each = np.full(n, 100)
-    random = np.random.default_rng(0)
-    free = match_trips(country.areas, each, each, np.random.default_rng(0))
-    told = match_trips(country.areas, each, each, random, is_home_first=False)
-
-    def at_home(flows):
-        origin, destination, count = flows
-        return count[origin == destination].sum()
-
-    assert at_home(told) < at_home(free) / 3
 
 
 def test_totals_need_not_be_whole_nor_of_one_sum(country, tree):

@@ -1,8 +1,6 @@
 """Both accountants: against published figures, a library, each other, and the truth."""
 
 import math
-import subprocess
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -25,7 +23,6 @@ from inftda.privacy.accounting import (
     noise_at,
     privacy_curve,
     resolve,
-    total_rho,
 )
 from inftda.selftest import self_check_accounting
 
@@ -97,20 +94,6 @@ def test_calibrated_noise_keeps_the_promise_by_ball_arithmetic(epsilon, shares):
     assert low > 1e-8, "a thousandth less noise would break it"
 
 
-@pytest.mark.parametrize("sigma2", ["2", "20", "312.16"])
-@pytest.mark.parametrize("z", [0.5, 5.0])
-def test_every_accountant_lies_above_the_truth_and_the_exact_one_close(sigma2, z):
-    noise = uniform(sigma2)
-    rho = float(total_rho(noise))
-    epsilon = rho + z * math.sqrt(2 * rho)
-    low, _ = delta_by_convolution(Fraction(sigma2), 12, epsilon)
-    for name in ACCOUNTANTS:
-        found = delta_of(name, epsilon=epsilon, noise=noise)
-        assert found >= low
-        if name != "zcdp":
-            assert found <= 1.0001 * low
-
-
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
 @pytest.mark.parametrize("variances", [(7, 12), (3, 2, 5), ("1/2", "1/3"), ("40/3", 10)])
 def test_unequal_noise_is_accounted_for_above_the_truth_and_close(epsilon, variances):
@@ -158,25 +141,6 @@ def test_several_trips_and_tables_with_hardly_a_share_stay_as_they_are():
     tiny = [Share(Fraction(1), 2, 2), Share(Fraction(1, 300), 2, 2)]
     assert commensurable(tiny, 1) == tuple(tiny)
     assert resolve("auto", noise_at(Fraction(1), tiny)) == "zcdp"
-
-
-def test_the_continuous_gaussian_would_claim_too_much():
-    noise = uniform(Fraction(3, 5), n_levels=3)  # rho = 5
-    found = epsilon_of("exact", delta=1e-6, noise=noise)
-    assert found == pytest.approx(19.64, abs=0.005)
-    mu = math.sqrt(10)
-    tails = [math.erfc(x / math.sqrt(2)) / 2 for x in (19.42 / mu - mu / 2, 19.42 / mu + mu / 2)]
-    claimed = tails[0] - math.exp(19.42) * tails[1]
-    assert claimed == pytest.approx(1e-6, rel=0.01)
-    assert delta_by_convolution(Fraction(3, 5), 6, 19.42)[0] > 1.2 * claimed
-
-
-def test_with_little_noise_more_of_it_can_be_worse():
-    # One cell, epsilon 10: at sigma2 0.051 a shift is hidden unless the draw is not 0, and
-    # at 0.1 draws other than 0 are more frequent.
-    less, more = ([Noise(Fraction(s), 1, 1)] for s in ("0.051", "0.1"))
-    assert delta_of("exact", epsilon=10, noise=less) < delta_of("exact", epsilon=10, noise=more)
-    assert delta_of("zcdp", epsilon=10, noise=less) > delta_of("zcdp", epsilon=10, noise=more)
 
 
 @pytest.mark.parametrize("epsilon", [20, 60, 200, 700])
@@ -237,11 +201,6 @@ def test_numbers_may_be_fractions_or_text():
     assert len({max_rho("exact", epsilon=e, delta=d, shares=SIX_LEVELS) for e, d in asked}) == 1
 
 
-def test_unknown_accountants_are_refused():
-    with pytest.raises(PrivacyError, match="accountant must be one of auto, exact, zcdp"):
-        max_rho("pld", epsilon=1, delta=1e-8, shares=SIX_LEVELS)
-
-
 @pytest.mark.parametrize(
     "noise", [[], [(Fraction(0), 2, 2)], [(Fraction(1), 0, 0)], [(Fraction(1), 2, 1)]]
 )
@@ -266,16 +225,6 @@ def test_variances_are_rounded_up_by_less_than_a_billionth(value):
 def test_simple_variances_stay_as_they_are():
     for value in (Fraction(12), Fraction(60, 7), Fraction(5, 1024)):
         assert round_up(value) == value
-
-
-def test_accounting_imports_no_slow_library():
-    code = (
-        "import sys; from fractions import Fraction as F\n"
-        "from inftda.privacy.accounting import max_rho\n"
-        "max_rho('auto', epsilon=1, delta=1e-8, shares=[(F(1), 2, 2)] * 6)\n"
-        "assert not {'scipy', 'dp_accounting', 'numba'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_self_check_passes_and_can_fail(monkeypatch):

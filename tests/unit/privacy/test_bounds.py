@@ -13,7 +13,7 @@ from inftda.errors import BudgetError, PrivacyError
 from inftda.evaluation.cells import Cells
 from inftda.hierarchy import Hierarchy
 from inftda.mechanism.reference import algorithm_3
-from inftda.privacy.bounds import _largest_share, _Noise, _Tail, error_bounds, guaranteed_errors
+from inftda.privacy.bounds import _largest_share, _Noise, _Tail, error_bounds
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
 from inftda.tree import Axis, Tree
@@ -123,14 +123,6 @@ def test_simulated_releases_keep_the_guarantee_and_come_close(unit):
     assert bounds[-1].max_error <= 2.5 * usual, "a guarantee, not a phantasy"
 
 
-def test_errors_do_not_pile_up_with_depth():
-    sizes = (2,) * 12
-    tree = one_axis_tree(sizes)
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
-    bounds = error_bounds(tree, plan)
-    assert bounds[-1].max_error < 1.5 * bounds[3].max_error
-
-
 def exact_tail(sigma2, t, n_summands=1):
     reach = math.ceil(20 * math.sqrt(sigma2))
     weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma2))
@@ -234,15 +226,6 @@ def test_a_thousand_billion_cells_are_no_obstacle():
     assert bound.max_error < 17 * sigma
 
 
-def test_less_risk_costs_more():
-    tree = one_axis_tree()
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8)
-    errors = [guaranteed_errors(tree, plan, beta)[3] for beta in (0.5, 0.05, 1e-3, 1e-9)]
-    assert errors == sorted(errors)
-    assert errors[0] < errors[-1]
-    assert list(guaranteed_errors(tree, plan)) == [0, 1, 2, 3], "by number of the level"
-
-
 @pytest.mark.parametrize("beta", [0, 1, -0.1, 2, math.nan, 1e-12, "0.05", None])
 def test_a_beta_that_is_no_probability_is_refused(beta):
     tree = one_axis_tree()
@@ -287,14 +270,6 @@ def test_prices_add_what_theorem_4_says_and_short_axes_more():
     # Not simply 2 * four: other terms are the largest with and without prices, and the corner
     # is worked out for larger errors above.
     assert 2 * one < less[4] <= 3 * four
-
-
-def test_without_short_axes_prices_move_counts_by_one_sigma():
-    tree = across_tree(n_modes=65)
-    plan = make_plan(tree, Unit(), epsilon=1, delta=1e-8, across=0.08)
-    priced, plain = error_bounds(tree, plan), error_bounds(tree, without_tables(plan))
-    one = math.ceil(plan.levels[0].sigma)
-    assert [a.over - b.over for a, b in zip(priced, plain, strict=True)][2:] == [2 * one + 1] * 3
 
 
 @pytest.mark.slow

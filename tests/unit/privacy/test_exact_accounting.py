@@ -131,14 +131,6 @@ def test_the_excess_of_theta_is_never_understated(tau2):
     assert log_theta_excess(tau2) > 0
 
 
-def test_delta_falls_with_epsilon():
-    for sigma2 in (Fraction(1, 20), Fraction(2), Fraction(10**9)):
-        lattice = LossLattice(sigma2, (1,) * 12)
-        top = epsilon_at(sigma2, 12, 9)
-        deltas = [lattice.delta(top * step / 40) for step in range(41)]
-        assert deltas == sorted(deltas, reverse=True)
-
-
 def test_hopeless_and_harmless_ends_are_reached():
     assert LossLattice(Fraction(1, 10**4), (1,)).delta(1.0) == 1.0
     assert LossLattice(Fraction(10**6), (1,)).delta(900.0) == 1e-100
