@@ -95,6 +95,7 @@ lowest: $(LOWEST)/.run  ## Demo, self-test and some tests with the oldest versio
 	@$(LOWEST)/bin/python -m pytest -q -W default -m "slow or not slow" $(LOWEST_TESTS)
 
 docs: $(VENV)/.dev    ## Build the documentation into site/, strictly
+	@echo "Building the documentation: some 15 seconds ..."
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 

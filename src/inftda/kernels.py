@@ -72,6 +72,12 @@ def cache_folder() -> str | None:
     return None
 
 
+def are_kept() -> bool:
+    """Whether some kernel of this version was compiled before, by another process perhaps."""
+    folder = cache_folder()
+    return folder is not None and any(Path(folder).glob("*/*.nbi"))
+
+
 def is_safe(folder: Path) -> bool:
     """Whether only the user and root can write to a folder and replace it.
 

@@ -5,6 +5,7 @@ is passed on, so defaults stand in Python alone.
 """
 
 import inspect
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
@@ -69,7 +70,11 @@ class Call:
         return self._function(*arguments, **self.given, **more)
 
     def with_progress(self, unit: str, *, shown: bool, **more: Any) -> Any:
-        """Call it while a bar shows how far it is."""
+        """Call it while a bar shows how far it is, and say if it has to be compiled first."""
+        from inftda import kernels  # noqa: PLC0415 - numba, which commands that read do not need
+
+        if shown and sys.stderr.isatty() and not kernels.are_kept():
+            click.echo("Compiling for this machine, once: some 20 seconds ...", err=True)
         with Meter(unit, shown=shown) as progress:
             return self(progress=progress, **more)
 
