@@ -35,6 +35,8 @@ from inftda.publication.manifest import (
     MAX_BYTES,
     AxisEntry,
     Manifest,
+    Software,
+    Version,
     check_plain,
     digest,
     software_versions,
@@ -120,7 +122,7 @@ class EstimateManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     total: int
     n_rows: int
     estimate_sha256: str = ""
-    software: dict[str, str] = msgspec.field(default_factory=software_versions)
+    software: dict[Software, Version] = msgspec.field(default_factory=software_versions)
 
     def to_text(self) -> str:
         """The contents of `manifest.json`: they follow from the manifest, to the bit."""
@@ -307,7 +309,7 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
         pq.write_table(made.table, folder / ESTIMATE_FILE, compression="zstd")
         manifest = msgspec.structs.replace(
             made.manifest,
-            axes=write_areas(folder, made.tree, made.manifest.axes),
+            axes=write_areas(folder, made.tree),
             estimate_sha256=digest(folder / ESTIMATE_FILE),
         )
         (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")

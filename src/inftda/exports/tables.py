@@ -20,7 +20,7 @@ from inftda.exports.contents import (
     file_part,
     resource_entry,
 )
-from inftda.publication.folder import areas_files
+from inftda.publication.folder import axis_entries
 from inftda.publication.release import Release
 from inftda.tables import disarmed, disarmed_table
 
@@ -161,7 +161,7 @@ def _write_areas(data: ExportData, folder: Path) -> list[Resource]:
     """Write the areas of each axis: codes of all levels, name and place where they are known."""
     written: dict[str, Resource] = {}
     for number, axis in enumerate(data.tree.axes):
-        file = areas_files(data.tree)[axis.name]
+        file = axis_entries(data.tree)[number].file
         if file in written:
             continue
         hierarchy = axis.hierarchy

@@ -7,7 +7,7 @@ known is an empty text or not-a-number, so that every cell has a value. Readers 
 these files: they follow from the areas to the bit, and nothing else fits into them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -86,7 +86,11 @@ def read_places(path: Path, hierarchy: Hierarchy) -> Places:
         ) from None
     # Whatever was left out above stands in no file that is written from what was read.
     again = _as_table(known)
-    if known.places.is_empty or not all(map(_is_same, table.columns, again.columns)):
+    is_same = all(
+        np.array_equal(np.array(found), np.array(expected), equal_nan=found.type == pa.float64())
+        for found, expected in zip(table.columns, again.columns, strict=True)
+    )
+    if known.places.is_empty or not is_same:
         raise ReleaseError(f"{path.name} does not hold the places of these areas; {DAMAGED}")
     return known.places
 
@@ -144,13 +148,6 @@ def _from_table(table: pa.Table, hierarchy: Hierarchy) -> Places:
     )
 
 
-def _is_same(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
-    """Whether two columns are equal, not-a-number being equal to itself."""
-    if found.type == pa.float64():
-        return np.array_equal(np.array(found), np.array(expected), equal_nan=True)
-    return bool(found.equals(expected))
-
-
 def areas_names(fingerprints: Sequence[str]) -> tuple[str, ...]:
     """File with the areas of each axis: one for all if they have the same areas.
 
@@ -171,11 +168,6 @@ def places_name(areas_file: str) -> str:
     return areas_file.removesuffix(".csv").replace("areas", "places", 1) + ".parquet"
 
 
-def areas_files(tree: Tree) -> dict[str, str]:
-    """File for the areas of each axis: one for all that share a hierarchy."""
-    return {axis.name: axis.file for axis in axis_entries(tree)}
-
-
 def axis_entries(tree: Tree) -> tuple[AxisEntry, ...]:
     """What a manifest states about the axes of a tree."""
     files = areas_names([axis.hierarchy.fingerprint for axis in tree.axes])
@@ -194,33 +186,24 @@ def areas_text(hierarchy: Hierarchy) -> bytes:
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return] # untyped library
 
 
-def write_areas(folder: Path, tree: Tree, entries: Iterable[AxisEntry]) -> tuple[AxisEntry, ...]:
-    """Write the areas of all axes, and what else is said of them; their entries for the manifest.
-
-    The entries that are given are those of the axes, in their order.
-    """
-    files = areas_files(tree)
-    for axis in tree.axes:
-        file = files[axis.name]
-        (folder / file).write_bytes(areas_text(axis.hierarchy))
-        places = folder / places_name(file)
+def write_areas(folder: Path, tree: Tree) -> tuple[AxisEntry, ...]:
+    """Write the areas of all axes, and what else is said of them; their entries for a manifest."""
+    entries = []
+    for entry, axis in zip(axis_entries(tree), tree.axes, strict=True):
+        (folder / entry.file).write_bytes(areas_text(axis.hierarchy))
+        places = folder / places_name(entry.file)
         # Of axes with the same areas the first that knows more of them says it.
         if not axis.hierarchy.places.is_empty and not places.exists():
             save_places(places, axis.hierarchy)
-    digests = {
-        name: digest(path)
-        for name in files.values()
-        if (path := folder / places_name(name)).exists()
-    }
-    return tuple(replace(axis, places_sha256=digests.get(axis.file, "")) for axis in entries)
+        entries.append((entry, places))
+    return tuple(
+        replace(entry, places_sha256=digest(places) if places.exists() else "")
+        for entry, places in entries
+    )
 
 
 def read_tree(folder: Path, entries: Sequence[AxisEntry], order: Sequence[str]) -> Tree:
-    """The tree of a release, or of what was made from one, with the areas of its folder.
-
-    Raises:
-        ReleaseError: a file is missing or damaged, or its areas are not those of the manifest.
-    """
+    """The tree of a release, or of what was made from one, with the areas of its folder."""
     files = areas_names([axis.fingerprint for axis in entries])
     if files != tuple(axis.file for axis in entries):
         raise ReleaseError(
@@ -272,11 +255,10 @@ def check_release(folder: Path) -> None:
 
 def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     """Everything of a release but its numbers, which are there."""
-    axes = write_areas(folder, tree, manifest.tree.axes)
     has_measurements = manifest.measurements != "none"
     manifest = replace(
         manifest,
-        tree=replace(manifest.tree, axes=axes),
+        tree=replace(manifest.tree, axes=write_areas(folder, tree)),
         flows_sha256=digest(folder / FLOWS_FILE),
         measurements_sha256=digest(folder / MEASUREMENTS_FILE) if has_measurements else "",
     )

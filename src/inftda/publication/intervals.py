@@ -24,30 +24,26 @@ from inftda.tree import Tree
 
 
 class Intervals:
-    """Intervals of the numbers of one release, narrowed by the model or not."""
+    """Intervals of the numbers of one release, stated as 95 %."""
 
-    def __init__(self, tree: Tree, measured: Measurements, total: int, *, use_model: bool) -> None:
+    def __init__(self, tree: Tree, measured: Measurements, total: int) -> None:
         self._tree, self._measured, self._total = tree, measured, total
-        self._use_model = use_model
 
-    def of(self, depths: Sequence[int], areas: Areas) -> Ends | None:
-        """Intervals for the true numbers, stated as 95 %.
+    def of(self, depths: Sequence[int], areas: Areas, *, use_model: bool = True) -> Ends | None:
+        """Lower and upper ends; None if no interval is known at these levels.
 
         Args:
             depths: level of each axis, 0 where it is summed up.
             areas: int32[n] for each axis, of numbers that are published (not 0).
-
-        Returns:
-            int64[n] lower and upper ends; None if no interval is known at these levels.
+            use_model: whether they are narrowed by the model, or follow from the noise alone.
         """
         wanted = self._tree.coarsest(depths)
         if not any(wanted):
             return self._total_ends(len(areas[0]))
         for number, level in enumerate(self._tree.splitting_levels):
             if self._tree.coarsest(level.depths) == wanted:
-                if self._use_model:
-                    return self._fit.node_ends(number, areas)
-                return self._noise_ends(number, areas)
+                ends = self._fit.node_ends if use_model else self._noise_ends
+                return ends(number, areas)
         table = measured_at(self._tree, self._measured, wanted)
         if table is None:
             return None
@@ -55,7 +51,12 @@ class Intervals:
         return measured_ends(table.value[row], math.sqrt(table.sigma2))
 
     def beside(
-        self, table: pa.Table, levels: Mapping[str, str], where: Mapping[str, Any]
+        self,
+        table: pa.Table,
+        levels: Mapping[str, str],
+        where: Mapping[str, Any],
+        *,
+        use_model: bool = True,
     ) -> pa.Table:
         """A table of `sum_flows` with columns `low` and `high`; null where none are known.
 
@@ -79,7 +80,8 @@ class Intervals:
             depths.append(depth)
             areas.append(number)
         is_empty = not table.column(FLOW).to_numpy().all()  # one row, for nothing at all
-        return _with_columns(table, None if is_empty else self.of(depths, tuple(areas)))
+        ends = None if is_empty else self.of(depths, tuple(areas), use_model=use_model)
+        return _with_columns(table, ends)
 
     @cached_property
     def _fit(self) -> Fit:

@@ -10,13 +10,13 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 import pyarrow as pa
@@ -41,19 +41,23 @@ MECHANISM: Final = "inftda"
 OPTIONS = {"noise": "table", "objective": "intopt"}
 #: Far more than any manifest has.
 MAX_BYTES = 16 << 20
-#: Far more than can be released; beyond it sums would be others in 64 bits.
-_LARGEST = 1 << 62
-_LIBRARIES = ("numpy", "numba", "cryptography", "python-flint")
+#: What a release may sum to: far more than can be released; beyond it sums would wrap around.
+Total = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+Library = Literal["numpy", "numba", "cryptography", "python-flint"]
 #: What a manifest states versions of; one of another version of inftda may state fewer.
-SOFTWARE = frozenset({"python", "inftda", "arrow", *_LIBRARIES})
+Software = Literal["python", "inftda", "arrow", Library]
 Version = Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z.+!_-]{1,40}$")]
 
 
-def software_versions() -> dict[str, str]:
+def software_versions() -> dict[Software, Version]:
     """Versions of Python and of the libraries a release depends on."""
-    libraries = {name: version(name) for name in _LIBRARIES}
-    made_by = {"python": platform.python_version(), "inftda": __version__}
-    return {**made_by, **libraries, "arrow": arrow_version()}
+    libraries: dict[Software, Version] = {name: version(name) for name in get_args(Library)}
+    made_by: dict[Software, Version] = {
+        "python": platform.python_version(),
+        "inftda": __version__,
+    }
+    return made_by | libraries | {"arrow": arrow_version()}
 
 
 def arrow_version() -> str:
@@ -66,9 +70,7 @@ def arrow_version() -> str:
 class AxisEntry:
     """One axis: its name, the levels of its hierarchy, and the file that lists its areas.
 
-    Attributes:
-        places_sha256: digest of the file with names, locations and outlines of the areas; empty
-            if there is none.
+    `places_sha256` is the digest of the file with names, locations and outlines; empty without one.
     """
 
     name: str
@@ -180,13 +182,13 @@ class Manifest:
     guarantee: dict[str, Any]
     tree: TreeEntry
     counted: Counting = Counting()
-    total: int
-    n_flows: int
+    total: Total
+    n_flows: Size
     seed: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")] = "00" * 16
     flows_sha256: str = field(default="", compare=False)  # of the file, not of what it holds
     measurements: Literal["none", "totals", "all"] = "none"
     measurements_sha256: str = field(default="", compare=False)
-    software: Mapping[str, Version] = field(default_factory=software_versions)
+    software: dict[Software, Version] = field(default_factory=software_versions)
 
     @property
     def unit(self) -> Unit:
@@ -195,11 +197,7 @@ class Manifest:
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan, with its guarantee recomputed from the noise of each level.
-
-        Raises:
-            PrivacyError: the noise does not give what is promised.
-        """
+        """The plan; a `PrivacyError` if its noise does not give what is promised."""
         return Plan.from_dict(self.guarantee)
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,11 +221,7 @@ class Manifest:
 
     @classmethod
     def from_text(cls, text: bytes) -> "Manifest":
-        """Read back what `to_text` gives.
-
-        Raises:
-            ReleaseError: it is anything else.
-        """
+        """Read back what `to_text` gives, and nothing else."""
         try:
             manifest = msgspec.json.decode(text, type=cls)
         except msgspec.ValidationError as problem:
@@ -239,11 +233,6 @@ class Manifest:
             raise ReleaseError(
                 f"the manifest is not readable as JSON; it was damaged: {GET_AGAIN}"
             ) from None
-        if abs(manifest.total) > _LARGEST or not 0 <= manifest.n_flows <= _LARGEST:
-            raise ReleaseError(
-                f"the manifest states {str(manifest.n_flows)[:60]} flows that sum to "
-                f"{str(manifest.total)[:60]}, which no release can have; it was edited"
-            )
         check_text(text, manifest)
         return manifest
 
@@ -253,11 +242,10 @@ def check_text(found: bytes, manifest: Manifest) -> None:
     expected = manifest.to_text().encode()
     if found == expected:
         return
-    lines = enumerate(zip_longest(found.split(b"\n"), expected.split(b"\n"), fillvalue=b""), 1)
-    # A comma tells only that another line follows.
-    differing = (line for line in lines if line[1][0].rstrip(b",") != line[1][1].rstrip(b","))
-    number, pair = next(differing, (1, (b"", b"")))
-    stated, known = (line.strip()[:80].decode(errors="replace") for line in pair)
+    lines = zip_longest(found.splitlines(), expected.splitlines(), fillvalue=b"")
+    pairs = enumerate(([line.strip().rstrip(b",") for line in pair] for pair in lines), start=1)
+    number, pair = next((one for one in pairs if one[1][0] != one[1][1]), (1, [b"", b""]))
+    stated, known = (line[:80].decode(errors="replace") for line in pair)
     raise ReleaseError(
         f"the manifest states {stated!r} in line {number}, where a release states {known!r}; it "
         "was edited, or written by another version of inftda"

@@ -39,14 +39,10 @@ def sum_flows(
     where: Mapping[str, str | Sequence[str]],
     values: Sequence[str] = (FLOW,),
 ) -> pa.Table:
-    """Flows summed up to a level on each axis.
+    """Flows summed up to a level on each axis; one that has no level is summed up altogether.
 
-    Args:
-        table: leaf flows, or the Parquet file that holds them.
-        tree: axes of the table.
-        levels: axis name to level name; an axis that is not named is summed up altogether.
-        where: axis name to the area or areas to keep to.
-        values: the columns to sum up.
+    `table` has the leaf flows, and `values` are its columns to sum up; `where` says which area or
+    areas of an axis to keep to.
     """
     with open_flows(table) as workspace:
         shown, joins, kept = [], [], ["true"]
@@ -209,19 +205,19 @@ def converted(table: pa.Table, as_: TableFormat) -> Any:
     """A table in the form that was asked for."""
     if as_ == "arrow":
         return table
-    if as_ in {"pandas", "polars"}:
-        library = _library(as_)
-        return table.to_pandas() if as_ == "pandas" else library.from_arrow(table)
-    raise ReleaseError(f"as_ must be 'arrow', 'pandas' or 'polars', got {as_!r}")
+    if as_ not in get_args(TableFormat):
+        raise ReleaseError(
+            f"as_ must be 'arrow', 'pandas' or 'polars', or for flows 'geopandas', got {as_!r}"
+        )
+    library = _library(as_)
+    return table.to_pandas() if as_ == "pandas" else library.from_arrow(table)
 
 
 def converted_flows(table: pa.Table, as_: FlowFormat, tree: Tree, levels: Mapping[str, str]) -> Any:
     """A table of `sum_flows` in the form that was asked for; in geopandas, with geometries."""
-    if as_ not in get_args(FlowFormat):
-        raise ReleaseError(f"as_ must be 'arrow', 'pandas', 'polars' or 'geopandas', got {as_!r}")
     if as_ != "geopandas":
         return converted(table, as_)
-    library = _library("geopandas")
+    library = _library(as_)
     shapes = library.GeoSeries(shapes_of(table, tree, levels), crs="EPSG:4326")
     return library.GeoDataFrame(table.to_pandas(), geometry=shapes)
 

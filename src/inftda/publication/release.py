@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from inftda.errors import ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
-from inftda.inference.measured import Measurements
+from inftda.inference.measured import Measurements, NoisyTable
 from inftda.noise.quantiles import half_width
 from inftda.options import Doc, Option, documented, lists, pairs
 from inftda.publication.folder import check_release, read_tree, write_public_files
@@ -141,45 +141,30 @@ class Release:
         shown, filters = asked_for(self.tree, (level_of_end, level), (ends, where))
         found = sum_flows(self.table, self.tree, shown, filters)
         if intervals:
-            known = self.intervals(use_model=not without_model)
-            found = known.beside(found, shown, filters)
+            known = self.intervals()
+            found = known.beside(found, shown, filters, use_model=not without_model)
         if top is not None:
             found = found.sort_by([(FLOW, "descending")]).slice(0, top)
         named = with_names(found, self.tree, shown) if names else found
         return converted_flows(named, as_, self.tree, shown)
 
-    def intervals(self, *, use_model: bool = True) -> "Intervals":
-        """Intervals of published numbers, from the measurements; computed once.
-
-        They follow from the noise alone, or are narrowed by the model of `inftda.estimate`.
-        """
-        from inftda.publication.intervals import Intervals  # noqa: PLC0415 - compiled kernels
-
-        if use_model not in self._intervals:
-            self._intervals[use_model] = Intervals(
-                self.tree, self.measurements(), self.total, use_model=use_model
-            )
-        return self._intervals[use_model]
+    def intervals(self) -> "Intervals":
+        """Intervals of published numbers, from the measurements; computed once."""
+        return self._intervals
 
     @cached_property
-    def _intervals(self) -> "dict[bool, Intervals]":
-        return {}
+    def _intervals(self) -> "Intervals":
+        from inftda.publication.intervals import Intervals  # noqa: PLC0415 - compiled kernels
+
+        return Intervals(self.tree, self.measurements(), self.total)
 
     def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
         """Totals of all areas of a level that was measured across the tree, and how good they are.
-
-        Args:
-            axis: name of an axis.
-            level: name of a level of it.
-            as_: "arrow", "pandas" or "polars".
 
         Returns:
             For each area the `released` sum of flows, the `measured` total and its `sigma`, the
             interval from `low` to `high` that holds the true total with 95 % probability, and
             `max_error`, which the released sum is off by at most with 95 % probability.
-
-        Raises:
-            ReleaseError: no such axis or level, or its totals were not measured.
         """
         found = self.axis(axis)
         depth = level_on(found, level)
@@ -231,9 +216,9 @@ class Release:
         # A level that splits nothing has the totals of the one above it.
         depth = axis.coarsest[level]
         wanted = tuple(depth if one.name == axis.name else 0 for one in self.tree.axes)
-        for table in self._totals.tables:
-            if table.depths == wanted:
-                return table.value, math.sqrt(table.sigma2)
+        if wanted in self._totals:
+            table = self._totals[wanted]
+            return table.value, math.sqrt(table.sigma2)
         planned = planned_totals(self.tree, self.manifest.plan)
         known = (" ".join(axis_and_level(table)) for table, _ in planned)
         raise ReleaseError(
@@ -242,11 +227,10 @@ class Release:
         )
 
     @cached_property
-    def _totals(self) -> Measurements:
-        """Of the measurements, those of totals across the tree."""
+    def _totals(self) -> dict[tuple[int, ...], NoisyTable]:
+        """Measurements of totals across the tree, by their depths."""
         tables = zip(self.published_tables(), self._read_measurements().tables, strict=True)
-        totals = tuple(table for planned, table in tables if planned.is_total)
-        return Measurements(totals, (None,) * len(totals))
+        return {table.depths: table for planned, table in tables if planned.is_total}
 
     def measurements(self) -> Measurements:
         """Every noisy value that was drawn for the release, table by table."""
@@ -304,9 +288,7 @@ class Release:
         return card(title, ("level", "areas"), rows, notes)
 
     def _promise(self) -> str:
-        if self.manifest.private:
-            return self.manifest.plan.describe()
-        return NOT_PRIVATE_LINE
+        return self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE
 
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
         """Write the release as a folder, atomically."""
@@ -337,11 +319,7 @@ def _copy_signature(source: Path, folder: Path) -> None:
 
 
 def open_release(path: Release | str | Path) -> Release:
-    """Read a release folder; a release that is open already is given back.
-
-    Raises:
-        ReleaseError: the folder is missing or is not a release.
-    """
+    """Read a release folder; a release that is open already is given back."""
     if isinstance(path, Release):
         return path
     folder = Path(path)

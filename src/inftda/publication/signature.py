@@ -56,9 +56,8 @@ def make_keys(path: Path) -> Path:
 
 def read_private_key(path: str | Path) -> Ed25519PrivateKey:
     """The key to sign with."""
-    text = _read(Path(path))
     try:
-        key = serialization.load_pem_private_key(text, None)
+        key = serialization.load_pem_private_key(_read(Path(path)), None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):

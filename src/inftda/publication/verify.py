@@ -4,16 +4,16 @@ Every file is read, compared with what the manifest states, and written again fr
 where the same Arrow made it, it must be the same to the bit.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pyarrow as pa
 
-from inftda.errors import InftdaError, ReleaseError
+from inftda.errors import InftdaError, OptimizeError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE
 from inftda.inference.measured import Measurements
 from inftda.options import Option, documented
@@ -23,15 +23,26 @@ from inftda.publication.manifest import (
     GET_AGAIN,
     MEASUREMENTS_FILE,
     OPTIONS,
-    SOFTWARE,
     arrow_version,
     check_text,
     digest,
 )
-from inftda.publication.measurements import read_measurements, write_measurements
+from inftda.publication.measurements import PlannedTable, read_measurements, write_measurements
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import check_signature
-from inftda.publication.tables import Flows, is_ascending, order_keys, read_flows, write_flows
+from inftda.publication.tables import (
+    Areas,
+    Flows,
+    is_ascending,
+    order_keys,
+    read_flows,
+    write_flows,
+)
+from inftda.threads import Crew
+from inftda.tree import OffTree, Tree, TreeLevel
+
+if TYPE_CHECKING:
+    from inftda.mechanism.step import Nodes, Step
 
 
 @documented
@@ -57,7 +68,6 @@ def verify(
 
 
 def _checks(folder: Path, key: str | Path | None) -> Iterator[str]:
-    """Check a release folder; yields what was found right."""
     if words := check_signature(folder, key):
         yield words
     release = open_release(folder)
@@ -120,10 +130,6 @@ def _check_statements(release: Release, folder: Path) -> None:
     expected = replace(manifest, options=OPTIONS, guarantee=manifest.plan.to_dict())
     check_text((folder / MANIFEST_FILE).read_bytes(), expected)
     manifest.counted.check(manifest.unit, release.tree)
-    for name in {*manifest.software} - SOFTWARE:
-        raise ReleaseError(
-            f"the manifest states a version of {name[:60]!r}, which no release does; it was edited"
-        )
 
 
 def _check_flows(release: Release, folder: Path) -> Generator[str, None, Flows]:
@@ -167,8 +173,6 @@ def _check_measurements(
     path, n_flows = folder / MEASUREMENTS_FILE, manifest.n_flows
     measured = read_measurements(path, tree, tables, n_flows=n_flows)
     if release.has_measurements:
-        from inftda.publication.replay import check_follows  # noqa: PLC0415 - compiled kernels
-
         yield from check_follows(flows, measured, tables, tree, manifest.seed)
     else:
         for table, found in zip(tables, measured.tables, strict=True):
@@ -212,3 +216,105 @@ def _check_bytes(
         f"all files hold what the manifest states; they were written by another Arrow ({made_by}) "
         "than the one here, so that they are compared by content, not by bytes"
     )
+
+
+# --- the flows, made again from the measurements
+
+
+def check_follows(
+    released: Flows,
+    measurements: Measurements,
+    planned: Sequence[PlannedTable],
+    tree: Tree,
+    seed: str,
+) -> Iterator[str]:
+    """Divide again, as anybody can, and compare; yields what was found right.
+
+    Which values were drawn depends on what was released before: on the tree all children of every
+    released parent (but no only child), off the tree all cells of every row that holds one, and
+    all areas of a one-way table. So a file of measurements is complete, and has no more than it
+    should, exactly if it has these and each once. What was made of them follows from them and from
+    the seed that the manifest states, level by level from the total to the leaves.
+    """
+    from inftda.mechanism.intopt import words_of  # noqa: PLC0415 - compiled kernels
+    from inftda.mechanism.step import Nodes, Step, divide_again  # noqa: PLC0415 - likewise
+
+    words, crew = words_of(bytes.fromhex(seed)), Crew()
+    noisy = {table.depths: table for table in measurements.tables}
+    sigma2 = {table.depths: table.sigma2 for table in planned}
+    nodes = Nodes.root(len(tree.axes), released.total)
+    for level in tree.levels:
+        if level.depths not in sigma2:
+            continue  # trivial, or a public total
+        here = noisy[level.depths]
+        if level.refined is None:
+            _check_areas(here.areas, nodes.areas, level)
+            if released.total != max(int(here.value[0]), 0):
+                raise ReleaseError(
+                    f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"
+                )
+            continue
+        tables = [table for table in tree.off_tree_at(level) if table.depths in sigma2]
+        totals = [noisy[table.depths].value for table in tables if table.across is None]
+        step = Step(
+            level,
+            sigma2[level.depths],
+            tuple((table, sigma2[table.depths]) for table in tables),
+            totals[0] if totals else None,
+        )
+        parents = nodes.in_group_order(level, crew)
+        every: list[TreeLevel | OffTree] = [level, *tables]
+        for table in every:
+            _check_areas(noisy[table.depths].areas, _cells(step, parents, table), table)
+        two_way = {of.depths: noisy[of.depths].value for of in tables if of.across is not None}
+        try:
+            nodes = divide_again(step, parents, here.value, two_way, words)
+        except OptimizeError:
+            raise ReleaseError(
+                f"{MEASUREMENTS_FILE} has values that no release can have, at the level "
+                f"{level.name!r}; {DAMAGED}"
+            ) from None
+    yield "measurements are all values that were drawn for these flows, and no others"
+    if not _is_same(nodes, released):
+        raise ReleaseError(
+            f"the released flows do not follow from {MEASUREMENTS_FILE} and the seed; one of them "
+            f"was edited or damaged: {GET_AGAIN}"
+        )
+    n = tree.depth
+    yield f"flows follow from the measurements and the seed, at {n} level{'' if n == 1 else 's'}"
+
+
+def _cells(step: "Step", parents: "Nodes", table: TreeLevel | OffTree) -> Areas:
+    """Areas of all values of a table that must have been drawn, in order."""
+    from inftda.mechanism.prices import Groups  # noqa: PLC0415 - compiled kernels
+    from inftda.mechanism.step import Noisy  # noqa: PLC0415 - likewise
+
+    level = step.level
+    if isinstance(table, TreeLevel):
+        rows = parents.areas
+    elif table.across is not None:
+        rows = Groups.of(level, parents).areas_of(table)
+    else:
+        refined = np.arange(level.n_parent_areas(level.axis), dtype=np.int32)
+        rows = tuple(refined * (axis == level.axis) for axis in range(len(level.axes)))
+    sizes = level.n_children[rows[level.axis]]
+    # Only children are drawn off the tree, and not on it.
+    n = int(sizes[sizes > isinstance(table, TreeLevel)].sum())
+    return Noisy.below(level, table.depths, rows, np.zeros(n, np.int64)).cells()
+
+
+def _is_same(nodes: "Nodes", released: Flows) -> bool:
+    """Whether two sets of leaves are equal."""
+    here, there = np.lexsort(nodes.areas), np.lexsort(released.areas)
+    areas = zip(nodes.areas, released.areas, strict=True)
+    return np.array_equal(nodes.value[here], released.flow[there]) and all(
+        np.array_equal(one[here], other[there]) for one, other in areas
+    )
+
+
+def _check_areas(found: Areas, expected: Areas, table: TreeLevel | OffTree) -> None:
+    if not all(map(np.array_equal, found, expected)):
+        raise ReleaseError(
+            f"{MEASUREMENTS_FILE} must list every value of the table {table.name!r} that was drawn "
+            f"for the released flows, once and in order, and no other; {DAMAGED}"
+        )

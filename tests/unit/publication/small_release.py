@@ -7,8 +7,8 @@ import pyarrow as pa
 from inftda.hierarchy import Hierarchy
 from inftda.privacy.plan import make_plan
 from inftda.privacy.unit import Unit
-from inftda.publication.folder import areas_files
-from inftda.publication.manifest import AxisEntry, Manifest, TreeEntry
+from inftda.publication.folder import axis_entries
+from inftda.publication.manifest import Manifest, TreeEntry
 from inftda.publication.release import Release
 from inftda.tree import Axis, Tree
 
@@ -39,17 +39,10 @@ def rows_of(tree):
 
 
 def manifest_of(tree, rows, **changes):
-    files = areas_files(tree)
-    axes = tuple(
-        AxisEntry(
-            axis.name, axis.hierarchy.level_names, files[axis.name], axis.hierarchy.fingerprint
-        )
-        for axis in tree.axes
-    )
     facts = {
         "private": True,
         "guarantee": make_plan(tree, Unit(), rho="1/2").to_dict(),
-        "tree": TreeEntry(axes, tree.order),
+        "tree": TreeEntry(axis_entries(tree), tree.order),
         "total": sum(rows.values()),
         "n_flows": len(rows),
     }

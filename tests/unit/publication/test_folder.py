@@ -10,7 +10,7 @@ from small_release import HEALTH, HOME, OD, manifest_of, rows_of
 from inftda.errors import ReleaseError
 from inftda.files import whole_folder
 from inftda.publication import tables
-from inftda.publication.folder import areas_files, check_release
+from inftda.publication.folder import axis_entries, check_release
 from inftda.publication.tables import Flows, is_ascending, order_keys, read_flows, write_flows
 from inftda.tree import Tree
 
@@ -175,5 +175,5 @@ def test_a_row_group_lists_the_codes_in_use_and_no_others(tmp_path):
 
 def test_axes_share_a_file_of_areas_only_if_they_share_their_areas():
     shared = Tree.destination_first(HOME)
-    assert areas_files(shared) == {"origin": "areas.csv", "destination": "areas.csv"}
-    assert areas_files(OD) == {"origin": "areas-1.csv", "destination": "areas-2.csv"}
+    assert [entry.file for entry in axis_entries(shared)] == ["areas.csv", "areas.csv"]
+    assert [entry.file for entry in axis_entries(OD)] == ["areas-1.csv", "areas-2.csv"]

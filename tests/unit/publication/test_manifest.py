@@ -106,7 +106,7 @@ def test_a_guarantee_without_one_of_its_facts_promises_nothing(key):
     ("fact", "number"), [("total", 2**63), ("total", -(2**63)), ("n_flows", -1), ("n_flows", 2**70)]
 )
 def test_more_than_any_release_can_have_is_refused(fact, number):
-    with pytest.raises(ReleaseError, match="no release can have"):
+    with pytest.raises(ReleaseError, match=fact):
         read({**written(), fact: number})
 
 

@@ -14,7 +14,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
-from inftda.publication import replay
+from inftda.publication import verify
 from inftda.publication.measurements import (
     MeasurementsFile,
     planned_measurements,
@@ -219,7 +219,7 @@ def followed(made, **changes):
     for number, change in changes.get("values", {}).items():
         change(measured.tables[number].value)
     leaves = from_table(made.tree, made.table.sort_by("flow"))  # in whatever order they come
-    return list(replay.check_follows(leaves, measured, planned, made.tree, made.manifest.seed))
+    return list(verify.check_follows(leaves, measured, planned, made.tree, made.manifest.seed))
 
 
 def country(**options):

@@ -43,7 +43,7 @@ def totals(made):
     """Axis, level and values of all measured totals."""
     return {
         (axis.name, axis.hierarchy.level_name(depth)): table.value.tolist()
-        for table in made._totals.tables
+        for table in made._totals.values()
         for axis, depth in zip(made.tree.axes, table.depths, strict=True)
         if depth
     }
