@@ -30,8 +30,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from inftda.reading.flaws import Flaw
-from inftda.reading.meaning import MAX_INT64
+from inftda.reading.meaning import MAX_INT64, Flaw
 from inftda.truth import MAX_TOTAL
 
 if TYPE_CHECKING:
@@ -58,12 +57,7 @@ def gathered(placed: str, areas: Sequence[str], unit: Unit) -> str:
     """SQL for each person's trips between the same areas: `person`, areas and `n`.
 
     Applying it to parts of the table and again to the results gives the same as applying it once.
-
-    Args:
-        placed: SQL for rows with `person`, the columns of `areas`, and `n` trips; rows with a
-            flaw have minus the flaw as first area and NULL as person.
-        areas: names of the area columns.
-        unit: who is protected; if trips are distinct, each counts once.
+    `placed` is SQL for rows as `Rows.placed` gives them.
     """
     leaf = ", ".join(areas)
     most = 1 if unit.distinct else MAX_INT64
@@ -75,12 +69,7 @@ def gathered(placed: str, areas: Sequence[str], unit: Unit) -> str:
 
 
 def merged(rows: str, areas: Sequence[str]) -> str:
-    """SQL for the counts per leaf, capped just above the largest total.
-
-    Args:
-        rows: SQL for rows with the columns of `areas`, and `n` trips.
-        areas: names of the area columns.
-    """
+    """SQL for the counts per leaf, capped just above the largest total."""
     leaf = ", ".join(areas)
     total = f"CAST(least(sum(n), {MAX_TOTAL + 1}) AS BIGINT)"
     return f"SELECT {leaf}, {total} AS n FROM ({rows}) GROUP BY {leaf}"
@@ -89,18 +78,10 @@ def merged(rows: str, areas: Sequence[str]) -> str:
 def fetch_bounded(
     placed: str, areas: Sequence[str], *, workspace: Workspace, unit: Unit, secret: str
 ) -> pa.Table:
-    """Count trips per leaf, at most `unit.trips` of each person.
+    """Count trips per leaf, at most `unit.trips` of each person; all rows of a person are `placed`.
 
-    Args:
-        placed: as `gathered` takes it; all rows of a person or none.
-        areas: names of the area columns.
-        workspace: where they are.
-        unit: who is protected, and how many trips of each are kept.
-        secret: what the choice depends on besides a person's own trips.
-
-    Returns:
-        The columns of `areas` and `n`. Flawed rows are passed through; persons without
-        exactly the unit's number of trips are counted as `Flaw.INEXACT`.
+    Flawed rows are passed through; persons without exactly the unit's number of trips are counted
+    as `Flaw.INEXACT`.
 
     Privacy:
         Each person adds at most `unit.trips` to the sum of all counts, and to different

@@ -5,15 +5,18 @@ text or whole numbers; a column that is declared as a date or a decimal is refus
 of it is read, because as text such a cell would depend on the type of all others. Floats are
 taken where they are whole, because pandas makes floats of whole numbers as soon as one is missing.
 A column of any other type than its role takes is refused (`IngestError`).
+
+A row that cannot be counted does not stop the reading: it is marked with a flaw, so that one
+pass over the rows finds how many there are of each kind. A flaw depends on its row alone.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from inftda.areas.clock import WEEKDAYS, ClockPart
 from inftda.errors import IngestError
-from inftda.reading.flaws import Flaw
 from inftda.reading.workspace import quote
 
 MAX_INT64: Final = 2**63 - 1
@@ -29,6 +32,58 @@ _NOTHING: Final = '"NULL"'
 #: Time stamps as text: 2026-05-17, T08:30, and what may follow.
 _DATE, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[T ][0-9]{2}:[0-9]{2}"
 _REST: Final = r"(:[0-9]{2}([.,][0-9]*)?)?\s*(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)?"
+
+
+class Flaw(IntEnum):
+    """Why a row cannot be counted; the order is the order in which they are reported."""
+
+    KIND = 1
+    MISSING = 2
+    TEXT = 3
+    SEPARATOR = 4
+    NOT_FINITE = 5
+    NEGATIVE = 6
+    FRACTIONAL = 7
+    TOO_LARGE = 8
+    NOBODY = 9
+    UNPLACEABLE = 10
+    #: Of persons, not of rows: not exactly the number of trips that the unit states.
+    INEXACT = 11
+
+
+_COUNT: Final = (
+    "{rows} of {label} {have} %s in column {count!r}; counts must be whole numbers from 0 up%s "
+    "(or choose another count column)"
+)
+SENTENCES: Final = {
+    Flaw.KIND: (
+        "{rows} of {label} {have} a number that is not whole, or too large to be told from its "
+        "neighbours, as code of an area or a person; write such codes as text"
+    ),
+    Flaw.MISSING: _COUNT % ("no count", ""),
+    Flaw.TEXT: _COUNT % ("text that is not a number as count", " in digits, without separators"),
+    Flaw.SEPARATOR: _COUNT
+    % (
+        "a count with a decimal point",
+        " in digits; if the point separates thousands or decimals, remove it",
+    ),
+    Flaw.NOT_FINITE: _COUNT % ("NaN or infinity as count", ""),
+    Flaw.NEGATIVE: _COUNT % ("a negative count", ""),
+    Flaw.FRACTIONAL: _COUNT % ("a fractional count", ""),
+    Flaw.TOO_LARGE: _COUNT % ("a count beyond 2^63 - 1", ""),
+    Flaw.NOBODY: (
+        "{rows} of {label} {have} no person; give every row a person, or leave out the person "
+        "column"
+    ),
+    Flaw.UNPLACEABLE: (
+        "{rows} of {label} cannot be placed: {lost}. Add the areas to the hierarchy, correct the "
+        "rows, or choose what to do with them (`unplaceable=`)"
+    ),
+    Flaw.INEXACT: (
+        "the unit says exactly {trips} per person, but {label} has persons with a different "
+        "number; correct the table, or choose a unit with at most that many trips"
+    ),
+}
 
 
 class Column(NamedTuple):

@@ -32,8 +32,7 @@ from inftda.noise.bits import RandomSource, SecureSource
 from inftda.places import Places
 from inftda.reading import bounding, meaning
 from inftda.reading.columns import Columns, find_columns, may_be_empty
-from inftda.reading.flaws import Flaw, check_flaws
-from inftda.reading.meaning import Column
+from inftda.reading.meaning import SENTENCES, Column, Flaw
 from inftda.reading.sources import find_files, open_source
 from inftda.reading.sql_source import SqlQuery, open_query
 from inftda.reading.workspace import Workspace
@@ -84,20 +83,14 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         memory_limit: what DuckDB may hold in memory before it spills to disk, as "4GB".
         threads: how many; all cores by default.
 
-    Raises:
-        IngestError: the source cannot be read as counts; the message says why.
-        MissingExtraError: the source needs an optional library.
-        PrivacyError: the columns would break the promise to the unit.
-
-    Example:
-        >>> from inftda.hierarchy import Hierarchy
-        >>> from inftda.tree import Axis
-        >>> towns = Hierarchy.read({"town": ["001", "002"]})
-        >>> trips = {"origin": ["001", "001", "002"], "destination": ["002", "002", "002"]}
-        >>> axes = [Axis("origin", towns), Axis("destination", towns)]
-        >>> leaves = read_leaves(trips, Columns(), axes)
-        >>> sorted(zip(*(axis.tolist() for axis in leaves.areas), leaves.counts.tolist()))
-        [(0, 1, 2), (1, 1, 1)]
+    >>> from inftda.hierarchy import Hierarchy
+    >>> from inftda.tree import Axis
+    >>> towns = Hierarchy.read({"town": ["001", "002"]})
+    >>> trips = {"origin": ["001", "001", "002"], "destination": ["002", "002", "002"]}
+    >>> axes = [Axis("origin", towns), Axis("destination", towns)]
+    >>> leaves = read_leaves(trips, Columns(), axes)
+    >>> sorted(zip(*(axis.tolist() for axis in leaves.areas), leaves.counts.tolist()))
+    [(0, 1, 2), (1, 1, 1)]
     """
     columns.check(axes, unit)
     files = find_files(source)
@@ -107,7 +100,6 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         else:
             table = open_source(source, files, workspace)
         rows = Rows.of(table, columns, axes, workspace)
-        rows.register_lookups(workspace)
         if say is not None:
             say(rows.words)
         fetch = partial(rows.count, workspace)
@@ -124,10 +116,9 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
             _flaws(areas[0], counts),
             unit,
             lambda: _codes(table.attempt(partial(workspace.fetch, rows.lost()))),
+            has_rows=len(counts) > 0,
+            has_trips=bool((counts > 0).any()),
         )
-    rows.check_not_empty(
-        unit, has_rows=len(counts) > 0, has_trips=len(counts) > 0 and bool(counts.max() > 0)
-    )
     return Leaves.of(areas, counts)
 
 
@@ -176,19 +167,6 @@ class AxisCode:
     missing: str
     placer: Placer | None = None
 
-    def register(self, workspace: Workspace) -> None:
-        """Make `code` and `number` of every finest area known to SQL."""
-        codes = self.hierarchy.codes(self.hierarchy.depth)
-        numbers = as_arrow(np.arange(len(codes), dtype=np.int32))
-        columns = [codes if self.placer is None else numbers, numbers]
-        table = pa.Table.from_arrays(columns, names=["code", "number"])
-        workspace.register(self.lookup, table)
-
-    def register_placer(self, workspace: Workspace) -> None:
-        """Make a function known to SQL that finds the areas of points, if there are points."""
-        if self.placer is not None:
-            workspace.register_function(f"place_{self.lookup}", self.placer.place)
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -218,11 +196,7 @@ class Rows:
     def of(
         cls, table: Source, columns: Columns, axes: Sequence[Axis], workspace: Workspace
     ) -> Rows:
-        """Choose the columns (see `find_columns`); no row is read unless the table is a stream.
-
-        Raises:
-            IngestError: a column cannot be found, or cannot hold what it should.
-        """
+        """Choose the columns (see `find_columns`); no row is read unless the table is a stream."""
         uses, count = find_columns(table, columns, axes)
         sql = table.select([position for position, _ in uses])
         types = [kind for _, kind in table.attempt(lambda: workspace.describe(f"FROM ({sql})"))]
@@ -231,8 +205,6 @@ class Rows:
             for i, ((_, name), kind) in enumerate(zip(uses, types, strict=True))
         ]
         codes = _axis_codes(iter(found), columns, axes, table.label)
-        for axis in {axis.lookup: axis for axis in codes}.values():
-            axis.register_placer(workspace)
         selected = [f"{axis.value.sql} AS code_{i}" for i, axis in enumerate(codes)]
         flaws = [axis.value.flaw for axis in codes]
         n = "1"
@@ -256,6 +228,7 @@ class Rows:
             has_person=columns.person is not None,
             is_dropping=columns.policy == "drop",
         )
+        rows.register(workspace)
         return rows._grouped(table, workspace, is_flawless=flaw == "0")
 
     def _grouped(self, table: Source, workspace: Workspace, *, is_flawless: bool) -> Rows:
@@ -286,12 +259,15 @@ class Rows:
         """Names of the columns with area numbers."""
         return [f"area_{i}" for i in range(len(self.axes))]
 
-    def register_lookups(self, workspace: Workspace, *, with_placers: bool = False) -> None:
+    def register(self, workspace: Workspace) -> None:
         """Make the codes of all areas known to a workspace, and what finds those of points."""
         for axis in {axis.lookup: axis for axis in self.axes}.values():
-            axis.register(workspace)
-            if with_placers:
-                axis.register_placer(workspace)
+            codes = axis.hierarchy.codes(axis.hierarchy.depth)
+            numbers = as_arrow(np.arange(len(codes), dtype=np.int32))
+            columns = [codes if axis.placer is None else numbers, numbers]
+            workspace.register(axis.lookup, pa.table(columns, names=["code", "number"]))
+            if axis.placer is not None:
+                workspace.register_function(f"place_{axis.lookup}", axis.placer.place)
 
     def placed(self) -> str:
         """SQL for rows with area numbers, `person` if there is one, and `n`.
@@ -338,17 +314,27 @@ class Rows:
         flaws: Mapping[int, int],
         unit: Unit | None,
         lost: Callable[[], Iterable[tuple[int, str | None]]],
+        *,
+        has_rows: bool,
+        has_trips: bool,
     ) -> None:
-        """Report the first kind of flaw; `lost` gives what the SQL of `lost` finds.
+        """Refuse flawed rows, and a table without trips where an error gives nothing away.
 
-        Raises:
-            IngestError: there are flawed rows.
+        `flaws` is how many rows have each flaw, and `lost` gives what the SQL of `lost` finds.
         """
-        names = {"label": self.label, "count": self.count_name}
-        check_flaws(flaws, unit, lambda: self._describe_lost(lost()), **names)
-
-    def check_not_empty(self, unit: Unit | None, *, has_rows: bool, has_trips: bool) -> None:
-        """Refuse a table without trips where an error gives nothing away."""
+        for flaw, n in sorted(flaws.items())[:1]:
+            raise IngestError(
+                SENTENCES[Flaw(flaw)].format(
+                    rows="1 row" if n == 1 else f"{n:,} rows",
+                    have="has" if n == 1 else "have",
+                    label=self.label,
+                    count=self.count_name,
+                    trips=""
+                    if unit is None
+                    else f"{unit.trips} {'different ' * unit.distinct}trips",
+                    lost=self._describe_lost(lost()) if flaw == Flaw.UNPLACEABLE else "",
+                )
+            )
         if has_trips or may_be_empty(unit):
             return
         if has_rows:
@@ -443,11 +429,7 @@ def _axis_codes(
 
 
 def _outside(name: str, hierarchy: Hierarchy) -> int:
-    """Number of the area for rows that cannot be placed.
-
-    Raises:
-        IngestError: there is none.
-    """
+    """Number of the area for rows that cannot be placed."""
     number = int(pc.index(hierarchy.codes(hierarchy.depth), OUTSIDE).as_py())
     if number < 0:
         raise IngestError(

@@ -126,16 +126,7 @@ class Source:
             )
 
     def position(self, name: str, role: str, option: str) -> int:
-        """Where the column with this name is.
-
-        Args:
-            name: as it is written in the table.
-            role: what it is for, for messages.
-            option: the option that says which column it is.
-
-        Raises:
-            IngestError: there is none, or more than one.
-        """
+        """Where the column with this name is; `role` and `option` are for messages."""
         if self.names.count(name) > 1:
             raise IngestError(
                 f"{self.label} has {self.names.count(name)} columns {name!r}; rename the others"
@@ -165,9 +156,7 @@ class Source:
 def attempt(action: Callable[[], T], label: str, explain: Callable[[str], str]) -> T:
     """Do something that reads a table.
 
-    Raises:
-        IngestError: it cannot be read. What DuckDB or Arrow say quotes rows, so it is neither
-            passed on nor kept as the context of this one.
+    What DuckDB or Arrow say quotes rows, so it is neither passed on nor kept as context.
     """
     try:
         return action()
@@ -183,12 +172,7 @@ def attempt(action: Callable[[], T], label: str, explain: Callable[[str], str]) 
 
 
 def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Source:
-    """Make a table known to the workspace; `files` is what `find_files` finds for it.
-
-    Raises:
-        IngestError: it cannot be read.
-        MissingExtraError: it needs an optional library.
-    """
+    """Make a table known to the workspace; `files` is what `find_files` finds for it."""
     if isinstance(source, CsvFile):
         if _kind(files[0]) != "CSV":
             raise IngestError(f"{label_of(source.path)} is not a CSV file; leave out the encoding")
@@ -203,7 +187,7 @@ def open_source(source: Any, files: Sequence[Path], workspace: Workspace) -> Sou
     if len(files) > 1:
         raise IngestError(f"{label} has {len(files)} workbooks; give one, or save them as CSV")
     names, columns = read_sheet(files[0], what=label, error=IngestError)
-    return _open_columns(names, columns.__getitem__, workspace, label, has_header=True)
+    return _open_columns(names, columns, workspace, label, has_header=True)
 
 
 def label_of(path: str | Path) -> str:
@@ -215,11 +199,7 @@ def label_of(path: str | Path) -> str:
 
 
 def find_files(source: Any) -> list[Path]:
-    """The files of a path, folder or glob: all of one kind, sorted; none of other sources.
-
-    Raises:
-        IngestError: there is none, or they are of an unknown kind or of two kinds.
-    """
+    """The files of a path, folder or glob: all of one kind, sorted; none of other sources."""
     path = source.path if isinstance(source, CsvFile) else source
     if not isinstance(path, str | Path):
         return []
@@ -408,16 +388,19 @@ def not_utf8(label: str) -> str:
 def _open_table(table: Any, workspace: Workspace) -> Source:
     """A table in memory, or an Arrow stream."""
     if isinstance(table, Mapping):
-        columns = list(table.values())
-        return _open_columns(list(map(str, table)), columns.__getitem__, workspace)
+        return _open_columns(list(map(str, table)), list(table.values()), workspace)
     library = type(table).__module__.partition(".")[0]
     if library == "polars" and hasattr(table, "collect"):
         raise IngestError(f"a {type(table).__name__} is not computed yet; collect() it first")
     if library in {"pandas", "geopandas"} and hasattr(table, "iloc"):
-        return _open_pandas(table, workspace)
+        index = [i for i, name in enumerate(table.index.names) if name is not None]
+        columns = [table.iloc[:, i] for i in range(len(table.columns))]
+        columns += [table.index.get_level_values(i) for i in index]
+        names = [*table.columns, *(table.index.names[i] for i in index)]
+        return _open_columns(list(map(str, names)), columns, workspace)
     if isinstance(table, pa.Table | pa.RecordBatch) or library == "polars":
         held = pa.table(table)
-        return _open_columns(held.column_names, held.column, workspace)
+        return _open_columns(held.column_names, held.columns, workspace)
     if hasattr(table, "__arrow_c_stream__"):
         return open_stream(pa.RecordBatchReader.from_stream(table), workspace)
     raise IngestError(
@@ -426,23 +409,9 @@ def _open_table(table: Any, workspace: Workspace) -> Source:
     )
 
 
-def _open_pandas(frame: Any, workspace: Workspace) -> Source:
-    """The columns of a frame, and those of its index that have names."""
-    indexes = [i for i, name in enumerate(frame.index.names) if name is not None]
-    names = [*frame.columns, *(frame.index.names[i] for i in indexes)]
-
-    def column(position: int) -> Any:
-        n = len(frame.columns)
-        if position < n:
-            return frame.iloc[:, position]
-        return frame.index.get_level_values(indexes[position - n])
-
-    return _open_columns(list(map(str, names)), column, workspace)
-
-
 def _open_columns(
     names: Sequence[str],
-    column: Callable[[int], Any],
+    columns: Sequence[Any],
     workspace: Workspace,
     label: str = _TABLE,
     *,
@@ -457,12 +426,12 @@ def _open_columns(
             # `except`, where it has no context.
             array = None
             with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
-                array = _as_arrow(column(position))
+                array = _as_arrow(columns[position])
             if array is None or _is_foreign(array.type, workspace):
                 raise _unfit(names[position], label)
-            if arrays and len(array) != len(arrays[0]):
-                raise _unfit(names[position], label)
             arrays.append(array)
+            if len(array) != len(arrays[0]):
+                raise _unfit(names[position], label)
         table = pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
         workspace.register(ARROW_INPUT, table)
         return f"FROM {ARROW_INPUT}"

@@ -92,13 +92,7 @@ class Workspace(ExitStack):
             "python_enable_replacements": "false",  # a name in SQL is never a Python variable
         }
         config |= {name: str(value) for name, value in self._settings.items() if value is not None}
-        try:
-            connection = duckdb.connect(":memory:", config=config)
-        except duckdb.Error:
-            raise IngestError(
-                f"DuckDB does not accept the settings {self._settings}; memory_limit is a size "
-                "such as '4GB' and threads a number from 1 up"
-            ) from None
+        connection = duckdb.connect(":memory:", config=config)
         # Its bar would go to standard output, which is for results. In a notebook that cannot show
         # one, DuckDB does not even let it be switched off.
         with suppress(duckdb.Error):

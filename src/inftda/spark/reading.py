@@ -105,9 +105,8 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
             codes = _map(raw, parts, Parts.lost, "axis int, code string")
             return [(row["axis"], row["code"]) for row in table.attempt(codes.collect)]
 
-        rows.check(found, unit, lost)
+        rows.check(found, unit, lost, has_rows=has_rows, has_trips=total > 0)
         check_total(total)
-        rows.check_not_empty(unit, has_rows=has_rows, has_trips=total > 0)
         cells = counted.where(F.col(PACKED).isNotNull()).select(PACKED)
         return SparkLeaves(cells, total, stack.pop_all().close)
 
@@ -193,7 +192,7 @@ class Parts:
         context = TaskContext.get()
         threads = context.cpus() if context else 1
         with _quietly(), Workspace(threads=threads, can_spill=False) as workspace:
-            self.rows.register_lookups(workspace, with_placers=True)
+            self.rows.register(workspace)
             for part in parts:
                 workspace.register(ARROW_INPUT, _checked(part))
                 yield from fetch(workspace).to_batches()
