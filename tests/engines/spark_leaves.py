@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inftda.spark.packing import unpack
+from inftda.spark.tasks import unpack
 from inftda.truth import Leaves
 
 

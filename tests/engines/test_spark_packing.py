@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is missing: pip install 'inftda[spark]'")
 
-from inftda.spark import packing
-from inftda.spark.truth import pack_leaves
+from inftda.spark import tasks
+from inftda.spark.reading import pack_leaves
 
 
 @pytest.fixture
@@ -22,20 +22,18 @@ def batches():
 
 @pytest.mark.parametrize(("cell_rows", "n_cells"), [(100, 1), (2, 3), (3, 2)])
 def test_cells_hold_what_was_packed_in_order(monkeypatch, batches, cell_rows, n_cells):
-    monkeypatch.setattr(packing, "CELL_ROWS", cell_rows)
-    cells = list(packing.pack(batches))
+    monkeypatch.setattr(tasks, "CELL_ROWS", cell_rows)
+    cells = list(tasks.pack(batches))
     assert len(cells) == n_cells
-    rows = pa.Table.from_batches(packing.unpack(cells))
+    rows = pa.Table.from_batches(tasks.unpack(cells))
     assert rows.equals(pa.Table.from_batches(batches).combine_chunks())
-    assert list(packing.pack([])) == []
+    assert list(tasks.pack([])) == []
 
 
 def test_rows_go_to_the_task_that_they_name(batches):
-    (cells,) = packing.pack_by("task", batches)
+    (cells,) = tasks.pack_by("task", batches)
     assert cells.column("task").to_pylist() == [0, 1, 2]
-    found = [
-        pa.Table.from_batches(packing.unpack([cells.slice(i, 1)])).to_pydict() for i in range(3)
-    ]
+    found = [pa.Table.from_batches(tasks.unpack([cells.slice(i, 1)])).to_pydict() for i in range(3)]
     assert [one["n"] for one in found] == [[2, 5], [2**62], [1, 3]]
     assert [set(one["task"]) for one in found] == [{0}, {1}, {2}]
 
@@ -53,5 +51,5 @@ def test_sums_of_leaves_are_exact_and_flaws_are_counted_apart():
         cells.column("flaw").to_pylist(), cells.column("total").to_pylist(), strict=True
     )
     assert dict(described) == {0: 2**64 - 2, 3: 5}
-    kept = pa.Table.from_batches(packing.unpack([cells.filter(cells.column("packed").is_valid())]))
+    kept = pa.Table.from_batches(tasks.unpack([cells.filter(cells.column("packed").is_valid())]))
     assert kept["area_0"].to_pylist() == [0, 1], "neither flaws nor zeros"

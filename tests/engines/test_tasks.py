@@ -23,7 +23,7 @@ from inftda.mechanism.step import Nodes, Step
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret, SecureSource
 from inftda.spark import tasks
-from inftda.spark.packing import PACKED, unpack
+from inftda.spark.tasks import PACKED, unpack
 from inftda.threads import Crew
 from random_trees import random_counts, random_trees
 from tiers import some

@@ -322,16 +322,16 @@ class Rows:
 
         `flaws` is how many rows have each flaw, and `lost` gives what the SQL of `lost` finds.
         """
-        for flaw, n in sorted(flaws.items())[:1]:
+        if flaws:
+            flaw, n = min(flaws.items())
+            trips = "" if unit is None else f"{unit.trips} {'different ' * unit.distinct}trips"
             raise IngestError(
                 SENTENCES[Flaw(flaw)].format(
                     rows="1 row" if n == 1 else f"{n:,} rows",
                     have="has" if n == 1 else "have",
                     label=self.label,
                     count=self.count_name,
-                    trips=""
-                    if unit is None
-                    else f"{unit.trips} {'different ' * unit.distinct}trips",
+                    trips=trips,
                     lost=self._describe_lost(lost()) if flaw == Flaw.UNPLACEABLE else "",
                 )
             )

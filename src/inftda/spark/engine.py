@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
@@ -21,12 +23,15 @@ from inftda.privacy.unit import Unit
 from inftda.reading import Columns
 from inftda.screen import Progress
 from inftda.spark import tasks
-from inftda.spark.packing import (
+from inftda.spark.reading import SparkLeaves, read_leaves
+from inftda.spark.session import PARTITIONS, carry_out, opened, sent, settings
+from inftda.spark.tasks import (
     CELLS,
     FOR_CELLS,
     PACKED,
     TASK,
     Batches,
+    Division,
     Made,
     addressed_cells,
     cell_table,
@@ -34,12 +39,9 @@ from inftda.spark.packing import (
     unpack,
     unpack_cell,
 )
-from inftda.spark.reading import read_leaves
-from inftda.spark.session import PARTITIONS, carry_out, opened, sent, settings
-from inftda.spark.tasks import Division
-from inftda.spark.truth import SparkTruth
 from inftda.threads import Crew, available_cores
-from inftda.tree import Tree
+from inftda.tree import Marginal, Tree, TreeLevel
+from inftda.truth import Truth
 
 #: Tasks of a step for each core, so that slow ones even out.
 TASKS_PER_CORE: Final = 4
@@ -47,6 +49,80 @@ TASKS_PER_CORE: Final = 4
 DRIVER_NODES: Final = 1 << 20
 #: Into how many partitions Spark shuffles by default: too many for two cores, too few for hundreds.
 SPARK_DEFAULT: Final = "200"
+
+
+@dataclass(frozen=True, repr=False)
+class SparkTruth:
+    """The confidential counts of a tree: leaves that stay with the executors, and a few sums here.
+
+    Nothing else of the Spark engine holds the truth on the driver: sums over the first levels,
+    which have few nodes, trips of single areas, and the total.
+    """
+
+    tree: Tree
+    leaves: SparkLeaves
+    driver_nodes: int
+
+    @property
+    def total(self) -> int:
+        """Number of trips."""
+        return self.leaves.total
+
+    @cached_property
+    def trunk_end(self) -> TreeLevel:
+        """The last level that is divided on the driver; the root if there is none."""
+        end = self.tree.levels[0]
+        for level in self.tree.splitting_levels:
+            if level.n_nodes > self.driver_nodes:
+                break
+            end = level
+        return end
+
+    @property
+    def trunk(self) -> Truth:
+        """True counts of the levels down to `trunk_end`; finer ones have none."""
+        return self._sums[0]
+
+    @property
+    def margins(self) -> list[NDArray[np.int64]]:
+        """int64[finest areas] for each axis: the true trips of every area."""
+        return self._sums[1]
+
+    @cached_property
+    def _sums(self) -> tuple[Truth, list[NDArray[np.int64]]]:
+        """Trunk and margins, in one job."""
+        end, axes, frame = self.trunk_end, self.tree.axes, self.leaves.frame
+        finest = [axis.hierarchy.depth for axis in axes]
+        one_way = [
+            tuple(d if i == a else 0 for i, d in enumerate(finest)) for a in range(len(axes))
+        ]
+        marginals = [Marginal(axes, depths) for depths in (end.depths, *one_way)]
+        # Here rows are no cells, and come in large batches.
+        session = frame.sparkSession
+        with settings(session), sent(session, marginals) as shared:
+
+            def sum_up(batches: Batches) -> Made:
+                return tasks.sum_up(shared.value, unpack(batches))
+
+            names = [tasks.KIND, *tasks.area_names(len(axes))]
+            schema = ", ".join([*(f"{name} int" for name in names), f"{tasks.COUNT} bigint"])
+            rows = frame.mapInArrow(sum_up, schema).groupBy(*names).agg(F.sum(tasks.COUNT))
+            kind, *areas, n = (column.to_numpy() for column in carry_out(rows.toArrow).columns)
+        # Each node is represented by its first leaf.
+        leaves = [
+            axis.hierarchy.descendant_offsets(depth, axis.hierarchy.depth)[numbers[kind == 0]]
+            for axis, depth, numbers in zip(axes, end.depths, areas, strict=True)
+        ]
+        margins = []
+        for number, (axis, depth) in enumerate(zip(axes, finest, strict=True)):
+            of_axis = np.zeros(axis.hierarchy.n_areas(depth), np.int64)
+            is_here = kind == number + 1
+            of_axis[areas[number][is_here]] = n[is_here]
+            margins.append(of_axis)
+        return Truth.from_leaves(self.tree, leaves, n[kind == 0]), margins
+
+    def __repr__(self) -> str:
+        return f"SparkTruth({len(self.tree.axes)} axes, confidential)"
 
 
 @dataclass(frozen=True)
@@ -77,11 +153,7 @@ class SparkEngine:
 
     @contextmanager
     def started(self) -> Iterator["RunningSpark"]:
-        """The engine with a session; at the end executors forget the truth.
-
-        Raises:
-            InftdaError: Spark does not start.
-        """
+        """The engine with a session; at the end executors forget the truth."""
         given = None if self.session is None else nullcontext(self.session)
         with given or opened(self.master) as session, ExitStack() as stack:
             n_tasks = self.tasks or TASKS_PER_CORE * session.sparkContext.defaultParallelism
@@ -110,11 +182,7 @@ class RunningSpark:
         source: RandomSource,
         say: Callable[[str], object] | None,
     ) -> SparkTruth:
-        """The confidential table, counted per leaf and kept by the executors.
-
-        Raises:
-            InftdaError: it cannot be read as counts, or must not be read that way.
-        """
+        """The confidential table, counted per leaf and kept by the executors."""
         leaves = read_leaves(
             self.session, table, columns, tree.axes, unit=unit, random_source=source, say=say
         )
@@ -135,7 +203,7 @@ class RunningSpark:
         """Released leaves, which come to the driver part by part; see `release_counts`.
 
         Released nodes are on the driver while there are few. After that they are cells (see
-        `packing`) that the executors keep, from one partition to the next in group order.
+        `tasks`) that the executors keep, from one partition to the next in group order.
         """
         crew = Crew(available_cores())
         total = 0

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import StorageLevel, TaskContext
@@ -35,9 +36,18 @@ from inftda.reading import read_leaves as read_here
 from inftda.reading.rows import Rows
 from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8, refuse_parquet
 from inftda.reading.workspace import Workspace
-from inftda.spark.packing import CELL_ROWS, CELLS, PACKED, Batches, Made, cell_table, gather
 from inftda.spark.session import SPARK_ERRORS, Sent, is_local, sent
-from inftda.spark.truth import LEAF_CELLS, SparkLeaves, pack_leaves
+from inftda.spark.tasks import (
+    CELL_ROWS,
+    CELLS,
+    PACKED,
+    Batches,
+    Made,
+    area_names,
+    cell_table,
+    gather,
+    pack_table,
+)
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
 from inftda.tree import Axis
 from inftda.truth import MAX_TOTAL, Leaves, check_total
@@ -53,7 +63,28 @@ NOT_UTF8: Final = "inftda: a cell is not UTF-8"
 BAD_LINE: Final = "inftda: a line is malformed"
 #: A character that stands in no CSV file, to read a line as one cell.
 _NO_SEPARATOR: Final = "\x01"
+#: What `pack_leaves` gives.
+_LEAF_CELLS: Final = f"flaw int, total decimal(38, 0), {PACKED} binary"
 _ENCODINGS: Final = {"utf-8": "UTF-8", "utf-16": "UTF-16", "latin-1": "ISO-8859-1"}
+
+
+@dataclass(frozen=True, eq=False)
+class SparkLeaves:
+    """The confidential leaf counts: a row for each leaf with trips, which may repeat, in any order.
+
+    Attributes:
+        frame: cells (see `tasks`) with the columns area_0, area_1, ... (int32, depth-first
+            numbers of the finest areas) and `n` (int64, above zero), kept by the executors.
+        total: number of trips.
+        forget: lets the executors forget the leaves.
+    """
+
+    frame: DataFrame
+    total: int
+    forget: Callable[[], object]
+
+    def __repr__(self) -> str:
+        return "SparkLeaves(confidential)"
 
 
 def read_leaves(  # noqa: PLR0913 - as on one machine
@@ -71,9 +102,6 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     The source is a Spark frame, a path, folder or glob of Parquet or CSV files wherever Spark
     reads them, the name of a table in Spark's catalogue, or a `CsvFile`. What only the driver can
     reach is read there: tables in memory, and files where there is no cluster.
-
-    Raises:
-        IngestError: the source cannot be read as counts; the message says why.
     """
     columns.check(axes, unit)
     if isinstance(source, SqlQuery):
@@ -97,13 +125,13 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
         counted = _counted(raw, rows, parts).persist(StorageLevel.MEMORY_AND_DISK)
         stack.callback(counted.unpersist)
         found: Counter[int] = Counter()
-        for row in table.attempt(counted.select("flaw", "total").collect):
+        for row in attempt(table.label, counted.select("flaw", "total").collect):
             found[int(row["flaw"])] += int(row["total"])
         has_rows, total = 0 in found, found.pop(0, 0)
 
         def lost() -> Iterable[tuple[int, str | None]]:
             codes = _map(raw, parts, Parts.lost, "axis int, code string")
-            return [(row["axis"], row["code"]) for row in table.attempt(codes.collect)]
+            return [(row["axis"], row["code"]) for row in attempt(table.label, codes.collect)]
 
         rows.check(found, unit, lost, has_rows=has_rows, has_trips=total > 0)
         check_total(total)
@@ -113,8 +141,8 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
 
 def _ship(session: SparkSession, leaves: Leaves) -> SparkLeaves:
     """Leaves of a table that was in the driver's memory."""
-    names = [f"area_{i}" for i in range(len(leaves.areas))]
-    table = pa.table([*leaves.areas, leaves.counts], names=[*names, "n"])
+    names = [*area_names(len(leaves.areas)), "n"]
+    table = pa.table([*leaves.areas, leaves.counts], names=names)
     frame = session.createDataFrame(cell_table(table), CELLS).persist(StorageLevel.MEMORY_AND_DISK)
     return SparkLeaves(frame, int(leaves.counts.sum()), frame.unpersist)
 
@@ -129,11 +157,13 @@ def _counted(raw: DataFrame, rows: Rows, parts: Sent["Parts"]) -> DataFrame:
         frame, work = personal.repartition("person").sortWithinPartitions("person"), Parts.bound
     if rows.count_name is not None and not rows.has_person:
         # Flows hardly repeat in many parts, and are not worth a shuffle.
-        return _map(frame, parts, lambda *given: pack_leaves(work(*given)), LEAF_CELLS)
+        return _map(frame, parts, lambda *given: pack_leaves(work(*given)), _LEAF_CELLS)
     counted = _map(frame, parts, work, f"{areas}, n bigint")
     most = F.lit(MAX_TOTAL + 1)
     capped = F.least(F.coalesce(F.try_sum("n"), most), most)  # NULL beyond 64 bits
-    return counted.groupBy(*rows.numbers).agg(capped.alias("n")).mapInArrow(pack_leaves, LEAF_CELLS)
+    return (
+        counted.groupBy(*rows.numbers).agg(capped.alias("n")).mapInArrow(pack_leaves, _LEAF_CELLS)
+    )
 
 
 def _map(frame: DataFrame, parts: Sent["Parts"], work: Work, schema: str) -> DataFrame:
@@ -144,19 +174,36 @@ def _map(frame: DataFrame, parts: Sent["Parts"], work: Work, schema: str) -> Dat
 # --- on executors
 
 
+def pack_leaves(batches: Batches) -> Made:
+    """Leaves in cells, and what the driver may know of them: flaws, and sums.
+
+    A flawed row has minus the flaw as first area.
+    """
+    for table in gather(batches):
+        flaw = np.maximum(-table.column(0).to_numpy(), 0)
+        kinds, totals, cells = np.unique(flaw).tolist(), [], []
+        for kind in kinds:
+            rows = table.filter(pa.array(flaw == kind))
+            # Sums of int64 may need more than 64 bits.
+            totals.append(pc.sum(rows["n"].cast(pa.decimal128(38))).as_py())
+            kept = rows.filter(pc.greater(rows["n"], 0))
+            cells.append(pack_table(kept) if kind == 0 else None)
+        yield pa.record_batch(
+            {
+                "flaw": pa.array(kinds, pa.int32()),
+                "total": pa.array(totals, pa.decimal128(38)),
+                PACKED: pa.array(cells, pa.binary()),
+            }
+        )
+
+
 class PartError(Exception):
     """A part could not be read; without a word of what is in it."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What executors do with parts of the table.
-
-    Attributes:
-        rows: the rows of a part in SQL; what is read is called `ARROW_INPUT`.
-        unit: who is protected.
-        secret: what decides which trips of a person are kept.
-    """
+    """What executors do with parts of the table, which SQL calls `ARROW_INPUT`."""
 
     rows: Rows
     unit: Unit
@@ -209,11 +256,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _checked(part: pa.Table) -> pa.Table:
-    """A part without lines that are malformed, and without bytes that are not text.
-
-    Raises:
-        PartError: it has some.
-    """
+    """A part without lines that are malformed, and without bytes that are not text."""
     if MALFORMED in part.column_names:
         if part[MALFORMED].null_count < part.num_rows:
             raise PartError(BAD_LINE)
@@ -248,13 +291,7 @@ def by_person(batches: Batches) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True)
 class SparkTable:
-    """What is read, in Spark.
-
-    Attributes:
-        label: what to call it in messages.
-        names: the columns as they are written.
-        frame: the rows, columns named by position: c0, c1, ...; of CSV also `MALFORMED`.
-    """
+    """What is read, in Spark: columns named by position, c0, c1, ...; of CSV also `MALFORMED`."""
 
     label: str
     names: tuple[str, ...]
@@ -280,24 +317,18 @@ class SparkTable:
         """The table as DuckDB sees it on an executor, without its rows."""
 
         def select(positions: Sequence[int]) -> str:
-            empty = self.attempt(self.select(positions).limit(0).toArrow)
+            empty = attempt(self.label, self.select(positions).limit(0).toArrow)
             workspace.register(ARROW_INPUT, empty.select([f"c{i}" for i in range(len(positions))]))
             return f"FROM {ARROW_INPUT}"
 
         unread = f"cannot read {self.label}"
         return Source(self.label, self.names, select, lambda _: unread, has_header=self.is_csv)
 
-    def attempt(self, action: Callable[[], T]) -> T:
-        """Do something that reads the table; see `attempt`."""
-        return attempt(self.label, action)
-
 
 def attempt(label: str, action: Callable[[], T]) -> T:
     """Do something that reads the table called `label`.
 
-    Raises:
-        IngestError: Spark could not. Its own error quotes rows, so it is neither passed
-            on nor kept as the context of this one.
+    Spark's own error quotes rows, so it is neither passed on nor kept as context.
     """
     try:
         return action()
@@ -322,11 +353,7 @@ def attempt(label: str, action: Callable[[], T]) -> T:
 
 
 def open_table(session: SparkSession, source: Any) -> SparkTable | None:
-    """A source as a frame; None if it is read on the driver.
-
-    Raises:
-        IngestError: it cannot be read.
-    """
+    """A source as a frame; None if it is read on the driver."""
     if isinstance(source, DataFrame):
         return SparkTable.of(source, "the table")
     path = source.path if isinstance(source, CsvFile) else source

@@ -57,7 +57,7 @@ SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 WHILE_RELEASING: Final = {
     # Fewer, larger batches: the work of a batch should outweigh the call.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
-    # Cells (see `packing`) are large, and a batch holds at most 2 GB.
+    # Cells (see `tasks`) are large, and a batch holds at most 2 GB.
     "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
     # A sum that overflows is an error, never a wrapped number.
     "spark.sql.ansi.enabled": "true",
@@ -83,14 +83,7 @@ def is_local(master: str | None) -> bool:
 
 @contextmanager
 def opened(master: str | None) -> Iterator[SparkSession]:
-    """The active session, or a new one that is stopped at the end.
-
-    Args:
-        master: URL of the cluster; all cores of this machine without it.
-
-    Raises:
-        InftdaError: Spark does not start, or runs on another cluster.
-    """
+    """The active session, or a new one that is stopped at the end; local without a `master`."""
     active = SparkSession.getActiveSession()
     if active is not None:
         if master is not None and active.sparkContext.master != master:
@@ -214,9 +207,8 @@ def sent(session: SparkSession, value: T) -> Iterator[Sent[T]]:
 def carry_out(job: Callable[[], T]) -> T:
     """Run a job on the cluster.
 
-    Raises:
-        ReleaseError: it failed. Spark's own error may hold what a task had in hand, so it is
-            neither passed on nor kept as the context of this one.
+    Spark's own error may hold what a task had in hand, so it is neither passed on nor kept as
+    context.
     """
     try:
         return job()

@@ -1,19 +1,24 @@
 """What runs on executors: batches of Arrow rows in, batches of Arrow rows out.
 
+Between two tasks rows travel as Arrow streams in a few large cells of bytes, which Spark moves,
+keeps and encrypts as they are: it takes rows apart and puts them together one by one, several
+times per step, and that took most of the time of a release.
+
 A task may run more than once; every run gives the same rows, because rows are sorted before
 they are used and noise follows from a secret (see `inftda.noise.bits.Secret`). Nothing here
 prints or logs, because the executors' logs are not part of the release.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import TaskContext
+from pyspark.sql.types import BinaryType, IntegerType, StructType
 
 from inftda import __version__
 from inftda.errors import ReleaseError
@@ -21,11 +26,32 @@ from inftda.mechanism.intopt import Seed
 from inftda.mechanism.step import Areas, Ints, Nodes, Noisy, Step
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret
-from inftda.spark.packing import TASK, Batches, Made, pack
 from inftda.threads import Crew
 from inftda.tree import Marginal
 from inftda.truth import Children
 
+Batches = Iterable[pa.RecordBatch]
+Made = Iterator[pa.RecordBatch]
+
+#: Columns: the cell, and the task that its rows go to.
+PACKED, TASK = "packed", "task"
+#: Rows of a cell, about: some 20 MB, as Spark holds several cells of a task at once.
+CELL_ROWS: Final = 1 << 20
+#: Compressed, as Java is slow at encrypting; a task has its own cores, and no others.
+_WRITTEN: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
+#: In force while rows are cells, whatever the session says.
+FOR_CELLS: Final = {
+    # A few cells at a time, not thousands.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    # Spark must not choose partitions by the size of the truth.
+    "spark.sql.adaptive.enabled": "false",
+    # Nothing is gained by compiling code for a hundred rows.
+    "spark.sql.codegen.wholeStage": "false",
+}
+
+#: What `pack` gives.
+CELLS: Final = StructType().add(PACKED, BinaryType())
 #: Columns of rows on their way to a task, besides the areas and `TASK`: whether the row is a
 #: released parent (its count is released) or a true child (its count is true).
 IS_PARENT, COUNT = "is_parent", "n"
@@ -33,6 +59,75 @@ IS_PARENT, COUNT = "is_parent", "n"
 #: counts of a step are those of the level (0) and of two-way tables off the tree (1, ...).
 KIND: Final = "kind"
 CHILDREN: Final = -1
+
+
+def addressed_cells(name: str) -> StructType:
+    """What `pack_by` gives."""
+    return StructType().add(name, IntegerType()).add(PACKED, BinaryType())
+
+
+def pack(batches: Batches) -> Made:
+    """Rows in cells."""
+    for table in gather(batches):
+        yield pa.record_batch({PACKED: [pack_table(table)]})
+
+
+def pack_by(name: str, batches: Batches) -> Made:
+    """Rows in cells, each with the rows that have one value in an int32 column, and the value."""
+    for table in gather(batches):
+        key = table[name].to_numpy()
+        order = np.argsort(key, kind="stable")
+        ordered, key = table.take(pa.array(order)), key[order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        cells = [
+            pack_table(ordered.slice(low, high - low))
+            for low, high in pairwise([*starts.tolist(), len(key)])
+        ]
+        yield pa.record_batch({name: pa.array(key[starts], pa.int32()), PACKED: cells})
+
+
+def pack_table(table: pa.Table) -> bytes:
+    """The rows of a table as a cell."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_WRITTEN) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def cell_table(table: pa.Table) -> pa.Table:
+    """The rows of a table on the driver in cells, at least one."""
+    starts = range(0, max(table.num_rows, 1), CELL_ROWS)
+    return pa.table({PACKED: [pack_table(table.slice(start, CELL_ROWS)) for start in starts]})
+
+
+def unpack(batches: Batches) -> Made:
+    """The rows of cells."""
+    for batch in batches:
+        for cell in batch.column(PACKED):
+            yield from unpack_cell(cell.as_buffer())
+
+
+def unpack_cell(cell: "bytes | pa.Buffer") -> Made:
+    """The rows of one cell."""
+    with pa.ipc.open_stream(cell, options=_READ) as stream:
+        yield from stream
+
+
+def gather(batches: Batches) -> Iterator[pa.Table]:
+    """Batches joined until there are enough rows for a cell; no row, no table."""
+    held: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in batches:
+        held.append(batch)
+        n_rows += batch.num_rows
+        if n_rows >= CELL_ROWS:
+            yield pa.Table.from_batches(held)
+            held, n_rows = [], 0
+    if n_rows:
+        yield pa.Table.from_batches(held)
+
+
+# --- level steps
 
 
 def area_names(n_axes: int) -> list[str]:
@@ -51,17 +146,9 @@ def sum_up(marginals: Sequence[Marginal], batches: Batches) -> Made:
 
 @dataclass(frozen=True, repr=False)
 class Division:
-    """One level step: everything a task needs but its rows.
+    """One level step: everything a task needs but its rows; `is_kept` if noisy counts are wanted.
 
     It holds the secret that noise follows from, so it never shows itself.
-
-    Attributes:
-        step: the level step.
-        secret: what its noise follows from.
-        seed: what decides ties.
-        n_tasks: how many tasks groups are dealt out to.
-        is_kept: whether noisy counts are wanted.
-        version: of this package on the driver.
     """
 
     step: Step
@@ -75,32 +162,23 @@ class Division:
         return "Division(confidential)"
 
     def check_version(self) -> None:
-        """Complain if this executor has another version of this package than the driver.
-
-        Raises:
-            ReleaseError: it has.
-        """
+        """Complain if this executor has another version of this package than the driver."""
         if __version__ != self.version:
             raise ReleaseError(
                 f"an executor has inftda {__version__}, the driver {self.version}; install the "
                 "same version everywhere"
             )
 
-    @cached_property
-    def _tasks(self) -> NDArray[np.int32]:
-        """int32[areas]: the task of each area that is refined.
+    def task_of(self, parents: Areas) -> NDArray[np.int32]:
+        """int32: the task that each parent belongs to, released or not.
 
         Whole groups go to a task, neighbouring ones together, so that what the tasks give one
         after the other is in group order.
         """
-        offsets = self.step.level.child_offsets.astype(np.int64)
-        task: NDArray[np.int32] = (offsets[:-1] * self.n_tasks // offsets[-1]).astype(np.int32)
-        return task
-
-    def task_of(self, parents: Areas) -> NDArray[np.int32]:
-        """int32: the task that each parent belongs to, released or not."""
-        task: NDArray[np.int32] = self._tasks[parents[self.step.level.axis]]
-        return task
+        level = self.step.level
+        offsets = level.child_offsets.astype(np.int64)
+        task: NDArray[np.int32] = offsets[parents[level.axis]] * self.n_tasks // offsets[-1]
+        return task.astype(np.int32)
 
 
 def send_parents(division: Division, batches: Batches) -> Made:
@@ -128,14 +206,9 @@ def _routed(
 
 
 def divide(division: Division, batches: Batches) -> Made:
-    """Released children of the parents of one task, and noisy counts if they are wanted.
+    """Cells of released children of the parents of one task, and of noisy counts if wanted.
 
-    Args:
-        division: the level step.
-        batches: what `send_parents` and `send_truth` give for this task, in any order.
-
-    Yields:
-        Cells (see `packing`), each with its kind.
+    It takes what `send_parents` and `send_truth` give for this task, in any order.
     """
     division.check_version()
     held = [_columns(batch) for batch in batches]
