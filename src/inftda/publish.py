@@ -42,7 +42,7 @@ from inftda.privacy.plan import DEFAULT_ACROSS, Account, make_plan
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication import tables
 from inftda.publication.folder import axis_entries, check_release, write_public_files
-from inftda.publication.manifest import MEASUREMENTS_FILE, MECHANISM, Counting, Manifest, TreeEntry
+from inftda.publication.manifest import MEASUREMENTS_FILE, Counting, Manifest, TreeEntry
 from inftda.publication.measurements import (
     MeasurementsFile,
     check_publishable,
@@ -190,9 +190,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     published = planned_measurements(tree, plan, only_totals=not measurements)
     check_publishable(published)
     random = source or SecureSource()
-    charge = Charge.to(
-        ledger, dataset, plan, is_private=random.is_secure, mechanism=MECHANISM, out=out
-    )
+    charge = Charge.to(ledger, dataset, plan, is_private=random.is_secure, out=out)
     with following(progress) as report, _place(engine, threads) as place:
         # Read. The only door that the truth comes in by.
         truth = place.read(flows, columns, tree, unit=unit, source=random, say=on_message)

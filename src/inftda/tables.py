@@ -213,13 +213,8 @@ def split_header(
 ) -> tuple[list[str], str]:
     """Column names in the first line of a CSV file without the blanks around them; delimiter.
 
-    Args:
-        line: the first line.
-        delimiter: one character; without it the one of `DELIMITERS` that splits the line most.
-        strict: whether quotes in the middle of a name are an error.
-
-    Raises:
-        csv.Error: if strict.
+    Without a delimiter it is the one of `DELIMITERS` that splits the line most. If `strict`, quotes
+    in the middle of a name are a `csv.Error`.
 
     >>> split_header("origin; destination")
     (['origin', 'destination'], ';')
@@ -245,14 +240,6 @@ def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
     A cell is text, a number, or something else; the format it is shown in changes nothing, except
     that dates are not numbers. Excel does not distinguish whole numbers from others, so 12.0 is
     12. Codes that were typed as numbers have lost their leading zeros. Empty rows are left out.
-
-    Args:
-        path: the file.
-        what: what to call it in messages.
-        error: the class of error to raise.
-
-    Raises:
-        MissingExtraError: openpyxl is not installed.
     """
     try:
         library = import_module("openpyxl")
@@ -263,18 +250,13 @@ def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
         ) from None
     try:
         sheets = _sheets(library, path)
-    except _TooLargeError:
-        raise error(
-            f"{what} is too large for a workbook of Excel: it has more than {MOST_ROWS:,} rows or "
-            f"{MOST_CELLS:,} cells, or unpacks to more than {MOST_BYTES >> 20:,} MB; save the "
-            "table as CSV (UTF-8)"
-        ) from None
     except Exception:  # noqa: BLE001 - of the library, which has no class of its own; may quote cells
         sheets = None
     if sheets is None:
         raise error(
-            f"cannot read {what} as a workbook of Excel: it is damaged, locked by a password, or "
-            "something else; save it again as .xlsx, or as CSV (UTF-8)"
+            f"cannot read {what} as a workbook of Excel: it is damaged, locked by a password, too "
+            f"large (more than {MOST_ROWS:,} rows, {MOST_CELLS:,} cells or {MOST_BYTES >> 20:,} MB) "
+            "or something else; save it again as .xlsx, or as CSV (UTF-8)"
         )
     if len(sheets) != 1:
         found = "no sheet with anything in it" if not sheets else f"{len(sheets)} sheets"
@@ -291,15 +273,11 @@ def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
     ]
 
 
-class _TooLargeError(Exception):
-    """A file that holds more than a workbook can."""
-
-
 def _sheets(library: Any, path: Path) -> list[list[tuple[Any, ...]]]:
     """Rows of every sheet that is not empty."""
     with zipfile.ZipFile(path) as packed:
         if sum(member.file_size for member in packed.infolist()) > MOST_BYTES:
-            raise _TooLargeError
+            raise ValueError
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about styles and the like
         # Links to other workbooks are not even read.
@@ -321,7 +299,7 @@ def _rows(sheet: Any) -> list[tuple[Any, ...]]:
     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
         n_cells += len(row)
         if number > MOST_ROWS or n_cells > MOST_CELLS:
-            raise _TooLargeError
+            raise ValueError
         length = max((i for i, cell in enumerate(row, start=1) if cell is not None), default=0)
         if length:
             rows.append(row[:length])

@@ -31,7 +31,7 @@ FILES = {
     "counts that overflow": ("x.csv", HEAD + "1,2,9000000000000000000\n" * 3, "beyond 2^43"),
     "no workbook": ("x.xlsx", GOOD, "damaged"),
     "CSV called .parquet": ("x.parquet", GOOD, "as Parquet"),
-    "Parquet called .csv": ("x.csv", parquet(), "'x.csv' is a Parquet file; call it .parquet"),
+    "Parquet called .csv": ("x.csv", parquet(), "is not utf-8 text"),
     "no rows": ("x.parquet", parquet().slice(0, 0), "no rows"),
     "no columns": ("x.parquet", parquet().select([]), "as Parquet"),
 }

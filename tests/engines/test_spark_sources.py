@@ -85,7 +85,6 @@ def test_codes_in_folder_names_keep_their_zeros(spark, arrow, tmp_path):
         ("flows.csv", "", "is empty"),
         ("flows.csv", "origin,Origin\n1,2\n", "two columns"),
         ("flows.csv", "anna,1,1\n", "two columns of the same name"),
-        ("flows.csv", "PAR1\x15\x04\x15", "is a Parquet file"),
         ("flows.parquet", "not Parquet", "damaged"),
         ("nothing", None, "no CSV or Parquet file"),
         ("nothing.parquet", None, "no file or table"),

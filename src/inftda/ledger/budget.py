@@ -23,18 +23,13 @@ from inftda.numbers import (
 from inftda.privacy.accounting import Number, Share, epsilon_of, max_rho, noise_at, total_rho
 from inftda.privacy.unit import Unit
 
-#: The mechanism of entries for what was released by other means.
+#: The mechanism of entries for releases, and for what was released by other means.
+RELEASE: Final = "inftda"
 BY_HAND: Final = "stated by hand"
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What one release costs.
-
-    Attributes:
-        rho: in zCDP, exact.
-        epsilon: what it promises by itself with `delta`; None if it promises rho only.
-        delta: None likewise.
-    """
+    """What one release costs: rho (zCDP), and what it promises by itself, if not rho only."""
 
     rho: Fraction
     epsilon: Fraction | None = None

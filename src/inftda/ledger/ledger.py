@@ -25,7 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from inftda.errors import LedgerError, PrivacyError
-from inftda.ledger.budget import Budget, Cost, Dataset
+from inftda.ledger.budget import RELEASE, Budget, Cost, Dataset
 from inftda.numbers import decode_fraction, exact_number
 from inftda.privacy.plan import Plan
 from inftda.privacy.unit import Unit
@@ -132,13 +132,10 @@ class Ledger:
             return _read(database, name)
 
     def charge(self, name: str, cost: Cost, unit: Unit, *, mechanism: str, note: str = "") -> int:
-        """Take a release from the budget; two processes at once are served one by one.
+        """Take a release from the budget; the number of its entry.
 
-        Returns:
-            The number of the entry.
-
-        Raises:
-            LedgerError: the budget is not enough or the unit another one; nothing is charged.
+        Two processes at once are served one by one; if the budget is not enough or the unit another
+        one, nothing is charged.
 
         Privacy:
             When this returns, the charge is on disk: call it before noise is drawn.
@@ -194,19 +191,17 @@ class Charge:
     dataset: str
     cost: Cost
     unit: Unit
-    mechanism: str
     note: str
     number: int | None = None
 
     @classmethod
-    def to(  # noqa: PLR0913 - who pays, for what
+    def to(
         cls,
         ledger: "str | Path | Ledger | None",
         dataset: str | None,
         plan: Plan,
         *,
         is_private: bool,
-        mechanism: str,
         out: str | Path | None,
     ) -> "Charge | None":
         """Check that a release can be paid for; nothing is charged yet. None without a ledger."""
@@ -230,7 +225,7 @@ class Charge:
         where = "" if out is None else Path(out).resolve().name
         note = "".join(sign if sign.isprintable() else "?" for sign in where)[:_MAX_NOTE]
         promise = [None if x is None else exact_number(x) for x in (plan.epsilon, plan.delta)]
-        charge = cls(opened, dataset, Cost(plan.rho, *promise), plan.unit, mechanism, note)
+        charge = cls(opened, dataset, Cost(plan.rho, *promise), plan.unit, note)
         opened.dataset(dataset).check(charge.cost, charge.unit)
         return charge
 
@@ -239,7 +234,7 @@ class Charge:
         if self.number is not None:
             raise LedgerError("this release was charged already; a second one costs again")
         self.number = self.ledger.charge(
-            self.dataset, self.cost, self.unit, mechanism=self.mechanism, note=self.note
+            self.dataset, self.cost, self.unit, mechanism=RELEASE, note=self.note
         )
 
     def note_published(self) -> None:

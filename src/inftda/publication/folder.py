@@ -234,11 +234,6 @@ def _read_areas(file: Path) -> Hierarchy:
 
 def check_release(folder: Path) -> None:
     """Complain unless a folder is a release with nothing else in it, and may be replaced."""
-    if not (folder / MANIFEST_FILE).exists():
-        raise ReleaseError(
-            f"{str(folder)!r} is not a release: it has no {MANIFEST_FILE}; it is not replaced, "
-            "choose another folder"
-        )
     try:
         others = strangers(folder, Manifest.read(folder / MANIFEST_FILE))
     except ReleaseError as problem:

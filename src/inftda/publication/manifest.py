@@ -37,7 +37,6 @@ GET_AGAIN: Final = "get the release again from its publisher"
 #: What happened to such a release, and what to do.
 DAMAGED: Final = f"it was edited or damaged: {GET_AGAIN}"
 #: What is stated of the mechanism that makes releases.
-MECHANISM: Final = "inftda"
 OPTIONS = {"noise": "table", "objective": "intopt"}
 #: Far more than any manifest has.
 MAX_BYTES = 16 << 20
@@ -177,7 +176,7 @@ class Manifest:
 
     format: Literal["inftda-release/1"] = "inftda-release/1"
     private: bool
-    mechanism: Literal["inftda"] = MECHANISM
+    mechanism: Literal["inftda"] = "inftda"
     options: dict[str, Any] = field(default_factory=OPTIONS.copy)
     guarantee: dict[str, Any]
     tree: TreeEntry

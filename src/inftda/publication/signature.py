@@ -24,10 +24,9 @@ _MAX_KEY: Final = 1 << 16
 
 
 def make_keys(path: Path) -> Path:
-    """Make a private key, which only its owner can read, and the public key that belongs to it.
+    """Make a private key, which only its owner can read, and beside it the public key: its file.
 
-    Returns:
-        The file of the public key, beside it: `office.public.pem` for `office.pem`.
+    It is `office.public.pem` for `office.pem`.
     """
     public = path.with_suffix(f".public{path.suffix}")
     for file in (path, public):
@@ -94,11 +93,7 @@ def sign(folder: Path, key: Ed25519PrivateKey) -> None:
 
 
 def check_signature(folder: Path, key: str | Path | None) -> str:
-    """Check who published a release, if somebody asks: then a file with their public key is given.
-
-    Returns:
-        What was found, in words; empty if it is not signed, and nobody asks.
-    """
+    """Check who published a release, if somebody asks by their public key; what was found."""
     if not is_plain(folder / MANIFEST_FILE):
         return ""  # whoever opens the release says what is wrong with it
     file = folder / SIGNATURE_FILE

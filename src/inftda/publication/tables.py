@@ -37,12 +37,7 @@ Areas = tuple[NDArray[np.int32], ...]
 
 
 class Flows(NamedTuple):
-    """Released leaves.
-
-    Attributes:
-        areas: int32 for each axis, finest areas by number.
-        flow: int64.
-    """
+    """Released leaves: finest areas by number, for each axis, and their flows."""
 
     areas: Areas
     flow: NDArray[np.int64]

@@ -107,11 +107,8 @@ def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:
 class LevelNoise:
     """What is published at one level, and how much of it is noise.
 
-    Attributes:
-        level: the level of the tree.
-        n_published: how many of its numbers are above zero.
-        n_drawn: how many were drawn: all children of the published numbers above them.
-        n_small: how many of the published ones are smaller than the noise scale.
+    Numbers above zero are published; drawn are all children of the published numbers above them;
+    small are the published ones below the noise scale.
     """
 
     level: TreeLevel

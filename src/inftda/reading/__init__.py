@@ -41,11 +41,7 @@ def table_from(
         ),
     ] = None,
 ) -> Any:
-    """The table that options of the command line describe.
-
-    Raises:
-        IngestError: they describe two tables, or none.
-    """
+    """The table that options of the command line describe: one, and not two."""
     if sql is None and database is None:
         return path if encoding is None or path is None else CsvFile(path, encoding=encoding)
     if path is not None or encoding is not None or sql is None or database is None:

@@ -60,9 +60,6 @@ class Columns:
     Every other axis is a column of codes with the name of the axis. Codes are compared as text;
     whole numbers are written out, so codes with leading zeros must be text.
 
-    Raises:
-        IngestError: a point is not two columns, or there is no such way to treat rows.
-
     >>> Columns(origin=("lon", "lat")).kind_of("origin")
     'point'
     """
@@ -204,10 +201,6 @@ class Columns:
     def check(self, axes: Sequence[Axis], unit: Unit | None) -> None:
         """Refuse what cannot be read, or must not be under this unit; no row is looked at.
 
-        Raises:
-            IngestError: there is no axis, or an axis is named that does not exist.
-            PrivacyError: the options would break the privacy promise.
-
         Privacy:
             Under `substitute` the number of trips is public, and dropping rows would change it,
             so "drop" is refused. Distinct trips may coincide "outside", so without a person
@@ -272,15 +265,9 @@ def may_be_empty(unit: Unit | None) -> bool:
 def find_columns(
     table: "Source", columns: Columns, axes: Sequence[Axis]
 ) -> tuple[list[tuple[int, str]], str | None]:
-    """Where the columns in use are in a table.
+    """Position and name of the columns of the axes, the count and the person, in this order.
 
-    Returns:
-        Position and name of those of the axes, the count and the person, in this order; and the
-        count column, None if every row is one trip.
-
-    Raises:
-        IngestError: a column is missing, occurs twice or is given two roles; or nothing was said
-            of counts and a column that is not used looks like them.
+    And the count column; None if every row is one trip.
     """
     uses = [
         (name, str(columns.kind_of(axis.name)))

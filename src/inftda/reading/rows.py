@@ -155,8 +155,7 @@ class AxisCode:
         lookup: name of the table that turns codes into numbers.
         fallback: number of the area for codes that are not in the hierarchy, or None.
         missing: what is wrong with a row without a code.
-        placer: finds the areas of points; None if there are codes. A point's code is the number
-            of its area.
+        placer: finds the areas of points, by number; None if there are codes.
     """
 
     name: str

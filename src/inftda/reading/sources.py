@@ -43,17 +43,11 @@ T = TypeVar("T")
 ARROW_INPUT: Final = "arrow_input"
 #: Of files that hold tables.
 ENDINGS: Final = CSV_ENDINGS + PARQUET_ENDINGS + EXCEL_ENDINGS
-#: What we call an encoding -> what Python and DuckDB call it. DuckDB has no others built in.
-ENCODINGS: Final = {
-    "utf-8": ("utf-8-sig", "utf-8"),
-    "utf-16": ("utf-16", "utf-16"),
-    "latin-1": ("latin-1", "latin-1"),
-}
+#: By the names that Python and DuckDB know; DuckDB has no others built in.
+ENCODINGS: Final = ("utf-8", "utf-16", "latin-1")
 #: Bytes of a line, quoted line ends included; it is as much as DuckDB reads at once anyway.
 MAX_LINE: Final = 32_000_000
 _MAX_HEADER: Final = 1 << 20
-#: How Parquet begins; the byte after the four letters never occurs in a CSV header.
-_PARQUET: Final = re.compile(r"PAR1[\x00-\x08\x0e-\x1f]")
 #: Types by another name that DuckDB reads as what they mean; the last is text of PostgreSQL.
 _KNOWN_EXTENSIONS: Final = frozenset({"arrow.uuid", "arrow.opaque"})
 _TABLE: Final = "the table"
@@ -87,7 +81,7 @@ class CsvFile:
 
 
 def _encoding_named(name: str) -> str:
-    """The key of `ENCODINGS` for any of the names an encoding goes by."""
+    """The one of `ENCODINGS` for any of the names an encoding goes by."""
     with suppress(LookupError, TypeError, ValueError):
         meant = codecs.lookup(name)
         for known in ENCODINGS:
@@ -260,7 +254,7 @@ def _open_csv(files: Sequence[Path], options: CsvFile) -> Source:
     relation = (
         f"read_csv({_listed(files)}, auto_detect = false, header = true, "
         f"delim = {quote(delimiter)}, quote = '\"', escape = '\"', "
-        f"encoding = {quote(ENCODINGS[options.encoding][1])}, "
+        f"encoding = {quote(options.encoding)}, "
         f"max_line_size = {MAX_LINE:d}, buffer_size = {MAX_LINE:d}, columns = {{{columns}}})"
     )
     label = label_of(options.path)
@@ -277,11 +271,9 @@ def _read_header(path: Path, options: CsvFile) -> tuple[list[str], str]:
     """Column names of a CSV file, and the separator."""
     label = repr(path.name)
     opener = gzip.open if path.name.lower().endswith(".gz") else open
-    codec, _ = ENCODINGS[options.encoding]
+    codec = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
     try:
         with opener(path, "rb") as raw, io.TextIOWrapper(raw, codec) as handle:
-            refuse_parquet(raw.read(8).decode("latin-1"), label)
-            raw.seek(0)
             line = handle.readline(_MAX_HEADER)
     except UnicodeError:
         raise IngestError(_wrong_encoding(label, options.encoding)) from None
@@ -292,12 +284,6 @@ def _read_header(path: Path, options: CsvFile) -> tuple[list[str], str]:
     if not line.strip():
         raise IngestError(f"{label} is empty; give a table with a header and rows")
     return split_header(line.rstrip("\r\n"), options.delimiter)
-
-
-def refuse_parquet(start: str, label: str) -> None:
-    """Refuse a Parquet file, by its first few characters, whose name says CSV."""
-    if _PARQUET.match(start):
-        raise IngestError(f"{label} is a Parquet file; call it .parquet, and give no encoding")
 
 
 def _explain_csv(label: str, encoding: str, message: str) -> str:

@@ -68,11 +68,7 @@ class SqlQuery:
 
     @property
     def statement(self) -> str:
-        """The query without the semicolon at its end.
-
-        Raises:
-            IngestError: there is none.
-        """
+        """The query without the semicolon at its end."""
         query = self.query.strip().rstrip(";").rstrip()
         if not query:
             raise IngestError("the SQL query is empty; give a SELECT statement")
@@ -80,13 +76,7 @@ class SqlQuery:
 
 
 def open_query(source: SqlQuery, workspace: Workspace) -> Source:
-    """Run a query; its rows are streamed, and the workspace closes the database.
-
-    Raises:
-        IngestError: the address is wrong, the database cannot be reached, or it refuses
-            the query.
-        MissingExtraError: the driver is not installed.
-    """
+    """Run a query; its rows are streamed, and the workspace closes the database."""
     if source.database.startswith("sqlite:///"):
         return _open_sqlite(source, workspace)
     if source.database.startswith(_POSTGRESQL):

@@ -34,7 +34,7 @@ from inftda.privacy.unit import Unit
 from inftda.reading import Columns, CsvFile, SqlQuery, bounding
 from inftda.reading import read_leaves as read_here
 from inftda.reading.rows import Rows
-from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8, refuse_parquet
+from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8
 from inftda.reading.workspace import Workspace
 from inftda.spark.session import SPARK_ERRORS, Sent, is_local, sent
 from inftda.spark.tasks import (
@@ -444,5 +444,4 @@ def _read_header(session: SparkSession, source: CsvFile, label: str) -> str:
     row = attempt(label, lambda: lines.csv(str(source.path)).head())
     if row is None or not (row[0] or "").strip():
         raise IngestError(f"{label} is empty; give a table with a header and rows")
-    refuse_parquet(row[0], label)
     return str(row[0]).lstrip("\ufeff")

@@ -285,9 +285,7 @@ class FakePlan:
 
 
 def make(ledger, dataset="census", *, is_private=True, out="out\n"):
-    return Charge.to(
-        ledger, dataset, FakePlan(), is_private=is_private, mechanism="inftda", out=out
-    )
+    return Charge.to(ledger, dataset, FakePlan(), is_private=is_private, out=out)
 
 
 def test_a_release_is_charged_when_it_is_paid_and_once(ledger):

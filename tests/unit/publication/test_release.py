@@ -105,7 +105,7 @@ def test_an_axis_named_twice_is_refused(arguments):
         ({"to": "city:N"}, "no area 'N'"),
         ({"level": {"mode": "all"}}, "no axis 'mode'"),
         ({"where": {"mode": "car"}}, "no axis 'mode'"),
-        ({"as_": "excel"}, "'polars' or 'geopandas'"),
+        ({"as_": "excel"}, "for flows 'geopandas'"),
     ],
 )
 def test_what_a_release_does_not_have_is_told(arguments, says):
