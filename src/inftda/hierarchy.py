@@ -59,9 +59,8 @@ class Hierarchy:
         names = tuple(table.column_names)
         _check_names(names)
         _check_cells(table)
-        order, ranks = _depth_first(table)
-        codes, offsets = _number_levels(table, order, ranks)
-        return cls(names, codes, offsets)
+        in_order = table.sort_by([(name, "ascending") for name in names])
+        return cls(names, *_number_levels(in_order.combine_chunks()))
 
     @property
     def depth(self) -> int:
@@ -227,72 +226,37 @@ def _check_cells(table: pa.Table) -> None:
             )
 
 
-def _depth_first(table: pa.Table) -> tuple[NDArray[np.intp], list[NDArray[np.int32]]]:
-    """Order of the rows by code path, and the rank of each row's code at each level."""
-    ranks = []
-    for name in table.column_names:
-        encoded = table.column(name).combine_chunks().dictionary_encode()
-        codes, rank = encoded.dictionary, as_numpy(encoded.indices)
-        if not pc.all(pc.less(codes[:-1], codes[1:])).as_py():  # most tables are in order
-            rank_of = np.empty(len(codes), np.int32)
-            rank_of[as_numpy(pc.sort_indices(codes))] = np.arange(len(codes), dtype=np.int32)
-            rank = rank_of[rank]
-        ranks.append(rank)
-    return np.lexsort(ranks[::-1]), ranks
-
-
 def _number_levels(
-    table: pa.Table, order: NDArray[np.intp], ranks: list[NDArray[np.int32]]
+    table: pa.Table,
 ) -> tuple[tuple[pa.StringArray, ...], tuple[NDArray[np.int32], ...]]:
-    """Codes and child ranges of every level; checks that the levels nest."""
+    """Codes and child ranges of every level, of rows in order; checks that the levels nest."""
     codes: list[pa.StringArray] = []
     offsets: list[NDArray[np.int32]] = []
-    n_rows = len(order)
-    is_new = np.zeros(n_rows, bool)
+    is_new = np.zeros(len(table), bool)
     is_new[0] = True
     previous = np.array([0])
-    for name, rank in zip(table.column_names, ranks, strict=True):
-        sorted_rank = rank[order]
-        is_new[1:] |= sorted_rank[1:] != sorted_rank[:-1]
+    for level, name in enumerate(table.column_names):
+        column = pa.concat_arrays(table.column(name).chunks)
+        number = as_numpy(column.dictionary_encode().indices)  # of each code, as they come
+        is_new[1:] |= number[1:] != number[:-1]
         first = np.flatnonzero(is_new)
-        _check_one_parent(table, name, order, sorted_rank[first], first)
-        codes.append(table.column(name).combine_chunks().take(as_arrow(order[first])))
+        again = np.flatnonzero(number[first] != np.arange(len(first)))
+        if len(again):
+            run = int(again[0])
+            parent = table.column_names[level - 1]
+            rows = [int(first[of]) for of in (number[first[run]], run)]
+            parents = " and ".join(repr(table.column(parent)[row].as_py()) for row in rows)
+            raise HierarchyError(
+                f"{name} {column[rows[0]].as_py()!r} lies in two areas of level {parent!r}: "
+                f"{parents}; give each area one parent, or make the codes different (for example "
+                "by putting the parent's code in front)"
+            )
+        codes.append(column.take(as_arrow(first)))
         offsets.append(np.append(np.searchsorted(first, previous), len(first)).astype(np.int32))
         previous = first
-    _check_finest(table, order, previous)
+    if not is_new.all():
+        raise HierarchyError(
+            f"{name} {column[int(np.argmin(is_new))].as_py()!r} is in more than one row of the "
+            "areas table; keep one row per finest area"
+        )
     return tuple(codes), tuple(offsets)
-
-
-def _check_one_parent(
-    table: pa.Table,
-    name: str,
-    order: NDArray[np.intp],
-    runs: NDArray[np.int32],
-    first: NDArray[np.intp],
-) -> None:
-    """Raise if a code has two parents: its rows then form two runs."""
-    by_rank = np.argsort(runs, kind="stable")
-    again = np.flatnonzero(runs[by_rank][1:] == runs[by_rank][:-1])
-    if len(again) == 0:
-        return
-    rows = [order[first[by_rank[again[0] + k]]] for k in (0, 1)]
-    column = table.column_names.index(name)
-    parent = table.column_names[column - 1]
-    code = table.column(name)[int(rows[0])].as_py()
-    parents = " and ".join(repr(table.column(parent)[int(row)].as_py()) for row in rows)
-    raise HierarchyError(
-        f"{name} {code!r} lies in two areas of level {parent!r}: {parents}; "
-        "give each area one parent, or make the codes different (for example by "
-        "putting the parent's code in front)"
-    )
-
-
-def _check_finest(table: pa.Table, order: NDArray[np.intp], first: NDArray[np.intp]) -> None:
-    if len(first) == len(order):
-        return
-    repeated = np.flatnonzero(np.diff(np.append(first, len(order))) > 1)[0]
-    name = table.column_names[-1]
-    code = table.column(name)[int(order[first[repeated]])].as_py()
-    raise HierarchyError(
-        f"{name} {code!r} is in more than one row of the areas table; keep one row per finest area"
-    )

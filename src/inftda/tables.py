@@ -255,7 +255,7 @@ def read_sheet(path: Path, *, what: str, error: type[InftdaError]) -> Sheet:
     if sheets is None:
         raise error(
             f"cannot read {what} as a workbook of Excel: it is damaged, locked by a password, too "
-            f"large (more than {MOST_ROWS:,} rows, {MOST_CELLS:,} cells or {MOST_BYTES >> 20:,} MB) "
+            f"large (more than {MOST_ROWS:,} rows, {MOST_CELLS:,} cells, {MOST_BYTES >> 20:,} MB) "
             "or something else; save it again as .xlsx, or as CSV (UTF-8)"
         )
     if len(sheets) != 1:

@@ -15,7 +15,7 @@ from inftda.reading import Columns, bounding, read_leaves
 from inftda.reading.rows import Rows
 from inftda.reading.sources import open_source
 from inftda.reading.workspace import Workspace
-from inftda.spark import reading, tasks
+from inftda.spark import tasks
 from inftda.spark.reading import PartError, Parts
 from inftda.tree import Axis
 from leaf_counts import leaf_counts
@@ -65,8 +65,7 @@ def cut_up(table, columns, unit, source, *, size):
 @pytest.mark.parametrize("person", [None, "person"])
 @pytest.mark.parametrize("distinct", [False, True])
 def test_leaves_do_not_depend_on_how_a_table_is_cut(monkeypatch, size, person, distinct):
-    for module in (tasks, reading):
-        monkeypatch.setattr(module, "CELL_ROWS", 3 * size)
+    monkeypatch.setattr(tasks, "CELL_ROWS", 3 * size)
     table = people() if person else people().set_column(3, "count", pa.array([1] * 2000))
     unit = Unit("add-remove", 2, distinct=distinct and person is not None)
     columns = Columns(person=person, unplaceable="outside")

@@ -258,10 +258,8 @@ def check_name(name: str) -> None:
 
 
 def _names(database: sqlite3.Connection) -> list[str]:
-    names = [name for (name,) in database.execute("SELECT name FROM dataset ORDER BY rowid")]
-    if not all(isinstance(name, str) for name in names):
-        raise sqlite3.DatabaseError("a name is not text")
-    return names
+    found = database.execute("SELECT CAST(name AS TEXT) FROM dataset ORDER BY rowid")
+    return [name for (name,) in found]
 
 
 def _read(database: sqlite3.Connection, name: str) -> Dataset:

@@ -23,6 +23,7 @@ from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
 from inftda.inference.measured import Measurements, NoisyTable
 from inftda.noise.quantiles import half_width
 from inftda.options import Doc, Option, documented, lists, pairs
+from inftda.publication import query
 from inftda.publication.folder import check_release, read_tree, write_public_files
 from inftda.publication.manifest import (
     DAMAGED,
@@ -38,18 +39,6 @@ from inftda.publication.measurements import (
     planned_measurements,
     read_measurements,
     write_measurements,
-)
-from inftda.publication.query import (
-    FLOW,
-    FlowFormat,
-    TableFormat,
-    asked_for,
-    axis_named,
-    converted,
-    converted_flows,
-    level_on,
-    sum_flows,
-    with_names,
 )
 from inftda.publication.tables import Flows, from_table, read_flows, write_flows
 from inftda.publication.trust import NOT_PRIVATE_LINE, axis_and_level, planned_totals
@@ -119,7 +108,7 @@ class Release:
         names: Annotated[bool, Option("Add the names of areas beside their codes.")] = False,
         top: Annotated[int | None, Option("Only this many flows, the largest first.")] = None,
         as_: Annotated[
-            FlowFormat,
+            query.FlowFormat,
             Doc(
                 '"arrow", "pandas", "polars", or "geopandas": lines from origin to destination, or '
                 "areas where only one end is shown, if the areas came with their places."
@@ -138,15 +127,15 @@ class Release:
             raise ReleaseError(f"`top=` must be at least 1, got {top}")
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         ends = {ORIGIN: from_, DESTINATION: to}
-        shown, filters = asked_for(self.tree, (level_of_end, level), (ends, where))
-        found = sum_flows(self.table, self.tree, shown, filters)
+        shown, filters = query.asked_for(self.tree, (level_of_end, level), (ends, where))
+        found = query.sum_flows(self.table, self.tree, shown, filters)
         if intervals:
             known = self.intervals()
             found = known.beside(found, shown, filters, use_model=not without_model)
         if top is not None:
-            found = found.sort_by([(FLOW, "descending")]).slice(0, top)
-        named = with_names(found, self.tree, shown) if names else found
-        return converted_flows(named, as_, self.tree, shown)
+            found = found.sort_by([(query.FLOW, "descending")]).slice(0, top)
+        named = query.with_names(found, self.tree, shown) if names else found
+        return query.converted_flows(named, as_, self.tree, shown)
 
     def intervals(self) -> "Intervals":
         """Intervals of published numbers, from the measurements; computed once."""
@@ -158,7 +147,7 @@ class Release:
 
         return Intervals(self.tree, self.measurements(), self.total)
 
-    def total_intervals(self, axis: str, level: str, *, as_: TableFormat = "arrow") -> Any:
+    def total_intervals(self, axis: str, level: str, *, as_: query.TableFormat = "arrow") -> Any:
         """Totals of all areas of a level that was measured across the tree, and how good they are.
 
         Returns:
@@ -167,12 +156,12 @@ class Release:
             `max_error`, which the released sum is off by at most with 95 % probability.
         """
         found = self.axis(axis)
-        depth = level_on(found, level)
+        depth = query.level_on(found, level)
         measured, sigma = self.measured_totals(found, depth)
-        summed = sum_flows(self.table, self.tree, {axis: level}, {})
+        summed = query.sum_flows(self.table, self.tree, {axis: level}, {})
         released = np.zeros(len(measured), np.int64)
         number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
-        released[number] = summed.column(FLOW).to_numpy()
+        released[number] = summed.column(query.FLOW).to_numpy()
         half = half_width(sigma)
         columns = {
             "area": found.hierarchy.codes(depth),
@@ -183,7 +172,7 @@ class Release:
             "high": np.maximum(measured + half, 0),
             "max_error": np.abs(released - measured) + half,
         }
-        return converted(pa.table(columns), as_)
+        return query.converted(pa.table(columns), as_)
 
     def leaves(self) -> Flows:
         """The flows between finest areas, by the numbers of the areas."""
@@ -308,7 +297,7 @@ class Release:
 
     def axis(self, name: str) -> Axis:
         """The axis with this name."""
-        return axis_named(self.tree, name)
+        return query.axis_named(self.tree, name)
 
 
 def _copy_signature(source: Path, folder: Path) -> None:

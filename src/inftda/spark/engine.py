@@ -25,20 +25,7 @@ from inftda.screen import Progress
 from inftda.spark import tasks
 from inftda.spark.reading import SparkLeaves, read_leaves
 from inftda.spark.session import PARTITIONS, carry_out, opened, sent, settings
-from inftda.spark.tasks import (
-    CELLS,
-    FOR_CELLS,
-    PACKED,
-    TASK,
-    Batches,
-    Division,
-    Made,
-    addressed_cells,
-    cell_table,
-    pack_by,
-    unpack,
-    unpack_cell,
-)
+from inftda.spark.tasks import Batches, Division, Made
 from inftda.threads import Crew, available_cores
 from inftda.tree import Marginal, Tree, TreeLevel
 from inftda.truth import Truth
@@ -102,7 +89,7 @@ class SparkTruth:
         with settings(session), sent(session, marginals) as shared:
 
             def sum_up(batches: Batches) -> Made:
-                return tasks.sum_up(shared.value, unpack(batches))
+                return tasks.sum_up(shared.value, tasks.unpack(batches))
 
             names = [tasks.KIND, *tasks.area_names(len(axes))]
             schema = ", ".join([*(f"{name} int" for name in names), f"{tasks.COUNT} bigint"])
@@ -188,7 +175,7 @@ class RunningSpark:
         )
         self.stack.callback(leaves.forget)
         # From here on rows are cells.
-        self.stack.enter_context(settings(self.session, FOR_CELLS))
+        self.stack.enter_context(settings(self.session, tasks.FOR_CELLS))
         return SparkTruth(tree, leaves, self.driver_nodes)
 
     def release(
@@ -220,7 +207,7 @@ class RunningSpark:
                     )
                 total = int(parents.value.sum())
                 table = pa.Table.from_batches([tasks.as_batch(parents.areas, parents.value)])
-                parents = self.session.createDataFrame(cell_table(table), CELLS)
+                parents = self.session.createDataFrame(tasks.cell_table(table), tasks.CELLS)
             n_tasks = min(self.tasks, len(step.level.child_offsets) - 1)
             division = Division(step, secret, seed, n_tasks, is_kept=keep is not None)
             progress(step.level.name, 0, 1)
@@ -246,20 +233,22 @@ class RunningSpark:
         shared = self.stack.enter_context(sent(self.session, division))
 
         def send_parents(batches: Batches) -> Made:
-            return pack_by(TASK, tasks.send_parents(shared.value, unpack(batches)))
+            return tasks.pack_by(
+                tasks.TASK, tasks.send_parents(shared.value, tasks.unpack(batches))
+            )
 
         def send_truth(batches: Batches) -> Made:
-            return pack_by(TASK, tasks.send_truth(shared.value, unpack(batches)))
+            return tasks.pack_by(tasks.TASK, tasks.send_truth(shared.value, tasks.unpack(batches)))
 
         def divide(batches: Batches) -> Made:
-            return tasks.divide(shared.value, unpack(batches))
+            return tasks.divide(shared.value, tasks.unpack(batches))
 
-        routed = addressed_cells(TASK)
+        routed = tasks.addressed_cells(tasks.TASK)
         cells = parents.mapInArrow(send_parents, routed).unionByName(
             truth.leaves.frame.mapInArrow(send_truth, routed)
         )
-        cells = cells.repartitionById(division.n_tasks, F.col(TASK))
-        divided = cells.mapInArrow(divide, addressed_cells(tasks.KIND))
+        cells = cells.repartitionById(division.n_tasks, F.col(tasks.TASK))
+        divided = cells.mapInArrow(divide, tasks.addressed_cells(tasks.KIND))
         divided = divided.persist(StorageLevel.MEMORY_AND_DISK)
         self.stack.callback(divided.unpersist)
         carry_out(divided.count)  # computed now, and kept until the release is made
@@ -278,11 +267,11 @@ def _hand_on(cells: DataFrame, step: Step, keep: Keep) -> None:
 
 
 def _of_kind(cells: DataFrame, kind: int) -> DataFrame:
-    return cells.where(F.col(tasks.KIND) == kind).select(PACKED)
+    return cells.where(F.col(tasks.KIND) == kind).select(tasks.PACKED)
 
 
 def _one_by_one(cells: DataFrame) -> Iterator[Nodes]:
     """Rows that executors keep, cell by cell, in the order of their tasks."""
     found = carry_out(cells.toLocalIterator)
     while (row := carry_out(lambda: next(found, None))) is not None:
-        yield from map(tasks.as_nodes, unpack_cell(row[0]))
+        yield from map(tasks.as_nodes, tasks.unpack_cell(row[0]))

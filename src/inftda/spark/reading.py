@@ -36,18 +36,9 @@ from inftda.reading import read_leaves as read_here
 from inftda.reading.rows import Rows
 from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8
 from inftda.reading.workspace import Workspace
+from inftda.spark import tasks
 from inftda.spark.session import SPARK_ERRORS, Sent, is_local, sent
-from inftda.spark.tasks import (
-    CELL_ROWS,
-    CELLS,
-    PACKED,
-    Batches,
-    Made,
-    area_names,
-    cell_table,
-    gather,
-    pack_table,
-)
+from inftda.spark.tasks import Batches, Made
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
 from inftda.tree import Axis
 from inftda.truth import MAX_TOTAL, Leaves, check_total
@@ -64,7 +55,7 @@ BAD_LINE: Final = "inftda: a line is malformed"
 #: A character that stands in no CSV file, to read a line as one cell.
 _NO_SEPARATOR: Final = "\x01"
 #: What `pack_leaves` gives.
-_LEAF_CELLS: Final = f"flaw int, total decimal(38, 0), {PACKED} binary"
+_LEAF_CELLS: Final = f"flaw int, total decimal(38, 0), {tasks.PACKED} binary"
 _ENCODINGS: Final = {"utf-8": "UTF-8", "utf-16": "UTF-16", "latin-1": "ISO-8859-1"}
 
 
@@ -135,15 +126,16 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
 
         rows.check(found, unit, lost, has_rows=has_rows, has_trips=total > 0)
         check_total(total)
-        cells = counted.where(F.col(PACKED).isNotNull()).select(PACKED)
+        cells = counted.where(F.col(tasks.PACKED).isNotNull()).select(tasks.PACKED)
         return SparkLeaves(cells, total, stack.pop_all().close)
 
 
 def _ship(session: SparkSession, leaves: Leaves) -> SparkLeaves:
     """Leaves of a table that was in the driver's memory."""
-    names = [*area_names(len(leaves.areas)), "n"]
+    names = [*tasks.area_names(len(leaves.areas)), "n"]
     table = pa.table([*leaves.areas, leaves.counts], names=names)
-    frame = session.createDataFrame(cell_table(table), CELLS).persist(StorageLevel.MEMORY_AND_DISK)
+    frame = session.createDataFrame(tasks.cell_table(table), tasks.CELLS)
+    frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
     return SparkLeaves(frame, int(leaves.counts.sum()), frame.unpersist)
 
 
@@ -179,7 +171,7 @@ def pack_leaves(batches: Batches) -> Made:
 
     A flawed row has minus the flaw as first area.
     """
-    for table in gather(batches):
+    for table in tasks.gather(batches):
         flaw = np.maximum(-table.column(0).to_numpy(), 0)
         kinds, totals, cells = np.unique(flaw).tolist(), [], []
         for kind in kinds:
@@ -187,12 +179,12 @@ def pack_leaves(batches: Batches) -> Made:
             # Sums of int64 may need more than 64 bits.
             totals.append(pc.sum(rows["n"].cast(pa.decimal128(38))).as_py())
             kept = rows.filter(pc.greater(rows["n"], 0))
-            cells.append(pack_table(kept) if kind == 0 else None)
+            cells.append(tasks.pack_table(kept) if kind == 0 else None)
         yield pa.record_batch(
             {
                 "flaw": pa.array(kinds, pa.int32()),
                 "total": pa.array(totals, pa.decimal128(38)),
-                PACKED: pa.array(cells, pa.binary()),
+                tasks.PACKED: pa.array(cells, pa.binary()),
             }
         )
 
@@ -211,7 +203,7 @@ class Parts:
 
     def count(self, batches: Batches) -> Made:
         """Raw rows to leaves, which other parts may have as well."""
-        return self._each(gather(batches), self.rows.count)
+        return self._each(tasks.gather(batches), self.rows.count)
 
     def gather(self, batches: Batches) -> Made:
         """Raw rows to persons' trips, of which other parts may have more."""
@@ -219,7 +211,7 @@ class Parts:
         columns = ", ".join(["CAST(person AS VARCHAR) AS person", *areas, "n"])
         trips = bounding.gathered(self.rows.placed(), areas, self.unit)
         sql = f"SELECT {columns} FROM ({trips})"  # noqa: S608 - our own names
-        return self._each(gather(batches), lambda workspace: workspace.fetch(sql))
+        return self._each(tasks.gather(batches), lambda workspace: workspace.fetch(sql))
 
     def bound(self, batches: Batches) -> Made:
         """Persons' trips, sorted by person and all of each, to leaves."""
@@ -232,7 +224,7 @@ class Parts:
     def lost(self, batches: Batches) -> Made:
         """Raw rows to the first few unknown codes of each part."""
         sql = self.rows.lost()
-        return self._each(gather(batches), lambda workspace: workspace.fetch(sql))
+        return self._each(tasks.gather(batches), lambda workspace: workspace.fetch(sql))
 
     def _each(self, parts: Iterable[pa.Table], fetch: Callable[[Workspace], pa.Table]) -> Made:
         """What a query gives for each part."""
@@ -273,7 +265,7 @@ def by_person(batches: Batches) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(part.num_rows for part in held) < CELL_ROWS:
+        if sum(part.num_rows for part in held) < tasks.CELL_ROWS:
             continue
         table = pa.Table.from_batches(held)
         last = table["person"][-1]
