@@ -25,7 +25,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.privacy.unit import Unit
 from inftda.publication.manifest import digest
 from inftda.publication.measurements import read_measurements, write_measurements
-from inftda.publication.tables import CODE, Flows, from_table, write_flows
+from inftda.publication.tables import CODE, Flows, read_flows, write_flows
 from inftda.publication.verify import verify
 from inftda.reading import Columns
 
@@ -532,7 +532,7 @@ def as_released(name, change, **facts):
             write_measurements(path, release.tree, measured)
             sealed(folder, **facts)
         else:
-            write_flows(path, release.tree, from_table(release.tree, table))
+            write_flows(path, release.tree, read_flows(table, release.tree))
             stated = {"total": sum(table["flow"].to_pylist()), "n_flows": len(table)}
             sealed(folder, **stated | facts)
 

@@ -260,8 +260,8 @@ def write_public_files(folder: Path, tree: Tree, manifest: Manifest) -> None:
     (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
 
 
-def strangers(folder: Path, manifest: Manifest) -> list[str]:
-    """Names of what is in a folder and is not a plain file of its release."""
+def own_files(folder: Path, manifest: Manifest) -> list[Path]:
+    """What is in a folder and is a plain file of its release."""
     axes = manifest.tree.axes
     # Not the files that the manifest names: anything in the folder could be one of these.
     areas = areas_names([axis.fingerprint for axis in axes])
@@ -269,6 +269,9 @@ def strangers(folder: Path, manifest: Manifest) -> list[str]:
     own |= {places_name(file) for file, axis in zip(areas, axes, strict=True) if axis.places_sha256}
     if manifest.measurements != "none":
         own.add(MEASUREMENTS_FILE)
-    return [
-        path.name for path in sorted(folder.iterdir()) if path.name not in own or not is_plain(path)
-    ]
+    return [path for path in sorted(folder.iterdir()) if path.name in own and is_plain(path)]
+
+
+def strangers(folder: Path, manifest: Manifest) -> list[str]:
+    """Names of what is in a folder and is not a plain file of its release."""
+    return sorted(path.name for path in {*folder.iterdir()} - {*own_files(folder, manifest)})

@@ -19,17 +19,16 @@ import numpy as np
 import pyarrow as pa
 
 from inftda.errors import ReleaseError
-from inftda.files import FLOWS_FILE, MANIFEST_FILE, is_plain, whole_folder
+from inftda.files import FLOWS_FILE, MANIFEST_FILE, whole_folder
 from inftda.inference.measured import Measurements, NoisyTable
 from inftda.noise.quantiles import half_width
 from inftda.options import Doc, Option, documented, lists, pairs
 from inftda.publication import query
-from inftda.publication.folder import check_release, read_tree, write_public_files
+from inftda.publication.folder import check_release, own_files, read_tree, write_public_files
 from inftda.publication.manifest import (
     DAMAGED,
     GET_AGAIN,
     MEASUREMENTS_FILE,
-    SIGNATURE_FILE,
     Manifest,
     check_plain,
     digest,
@@ -40,7 +39,7 @@ from inftda.publication.measurements import (
     read_measurements,
     write_measurements,
 )
-from inftda.publication.tables import Flows, from_table, read_flows, write_flows
+from inftda.publication.tables import Flows, read_flows, write_flows
 from inftda.publication.trust import NOT_PRIVATE_LINE, axis_and_level, planned_totals
 from inftda.screen import card
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
@@ -176,10 +175,7 @@ class Release:
 
     def leaves(self) -> Flows:
         """The flows between finest areas, by the numbers of the areas."""
-        if isinstance(self.table, pa.Table):
-            found = from_table(self.tree, self.table)
-        else:
-            found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
+        found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
         if found.flow.min(initial=0) < 0:
             raise ReleaseError(
                 f"the release has negative numbers, which inftda does not release; {DAMAGED}"
@@ -280,31 +276,22 @@ class Release:
         return self.manifest.plan.describe() if self.manifest.private else NOT_PRIVATE_LINE
 
     def save(self, out: str | Path, *, force: bool = False) -> "Release":
-        """Write the release as a folder, atomically."""
+        """Write the release as a folder, atomically; one that is in a folder is copied as it is."""
         with whole_folder(Path(out), check=check_release, force=force) as folder:
-            if isinstance(self.table, pa.Table):
-                write_flows(folder / FLOWS_FILE, self.tree, from_table(self.tree, self.table))
-            else:
-                shutil.copyfile(self.table, folder / FLOWS_FILE)
-            if isinstance(self.measured, pa.Table):
-                write_measurements(folder / MEASUREMENTS_FILE, self.tree, self._read_measurements())
-            elif self.measured is not None:
-                shutil.copyfile(self.measured, folder / MEASUREMENTS_FILE)
-            write_public_files(folder, self.tree, self.manifest)
             if isinstance(self.table, Path):
-                _copy_signature(self.table.parent, folder)
+                for path in own_files(self.table.parent, self.manifest):
+                    shutil.copyfile(path, folder / path.name)
+            else:
+                write_flows(folder / FLOWS_FILE, self.tree, self.leaves())
+                if self.measured is not None:
+                    path = folder / MEASUREMENTS_FILE
+                    write_measurements(path, self.tree, self._read_measurements())
+                write_public_files(folder, self.tree, self.manifest)
         return open_release(out)
 
     def axis(self, name: str) -> Axis:
         """The axis with this name."""
         return query.axis_named(self.tree, name)
-
-
-def _copy_signature(source: Path, folder: Path) -> None:
-    """Keep the signature of a release whose manifest is the same to the bit."""
-    manifests = [(of / MANIFEST_FILE).read_bytes() for of in (source, folder)]
-    if is_plain(source / SIGNATURE_FILE) and manifests[0] == manifests[1]:
-        shutil.copyfile(source / SIGNATURE_FILE, folder / SIGNATURE_FILE)
 
 
 def open_release(path: Release | str | Path) -> Release:

@@ -10,7 +10,7 @@ Files may come from strangers: what they state is compared with what a release c
 their rows are read.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -48,31 +48,11 @@ class Flows(NamedTuple):
         return (int((self.flow >> 32).sum()) << 32) + int((self.flow & 0xFFFFFFFF).sum())
 
 
-def from_table(tree: Tree, table: pa.Table) -> Flows:
-    """Released leaves from a table in memory."""
-    areas = leaf_areas(tree, table)
-    _check_known(tree, areas)
-    return Flows(areas, table.column(FLOW).to_numpy())
-
-
-def _check_known(tree: Tree, areas: Areas) -> None:
-    for axis, numbers in zip(tree.axes, areas, strict=True):
-        if (numbers < 0).any():
-            raise ReleaseError(
-                f"the released table has a code on axis {axis.name!r} that is not among its areas; "
-                f"{DAMAGED}"
-            )
-
-
 def leaf_areas(tree: Tree, table: pa.Table) -> Areas:
     """int32 for each axis: finest areas of the rows of a table by number, -1 if unknown."""
-    found = []
-    for axis in tree.axes:
-        column = table.column(axis.name)
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        found.append(numbers_of(column, axis.hierarchy.codes(axis.hierarchy.depth)))
-    return tuple(found)
+    codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
+    columns = [table.column(axis.name) for axis in tree.axes]
+    return tuple(map(numbers_of, columns, codes))
 
 
 def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Flows) -> None:
@@ -95,16 +75,24 @@ def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Flows) -> None:
             writer.write_batch(pa.record_batch(columns, schema), row_group_size=ROW_GROUP)
 
 
-def read_flows(path: Path, tree: Tree, *, n_flows: int) -> Flows:
-    """Released leaves from their file, which must hold nothing but flows between known areas.
+def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Flows:
+    """Released leaves from a table or its file, which must hold nothing but flows between areas.
 
     A file with more rows than the manifest states (`n_flows`) is not read.
     """
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
+    groups: Iterable[pa.Table] = [source]
+    if isinstance(source, Path):
+        groups = row_groups(source, _flows_schema(tree), codes, most_rows=n_flows)
     blocks = [(tuple(np.zeros(0, np.int32) for _ in codes), np.zeros(0, np.int64))]
-    for rows in row_groups(path, _flows_schema(tree), codes, most_rows=n_flows):
-        areas = tuple(map(numbers_of, rows.columns, codes))
-        _check_known(tree, areas)
+    for rows in groups:
+        areas = leaf_areas(tree, rows)
+        for axis, numbers in zip(tree.axes, areas, strict=True):
+            if (numbers < 0).any():
+                raise ReleaseError(
+                    f"the released table has a code on axis {axis.name!r} that is not among its "
+                    f"areas; {DAMAGED}"
+                )
         blocks.append((areas, as_numpy(rows.column(FLOW).combine_chunks())))
     every, flow = zip(*blocks, strict=True)
     return Flows(tuple(map(np.concatenate, zip(*every, strict=True))), np.concatenate(flow))
@@ -143,9 +131,11 @@ def numbers_of(column: pa.ChunkedArray, codes: pa.StringArray) -> NDArray[np.int
 
     Unknown texts that the column lists count for its first row: tools show what is listed.
     """
-    texts = column.combine_chunks()
-    if isinstance(texts, pa.ChunkedArray):  # of no chunks at all
+    if not len(column):
         return np.zeros(0, np.int32)
+    texts = column.combine_chunks()
+    if not pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_encode()
     known = find_texts(texts.dictionary, codes)
     found: NDArray[np.int32] = known[as_numpy(texts.indices)]
     if (known < 0).any():

@@ -27,7 +27,12 @@ from inftda.publication.manifest import (
     check_text,
     digest,
 )
-from inftda.publication.measurements import PlannedTable, read_measurements, write_measurements
+from inftda.publication.measurements import (
+    PlannedTable,
+    planned_measurements,
+    read_measurements,
+    write_measurements,
+)
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import check_signature
 from inftda.publication.tables import (
@@ -156,20 +161,15 @@ def _check_measurements(
     release: Release, folder: Path, flows: Flows
 ) -> Generator[str, None, Measurements | None]:
     """Noisy values are those that the manifest says are published, and the flows follow."""
-    manifest, tree, plan = release.manifest, release.tree, release.manifest.plan
-    if plan.tables and release.measured is None:
+    manifest, tree, tables = release.manifest, release.tree, release.published_tables()
+    planned = planned_measurements(tree, manifest.plan, only_totals=not release.has_measurements)
+    if bool(planned) != (release.measured is not None):
         raise ReleaseError(
-            f"the release has no {MEASUREMENTS_FILE}, but totals were measured across the tree; "
-            f"{GET_AGAIN}"
+            f"the manifest states {manifest.measurements!r} of the measurements, and its guarantee "
+            f"another: numbers are missing, or were not accounted for; {GET_AGAIN}"
         )
     if release.measured is None:
         return None
-    tables = release.published_tables()
-    if not tables:
-        raise ReleaseError(
-            f"the release has {MEASUREMENTS_FILE}, but by its guarantee nothing was measured that "
-            "is published there; these numbers were not accounted for"
-        )
     path, n_flows = folder / MEASUREMENTS_FILE, manifest.n_flows
     measured = read_measurements(path, tree, tables, n_flows=n_flows)
     if release.has_measurements:

@@ -19,7 +19,7 @@ from inftda.publication.measurements import (
     MeasurementsFile,
     planned_measurements,
 )
-from inftda.publication.tables import ROW_GROUP, from_table
+from inftda.publication.tables import ROW_GROUP, read_flows
 from inftda.tree import Tree
 
 ORIGIN_FIRST = ("origin", "destination")
@@ -218,7 +218,7 @@ def followed(made, **changes):
     measured, planned = made.measurements(), planned_measurements(made.tree, made.manifest.plan)
     for number, change in changes.get("values", {}).items():
         change(measured.tables[number].value)
-    leaves = from_table(made.tree, made.table.sort_by("flow"))  # in whatever order they come
+    leaves = read_flows(made.table.sort_by("flow"), made.tree)  # in whatever order they come
     return list(verify.check_follows(leaves, measured, planned, made.tree, made.manifest.seed))
 
 
