@@ -373,21 +373,19 @@ def _check_place(path: Path) -> None:
         if not stat.S_ISREG(found.st_mode):
             kind = "a link" if stat.S_ISLNK(found.st_mode) else "not a plain file"
             raise LedgerError(f"{str(name)!r} is {kind}; a ledger is a plain file: name it itself")
-        if name != path:
-            if found.st_uid not in owners:
-                raise LedgerError(
-                    f"{str(name)!r} belongs to neither you nor the owner of the ledger; find out "
-                    "who put it there before the ledger is used"
-                )
-            continue
-        owners.add(found.st_uid)
-        if found.st_nlink > 1 or found.st_dev != folder.st_dev:
+        if name != path and found.st_uid not in owners:
+            raise LedgerError(
+                f"{str(name)!r} belongs to neither you nor the owner of the ledger; find out who "
+                "put it there before the ledger is used"
+            )
+        if name == path and (found.st_nlink > 1 or found.st_dev != folder.st_dev):
             is_twin = found.st_nlink > 1
             state = "has a second name (a hard link)" if is_twin else "is mounted by itself"
             raise LedgerError(
                 f"the ledger {str(path)!r} {state}, so charges could be lost when a release is "
                 "killed; keep one name, and for a container mount the folder, not the file"
             )
+        owners.add(found.st_uid)
 
 
 def _now() -> str:

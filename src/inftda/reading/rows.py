@@ -115,7 +115,7 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
         rows.check(
             _flaws(areas[0], counts),
             unit,
-            lambda: _codes(table.attempt(partial(workspace.fetch, rows.lost()))),
+            lambda: table.attempt(partial(workspace.fetch, rows.lost())).to_pylist(),
             has_rows=len(counts) > 0,
             has_trips=bool((counts > 0).any()),
         )
@@ -128,10 +128,6 @@ def _joined(column: pa.ChunkedArray) -> NDArray[Any]:
         return as_numpy(column.combine_chunks())
     # Not by Arrow, which would get the room from its own store of memory and keep it.
     return np.concatenate([as_numpy(chunk) for chunk in column.chunks])
-
-
-def _codes(lost: pa.Table) -> Iterable[tuple[int, str | None]]:
-    return zip(*(column.to_pylist() for column in lost.columns), strict=True)
 
 
 def _flaws(first: NDArray[np.int32], counts: NDArray[np.int64]) -> dict[int, int]:
@@ -312,7 +308,7 @@ class Rows:
         self,
         flaws: Mapping[int, int],
         unit: Unit | None,
-        lost: Callable[[], Iterable[tuple[int, str | None]]],
+        lost: Callable[[], Iterable[Mapping[str, Any]]],
         *,
         has_rows: bool,
         has_trips: bool,
@@ -355,10 +351,10 @@ class Rows:
         ]
         return " UNION ALL ".join(parts)
 
-    def _describe_lost(self, found: Iterable[tuple[int, str | None]]) -> str:
+    def _describe_lost(self, found: Iterable[Mapping[str, Any]]) -> str:
         """Which codes are unknown, the first few of each axis in order, and which are missing."""
         said: list[str] = []
-        lost = {*found}
+        lost = {(row["axis"], row["code"]) for row in found}
         for i, axis in enumerate(self.axes):
             codes = {code for number, code in lost if number == i}
             unknown = sorted(code for code in codes if code)

@@ -120,9 +120,10 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
             found[int(row["flaw"])] += int(row["total"])
         has_rows, total = 0 in found, found.pop(0, 0)
 
-        def lost() -> Iterable[tuple[int, str | None]]:
-            codes = _map(raw, parts, Parts.lost, "axis int, code string")
-            return [(row["axis"], row["code"]) for row in attempt(table.label, codes.collect)]
+        def lost() -> list[Any]:
+            return attempt(
+                table.label, _map(raw, parts, Parts.lost, "axis int, code string").collect
+            )
 
         rows.check(found, unit, lost, has_rows=has_rows, has_trips=total > 0)
         check_total(total)

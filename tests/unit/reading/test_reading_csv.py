@@ -96,15 +96,11 @@ def test_an_encoding_may_go_by_its_other_names(tmp_path, name, known):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-def test_parquet_that_is_read_as_text_is_recognised(read, tmp_path, name, encoding):
-    pq.write_table(pa.table({"origin": ["001"], "destination": ["002"]}), tmp_path / name)
-    with pytest.raises(IngestError, match=f"'{name}' is (a Parquet|not a CSV)"):
+def test_parquet_that_is_read_as_text_is_refused_and_not_shown(read, tmp_path, name, encoding):
+    pq.write_table(pa.table({"origin": ["Anna"], "destination": ["002"]}), tmp_path / name)
+    with pytest.raises(IngestError, match=name) as caught:
         read(CsvFile(tmp_path / name, encoding=encoding))
-
-
-def test_a_header_may_begin_like_parquet(read, tmp_path, towns):
-    path = write(tmp_path / "a.csv", "PAR1,PAR2\n001,002\n")
-    assert read(path, axes=[("PAR1", towns), ("PAR2", towns)]) == {("001", "002"): 1}
+    assert "Anna" not in str(caught.value)
 
 
 def test_an_encoding_nobody_knows_is_refused_before_reading(tmp_path):
