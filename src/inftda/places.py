@@ -58,9 +58,7 @@ class Places:
     def take(self, numbers: Mapping[str, pa.Array], finest: str) -> "Places":
         """The same facts for areas in another order.
 
-        Args:
-            numbers: for each level the old number of each new area, null for one that is new.
-            finest: name of the finest level.
+        For each level, `numbers` are the old numbers of the new areas, null for one that is new.
         """
         names = {level: array.take(numbers[level]) for level, array in self.names.items()}
         lon, lat = (

@@ -86,14 +86,10 @@ class Budget(Cost, frozen=True):
 
 
 class Entry(Cost, frozen=True, kw_only=True):
-    """One release as it was charged.
+    """One release as it was charged, in UTC, before its noise was drawn.
 
-    Attributes:
-        number: of the entry, counting up over all data sets of the ledger.
-        charged: when, in UTC; before its noise was drawn.
-        published: when it was complete; None if it crashed, was interrupted or is under way.
-        mechanism: how it was made.
-        note: what the custodian says about it, or the name of the folder it went to.
+    `published` is None if it crashed, was interrupted or is under way. The note is what the
+    custodian says about it, or the name of the folder it went to.
     """
 
     number: int

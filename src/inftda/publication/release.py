@@ -58,8 +58,7 @@ class Release:
         manifest: what was done and what is guaranteed.
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file that holds them.
-        measured: noisy values that are published, or the Parquet file that holds them; None if
-            none are.
+        measured: noisy values that are published, if any, or the Parquet file that holds them.
     """
 
     manifest: Manifest

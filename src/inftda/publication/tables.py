@@ -154,13 +154,9 @@ def row_groups(  # noqa: PLR0913 - what a file may have
 ) -> Iterator[pa.Table]:
     """The rows of a file, group by group, texts as lists and numbers; no cell is empty.
 
-    Args:
-        path: the file.
-        schema: its columns, those of text first.
-        texts: what each column of text may hold, for how large it can be.
-        most_rows: rows that it can have.
-        most_bytes: bytes of its columns that are neither text nor numbers.
-        again: what to do about a file that is not like that.
+    Columns of text come first in the schema, and `texts` is what each may hold: how large it can
+    be; `most_bytes` may those have that are neither text nor numbers. `again` says what to do about
+    a file that is not like that.
     """
 
     def fail(what: str) -> ReleaseError:

@@ -162,15 +162,11 @@ class Columns:
 
     def of_axis(self, axis: str) -> tuple[str, ...]:
         """Names of the columns that an axis is read from."""
-        given = {
-            ORIGIN: self.origin,
-            DESTINATION: self.destination,
-            "hour": self.hour,
-            "weekday": self.weekday,
-        }.get(axis)
-        if given is None:
-            return (axis,)
-        return (given,) if isinstance(given, str) else tuple(given)
+        has_option = axis in {ORIGIN, DESTINATION, *get_args(ClockPart)}
+        given = getattr(self, axis) if has_option else None
+        if given is None or isinstance(given, str):
+            return (axis if given is None else given,)
+        return tuple(given)
 
     def kind_of(self, axis: str) -> Kind:
         """What the columns of an axis hold."""

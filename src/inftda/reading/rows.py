@@ -71,17 +71,11 @@ def read_leaves(  # noqa: PLR0913 - each option is one decision of the custodian
 ) -> Leaves:
     """Read trips or flows and count them per leaf.
 
-    Args:
-        source: path of a CSV (also .gz) or Parquet file, a folder or glob of them, a
-            `CsvFile`, an `SqlQuery`, a pandas, polars or pyarrow table, a mapping of columns,
-            or any Arrow stream.
-        columns: what its columns mean.
-        axes: names and hierarchies of the axes to count by.
-        unit: who is protected; needed for a person column and for dropping rows.
-        random_source: where the choice of a person's trips comes from; secure by default.
-        say: called with what a row was taken for, one trip or a count.
-        memory_limit: what DuckDB may hold in memory before it spills to disk, as "4GB".
-        threads: how many; all cores by default.
+    The source is a path of a CSV (also .gz) or Parquet file, a folder or glob of them, a `CsvFile`,
+    an `SqlQuery`, a pandas, polars or pyarrow table, a mapping of columns, or any Arrow stream. The
+    unit is needed for a person column and for dropping rows; the choice of a person's trips comes
+    from a secure source unless another is given. `say` is told what a row was taken for, and
+    `memory_limit` is what DuckDB may hold before it spills to disk, as "4GB".
 
     >>> from inftda.hierarchy import Hierarchy
     >>> from inftda.tree import Axis
@@ -144,14 +138,8 @@ def _flaws(first: NDArray[np.int32], counts: NDArray[np.int64]) -> dict[int, int
 class AxisCode:
     """The code of one axis in SQL, and how it becomes the number of an area.
 
-    Attributes:
-        name: the columns of the axis, as they are written.
-        hierarchy: where its codes come from, without names and outlines.
-        value: SQL for the code in a row of the input.
-        lookup: name of the table that turns codes into numbers.
-        fallback: number of the area for codes that are not in the hierarchy, or None.
-        missing: what is wrong with a row without a code.
-        placer: finds the areas of points, by number; None if there are codes.
+    The table `lookup` turns codes into numbers, and `fallback` is the number for those that it does
+    not have, if there is one. Where columns are points, `placer` finds the numbers of their areas.
     """
 
     name: str
@@ -167,15 +155,8 @@ class AxisCode:
 class Rows:
     """The rows of the input in SQL: `code_0`, `code_1`, ..., `n` trips, `flaw`, `r` input rows.
 
-    Attributes:
-        label: what the table is called.
-        axes: the axes.
-        positions: the columns in use.
-        sql: SQL for the rows.
-        count_name: the count column; None if every row of the input is one trip.
-        has_person: whether there is a column `person`.
-        is_dropping: whether rows that cannot be placed are left out.
-        is_grouped: whether each combination of codes occurs only once, or once for every flaw.
+    There is a column `person` if `has_person`. If `is_grouped`, each combination of codes occurs
+    only once, or once for every flaw. Without a `count_name` every row of the input is one trip.
     """
 
     label: str

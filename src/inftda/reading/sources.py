@@ -97,13 +97,9 @@ def _encoding_named(name: str) -> str:
 class Source:
     """One table that can be read; only its header is known so far.
 
-    Attributes:
-        label: what to call it in messages.
-        names: its columns as they are written.
-        select: from positions of columns to SQL for these columns, called c0, c1, ...
-        explain: from DuckDB's message to what is wrong, without a cell of the table in it.
-        is_repeatable: whether it can be read more than once; a stream cannot.
-        has_header: whether the names are a line of the file, which may be somebody's row.
+    `select` makes SQL for the columns at some positions, called c0, c1, ..., and `explain` makes of
+    DuckDB's message what is wrong, without a cell of the table in it. A stream is not repeatable:
+    it can be read once. If names are the header of a file, they may be somebody's row.
     """
 
     label: str

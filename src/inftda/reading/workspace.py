@@ -41,14 +41,8 @@ _MOMENT: Final = 0.05
 class Workspace(ExitStack):
     """A DuckDB connection with a private directory to spill to; use it in a `with` statement.
 
-    What else is to be closed at the end, such as a database, is given to `callback`.
-
-    Args:
-        files: the files that may be opened, by their absolute paths.
-        memory_limit: what DuckDB may hold in memory before it spills, for example "4GB";
-            DuckDB's own default (80 % of the machine) without it.
-        threads: how many threads DuckDB uses; all cores without it.
-        can_spill: whether anything goes to disk at all.
+    What else is to be closed at the end, such as a database, is given to `callback`. It opens no
+    files but those that are given, by their absolute paths.
     """
 
     def __init__(

@@ -63,11 +63,8 @@ _ENCODINGS: Final = {"utf-8": "UTF-8", "utf-16": "UTF-16", "latin-1": "ISO-8859-
 class SparkLeaves:
     """The confidential leaf counts: a row for each leaf with trips, which may repeat, in any order.
 
-    Attributes:
-        frame: cells (see `tasks`) with the columns area_0, area_1, ... (int32, depth-first
-            numbers of the finest areas) and `n` (int64, above zero), kept by the executors.
-        total: number of trips.
-        forget: lets the executors forget the leaves.
+    The executors keep `frame`: cells (see `tasks`) with the columns area_0, area_1, ... (int32,
+    numbers of the finest areas) and `n` (int64, above zero), until they `forget` it.
     """
 
     frame: DataFrame
