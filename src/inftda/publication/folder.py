@@ -87,7 +87,9 @@ def read_places(path: Path, hierarchy: Hierarchy) -> Places:
     # Whatever was left out above stands in no file that is written from what was read.
     again = _as_table(known)
     is_same = all(
-        np.array_equal(np.array(found), np.array(expected), equal_nan=found.type == pa.float64())
+        np.array_equal(found, expected, equal_nan=True)
+        if found.type == pa.float64()
+        else found.equals(expected)
         for found, expected in zip(table.columns, again.columns, strict=True)
     )
     if known.places.is_empty or not is_same:

@@ -153,7 +153,7 @@ class Release:
             interval from `low` to `high` that holds the true total with 95 % probability, and
             `max_error`, which the released sum is off by at most with 95 % probability.
         """
-        found = self.axis(axis)
+        found = query.axis_named(self.tree, axis)
         depth = query.level_on(found, level)
         measured, sigma = self.measured_totals(found, depth)
         summed = query.sum_flows(self.table, self.tree, {axis: level}, {})
@@ -239,9 +239,7 @@ class Release:
         return read_measurements(measured, self.tree, tables, n_flows=n_flows)
 
     def published_tables(self) -> tuple[PlannedTable, ...]:
-        """The tables whose noisy values are published."""
-        if self.manifest.measurements == "none":
-            return ()
+        """The tables whose noisy values are published, by the guarantee."""
         return planned_measurements(
             self.tree, self.manifest.plan, only_totals=not self.has_measurements
         )
@@ -287,10 +285,6 @@ class Release:
                     write_measurements(path, self.tree, self._read_measurements())
                 write_public_files(folder, self.tree, self.manifest)
         return open_release(out)
-
-    def axis(self, name: str) -> Axis:
-        """The axis with this name."""
-        return query.axis_named(self.tree, name)
 
 
 def open_release(path: Release | str | Path) -> Release:

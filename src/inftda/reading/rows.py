@@ -241,7 +241,8 @@ class Rows:
             codes = axis.hierarchy.codes(axis.hierarchy.depth)
             numbers = as_arrow(np.arange(len(codes), dtype=np.int32))
             columns = [codes if axis.placer is None else numbers, numbers]
-            workspace.register(axis.lookup, pa.table(columns, names=["code", "number"]))
+            table = pa.Table.from_arrays(columns, names=["code", "number"])
+            workspace.register(axis.lookup, table)
             if axis.placer is not None:
                 workspace.register_function(f"place_{axis.lookup}", axis.placer.place)
 

@@ -177,8 +177,8 @@ class Division:
         """
         level = self.step.level
         offsets = level.child_offsets.astype(np.int64)
-        task: NDArray[np.int32] = offsets[parents[level.axis]] * self.n_tasks // offsets[-1]
-        return task.astype(np.int32)
+        task = offsets[parents[level.axis]] * self.n_tasks // offsets[-1]
+        return np.asarray(task, np.int32)
 
 
 def send_parents(division: Division, batches: Batches) -> Made:
