@@ -149,20 +149,15 @@ def find_area(axis: Axis, name: str) -> tuple[int, int]:
     A code that is used at two levels for different areas is refused without its level.
     """
     hierarchy = axis.hierarchy
+    levels, at = range(1, hierarchy.depth + 1), "any level"
     level_name, colon, code = name.partition(":")
     if colon and level_name in hierarchy.level_names:
-        level = hierarchy.level_of(level_name)
-        try:
-            return level, int(hierarchy.find(level, [code])[0])
-        except HierarchyError as problem:
-            raise ReleaseError(f"{axis.name}: {problem}") from None
-    found: list[tuple[int, int]] = []
-    for level in range(1, hierarchy.depth + 1):
-        index = hierarchy.codes(level).index(name).as_py()
-        if index >= 0:
-            found.append((level, index))
+        only = hierarchy.level_of(level_name)
+        levels, at, name = range(only, only + 1), f"level {level_name!r}", code
+    numbers = ((level, hierarchy.codes(level).index(name).as_py()) for level in levels)
+    found = [(level, number) for level, number in numbers if number >= 0]
     if not found:
-        raise ReleaseError(f"{axis.name}: there is no area {name!r} at any level")
+        raise ReleaseError(f"{axis.name}: there is no area {name!r} at {at}")
     level, area = found[0]
     for other, index in found[1:]:
         offsets = hierarchy.descendant_offsets(level, other)

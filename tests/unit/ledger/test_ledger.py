@@ -213,7 +213,7 @@ def edited(ledger, *statements):
             (f"UPDATE entry SET rho = '{rho}'", "changed by hand")
             for rho in ("-1", "0", "one", "1e999999999", "1/0")
         ),
-        ("UPDATE dataset SET name = CAST('x' AS BLOB)", "damaged"),
+        ("UPDATE dataset SET name = CAST('x' AS BLOB)", "no data set"),
         ("PRAGMA user_version = 99", "version 99"),
     ],
 )
