@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -264,29 +264,23 @@ def _names(database: sqlite3.Connection) -> list[str]:
 
 def _read(database: sqlite3.Connection, name: str) -> Dataset:
     """A data set with all its entries."""
-    found = _rows(database, "SELECT * FROM dataset WHERE name = ?", name)
-    if not found:
+    found = database.execute("SELECT * FROM dataset WHERE name = ?", [name]).fetchone()
+    if found is None:
         known = ", ".join(map(repr, _names(database)[:10]))
         raise LedgerError(
             f"the ledger has no data set {name[:_MAX_NAME]!r}; it has {known or 'none'} "
             "(add one with: inftda ledger create)"
         )
-    entries = _rows(database, "SELECT * FROM entry WHERE dataset = ? ORDER BY number", name)
+    entries = database.execute("SELECT * FROM entry WHERE dataset = ? ORDER BY number", [name])
+    whole = {**found, "budget": dict(found), "entries": [dict(entry) for entry in entries]}
     try:
-        row = {**found[0], "unit": json.loads(found[0]["unit"]), "budget": found[0]}
-        whole = {**row, "entries": entries}
+        whole["unit"] = json.loads(found["unit"])
         return msgspec.convert(whole, Dataset, dec_hook=decode_fraction)
     except (ValueError, TypeError, PrivacyError):
         raise LedgerError(
             f"the data set {name!r} of the ledger is not readable; it was changed by hand: get "
             "the ledger back from a copy"
         ) from None
-
-
-def _rows(database: sqlite3.Connection, query: str, name: str) -> list[dict[str, Any]]:
-    found = database.execute(query, [name])
-    columns = [column for column, *_ in found.description]
-    return [dict(zip(columns, row, strict=True)) for row in found]
 
 
 def _insert(database: sqlite3.Connection, table: str, row: dict[str, str | None]) -> int:
@@ -314,6 +308,7 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(
             sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         ) as database:
+            database.row_factory = sqlite3.Row
             database.execute("PRAGMA foreign_keys = ON")
             # A charge must outlast a power cut that comes right after it.
             database.execute("PRAGMA synchronous = EXTRA")

@@ -193,7 +193,9 @@ class Rows:
             number = meaning.count(found[-1 - (columns.person is not None)], table.label)
             n = number.sql
             flaws.append(number.flaw)
-        flaw = _first_flaw([one for one in flaws if one != "0"])
+        # The first that a row has; "0" if it cannot have any.
+        firsts = [f"nullif({one}, 0)" for one in flaws if one != "0"]
+        flaw = f"coalesce({', '.join(firsts)}, 0)" if firsts else "0"
         selected += [f"{n} AS n", f"{flaw} AS flaw", "1 AS r"]
         rows = cls(
             table.label,
@@ -414,14 +416,6 @@ def _outside(name: str, hierarchy: Hierarchy) -> int:
             "placed; add it with Hierarchy.with_outside()"
         )
     return number
-
-
-def _first_flaw(flaws: Sequence[str]) -> str:
-    """SQL for the first of several flaws that a row has."""
-    if len(flaws) < 2:
-        return "".join(flaws) or "0"
-    whens = " ".join(f"WHEN {flaw} > 0 THEN {flaw}" for flaw in flaws)
-    return f"CASE {whens} ELSE 0 END"
 
 
 def _hint(hierarchy: Hierarchy, unknown: Sequence[str]) -> str:
