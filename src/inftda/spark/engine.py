@@ -243,12 +243,12 @@ class RunningSpark:
         def divide(batches: Batches) -> Made:
             return tasks.divide(shared.value, tasks.unpack(batches))
 
-        routed = tasks.addressed_cells(tasks.TASK)
+        routed = f"{tasks.TASK} int, {tasks.CELLS}"
         cells = parents.mapInArrow(send_parents, routed).unionByName(
             truth.leaves.frame.mapInArrow(send_truth, routed)
         )
         cells = cells.repartitionById(division.n_tasks, F.col(tasks.TASK))
-        divided = cells.mapInArrow(divide, tasks.addressed_cells(tasks.KIND))
+        divided = cells.mapInArrow(divide, f"{tasks.KIND} int, {tasks.CELLS}")
         divided = divided.persist(StorageLevel.MEMORY_AND_DISK)
         self.stack.callback(divided.unpersist)
         carry_out(divided.count)  # computed now, and kept until the release is made

@@ -55,7 +55,7 @@ BAD_LINE: Final = "inftda: a line is malformed"
 #: A character that stands in no CSV file, to read a line as one cell.
 _NO_SEPARATOR: Final = "\x01"
 #: What `pack_leaves` gives.
-_LEAF_CELLS: Final = f"flaw int, total decimal(38, 0), {tasks.PACKED} binary"
+_LEAF_CELLS: Final = f"flaw int, total decimal(38, 0), {tasks.CELLS}"
 _ENCODINGS: Final = {"utf-8": "UTF-8", "utf-16": "UTF-16", "latin-1": "ISO-8859-1"}
 
 

@@ -10,7 +10,7 @@ prints or logs, because the executors' logs are not part of the release.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import TaskContext
-from pyspark.sql.types import BinaryType, IntegerType, StructType
 
 from inftda import __version__
 from inftda.errors import ReleaseError
@@ -51,7 +50,7 @@ FOR_CELLS: Final = {
 }
 
 #: What `pack` gives.
-CELLS: Final = StructType().add(PACKED, BinaryType())
+CELLS: Final = f"{PACKED} binary"
 #: Columns of rows on their way to a task, besides the areas and `TASK`: whether the row is a
 #: released parent (its count is released) or a true child (its count is true).
 IS_PARENT, COUNT = "is_parent", "n"
@@ -59,11 +58,6 @@ IS_PARENT, COUNT = "is_parent", "n"
 #: counts of a step are those of the level (0) and of two-way tables off the tree (1, ...).
 KIND: Final = "kind"
 CHILDREN: Final = -1
-
-
-def addressed_cells(name: str) -> StructType:
-    """What `pack_by` gives."""
-    return StructType().add(name, IntegerType()).add(PACKED, BinaryType())
 
 
 def pack(batches: Batches) -> Made:
@@ -156,7 +150,7 @@ class Division:
     seed: Seed
     n_tasks: int
     is_kept: bool = False
-    version: str = field(default=__version__)
+    version: str = __version__
 
     def __repr__(self) -> str:
         return "Division(confidential)"
