@@ -246,7 +246,8 @@ def check_follows(
             continue  # trivial, or a public total
         here = noisy[level.depths]
         if level.refined is None:
-            _check_areas(here.areas, nodes.areas, level)
+            # Drawn also where nothing is released, and the root is no node.
+            _check_areas(here.areas, tuple(np.zeros(1, np.int32) for _ in tree.axes), level)
             if released.total != max(int(here.value[0]), 0):
                 raise ReleaseError(
                     f"the flows do not sum to the noisy total of {MEASUREMENTS_FILE}; {DAMAGED}"

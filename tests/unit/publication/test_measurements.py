@@ -235,6 +235,17 @@ def test_flows_follow_from_the_measurements_and_the_seed(options, across):
     assert len(said) == 2
 
 
+@pytest.mark.parametrize("across", [0, 0.08])
+def test_a_release_of_nothing_follows_from_a_total_that_is_not_above_zero(across):
+    options = {"unit": Unit("add-remove"), "measurements": True, "across": across, "rho": 0.001}
+    made = [
+        inftda.release(trips(0), AREAS, source=SeededSource(seed), **options) for seed in range(4)
+    ]
+    empty = [one for one in made if one.total == 0]
+    assert empty
+    assert all(len(followed(one)) == 2 for one in empty)
+
+
 def test_another_seed_gives_other_flows():
     """Ties are many where counts are small."""
     made = country(across=0)
