@@ -94,12 +94,9 @@ class Counting:
     A table of which trips or rows were left out is right about what was counted, and says nothing
     about the rest. What was asked for is public; how much was left out is not.
 
-    Attributes:
-        bounded: whether a person column was given, so that no more trips of each person are
-            counted than the unit of privacy has.
-        unplaceable: what was done with rows without a known area: "error" if there are none,
-            "outside" if they have an area of their own (on the axes that have such an area),
-            "drop" if they are not counted.
+    With a person column it is `bounded`: no more trips of each person are counted than the unit of
+    privacy has. Rows without a known area are not there ("error"), have an area of their own on the
+    axes that have one ("outside"), or are not counted ("drop").
     """
 
     bounded: bool = False

@@ -27,7 +27,7 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.inference.measured import Measurements, NoisyTable
 from inftda.privacy.plan import Plan
 from inftda.publication.manifest import DAMAGED, MEASUREMENTS_FILE
-from inftda.publication.tables import CODE, ROW_GROUP, in_use, row_groups
+from inftda.publication.tables import ROW_GROUP, in_use, row_groups, schema_of
 from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
 from inftda.tree import Axis, Marginal, OffTree, Tree, TreeLevel
 
@@ -119,7 +119,7 @@ class MeasurementsFile:
 
     def __init__(self, path: Path | pa.NativeFile, axes: tuple[Axis, ...]) -> None:
         self._axes = axes
-        self._schema = _schema(axes)
+        self._schema = schema_of([TABLE, *(axis.name for axis in axes)], MEASURED)
         self._writer = pq.ParquetWriter(
             path,
             self._schema,
@@ -286,10 +286,5 @@ def _groups(
     listed = [texts(table.name for table in tables)] if tables else []
     listed += [pa.concat_arrays(_codes(axis)) for axis in tree.axes]
     most = sum(table.most_values(n_flows) for table in tables)
-    yield from row_groups(source, _schema(tree.axes), listed, most_rows=most)
-
-
-def _schema(axes: tuple[Axis, ...]) -> pa.Schema:
-    names = [TABLE, *(axis.name for axis in axes)]
-    fields = [pa.field(name, CODE, nullable=False) for name in names]
-    return pa.schema([*fields, pa.field(MEASURED, pa.int64(), nullable=False)])
+    schema = schema_of([TABLE, *(axis.name for axis in tree.axes)], MEASURED)
+    yield from row_groups(source, schema, listed, most_rows=most)

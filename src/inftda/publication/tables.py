@@ -61,7 +61,7 @@ def write_flows(path: Path | pa.NativeFile, tree: Tree, flows: Flows) -> None:
     if not is_ascending(keys):
         order = np.lexsort(keys[::-1])
         flows = Flows(tuple(numbers[order] for numbers in flows.areas), flows.flow[order])
-    schema = _flows_schema(tree)
+    schema = schema_of((axis.name for axis in tree.axes), FLOW)
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
     with pq.ParquetWriter(
         path, schema, compression="zstd", use_dictionary=schema.names[:-1]
@@ -83,7 +83,9 @@ def read_flows(source: pa.Table | Path, tree: Tree, *, n_flows: int = 0) -> Flow
     codes = [axis.hierarchy.codes(axis.hierarchy.depth) for axis in tree.axes]
     groups: Iterable[pa.Table] = [source]
     if isinstance(source, Path):
-        groups = row_groups(source, _flows_schema(tree), codes, most_rows=n_flows)
+        groups = row_groups(
+            source, schema_of((axis.name for axis in tree.axes), FLOW), codes, most_rows=n_flows
+        )
     blocks = [(tuple(np.zeros(0, np.int32) for _ in codes), np.zeros(0, np.int64))]
     for rows in groups:
         areas = leaf_areas(tree, rows)
@@ -187,10 +189,10 @@ def row_groups(  # noqa: PLR0913 - what a file may have
         raise fail("cannot be read") from None
 
 
-def _flows_schema(tree: Tree) -> pa.Schema:
-    """Columns of the flows: one for each axis, and the number."""
-    fields = [pa.field(axis.name, CODE, nullable=False) for axis in tree.axes]
-    return pa.schema([*fields, pa.field(FLOW, pa.int64(), nullable=False)])
+def schema_of(codes: Iterable[str], number: str) -> pa.Schema:
+    """Columns of codes, and one of whole numbers."""
+    fields = [pa.field(name, CODE, nullable=False) for name in codes]
+    return pa.schema([*fields, pa.field(number, pa.int64(), nullable=False)])
 
 
 def _check_size(
