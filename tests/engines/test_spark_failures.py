@@ -70,7 +70,7 @@ def test_a_release_that_cannot_be_finished_leaves_nothing_and_tells_nothing(rele
 
 
 def test_leaves_that_did_not_arrive_are_noticed(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("inftda.spark.engine.unpack_cell", lambda _: iter(()))
+    monkeypatch.setattr("inftda.spark.tasks.unpack_cell", lambda _: iter(()))
     with pytest.raises(ReleaseError, match="nothing was published"):
         release(
             COUNTRY.flows(), COUNTRY.areas, out=tmp_path / "release",
