@@ -18,7 +18,7 @@ from inftda.noise.bits import SecureSource
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.ladder import gaussian_ladder
 from inftda.noise.laplace import DiscreteLaplace
-from inftda.noise.table import Table
+from inftda.noise.table import WordTable
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from opendp_noise import OpenDPGaussian
@@ -87,7 +87,7 @@ def measure_entropy():
 def measure_table(sigma):
     """Milliseconds to build the table of draws of this sigma, nothing cached."""
     word_bits = 32 if sigma <= 1024 else 64
-    build = partial(Table, partial(gaussian_ladder, Fraction(sigma) ** 2), word_bits)
+    build = partial(WordTable, partial(gaussian_ladder, Fraction(sigma) ** 2), word_bits)
     return best_seconds(build, repeats=2 if sigma > 1000 else REPEATS) * 1e3
 
 

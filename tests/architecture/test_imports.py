@@ -200,6 +200,15 @@ def test_optional_libraries_are_imported_late_or_in_their_own_module(parsed):
     ] == []
 
 
+def test_no_class_name_stands_for_two_things(parsed):
+    found: dict[str, list[str]] = {}
+    for module, tree in parsed.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(module)
+    assert {name: homes for name, homes in found.items() if len(homes) > 1} == {}
+
+
 def test_the_product_does_not_know_the_laboratory():
     assert [name for name, path in MODULES.items() if "inftda_lab" in path.read_text()] == []
 

@@ -28,7 +28,7 @@ from inftda.noise.blocks import Blocks
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.ladder import gaussian_ladder, laplace_ladder
 from inftda.noise.laplace import DiscreteLaplace
-from inftda.noise.table import Table
+from inftda.noise.table import WordTable
 from opendp_noise import OpenDPGaussian
 
 ALARM = 1e-7
@@ -96,7 +96,7 @@ def test_laplace_draws_of_a_slightly_wrong_scale_would_be_noticed(scale, factor)
     assert goodness_of_fit(counts, wrong) < ALARM
 
 
-class CountingTable(Table):
+class CountingTable(WordTable):
     """A table that counts the words it had to settle."""
 
     __slots__ = ("n_settled",)
@@ -110,7 +110,7 @@ class CountingTable(Table):
         return super()._settle(word, further)
 
 
-class RedrawingTable(Table):
+class RedrawingTable(WordTable):
     """The tempting mistake: an undecided word is replaced by a fresh one."""
 
     def _settle(self, _, further):
@@ -120,7 +120,7 @@ class RedrawingTable(Table):
         return int(out[0])
 
 
-class RoundingTable(Table):
+class RoundingTable(WordTable):
     """Another one: an undecided word is taken for the value below the boundary."""
 
     def _settle(self, word, _):
@@ -163,7 +163,7 @@ def test_settling_wrongly_would_be_noticed(ladder_of, pmf, mistaken):
 def test_narrow_blocks_have_the_exact_probabilities_though_many_pairs_are_dropped():
     sigma2, bits = Fraction(121, 2), 3
     size = 1 << bits
-    table = Table(partial(gaussian_ladder, sigma2 / size**2, is_half=True), 32)
+    table = WordTable(partial(gaussian_ladder, sigma2 / size**2, is_half=True), 32)
     blocks = Blocks(table, bits, (size / sigma2, 1 / (2 * sigma2), Fraction(0)))
     pmf = gaussian_pmf(sigma2)
     counts = count_draws(blocks, 100_000, SeededSource(24).bits(), pmf.reach)

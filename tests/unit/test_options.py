@@ -102,3 +102,16 @@ def test_a_message_names_options_as_the_command_line_spells_them(
     monkeypatch.setattr(main.app, "main", fail)
     assert main.run(["release"]) == 2
     assert capsys.readouterr().err == f"error: {spelled}\n"
+
+
+@pytest.mark.parametrize("name", ["plan", "preview", "compare"])
+def test_whatever_decides_about_a_release_can_be_tried_out(name):
+    """All options of a release but those of the table, the folder, the machine and the ledger."""
+    release, other = (
+        {one.name for one in main.app.get_command(None, word).params} for word in ("release", name)
+    )
+    of_this_release = {
+        "flows", "encoding", "sql", "database", "out", "force", "sign", "measurements", "threads",
+        "engine", "master", "not_private_seed", "ledger", "dataset", "quiet",
+    }  # fmt: skip
+    assert release - of_this_release <= other

@@ -156,7 +156,7 @@ class Deployment(Part):
     administrative: Administrative
 
 
-class Entry(Part):
+class RegistryEntry(Part):
     """An entry of the registry."""
 
     url_slug: Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -183,7 +183,9 @@ class Field(NamedTuple):
     question: str
 
 
-def fields(kind: type[msgspec.Struct] = Entry, above: tuple[str, ...] = ()) -> Iterator[Field]:
+def fields(
+    kind: type[msgspec.Struct] = RegistryEntry, above: tuple[str, ...] = ()
+) -> Iterator[Field]:
     """The fields of an entry, in the order of the registry."""
     info = msgspec.inspect.type_info(kind)
     assert isinstance(info, msgspec.inspect.StructType)  # noqa: S101 - for the type checker
@@ -270,7 +272,9 @@ def _day(value: Any) -> str:
         ) from None
 
 
-def entry_of(release: Release, answers: Mapping[str, Any], account: Dataset | None) -> Entry:
+def entry_of(
+    release: Release, answers: Mapping[str, Any], account: Dataset | None
+) -> RegistryEntry:
     """The entry: what follows from the release and its ledger, and what the office states."""
     known = _known(release, account)
     tuned = answers.get("preprocessing_and_hyperparameter_tuning")
@@ -294,7 +298,7 @@ def entry_of(release: Release, answers: Mapping[str, Any], account: Dataset | No
         if value is not None:
             at[path[-1]] = value
     try:
-        return msgspec.convert(entry, Entry)
+        return msgspec.convert(entry, RegistryEntry)
     except msgspec.ValidationError as problem:
         raise InftdaError(
             f"the answers do not make an entry of the registry: {problem}; `inftda dossier "
@@ -302,7 +306,7 @@ def entry_of(release: Release, answers: Mapping[str, Any], account: Dataset | No
         ) from None
 
 
-def as_yaml(entry: Entry) -> str:
+def as_yaml(entry: RegistryEntry) -> str:
     """The entry as people read it."""
     plain = msgspec.to_builtins(entry)
     return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100))

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inftda.inference.measured import Families, Floats, Layer, Map, Part, Sums
+from inftda.inference.measured import Families, Floats, Layer, Map, OffTreeSums, Part
 from inftda.inference.noise_intervals import NoiseIntervals
 from inftda.inference.prior import MOST_NOISY, PRIOR_FREE_SIGMAS, TAIL, Posterior, interpolate
 from inftda.inference.shares import Shares, most_children
@@ -115,7 +115,10 @@ class Targets:
 
     @classmethod
     def of(
-        cls, layer: Layer, chains: Sequence[Sequence[Sums]] = (), elsewhere: Sequence[Floats] = ()
+        cls,
+        layer: Layer,
+        chains: Sequence[Sequence[OffTreeSums]] = (),
+        elsewhere: Sequence[Floats] = (),
     ) -> "Targets":
         """Tables of a layer in chains, coarse to fine, and what of their sums is in no family."""
         tables = [table for chain in chains for table in chain]
@@ -151,7 +154,7 @@ class Targets:
     ) -> Floats:
         """float64[cells]: prices of one chain that come nearer to the targets, and all others.
 
-        `sums` are what the prices lead to; see `Prices`.
+        `sums` are what the prices lead to; see `SumPrices`.
         """
         trust = sigma**2 / self.variance * np.where(self.must_match, _EXACT_WEIGHT, 1.0)
         missing = self.value - sums[0]
@@ -204,7 +207,7 @@ def _solve(chain: Sequence[NestedTable], trust: Floats, pull: Floats, rise: Floa
     return step
 
 
-class Prices(NamedTuple):
+class SumPrices(NamedTuple):
     """Sums off the tree while estimates are made to add up, for kernels.
 
     Attributes:
@@ -222,7 +225,7 @@ def balance(known: LayerEstimate, count: Floats, map_: Map, targets: Targets) ->
     """float64[children]: estimates of a layer that sum to the `count` of each family."""
     layer = known.layer
     estimate, shift = np.empty(len(layer.noisy)), np.zeros(len(layer.first))
-    prices = Prices(targets.start, np.zeros(targets.n_cells), np.zeros((2, targets.n_cells)))
+    prices = SumPrices(targets.start, np.zeros(targets.n_cells), np.zeros((2, targets.n_cells)))
 
     def add_up(close: float) -> None:
         prices.sums[:] = 0
@@ -270,7 +273,7 @@ def _moments(
 
 
 @inlined_kernel
-def _add_up_prices(prices: Prices, family: int, whole: Floats) -> None:
+def _add_up_prices(prices: SumPrices, family: int, whole: Floats) -> None:
     """Prices of a family's children in all tables, summed up into `whole`."""
     start, price, _ = prices
     for j in range(len(whole)):
@@ -280,7 +283,7 @@ def _add_up_prices(prices: Prices, family: int, whole: Floats) -> None:
 
 
 @inlined_kernel
-def _add_to_sums(prices: Prices, family: int, estimate: Floats, slope: Floats) -> None:
+def _add_to_sums(prices: SumPrices, family: int, estimate: Floats, slope: Floats) -> None:
     """Estimates of a family's children, and their slopes, added to the sums of all tables."""
     start, _, sums = prices
     for j in range(len(estimate)):
@@ -295,7 +298,7 @@ def shift_kernel(  # noqa: PLR0913, PLR0917 - what is known, what is wanted, wha
     families: Families,
     evidence: Evidence,
     count: Floats,
-    prices: Prices,
+    prices: SumPrices,
     close: float,
     into: tuple[Floats, Floats],
 ) -> None:

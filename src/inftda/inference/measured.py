@@ -134,7 +134,7 @@ class Layer:
     child_family: NDArray[np.int32]
     sigma: float
     totals: "Totals | None" = None
-    chains: "Sequence[Sequence[Sums]]" = ()
+    chains: "Sequence[Sequence[OffTreeSums]]" = ()
 
     @property
     def families(self) -> Families:
@@ -315,7 +315,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Sums:
+class OffTreeSums:
     """One table off the tree: sums over the children of a layer.
 
     Attributes:
@@ -339,7 +339,7 @@ class Sums:
     must_match: bool = False
 
     @classmethod
-    def of_totals(cls, layer: Layer, totals: Totals, planned: OffTree) -> "Sums":
+    def of_totals(cls, layer: Layer, totals: Totals, planned: OffTree) -> "OffTreeSums":
         """Totals of the areas that a layer refines."""
         area, nothing = np.arange(layer.n_areas, dtype=np.int32), np.empty(0, np.int32)
         parents = len(layer.first) / max(len(distinct_rows((layer.areas[layer.level.axis],))[0]), 1)
@@ -350,7 +350,7 @@ class Sums:
         )
 
     @classmethod
-    def of_pairs(cls, layer: Layer, table: NoisyTable, across: int, depth: int) -> "Sums":
+    def of_pairs(cls, layer: Layer, table: NoisyTable, across: int, depth: int) -> "OffTreeSums":
         """A table with areas of two axes.
 
         Args:
@@ -407,14 +407,14 @@ def totals_by_depth(tree: Tree, measured: Measurements, axis: int) -> dict[int, 
 
 def _sums(
     tree: Tree, measured: Measurements, layer: Layer, table: OffTree, totals: Totals | None
-) -> Sums | None:
+) -> OffTreeSums | None:
     """A table of a layer, if it was measured."""
     if table.across is None:
-        return None if totals is None else Sums.of_totals(layer, totals, table)
+        return None if totals is None else OffTreeSums.of_totals(layer, totals, table)
     values = measured_at(tree, measured, table.depths)
     if values is None:
         return None
-    return Sums.of_pairs(layer, values, table.across, table.depths[table.across])
+    return OffTreeSums.of_pairs(layer, values, table.across, table.depths[table.across])
 
 
 def measured_at(tree: Tree, measured: Measurements, depths: Sequence[int]) -> NoisyTable | None:

@@ -32,8 +32,8 @@ from inftda.inference.measured import (
     Layer,
     Map,
     Measurements,
+    OffTreeSums,
     Part,
-    Sums,
     layers_of,
     narrow,
 )
@@ -219,7 +219,7 @@ class _UndividedCounts:
         self.by_axis = [np.zeros(1) for _ in (layers[0].level.axes if layers else ())]
         self._last = layers[-1].level if layers else None
 
-    def within(self, table: Sums, layer: Layer) -> Floats:
+    def within(self, table: OffTreeSums, layer: Layer) -> Floats:
         """float64[cells]: what each cell of a table has of them, if axes have nothing in common."""
         own = self.by_axis[layer.level.axis][table.area]
         if table.across is None:

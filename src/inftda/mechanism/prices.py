@@ -62,7 +62,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """Rows of one table that hold parents of some groups: a group and one area across each.
 
     Attributes:
@@ -115,7 +115,7 @@ class Groups:
         """int64[groups]: children of the area of each."""
         return self.level.n_children[self.area]
 
-    def rows(self, table: OffTree) -> Rows:
+    def rows(self, table: OffTree) -> TableRows:
         """Rows of a table that hold a parent."""
         axis = self.level.axis if table.across is None else table.across
         hierarchy = self.level.axes[axis].hierarchy
@@ -128,7 +128,7 @@ class Groups:
         found = np.flatnonzero(row_of == 0)
         row_of[found] = np.arange(len(found))
         group, across = found // n, (found % n).astype(np.int32)
-        return Rows(axis, ancestor, group, across, row_of[cell], row_of.reshape(-1, n))
+        return TableRows(axis, ancestor, group, across, row_of[cell], row_of.reshape(-1, n))
 
     def areas_of(self, table: OffTree) -> tuple[NDArray[np.int32], ...]:
         """int32[rows] for each axis: rows of a two-way table, refined areas at the level above."""
@@ -144,7 +144,7 @@ class Groups:
         found: Ints = totals[np.repeat(shift, sizes) + np.arange(sizes.sum())]
         return found
 
-    def agreed(self, rows: Rows, measured: Ints) -> Ints:
+    def agreed(self, rows: TableRows, measured: Ints) -> Ints:
         """Measured cells, shifted equally in each row to sum to the counts of its parents.
 
         What all cells of a row have too much or too little no price can move.
@@ -157,7 +157,7 @@ class Groups:
         return agreed
 
 
-class Cells(NamedTuple):
+class MeasuredCells(NamedTuple):
     """Measured cells of off-tree tables that hold children of some groups.
 
     The tables nest in chains. A row holds the cells (a', B) of all children a' of a group, for
@@ -191,7 +191,7 @@ class Cells(NamedTuple):
         two_way: Mapping[tuple[int, ...], Ints],
         *,
         is_hard: bool,
-    ) -> "Cells":
+    ) -> "MeasuredCells":
         """Cells of all tables of a step that lie in some whole groups.
 
         Args:
@@ -211,7 +211,7 @@ class Cells(NamedTuple):
         sizes, finest, measured, trusts = [], [], [], []
         n_rows, first = 0, [0]
         for chain in found:
-            finer: Rows | None = None
+            finer: TableRows | None = None
             for table in reversed(chain):
                 rows, is_hard_here = groups.rows(table), is_hard and chain is found[0]
                 n = len(rows.group)
@@ -260,14 +260,14 @@ class Prices(NamedTuple):
     slope: Floats
 
 
-class Sums(NamedTuple):
+class CellSums(NamedTuple):
     """Sum and number of the positive children in every cell of a chain's finest table."""
 
     sum: Ints
     positive: Ints
 
 
-def balance(candidates: Candidates, cells: Cells, *, reach: float, crew: Crew) -> None:
+def balance(candidates: Candidates, cells: MeasuredCells, *, reach: float, crew: Crew) -> None:
     """Write what is released into `candidates.value`.
 
     Args:
@@ -285,7 +285,7 @@ def balance(candidates: Candidates, cells: Cells, *, reach: float, crew: Crew) -
     best, weight, found = np.empty(n_cells), np.empty(n_cells), np.empty(n_cells)
     before = np.zeros(n_cells, np.int64)
     parts = crew.parts(n_parents, 0)
-    sums = [Sums(*np.empty((2, n_cells), np.int64)) for _ in parts]
+    sums = [CellSums(*np.empty((2, n_cells), np.int64)) for _ in parts]
     is_hard = bool(np.isinf(cells.trust).any())
     lowest = -reach * HARD_REACH if is_hard else -reach
     limits = -int(np.floor(-lowest * ONE)), int(np.floor(reach * ONE))
@@ -318,10 +318,10 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     first: int,
     last: int,
     candidates: Candidates,
-    cells: Cells,
+    cells: MeasuredCells,
     price: Ints,
     limits: tuple[int, int],
-    sums: Sums,
+    sums: CellSums,
 ) -> None:
     """Divide the counts of the parents first..last: IntOpt of noisy counts plus prices.
 
@@ -353,7 +353,7 @@ def divide_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
 @inlined_kernel
 def add_prices(
-    parent: int, candidates: Candidates, cells: Cells, price: Ints, limits: tuple[int, int]
+    parent: int, candidates: Candidates, cells: MeasuredCells, price: Ints, limits: tuple[int, int]
 ) -> tuple[int, int]:
     """Write noisy counts plus prices into the value of a parent's candidates.
 
@@ -380,7 +380,7 @@ def add_prices(
 
 @kernel
 def solve_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    cells: Cells, rows: Ints, sums: Sums, prices: Prices, best: Floats, weight: Floats
+    cells: MeasuredCells, rows: Ints, sums: CellSums, prices: Prices, best: Floats, weight: Floats
 ) -> None:
     """The best prices for one chain, if sums were linear in them.
 
@@ -426,7 +426,7 @@ def solve_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
 @kernel
 def move_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    cells: Cells,
+    cells: MeasuredCells,
     rows: Ints,
     best: Floats,
     weight: Floats,
@@ -451,7 +451,7 @@ def move_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
 @kernel
 def learn_kernel(  # noqa: C901 - one way up and one way down
-    cells: Cells, rows: Ints, moved: Ints, found: Floats, prices: Prices
+    cells: MeasuredCells, rows: Ints, moved: Ints, found: Floats, prices: Prices
 ) -> None:
     """Correct the slopes of a chain by what its last move did to the cells of its coarsest table.
 

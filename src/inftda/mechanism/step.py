@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from inftda.kernels import kernel
 from inftda.mechanism.intopt import Candidates, Seed, Vectors, optimize_kernel
 from inftda.mechanism.prices import (
-    Cells,
     Groups,
+    MeasuredCells,
     balance,
     bound_with_prices_kernel,
     keep_positive_kernel,
@@ -245,7 +245,7 @@ def divide(
         crew: threads to divide on; the result does not depend on how many.
     """
     if step.tables:
-        cells = Cells.of(
+        cells = MeasuredCells.of(
             groups, step.tables, step.trust, step.totals, tables, is_hard=step.is_hard(groups)
         )
         balance(candidates, cells, reach=step.sigma, crew=crew)

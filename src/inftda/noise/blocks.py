@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from inftda.noise.bits import Bits
-    from inftda.noise.table import Table
+    from inftda.noise.table import WordTable
 
 MARGIN: Final = 2.0**-40  # far above the rounding errors of the kernel, below 2^-48 in all
 
@@ -86,7 +86,7 @@ class Blocks:
             of element 0, gamma = r (a i + b r + c).
     """
 
-    table: Table
+    table: WordTable
     block_bits: int
     slopes: tuple[Fraction, Fraction, Fraction]
 

@@ -20,7 +20,7 @@ import numpy as np
 from inftda.errors import PrivacyError
 from inftda.noise.blocks import Blocks
 from inftda.noise.ladder import gaussian_ladder
-from inftda.noise.table import Table
+from inftda.noise.table import WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class Sampler:
 
     __slots__ = ("_method",)
 
-    def __init__(self, method: Table | Blocks) -> None:
+    def __init__(self, method: WordTable | Blocks) -> None:
         self._method = method
 
     def fill(self, out: NDArray[np.int64], bits: Bits) -> None:
@@ -105,12 +105,12 @@ class DiscreteGaussian(Sampler):
 
 
 @lru_cache(maxsize=16)
-def _method(sigma2: Fraction, word_bits: int | None) -> Table | Blocks:
+def _method(sigma2: Fraction, word_bits: int | None) -> WordTable | Blocks:
     """Return the sampling method; it holds no random state, so it can be shared."""
     if sigma2 <= TABLE_SIGMA2:
         if word_bits is None:
             word_bits = 32 if sigma2 <= SHORT_WORD_SIGMA2 else 64
-        return Table(partial(gaussian_ladder, sigma2), word_bits)
+        return WordTable(partial(gaussian_ladder, sigma2), word_bits)
     block_bits = 0
     while sigma2 > BLOCKS_SIGMA2 << 2 * block_bits:
         block_bits += 1
@@ -118,7 +118,7 @@ def _method(sigma2: Fraction, word_bits: int | None) -> Table | Blocks:
     first_elements = partial(gaussian_ladder, sigma2 / size**2, is_half=True)
     # Element r of block i is x = m i + r, and x^2 - (m i)^2 = r (2 m i + r).
     slopes = (size / sigma2, 1 / (2 * sigma2), Fraction(0))
-    return Blocks(Table(first_elements, word_bits or 32), block_bits, slopes)
+    return Blocks(WordTable(first_elements, word_bits or 32), block_bits, slopes)
 
 
 def exact_positive(name: str, value: Fraction | float | str, *, at_most: int) -> Fraction:

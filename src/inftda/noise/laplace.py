@@ -14,7 +14,7 @@ from typing import Final
 from inftda.noise.blocks import Blocks
 from inftda.noise.gaussian import WIDEST, Sampler, exact_positive
 from inftda.noise.ladder import laplace_ladder
-from inftda.noise.table import Table
+from inftda.noise.table import WordTable
 
 SHORT_WORD_SCALE: Final = 512  # up to here tables are short enough for 32-bit words
 TABLE_SCALE: Final = 2_000  # up to here there is a table of draws; beyond it, of blocks
@@ -48,15 +48,15 @@ class DiscreteLaplace(Sampler):
 
 
 @lru_cache(maxsize=16)
-def _method(scale: Fraction, word_bits: int | None) -> Table | Blocks:
+def _method(scale: Fraction, word_bits: int | None) -> WordTable | Blocks:
     """Return the sampling method; it holds no random state, so it can be shared."""
     if scale <= TABLE_SCALE:
         if word_bits is None:
             word_bits = 32 if scale <= SHORT_WORD_SCALE else 64
-        return Table(partial(laplace_ladder, scale), word_bits)
+        return WordTable(partial(laplace_ladder, scale), word_bits)
     block_bits = 0
     while scale > BLOCKS_SCALE << block_bits:
         block_bits += 1
     first_elements = partial(laplace_ladder, scale / (1 << block_bits), is_half=True)
     slopes = (Fraction(0), Fraction(0), 1 / scale)
-    return Blocks(Table(first_elements, word_bits or 32), block_bits, slopes)
+    return Blocks(WordTable(first_elements, word_bits or 32), block_bits, slopes)

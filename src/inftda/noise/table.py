@@ -76,7 +76,7 @@ def map_words_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     return np.int64(i)  # type: ignore[return-value] # numba makes it an int
 
 
-class Table:
+class WordTable:
     """Draws k or -k, the sign at random, where the magnitude k follows a ladder.
 
     Args:

@@ -9,7 +9,7 @@ import pytest
 import inftda
 from inftda.errors import ReleaseError
 from inftda.inference.balance import NestedTable, _solve
-from inftda.inference.measured import Sums, Totals, layers_of, totals_by_depth
+from inftda.inference.measured import OffTreeSums, Totals, layers_of, totals_by_depth
 from inftda.inference.model import Fit, estimate_layers
 from inftda.threads import Crew
 
@@ -79,9 +79,9 @@ def test_missing_cells_are_damage(released, layers):
     )
     areas = tuple(numbers[3:] for numbers in table.areas)
     cut = replace(table, areas=areas, value=table.value[3:])
-    assert len(Sums.of_pairs(layer, table, 0, table.depths[0]).value) == len(table.value) + 1
+    assert len(OffTreeSums.of_pairs(layer, table, 0, table.depths[0]).value) == len(table.value) + 1
     with pytest.raises(ReleaseError, match="edited or damaged"):
-        Sums.of_pairs(layer, cut, 0, table.depths[0])
+        OffTreeSums.of_pairs(layer, cut, 0, table.depths[0])
 
 
 def test_totals_of_finer_areas_sharpen_those_of_coarser_ones(released):

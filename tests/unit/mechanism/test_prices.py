@@ -13,9 +13,9 @@ from inftda.mechanism.intopt import Candidates, Vectors, check_exact, intopt, wo
 from inftda.mechanism.prices import (
     HARD,
     ONE,
-    Cells,
+    CellSums,
+    MeasuredCells,
     Prices,
-    Sums,
     balance,
     bound_with_prices_kernel,
     divide_kernel,
@@ -33,7 +33,7 @@ def ints(values):
 
 def one_row(n_columns, *, measured=None, trust=1.0, n_parents=1):
     """All parents in one row of one table."""
-    return Cells(
+    return MeasuredCells(
         row=np.zeros((1, n_parents), np.int64),
         first=ints([0, 1]),
         above=ints([-1]),
@@ -77,7 +77,7 @@ def divisions(draw, reach=12):
 def run(noisy, fraction, price, total, is_candidate, *, reach=12.0, trust=1.0):
     n = len(noisy)
     candidates = candidates_of(noisy, fraction, total, is_candidate)
-    sums = Sums(np.zeros(n, np.int64), np.zeros(n, np.int64))
+    sums = CellSums(np.zeros(n, np.int64), np.zeros(n, np.int64))
     cells = one_row(n, trust=trust)
     most = int(reach * ONE)
     limits = (-most if trust != HARD else -HARD_REACH * most, most)
@@ -198,7 +198,7 @@ def test_a_hard_price_may_go_below_the_reach_but_not_above_it():
     case = ([50, 60, 0, 0], [1, 2, 3, 4], [-40 * ONE, 40 * ONE, 0, 0], 70, [True] * 4)
     noisy, fraction, price, total, is_candidate = case
     candidates = candidates_of(noisy, fraction, total, is_candidate)
-    sums = Sums(np.zeros(4, np.int64), np.zeros(4, np.int64))
+    sums = CellSums(np.zeros(4, np.int64), np.zeros(4, np.int64))
     limits = (-HARD_REACH * 10 * ONE, 10 * ONE)
     divide_kernel(0, 1, candidates, one_row(4), ints(price), limits, sums)
     expected = divide(noisy, fraction, [-40 * ONE, 10 * ONE, 0, 0], total, is_candidate)
@@ -215,7 +215,7 @@ def test_best_prices_are_those_of_weighted_least_squares(data):
     total = ints(data.draw(st.lists(st.integers(0, 50), min_size=3, max_size=3)))
     positive = ints(data.draw(st.lists(st.integers(1, 9), min_size=3, max_size=3)))
     price = np.array([*data.draw(st.lists(st.floats(-5, 5), min_size=3, max_size=3)), 0, 0])
-    cells = Cells(
+    cells = MeasuredCells(
         row=np.zeros((1, 1), np.int64),
         first=ints([0, 5]),
         above=ints([3, 3, 4, -1, -1]),
@@ -226,7 +226,7 @@ def test_best_prices_are_those_of_weighted_least_squares(data):
     )
     pad = np.zeros(2, np.int64)
     best, weight = np.empty(5), np.empty(5)
-    sums = Sums(np.concatenate([total, pad]), np.concatenate([positive, pad]))
+    sums = CellSums(np.concatenate([total, pad]), np.concatenate([positive, pad]))
     slope = np.array([*[data.draw(st.floats(0.2, 5))] * 3, 0, 0])
     prices = Prices(price, pad, *np.zeros((3, 5)), slope)
     solve_kernel(cells, cells.first, sums, prices, best, weight)
@@ -261,7 +261,7 @@ def random_groups(rng, n_parents, n_columns, n_rows):
     row = np.sort(rng.integers(0, n_rows, n_parents))
     measured = np.zeros((n_rows, n_columns), np.int64)
     np.add.at(measured, row, true)
-    cells = Cells(
+    cells = MeasuredCells(
         row=row[None],
         first=ints([0, n_rows]),
         above=np.full(n_rows, -1),
@@ -274,7 +274,7 @@ def random_groups(rng, n_parents, n_columns, n_rows):
 
 
 def misfit(candidates, cells):
-    sums = Sums(np.zeros_like(cells.measured), np.zeros_like(cells.measured))
+    sums = CellSums(np.zeros_like(cells.measured), np.zeros_like(cells.measured))
     n_columns = cells.offsets[1]
     parent = np.repeat(np.arange(len(candidates.total)), np.diff(candidates.offsets))
     np.add.at(sums.sum, cells.row[0][parent] * n_columns + candidates.column, candidates.value)
@@ -342,7 +342,7 @@ def test_two_chains_and_hard_totals_are_all_met():
     for row in rows:
         np.add.at(measured, row, true)
     n_all = len(measured)
-    cells = Cells(
+    cells = MeasuredCells(
         rows, ints([0, 1, 1 + n_rows, n_all]), np.full(n_all, -1), np.full(n_all, True),
         np.arange(n_all + 1) * 2, measured.ravel(), np.array([HARD] + [0.3] * (n_all - 1)),
     )  # fmt: skip

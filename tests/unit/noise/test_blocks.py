@@ -13,14 +13,14 @@ from inftda.noise.blocks import DROPPED, KEPT, OPEN, Blocks, keep_pairs_kernel
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.ladder import gaussian_ladder, laplace_ladder
 from inftda.noise.laplace import DiscreteLaplace
-from inftda.noise.table import Table
+from inftda.noise.table import WordTable
 
 SIGMA2, BITS = Fraction(121, 2), 3  # so narrow that many pairs are dropped
 
 
 def narrow_gaussian():
     size = 1 << BITS
-    table = Table(partial(gaussian_ladder, SIGMA2 / size**2, is_half=True), 32)
+    table = WordTable(partial(gaussian_ladder, SIGMA2 / size**2, is_half=True), 32)
     return Blocks(table, BITS, (size / SIGMA2, 1 / (2 * SIGMA2), Fraction(0)))
 
 

@@ -14,11 +14,11 @@ from inftda.errors import PrivacyError
 from inftda.noise.bits import SeededSource
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.noise.ladder import Ladder, gaussian_ladder, laplace_ladder
-from inftda.noise.table import Table
+from inftda.noise.table import WordTable
 
 
 def make_gaussian(sigma2, word_bits):
-    return Table(partial(gaussian_ladder, Fraction(sigma2)), word_bits)
+    return WordTable(partial(gaussian_ladder, Fraction(sigma2)), word_bits)
 
 
 def obvious_draw(cdf, word):
@@ -62,7 +62,7 @@ def test_every_word_becomes_the_draw_its_slow_twin_says(sigma2, word_bits):
     ],
 )
 def test_the_256_words_of_8_bits_are_shared_out_exactly(ladder_of):
-    table = Table(ladder_of, 8)
+    table = WordTable(ladder_of, 8)
     floors = ladder_of(7).floors(7)
     words = np.arange(256, dtype=np.uint32) << np.uint32(24)
     counts, n_undecided = Counter(), 0
@@ -183,7 +183,7 @@ def test_floors_that_are_uncertain_are_computed_again_more_precisely():
         good = gaussian_ladder(Fraction(4), bits, guard=guard)
         return Ladder(good.lower, 1 << (good.bits - bits), good.bits) if guard == 64 else good
 
-    assert np.array_equal(Table(ladder_of, 32)._cdf, make_gaussian(4, 32)._cdf)
+    assert np.array_equal(WordTable(ladder_of, 32)._cdf, make_gaussian(4, 32)._cdf)
     assert asked == [64, 128]
 
 
