@@ -46,7 +46,7 @@ from inftda.inference.prior import (
     interpolate,
     posterior_of,
 )
-from inftda.inference.rounding import Rounded, round_down_the_tree
+from inftda.inference.rounding import WholeNodes, round_down_the_tree
 from inftda.inference.shares import Shares, fit_shares, log_means_kernel, pairs_of
 from inftda.kernels import kernel
 from inftda.threads import Crew, available_cores
@@ -114,7 +114,7 @@ class Fit:
         joined = [np.concatenate([np.empty(0, np.int32), *column]) for column in columns]
         return CellIntervals(tuple(joined[:n_axes]), *joined[n_axes:])
 
-    def _with_ends(self, rounded: Rounded) -> CellIntervals:
+    def _with_ends(self, rounded: WholeNodes) -> CellIntervals:
         """Some numbers with their intervals."""
         low, high = rounded.value.copy(), rounded.value.copy()
         for number, level in enumerate(self.levels):

@@ -27,7 +27,7 @@ _PARTS: Final = 256
 Finished = TypeVar("Finished")
 
 
-class Rounded(NamedTuple):
+class WholeNodes(NamedTuple):
     """Positive whole numbers.
 
     Attributes:
@@ -44,14 +44,14 @@ class Rounded(NamedTuple):
     child: NDArray[np.int64]
     mean: Floats
 
-    def of(self, which: NDArray[np.bool_]) -> "Rounded":
+    def of(self, which: NDArray[np.bool_]) -> "WholeNodes":
         """Some of the numbers."""
         areas = tuple(numbers[which] for numbers in self.areas)
         value, layer, child, mean = self.value, self.layer, self.child, self.mean
-        return Rounded(areas, value[which], layer[which], child[which], mean[which])
+        return WholeNodes(areas, value[which], layer[which], child[which], mean[which])
 
     @classmethod
-    def joined(cls, parts: "Sequence[Rounded]") -> "Rounded":
+    def joined(cls, parts: "Sequence[WholeNodes]") -> "WholeNodes":
         """Numbers of all parts."""
         areas, *others = zip(*parts, strict=True)
         joined = tuple(map(np.concatenate, zip(*areas, strict=True)))
@@ -63,7 +63,7 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
     levels: Sequence[LayerEstimate],
     total: int,
     random: np.random.Generator,
-    finish: Callable[[Rounded], Finished],
+    finish: Callable[[WholeNodes], Finished],
     map_: Map,
 ) -> Iterator[Finished]:
     """Whole numbers of the finest areas that sum to the total and, at every level, to each other.
@@ -74,7 +74,7 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
     whole = np.array([total], np.int64)
     is_divided = bool(levels) and len(levels[0].layer.first) > 0
     n = 0 if is_divided or not total else 1
-    left = Rounded(
+    left = WholeNodes(
         areas=tuple(np.zeros(n, np.int32) for _ in tree.axes),
         value=whole[:n],
         layer=np.full(n, -1, np.int32),
@@ -90,7 +90,7 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
             yield from map_(lambda part: finish(work(part)[1]), layer.parts(_PARTS))  # noqa: B023 - used here and now
         else:
             parts = list(map_(work, layer.parts()))
-            left = Rounded.joined([left, *(here for _, here in parts)])
+            left = WholeNodes.joined([left, *(here for _, here in parts)])
             whole = np.concatenate([whole[:0], *(numbers for numbers, _ in parts)])
     yield finish(left)
 
@@ -102,7 +102,7 @@ def _round_part(  # noqa: PLR0913, PLR0917 - bound to a level, called for its pa
     draws: Floats,
     lost: Floats,
     part: Part,
-) -> tuple[NDArray[np.int64], Rounded]:
+) -> tuple[NDArray[np.int64], WholeNodes]:
     """All numbers of some families of a layer, and the positive ones that nothing divides."""
     layer, estimate = level.layer, level.estimate
     low, high = layer.offsets[part[0]], layer.offsets[part[1]]
@@ -115,12 +115,12 @@ def _round_part(  # noqa: PLR0913, PLR0917 - bound to a level, called for its pa
     child = low + at
     ordinal = np.full(len(child), number, np.int32)
     areas = layer.child_areas(child)
-    return numbers, Rounded(areas, numbers[at], ordinal, child, estimate[child])
+    return numbers, WholeNodes(areas, numbers[at], ordinal, child, estimate[child])
 
 
 def _divided(
-    nodes: Rounded, level: TreeLevel, share: Floats, random: np.random.Generator
-) -> Rounded:
+    nodes: WholeNodes, level: TreeLevel, share: Floats, random: np.random.Generator
+) -> WholeNodes:
     """Nodes that nothing divides one level further down: each trip goes its own way."""
     axis, offsets = level.axis, level.child_offsets
     is_only = np.diff(offsets)[nodes.areas[axis]] == 1
@@ -128,16 +128,16 @@ def _divided(
     # An only child is its parent, and was measured where that was.
     only = tuple(offsets[n].astype(np.int32) if a == axis else n for a, n in enumerate(whole.areas))
     split = _split_trips(several, axis, offsets, share, random)
-    return Rounded.joined([whole._replace(areas=only), split])
+    return WholeNodes.joined([whole._replace(areas=only), split])
 
 
 def _split_trips(
-    nodes: Rounded,
+    nodes: WholeNodes,
     axis: int,
     offsets: NDArray[np.int32],
     share: Floats,
     random: np.random.Generator,
-) -> Rounded:
+) -> WholeNodes:
     """Trips of nodes among their children, by the shares."""
     if not len(nodes.value):
         return nodes
@@ -158,7 +158,7 @@ def _split_trips(
     )
     row, value = distinct_rows(areas)
     nothing = np.full(len(row), -1)
-    return Rounded(
+    return WholeNodes(
         tuple(numbers[row] for numbers in areas),
         value,
         nothing.astype(np.int32),

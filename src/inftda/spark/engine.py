@@ -24,7 +24,7 @@ from inftda.reading import Columns
 from inftda.screen import Progress
 from inftda.spark import tasks
 from inftda.spark.reading import SparkLeaves, read_leaves
-from inftda.spark.session import PARTITIONS, carry_out, opened, sent, settings
+from inftda.spark.session import PARTITIONS, carry_out, opened, parcel, settings
 from inftda.spark.tasks import Batches, Division, Made
 from inftda.threads import Crew, available_cores
 from inftda.tree import Marginal, Tree, TreeLevel
@@ -86,7 +86,7 @@ class SparkTruth:
         marginals = [Marginal(axes, depths) for depths in (end.depths, *one_way)]
         # Here rows are no cells, and come in large batches.
         session = frame.sparkSession
-        with settings(session), sent(session, marginals) as shared:
+        with settings(session), parcel(session, marginals) as shared:
 
             def sum_up(batches: Batches) -> Made:
                 return tasks.sum_up(shared.value, tasks.unpack(batches))
@@ -230,7 +230,7 @@ class RunningSpark:
 
     def _divide(self, parents: DataFrame, truth: SparkTruth, division: Division) -> DataFrame:
         """One shuffle: parents and true children to the task of their group."""
-        shared = self.stack.enter_context(sent(self.session, division))
+        shared = self.stack.enter_context(parcel(self.session, division))
 
         def send_parents(batches: Batches) -> Made:
             return tasks.pack_by(

@@ -37,7 +37,7 @@ from inftda.reading.rows import Rows
 from inftda.reading.sources import ARROW_INPUT, Source, label_of, not_utf8
 from inftda.reading.workspace import Workspace
 from inftda.spark import tasks
-from inftda.spark.session import SPARK_ERRORS, Sent, is_local, sent
+from inftda.spark.session import SPARK_ERRORS, Parcel, is_local, parcel
 from inftda.spark.tasks import Batches, Made
 from inftda.tables import CSV_ENDINGS, PARQUET_ENDINGS, split_header
 from inftda.tree import Axis
@@ -108,7 +108,7 @@ def read_leaves(  # noqa: PLR0913 - as on one machine
     secret = "" if columns.person is None else bounding.draw_secret(random_source)
     with ExitStack() as stack:
         # Kept as long as the leaves are: Spark recomputes what is lost with an executor.
-        parts = stack.enter_context(sent(session, Parts(rows, unit, secret)))
+        parts = stack.enter_context(parcel(session, Parts(rows, unit, secret)))
         raw = table.select(rows.positions)
         counted = _counted(raw, rows, parts).persist(StorageLevel.MEMORY_AND_DISK)
         stack.callback(counted.unpersist)
@@ -137,7 +137,7 @@ def _ship(session: SparkSession, leaves: Leaves) -> SparkLeaves:
     return SparkLeaves(frame, int(leaves.counts.sum()), frame.unpersist)
 
 
-def _counted(raw: DataFrame, rows: Rows, parts: Sent["Parts"]) -> DataFrame:
+def _counted(raw: DataFrame, rows: Rows, parts: Parcel["Parts"]) -> DataFrame:
     """Trips per leaf in cells, zeros and flaws included."""
     areas = ", ".join(f"{area} int" for area in rows.numbers)
     frame, work = raw, Parts.count
@@ -156,7 +156,7 @@ def _counted(raw: DataFrame, rows: Rows, parts: Sent["Parts"]) -> DataFrame:
     )
 
 
-def _map(frame: DataFrame, parts: Sent["Parts"], work: Work, schema: str) -> DataFrame:
+def _map(frame: DataFrame, parts: Parcel["Parts"], work: Work, schema: str) -> DataFrame:
     """What executors make of the rows of a frame."""
     return frame.mapInArrow(lambda batches: work(parts.value, batches), schema)
 

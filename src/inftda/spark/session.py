@@ -177,7 +177,7 @@ _unpacked: WeakKeyDictionary[Broadcast[bytes], object] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
-class Sent(Generic[T]):
+class Parcel(Generic[T]):
     """A value that every executor has; unpacked once in each of their processes.
 
     It travels as bytes: where files are encrypted, pyspark cannot send objects with arrays of
@@ -195,11 +195,11 @@ class Sent(Generic[T]):
 
 
 @contextmanager
-def sent(session: SparkSession, value: T) -> Iterator[Sent[T]]:
+def parcel(session: SparkSession, value: T) -> Iterator[Parcel[T]]:
     """A value on every executor, taken back at the end: it may hold secrets."""
     broadcast = session.sparkContext.broadcast(pickle.dumps(value, protocol=5))
     try:
-        yield Sent(broadcast)
+        yield Parcel(broadcast)
     finally:
         broadcast.destroy()
 
