@@ -94,7 +94,7 @@ import os
 from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql.functions import lit
-from inftda.spark.session import opened, sent
+from inftda.spark.session import opened, parcel
 
 def listening(process):
     sockets = set()
@@ -111,7 +111,7 @@ def listening(process):
 
 for _ in range(2):
     canary = os.environ["CANARY"]
-    with opened(None) as session, sent(session, canary * 1000) as broadcast:
+    with opened(None) as session, parcel(session, canary * 1000) as broadcast:
         session.range(1000).withColumn("person", lit(canary)).repartition(3).foreach(lambda _: None)
         for name, folders, _ in os.walk(os.environ["WATCHED"]):
             print("mode", oct(os.stat(name).st_mode & 0o777), name)
