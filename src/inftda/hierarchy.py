@@ -59,8 +59,11 @@ class Hierarchy:
         names = tuple(table.column_names)
         _check_names(names)
         _check_cells(table)
-        in_order = table.sort_by([(name, "ascending") for name in names])
-        return cls(names, *_number_levels(in_order.combine_chunks()))
+        # By number: Arrow takes some names (`../x`) for paths.
+        numbers = [str(number) for number in range(len(names))]
+        in_order = table.rename_columns(numbers).sort_by([(one, "ascending") for one in numbers])
+        in_order = in_order.rename_columns(list(names)).combine_chunks()
+        return cls(names, *_number_levels(in_order))
 
     @property
     def depth(self) -> int:

@@ -145,6 +145,13 @@ def as_strings(
     return pa.table(found, names=names)
 
 
+def distinct(table: pa.Table) -> pa.Table:
+    """The different rows of a table, grouped by number: Arrow takes some names for paths."""
+    numbers = [str(number) for number in range(table.num_columns)]
+    found = table.rename_columns(numbers).group_by(numbers).aggregate([]).select(numbers)
+    return found.rename_columns(table.column_names)
+
+
 def _read_memory(source: Any) -> pa.Table:
     if isinstance(source, pa.Table):
         return source  # asked to make a table of it, Arrow would load pandas

@@ -13,7 +13,7 @@ import pytest
 
 from inftda import tables
 from inftda.errors import HierarchyError
-from inftda.tables import as_numpy, read_strings
+from inftda.tables import as_numpy, distinct, read_strings
 
 CODES = {"region": ["01", "01", "02"], "town": ["001001", "001002", "002001"]}
 TEXT = "region,town\n01,001001\n01,001002\n02,002001\n"
@@ -293,3 +293,8 @@ def test_links_of_a_workbook_are_not_followed(tmp_path, monkeypatch):
     link = '<externalLink xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"/>'
     path = workbook(tmp_path, more_files=[("xl/externalLinks/externalLink1.xml", link)])
     assert read(path).to_pydict() == {"region": ["N", "S"], "town": ["001", "002"]}
+
+
+def test_rows_are_told_apart_whatever_their_columns_are_called():
+    table = pa.table({"../x": ["a", "a", "b"], "[0]": ["1", "1", "1"]})
+    assert distinct(table).to_pydict() == {"../x": ["a", "b"], "[0]": ["1", "1"]}

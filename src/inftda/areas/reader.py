@@ -19,7 +19,7 @@ from inftda.areas.locations import LAT_NAMES, LON_NAMES, degrees
 from inftda.errors import HierarchyError
 from inftda.hierarchy import Hierarchy
 from inftda.places import MAX_LAT, MAX_LON, MAX_NAME, Places, tidy
-from inftda.tables import as_strings, find_texts, read_table
+from inftda.tables import as_strings, distinct, find_texts, read_table
 
 #: The levels from coarse to fine; as a mapping, with the column of the names of each.
 Levels = Sequence[str] | Mapping[str, str | None]
@@ -66,7 +66,7 @@ def read_areas(source: Any, *, levels: Levels | None = None) -> Hierarchy:
     texts = as_strings(table, what=what, error=HierarchyError, columns=columns.texts)
     paths = texts.select(columns.levels)
     if is_polygons:  # several may be one area
-        paths = paths.group_by(list(columns.levels)).aggregate([]).select(columns.levels)
+        paths = distinct(paths)
     hierarchy = _nested(paths, is_chosen=is_polygons or levels is not None)
     if not is_polygons and not columns.names and columns.lon is columns.outline is None:
         return hierarchy

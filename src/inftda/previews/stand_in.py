@@ -32,7 +32,7 @@ from inftda.previews.nested_gravity import apportion, match_trips, share_that_st
 from inftda.reading import Columns, read_leaves
 from inftda.reading.columns import UNPROMISED
 from inftda.screen import Progress
-from inftda.tables import find_texts, read_strings
+from inftda.tables import distinct, find_texts, read_strings
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 from inftda.truth import Truth
 
@@ -135,7 +135,7 @@ def coarsened(hierarchy: Hierarchy, depth: int) -> Hierarchy:
     if depth == hierarchy.depth:
         return hierarchy
     columns = list(hierarchy.level_names[:depth])
-    return Hierarchy.read(hierarchy.to_table().select(columns).group_by(columns).aggregate([]))
+    return Hierarchy.read(distinct(hierarchy.to_table().select(columns)))
 
 
 def _depth_of(axis: str, hierarchy: Hierarchy, level: str | None) -> int:
