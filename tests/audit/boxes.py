@@ -241,7 +241,7 @@ def _seen(release: inftda.Release, pair: Pair):
     flows[_places(release.table, _codes(pair))] = _flows(release)
     parts = [flows.ravel()]
     if release.has_totals:
-        parts += [table.value for table in release._totals.tables]
+        parts += [table.value for table in release._totals.values()]
     if release.has_measurements:
         planned = planned_measurements(release.tree, release.manifest.plan)
         tables = zip(planned, release.measurements().tables, strict=True)
