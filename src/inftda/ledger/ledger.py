@@ -268,7 +268,7 @@ def _read(database: sqlite3.Connection, name: str) -> Dataset:
     if found is None:
         known = ", ".join(map(repr, _names(database)[:10]))
         raise LedgerError(
-            f"the ledger has no data set {name[:_MAX_NAME]!r}; it has {known or 'none'} "
+            f"the ledger has no data set {str(name)[:_MAX_NAME]!r}; it has {known or 'none'} "
             "(add one with: inftda ledger create)"
         )
     entries = database.execute("SELECT * FROM entry WHERE dataset = ? ORDER BY number", [name])

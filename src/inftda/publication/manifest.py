@@ -46,7 +46,7 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 Library = Literal["numpy", "numba", "cryptography", "python-flint"]
 #: What a manifest states versions of; one of another version of inftda may state fewer.
 Software = Literal["python", "inftda", "arrow", Library]
-Version = Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z.+!_-]{1,40}$")]
+Version = Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z.+!_-]{1,80}$")]
 
 
 def software_versions() -> dict[Software, Version]:
