@@ -4,7 +4,7 @@ import json as json_text
 import os
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -92,8 +92,8 @@ def country(
     *,
     out: Annotated[Path, Option(f"Folder for {FLOWS} and {AREAS}, which are not replaced.")],
     sizes: Annotated[
-        list[int], Option("Numbers of areas, coarse to fine.", "N,N,...", whole_numbers)
-    ] = [5, 25, 300],  # noqa: B006 - never changed
+        Sequence[int], Option("Numbers of areas, coarse to fine.", "N,N,...", whole_numbers)
+    ] = (5, 25, 300),
     trips: Annotated[int, Option("Number of trips.")] = 250_000,
     seed: Annotated[int, Option("Same seed, same data.")] = 1,
     quiet: Quiet = False,
