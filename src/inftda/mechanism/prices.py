@@ -8,16 +8,18 @@ sum to more, it is subtracted:
 
     repeat: divide the count of every parent: IntOpt of noisy count + price
             sum up the children in every cell; move the prices of one chain of tables towards
-            the measurements, by the response that was seen when they moved last
+            the measurements
 
-How much a child's guaranteed error grows by it is theorem 4 of docs/proofs/across.md. In the
-words of optimisation these are dual prices of the measured cells.
+What prices leave, single trips even out (`inftda.mechanism.moves`). How much a child's guaranteed
+error grows by all this is theorem 4 of docs/proofs/across.md. In the words of optimisation these
+are dual prices of the measured cells.
 
 Privacy:
     Post-processing of noisy counts: needs no budget. It must never be given true counts.
     Sums are whole numbers, so the result does not depend on how the work is divided.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,25 +39,15 @@ from inftda.mechanism.intopt import (
     raise_largest,
 )
 from inftda.threads import Crew
-from inftda.tree import HARD_REACH, MUCH_BETTER, OffTree, TreeLevel, chains
+from inftda.tree import HARD_REACH, OffTree, TreeLevel, chains
 
 if TYPE_CHECKING:
     from inftda.mechanism.step import Nodes
 
-#: Passes where there is one chain of tables: two more make totals 1 % better and releases an
-#: eighth slower.
+#: Passes for each chain of tables: two more make totals 1 % better and releases an eighth slower.
 PASSES: Final = 6
-#: Passes for each chain where several move the same children.
-PASSES_OF_SEVERAL: Final = 12
-#: Passes after these in which only the prices of hard totals move.
-LAST_PASSES: Final = 6
 #: Trust in a hard total: whatever its noise, sums agree with it.
 HARD: Final = np.inf
-#: Beside hard totals, rows of two-way tables bind: their prices also have to undo that small counts
-#: are not negative, for which noise is no excuse. So they are trusted this much more.
-BINDING: Final = 10.0
-#: A response is learnt from where at least so many trips were expected to move.
-LEAST_RESPONSE: Final = 20.0
 ONE: Final = 1 << DIGITS
 
 Floats = NDArray[np.float64]
@@ -109,6 +101,11 @@ class Groups:
     def n_parents(self) -> Ints:
         """int64[groups]: parents of each."""
         return np.bincount(self.of_parents, minlength=len(self.area)).astype(np.int64)
+
+    @property
+    def offsets(self) -> Ints:
+        """int64[groups + 1]: slices of the parents."""
+        return np.concatenate([[0], np.cumsum(self.n_parents)])
 
     @property
     def n_children(self) -> Ints:
@@ -170,7 +167,10 @@ class MeasuredCells(NamedTuple):
         is_finest: bool[rows].
         offsets: int64[rows + 1], slices of the next.
         measured: int64[cells], noisy, made to agree with what is divided.
-        trust: float64[rows], variance of the children's noise over that of the measurement.
+        trust: float64[rows], variance of the children's noise over that of the measurement; `HARD`
+            where sums have to agree.
+        sigma: float64[rows], noise scale of the measurement.
+        n_parents: int64[rows].
     """
 
     row: Ints
@@ -180,13 +180,15 @@ class MeasuredCells(NamedTuple):
     offsets: Ints
     measured: Ints
     trust: Floats
+    sigma: Floats
+    n_parents: Ints
 
     @classmethod
     def of(  # noqa: PLR0913 - what was measured, and how well
         cls,
         groups: Groups,
         tables: Sequence[tuple[OffTree, Fraction]],
-        trust: Sequence[float],
+        sigma2: Fraction,
         totals: Ints | None,
         two_way: Mapping[tuple[int, ...], Ints],
         *,
@@ -197,18 +199,18 @@ class MeasuredCells(NamedTuple):
         Args:
             groups: the groups.
             tables: the tables, and the variance of each.
-            trust: in each.
+            sigma2: variance of the children's noise.
             totals: the one-way table among them, for all areas.
             two_way: depths of each other table to its noisy cells, row by row.
             is_hard: whether sums have to agree with the totals: they are a chain of their own.
         """
-        known = {table: amount for (table, _), amount in zip(tables, trust, strict=True)}
-        found = chains(list(known))
+        variance = dict(tables)
+        found = chains(list(variance))
         if is_hard:
             found = [part for part in (found[0][:1], found[0][1:], *found[1:]) if part]
         row: list[Ints] = []
         above: list[Ints] = []
-        sizes, finest, measured, trusts = [], [], [], []
+        sizes, finest, measured, trusts, sigmas, n_parents = [], [], [], [], [], []
         n_rows, first = 0, [0]
         for chain in found:
             finer: TableRows | None = None
@@ -227,16 +229,17 @@ class MeasuredCells(NamedTuple):
                 above.append(np.full(n, -1))
                 sizes.append(groups.n_children[rows.group])
                 finest.append(np.full(n, finer is None))
-                trusts.append(np.full(n, HARD if is_hard_here else known[table]))
-                if is_hard and not is_hard_here:
-                    n_parents = np.bincount(rows.of_parents, minlength=n)
-                    trusts[-1][known[table] * n_parents >= MUCH_BETTER] *= BINDING
+                trust = HARD if is_hard_here else float(sigma2 / variance[table])
+                trusts.append(np.full(n, trust))
+                sigmas.append(np.full(n, math.sqrt(variance[table])))
+                n_parents.append(np.bincount(rows.of_parents, minlength=n).astype(np.int64))
                 n_rows, finer = n_rows + n, rows
             first.append(n_rows)
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        columns = (measured, trusts, sigmas, n_parents)
         return cls(
             np.stack(row), np.array(first), np.concatenate(above), np.concatenate(finest), offsets,
-            np.concatenate(measured), np.concatenate(trusts),
+            *map(np.concatenate, columns),
         )  # fmt: skip
 
 
@@ -248,16 +251,12 @@ class Prices(NamedTuple):
         units: int64[cells], the same in units of 2^-16, rounded down.
         move: float64[cells], how far each was from where it should be, last time.
         pace: float64[cells], what part of that way it went.
-        expected: float64[cells], how many trips should have moved by it.
-        slope: float64[cells of all tables], how many move for each positive child and a price of 1.
     """
 
     price: Floats
     units: Ints
     move: Floats
     pace: Floats
-    expected: Floats
-    slope: Floats
 
 
 class CellSums(NamedTuple):
@@ -265,6 +264,11 @@ class CellSums(NamedTuple):
 
     sum: Ints
     positive: Ints
+
+
+def limits_of(cells: MeasuredCells, sigma: float) -> tuple[float, float]:
+    """How far prices may lower and raise counts whose noise scale is sigma."""
+    return -sigma * (HARD_REACH if np.isinf(cells.trust).any() else 1), sigma
 
 
 def balance(candidates: Candidates, cells: MeasuredCells, *, reach: float, crew: Crew) -> None:
@@ -279,16 +283,16 @@ def balance(candidates: Candidates, cells: MeasuredCells, *, reach: float, crew:
     n_chains, n_parents = cells.row.shape
     n_cells = len(cells.measured)
     prices = Prices(
-        np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5),
-        np.zeros(n_cells), np.ones(n_cells),
-    )  # fmt: skip
-    best, weight, found = np.empty(n_cells), np.empty(n_cells), np.empty(n_cells)
-    before = np.zeros(n_cells, np.int64)
+        np.zeros(n_cells), np.zeros(n_cells, np.int64), np.zeros(n_cells), np.full(n_cells, 0.5)
+    )
+    best, weight = np.empty(n_cells), np.empty(n_cells)
     parts = crew.parts(n_parents, 0)
     sums = [CellSums(*np.empty((2, n_cells), np.int64)) for _ in parts]
-    is_hard = bool(np.isinf(cells.trust).any())
-    lowest = -reach * HARD_REACH if is_hard else -reach
-    limits = -int(np.floor(-lowest * ONE)), int(np.floor(reach * ONE))
+    lowest, highest = limits_of(cells, reach)
+    limits = -int(np.floor(-lowest * ONE)), int(np.floor(highest * ONE))
+    # Only the whole price of a count is limited: those of several chains may undo one another.
+    apart = highest - lowest
+    each = (lowest, highest) if n_chains == 1 else (-apart, apart)
 
     def divide(part: int) -> None:
         divide_kernel(*parts[part], candidates, cells, prices.units, limits, sums[part])
@@ -299,17 +303,11 @@ def balance(candidates: Candidates, cells: MeasuredCells, *, reach: float, crew:
             sums[0].sum[:] += part.sum
             sums[0].positive[:] += part.positive
 
-    moves = list(range(n_chains)) * (PASSES if n_chains == 1 else PASSES_OF_SEVERAL)
-    moves += [0] * LAST_PASSES if is_hard else []  # the hard totals are the first chain
-    for number, chain in enumerate(moves):
+    for chain in list(range(n_chains)) * PASSES:
         divide_all()
-        if number:
-            last = moves[number - 1]
-            learn_kernel(cells, cells.first[last : last + 2], sums[0].sum - before, found, prices)
-        before[:] = sums[0].sum
         rows = cells.first[chain : chain + 2]
-        solve_kernel(cells, rows, sums[0], prices, best, weight)
-        move_kernel(cells, rows, best, weight, (lowest, reach), prices)
+        solve_kernel(cells, rows, sums[0], prices.price, best, weight)
+        move_kernel(cells, rows, best, each, prices)
     divide_all()
 
 
@@ -380,33 +378,32 @@ def add_prices(
 
 @kernel
 def solve_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    cells: MeasuredCells, rows: Ints, sums: CellSums, prices: Prices, best: Floats, weight: Floats
+    cells: MeasuredCells, rows: Ints, sums: CellSums, price: Floats, best: Floats, weight: Floats
 ) -> None:
     """The best prices for one chain, if sums were linear in them.
 
-    If a price rises by 1, so do the n positive children of its cell, times a slope that was seen
-    before. That makes a sum s + n p, with s = sum - n price. Least squares, with each child and
-    each measurement weighted by its variance, are where p is the sum of trust * (measured - sum)
-    over the cells of all tables of the chain that hold it. As the tables nest, one way up and one
-    way down solve that.
+    If a price rises by 1, so do the n positive children of its cell. That makes a sum s + n p, with
+    s = sum - n price. Least squares, with each child and each measurement weighted by its variance,
+    are where p is the sum of trust * (measured - sum) over the cells of all tables of the chain
+    that hold it. As the tables nest, one way up and one way down solve that.
 
     Args:
         cells: see there.
         rows: int64[2], those of the chain, from and to.
         sums: of the finest cells, as are prices.
-        prices: see there.
+        price: float64[cells].
         best: float64[cells], written.
-        weight: float64[cells], written for the finest cells: n times their slope.
+        weight: float64[cells], overwritten.
     """
-    _, _, above, is_finest, offsets, measured, trust = cells
+    above, is_finest, offsets, measured, trust = cells[2:7]
     first, last = rows
     best[offsets[first] : offsets[last]] = 0.0
     weight[offsets[first] : offsets[last]] = 0.0
     for row in range(first, last):
         for cell in range(offsets[row], offsets[row + 1]):
             if is_finest[row]:
-                weight[cell] = max(1, sums.positive[cell]) * prices.slope[cell]
-                best[cell] = sums.sum[cell] - weight[cell] * prices.price[cell]
+                weight[cell] = max(1, sums.positive[cell])
+                best[cell] = sums.sum[cell] - weight[cell] * price[cell]
             if above[row] >= 0:
                 up = offsets[above[row]] + cell - offsets[row]
                 share = weight[cell] / (1 + trust[row] * weight[cell])
@@ -425,16 +422,11 @@ def solve_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 
 
 @kernel
-def move_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
-    cells: MeasuredCells,
-    rows: Ints,
-    best: Floats,
-    weight: Floats,
-    limits: tuple[float, float],
-    prices: Prices,
+def move_kernel(
+    cells: MeasuredCells, rows: Ints, best: Floats, limits: tuple[float, float], prices: Prices
 ) -> None:
     """Move prices of a chain towards the best ones: slower after a change of direction."""
-    price, units, last_move, pace, expected, _ = prices
+    price, units, last_move, pace = prices
     for row in range(rows[0], rows[1]):
         if not cells.is_finest[row]:
             continue
@@ -443,49 +435,8 @@ def move_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
             turned = move * last_move[cell] < 0
             pace[cell] = pace[cell] / 2 if turned else min(1.0, pace[cell] * 1.2)
             last_move[cell] = move
-            moved = min(max(price[cell] + pace[cell] * move, limits[0]), limits[1])
-            expected[cell] = (moved - price[cell]) * weight[cell]
-            price[cell] = moved
-            units[cell] = np.int64(np.floor(moved * ONE))
-
-
-@kernel
-def learn_kernel(  # noqa: C901 - one way up and one way down
-    cells: MeasuredCells, rows: Ints, moved: Ints, found: Floats, prices: Prices
-) -> None:
-    """Correct the slopes of a chain by what its last move did to the cells of its coarsest table.
-
-    Small counts respond less than the number of positive children says, and where many children
-    are about to become positive more of them do.
-
-    Args:
-        cells: see there.
-        rows: int64[2], those of the chain, from and to.
-        moved: int64[cells], by how much the sums of the finest cells have changed.
-        found: float64[cells], overwritten.
-        prices: see there; `expected` is summed up, and `slope` changed.
-    """
-    _, _, above, is_finest, offsets, _, _ = cells
-    expected, slope = prices.expected, prices.slope
-    for row in range(rows[0], rows[1]):
-        for cell in range(offsets[row], offsets[row + 1]):
-            if is_finest[row]:
-                found[cell] = moved[cell]
-            else:
-                found[cell] = expected[cell] = 0.0
-    for row in range(rows[0], rows[1]):
-        for cell in range(offsets[row], offsets[row + 1]):
-            if above[row] >= 0:
-                up = offsets[above[row]] + cell - offsets[row]
-                found[up] += found[cell]
-                expected[up] += expected[cell]
-    for row in range(rows[1] - 1, rows[0] - 1, -1):
-        for cell in range(offsets[row], offsets[row + 1]):
-            if above[row] >= 0:
-                slope[cell] = slope[offsets[above[row]] + cell - offsets[row]]
-            elif abs(expected[cell]) > LEAST_RESPONSE:
-                ratio = min(max(found[cell] / expected[cell], 0.3), 3.0)
-                slope[cell] = min(max(slope[cell] * np.sqrt(ratio), 0.1), 30.0)
+            price[cell] = min(max(price[cell] + pace[cell] * move, limits[0]), limits[1])
+            units[cell] = np.int64(np.floor(price[cell] * ONE))
 
 
 @kernel

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from inftda.kernels import kernel
 from inftda.mechanism.intopt import Candidates, Seed, Vectors, optimize_kernel
+from inftda.mechanism.moves import settle
 from inftda.mechanism.prices import (
     Groups,
     MeasuredCells,
@@ -154,11 +155,6 @@ class Step:
         """Noise scale of the children."""
         return math.sqrt(self.sigma2)
 
-    @cached_property
-    def trust(self) -> tuple[float, ...]:
-        """For each table, variance of the children's noise over that of the table."""
-        return tuple(float(self.sigma2 / sigma2) for _, sigma2 in self.tables)
-
     @property
     def one_way(self) -> tuple[OffTree, Fraction] | None:
         """The table that gives the totals of areas, and its variance, if there is one."""
@@ -222,7 +218,7 @@ def find_candidates(
     optimize_kernel(found)
     if step.tables:
         # The price of a hard total goes further down, which makes room for lower counts.
-        depth = int(step.sigma * (2 if is_hard else 1))
+        depth = int(step.sigma * (3 if is_hard else 1))
         bound_with_prices_kernel(found, depth, vectors.bound)
         found = vectors.candidates(step.level.index, seed)
     return found
@@ -246,9 +242,10 @@ def divide(
     """
     if step.tables:
         cells = MeasuredCells.of(
-            groups, step.tables, step.trust, step.totals, tables, is_hard=step.is_hard(groups)
+            groups, step.tables, step.sigma2, step.totals, tables, is_hard=step.is_hard(groups)
         )
         balance(candidates, cells, reach=step.sigma, crew=crew)
+        settle(candidates, cells, groups.offsets, reach=step.sigma, crew=crew)
     offsets = np.empty_like(candidates.offsets)
     keep_positive_kernel(candidates, offsets)
     n, level, parents = int(offsets[-1]), step.level, groups.parents

@@ -10,12 +10,12 @@ from slow_prices import divide
 
 from inftda.errors import OptimizeError
 from inftda.mechanism.intopt import Candidates, Vectors, check_exact, intopt, words_of
+from inftda.mechanism.moves import settle
 from inftda.mechanism.prices import (
     HARD,
     ONE,
     CellSums,
     MeasuredCells,
-    Prices,
     balance,
     bound_with_prices_kernel,
     divide_kernel,
@@ -41,6 +41,8 @@ def one_row(n_columns, *, measured=None, trust=1.0, n_parents=1):
         offsets=ints([0, n_columns]),
         measured=ints([0] * n_columns if measured is None else measured),
         trust=np.array([trust]),
+        sigma=np.array([5.0]),
+        n_parents=ints([n_parents]),
     )
 
 
@@ -167,6 +169,22 @@ def test_without_prices_it_is_intopt(case):
     assert sorted(value) == sorted(intopt(noisy, total).tolist())
 
 
+def moved(released, case, data, *, reach, trust):
+    """The same after trips have moved towards some measured sums."""
+    noisy, fraction, _, total, is_candidate = case
+    n = len(noisy)
+    candidates = candidates_of(noisy, fraction, total, is_candidate)
+    candidates.value[:] = released[candidates.column]
+    goal = data.draw(st.lists(st.integers(-500, 500), min_size=n, max_size=n))
+    cells = one_row(n, measured=goal, trust=trust)._replace(sigma=np.array([0.1]))
+    settle(candidates, cells, ints([0, 1]), reach=reach, crew=Crew(1))
+    value = np.zeros(n, np.int64)
+    value[candidates.column] = candidates.value
+    assert value.sum() == total
+    assert (value >= 0).all()
+    return value
+
+
 @given(divisions(), st.sampled_from([1.0, 2.3, 4.7, 12.0]), st.booleans(), st.data())
 @settings(max_examples=some(1000), deadline=None)
 def test_bounds_of_errors_grow_by_no_more_than_is_proved(case, reach, is_hard, data):
@@ -179,6 +197,8 @@ def test_bounds_of_errors_grow_by_no_more_than_is_proved(case, reach, is_hard, d
     true = ints(data.draw(st.lists(st.integers(0, 1000), min_size=n, max_size=n)))
     trust = HARD if is_hard else 1.0
     released = ints(run(noisy, fraction, price, total, is_candidate, reach=reach, trust=trust))
+    if data.draw(st.booleans()):
+        released = moved(released, case, data, reach=reach, trust=trust)
     noise = ints(noisy) - true
     error = total - true.sum()
     up, down = math.ceil(reach), math.ceil((HARD_REACH if is_hard else 1) * reach)
@@ -223,14 +243,13 @@ def test_best_prices_are_those_of_weighted_least_squares(data):
         offsets=np.arange(6),
         measured=measured,
         trust=np.array([fine] * 3 + [coarse] * 2),
+        sigma=np.ones(5),
+        n_parents=np.ones(5, np.int64),
     )
     pad = np.zeros(2, np.int64)
     best, weight = np.empty(5), np.empty(5)
     sums = CellSums(np.concatenate([total, pad]), np.concatenate([positive, pad]))
-    slope = np.array([*[data.draw(st.floats(0.2, 5))] * 3, 0, 0])
-    prices = Prices(price, pad, *np.zeros((3, 5)), slope)
-    solve_kernel(cells, cells.first, sums, prices, best, weight)
-    positive = positive * slope[:3]
+    solve_kernel(cells, cells.first, sums, price, best, weight)
     # Sums are linear in the prices p; minimise the children's moves and the misfits.
     base = total - positive * price[:3]
     tables = np.vstack([np.eye(3), [[1, 1, 0], [0, 0, 1]]]) * positive
@@ -269,6 +288,8 @@ def random_groups(rng, n_parents, n_columns, n_rows):
         offsets=np.arange(n_rows + 1) * n_columns,
         measured=measured.ravel(),
         trust=np.full(n_rows, 1.0),
+        sigma=np.full(n_rows, 10.0),
+        n_parents=np.bincount(row, minlength=n_rows),
     )
     return candidates, cells
 
@@ -299,6 +320,8 @@ def test_the_number_of_threads_changes_nothing(trust):
         candidates, cells = random_groups(np.random.default_rng(2), 100, 6, 3)
         cells = cells._replace(trust=np.full(3, trust))
         balance(candidates, cells, reach=10.0, crew=Crew(threads))
+        groups = np.searchsorted(cells.row[0], range(4))
+        settle(candidates, cells, groups, reach=10.0, crew=Crew(threads))
         offsets = np.empty_like(candidates.offsets)
         keep_positive_kernel(candidates, offsets)
         n = offsets[-1]
@@ -345,15 +368,17 @@ def test_two_chains_and_hard_totals_are_all_met():
     cells = MeasuredCells(
         rows, ints([0, 1, 1 + n_rows, n_all]), np.full(n_all, -1), np.full(n_all, True),
         np.arange(n_all + 1) * 2, measured.ravel(), np.array([HARD] + [0.3] * (n_all - 1)),
+        np.full(n_all, 33.0), np.bincount(rows.ravel()),
     )  # fmt: skip
     balance(candidates, cells, reach=18.0, crew=Crew(1))
+    settle(candidates, cells, ints([0, n]), reach=18.0, crew=Crew(1))
     value = candidates.value.reshape(-1, 2)
     found = np.zeros_like(measured)
     for row in rows:
         np.add.at(found, row, value)
     # Without prices the worst is 165 off.
     assert np.abs(found - measured)[1:].max() < 25
-    assert np.abs(found - measured)[0].max() <= 5
+    assert np.abs(found - measured)[0].max() <= 17  # half a noise scale is left as it is
 
 
 def test_candidates_are_those_not_far_below_the_least_that_is_kept():

@@ -1,0 +1,126 @@
+"""Trips that even out misfits, beside a slow twin."""
+
+import numpy as np
+import pytest
+from test_prices import ints, random_groups
+
+from inftda.mechanism.moves import (
+    ATTEMPTS,
+    BETTER,
+    BINDING,
+    SLACK,
+    SLACK_OF_SEVERAL,
+    SWEEPS,
+    settle,
+)
+from inftda.mechanism.prices import HARD, HARD_REACH, ONE, MeasuredCells, balance
+from inftda.threads import Crew
+
+
+def rows_of(cells, chain, parent):
+    """All rows that hold a parent in one chain, fine to coarse."""
+    row = cells.row[chain, parent]
+    while row >= 0:
+        yield row
+        row = cells.above[row]
+
+
+def slow_settle(candidates, cells, reach):  # noqa: C901 - as it is described
+    """The same in plain Python, misfits summed up again after every move."""
+    value, before = candidates.value.copy(), candidates.value.copy()
+    offsets, column = candidates.offsets, candidates.column
+    x = candidates.noisy // ONE
+    trust = (reach / cells.sigma) ** 2
+    weight = np.where(trust * cells.n_parents >= BETTER, BINDING * np.sqrt(trust), trust)
+    slack = cells.sigma * (SLACK if len(cells.row) == 1 else SLACK_OF_SEVERAL)
+    up = int(np.ceil(reach))
+    down = int(np.ceil(HARD_REACH * reach)) if np.isinf(cells.trust).any() else up
+    n_parents = len(candidates.total)
+
+    def pull(parent, i):
+        found = 0.0
+        for chain in range(len(cells.row)):
+            for row in rows_of(cells, chain, parent):
+                members = [p for p in range(n_parents) if row in list(rows_of(cells, chain, p))]
+                here = -cells.measured[cells.offsets[row] + column[i]]
+                for p in members:
+                    for j in range(offsets[p], offsets[p + 1]):
+                        here += value[j] * (column[j] == column[i])
+                beyond = max(abs(here) - slack[row], 0.0) * np.sign(here)
+                found += weight[row] * beyond
+        return found
+
+    for _ in range(SWEEPS):
+        n_moved = 0
+        for parent in range(n_parents):
+            children = range(offsets[parent], offsets[parent + 1])
+            size = candidates.size[parent]
+            room = -((candidates.sum[parent] - candidates.total[parent]) // size)
+            room += (up + down) * (size - 1) // size
+            floor = {i: max(0, x[i] - 2 * max(up, down)) for i in children}
+            whole = sum(weight[r] for c in range(len(cells.row)) for r in rows_of(cells, c, parent))
+            least = min(candidates.noisy[i] for i in children if before[i] > 0)
+            pulls = {i: pull(parent, i) for i in children}
+            for _ in range(ATTEMPTS):
+                give = {i: pulls[i] + value[i] - before[i] for i in children if value[i] > floor[i]}
+                take = {
+                    i: pulls[i] + value[i] - before[i]
+                    + (max(0, least - candidates.noisy[i]) / ONE if value[i] == 0 else 0)
+                    for i in children
+                    if value[i] < x[i] + room
+                }  # fmt: skip
+                if not give or not take:
+                    break
+                giver, taker = max(give, key=give.get), min(take, key=take.get)
+                gain = give[giver] - take[taker]
+                if gain <= 1 + whole:
+                    break
+                trips = max(1, int(gain / (2 * (1 + whole))))
+                trips = min(trips, value[giver] - floor[giver], x[taker] + room - value[taker])
+                value[giver] -= trips
+                value[taker] += trips
+                pulls[giver] -= trips * whole
+                pulls[taker] += trips * whole
+                n_moved += trips
+        if not n_moved:
+            break
+    return value
+
+
+def two_chains(rng, *, is_hard):
+    """A few parents, in rows of two tables and of one above the first."""
+    candidates, cells = random_groups(rng, 8, 4, 3)
+    row = np.stack([cells.row[0], 4 + rng.integers(0, 2, 8)])
+    measured = rng.integers(-20, 150, 6 * 4)
+    trust = np.full(6, 0.2)
+    trust[4:] = HARD if is_hard else 0.2
+    n_parents = np.bincount(np.concatenate([row.ravel(), np.full(8, 3)]), minlength=6)
+    return candidates, MeasuredCells(
+        row, ints([0, 4, 6]), ints([3, 3, 3, -1, -1, -1]), np.array([1, 1, 1, 0, 1, 1], bool),
+        np.arange(7) * 4, measured, trust, np.full(6, 20.0), n_parents,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_hard", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_it_moves_what_the_slow_twin_moves(seed, is_hard):
+    candidates, cells = two_chains(np.random.default_rng(seed), is_hard=is_hard)
+    balance(candidates, cells, reach=10.0, crew=Crew(1))
+    before = candidates.value.copy()
+    expected = slow_settle(candidates, cells, 10.0)
+    settle(candidates, cells, ints([0, 8]), reach=10.0, crew=Crew(1))
+    assert candidates.value.tolist() == expected.tolist()
+    assert (before != expected).any()
+    sums = np.add.reduceat(candidates.value, candidates.offsets[:-1])
+    assert (sums == candidates.total).all()
+
+
+def test_sums_that_agree_with_what_was_measured_stay():
+    candidates, cells = random_groups(np.random.default_rng(1), 50, 6, 3)
+    balance(candidates, cells, reach=10.0, crew=Crew(1))
+    before = candidates.value.copy()
+    parent = np.repeat(np.arange(50), 6)
+    cell = cells.row[0][parent] * 6 + candidates.column
+    agreed = np.bincount(cell, before, minlength=18).astype(np.int64)
+    settle(candidates, cells._replace(measured=agreed), ints([0, 50]), reach=10.0, crew=Crew(1))
+    assert (candidates.value == before).all()
