@@ -28,8 +28,10 @@ from inftda.mechanism.intopt import DIGITS, Candidates, Ints, ceil_div
 from inftda.mechanism.prices import MeasuredCells, limits_of
 from inftda.threads import Crew
 
-#: Times that all parents are looked at, unless no trip moves any more.
-SWEEPS: Final = 20
+#: Times that all parents are looked at, unless only one trip moves where so many did at first.
+SWEEPS, FEW = 20, 20
+#: Parents that are looked at one after the other; then come others, far away.
+RUN: Final = 64
 #: Moves within one parent at a time, each of one or more trips.
 ATTEMPTS: Final = 4
 #: Misfits below so many noise scales of the measurement are left as they are: where one chain of
@@ -131,13 +133,36 @@ def settle_kernel(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
         most = max(most, offsets[parent + 1] - offsets[parent])
     pull, cost = np.empty(most), np.empty(most)
     for group in range(part[0], part[1]):
-        for _ in range(SWEEPS):
-            n_moved = 0
-            for parent in range(groups[group], groups[group + 1]):
-                if offsets[parent + 1] - offsets[parent] > 1:
-                    n_moved += settle_parent(parent, candidates, cells, misfits, bounds, pull, cost)
-            if n_moved == 0:
+        first, last = groups[group], groups[group + 1]
+        n_runs = (last - first + RUN - 1) // RUN
+        stride = spread_out(n_runs)
+        at_first = 0
+        for sweep in range(SWEEPS):
+            n_moved, run = 0, 0
+            for _ in range(n_runs):
+                run = (run + stride) % n_runs
+                for parent in range(first + run * RUN, min(first + (run + 1) * RUN, last)):
+                    if offsets[parent + 1] - offsets[parent] > 1:
+                        n_moved += settle_parent(
+                            parent, candidates, cells, misfits, bounds, pull, cost
+                        )
+            if sweep == 0:
+                at_first = n_moved
+            if n_moved * FEW <= at_first:
                 break
+
+
+@inlined_kernel
+def spread_out(n: int) -> int:
+    """A step by which all of n are visited in turn, at any time spread evenly over them."""
+    step = max(1, int(0.618 * n))
+    while True:
+        a, b = n, step
+        while b:
+            a, b = b, a % b
+        if a == 1:
+            return step
+        step += 1
 
 
 @inlined_kernel
@@ -161,8 +186,9 @@ def settle_parent(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
     room = ceil_div(total[parent] - sum_of_all[parent], size[parent])
     room += (bounds[0] + bounds[1]) * (size[parent] - 1) // size[parent]
     deepest = 2 * max(bounds[0], bounds[1])
-    weight = add_pulls(parent, column[start:stop], cells, misfits, pull)
-    find_costs(noisy[start:stop], before[start:stop], cost)
+    weight, crowd = add_pulls(parent, column[start:stop], cells, misfits, pull)
+    if not find_costs(candidates, start, stop, before, pull, 1 + weight, cost):
+        return 0
     n_moved = 0
     for _ in range(ATTEMPTS):
         giver, taker, most, least = -1, -1, -np.inf, np.inf
@@ -177,7 +203,7 @@ def settle_parent(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
                 least, taker = here, i
         if giver < 0 or taker < 0 or most - least <= 1 + weight:
             break
-        trips = max(1, int((most - least) / (2 * (1 + weight))))
+        trips = max(1, int((most - least) / (2 * (1 + crowd))))
         trips = min(trips, value[giver] - max(0, (noisy[giver] >> DIGITS) - deepest))
         trips = min(trips, (noisy[taker] >> DIGITS) + room - value[taker])
         n_moved += trips
@@ -197,33 +223,51 @@ def settle_parent(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
 @inlined_kernel
 def add_pulls(
     parent: int, column: NDArray[np.int32], cells: MeasuredCells, misfits: Misfits, pull: Floats
-) -> float:
+) -> tuple[float, float]:
     """Write how much less each child of a parent should be, by all cells that hold it.
 
     Returns:
-        The weights of these cells together.
+        The weights of the rows together: each once, and as often as there are parents in it.
     """
     misfit, weight, slack, _ = misfits
-    whole = 0.0
+    whole, crowd = 0.0, 0.0
     for i in range(column.size):
         pull[i] = 0.0
     for chain in range(cells.row.shape[0]):
         row = cells.row[chain, parent]
         while row >= 0:
             whole += weight[row]
+            crowd += weight[row] * cells.n_parents[row]
             for i in range(column.size):
                 here = misfit[cells.offsets[row] + column[i]]
                 pull[i] += weight[row] * (max(here - slack[row], 0.0) + min(here + slack[row], 0.0))
             row = cells.above[row]
-    return whole
+    return whole, crowd
 
 
 @inlined_kernel
-def find_costs(noisy: Ints, value: Ints, cost: Floats) -> None:
-    """Write how far each noisy count is below the least of those that are released."""
-    least = np.inf
-    for i in range(noisy.size):
-        if value[i] > 0:
-            least = min(least, noisy[i])
-    for i in range(noisy.size):
-        cost[i] = max(0.0, least - noisy[i]) / (1 << DIGITS)
+def find_costs(  # noqa: PLR0913, PLR0917 - kernels take plain arrays
+    candidates: Candidates,
+    start: int,
+    stop: int,
+    before: Ints,
+    pull: Floats,
+    enough: float,
+    cost: Floats,
+) -> bool:
+    """Write how far each noisy count is below the least of those that are released.
+
+    Returns:
+        Whether some pulls are far enough apart for a trip to move; nothing is written if not.
+    """
+    lowest, highest, least = np.inf, -np.inf, np.inf
+    for i in range(start, stop):
+        here = pull[i - start] + candidates.value[i] - before[i]
+        lowest, highest = min(lowest, here), max(highest, here)
+        if before[i] > 0:
+            least = min(least, candidates.noisy[i])
+    if highest - lowest <= enough:
+        return False
+    for i in range(start, stop):
+        cost[i - start] = max(0.0, least - candidates.noisy[i]) / (1 << DIGITS)
+    return True

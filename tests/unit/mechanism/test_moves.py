@@ -8,10 +8,12 @@ from inftda.mechanism.moves import (
     ATTEMPTS,
     BETTER,
     BINDING,
+    FEW,
     SLACK,
     SLACK_OF_SEVERAL,
     SWEEPS,
     settle,
+    spread_out,
 )
 from inftda.mechanism.prices import HARD, HARD_REACH, ONE, MeasuredCells, balance
 from inftda.threads import Crew
@@ -50,15 +52,18 @@ def slow_settle(candidates, cells, reach):  # noqa: C901 - as it is described
                 found += weight[row] * beyond
         return found
 
+    moved = []
     for _ in range(SWEEPS):
         n_moved = 0
-        for parent in range(n_parents):
+        for parent in range(n_parents):  # fewer than a run, so one after the other
             children = range(offsets[parent], offsets[parent + 1])
             size = candidates.size[parent]
             room = -((candidates.sum[parent] - candidates.total[parent]) // size)
             room += (up + down) * (size - 1) // size
             floor = {i: max(0, x[i] - 2 * max(up, down)) for i in children}
-            whole = sum(weight[r] for c in range(len(cells.row)) for r in rows_of(cells, c, parent))
+            rows = [r for c in range(len(cells.row)) for r in rows_of(cells, c, parent)]
+            whole = sum(weight[r] for r in rows)
+            crowd = sum(weight[r] * cells.n_parents[r] for r in rows)
             least = min(candidates.noisy[i] for i in children if before[i] > 0)
             pulls = {i: pull(parent, i) for i in children}
             for _ in range(ATTEMPTS):
@@ -75,14 +80,15 @@ def slow_settle(candidates, cells, reach):  # noqa: C901 - as it is described
                 gain = give[giver] - take[taker]
                 if gain <= 1 + whole:
                     break
-                trips = max(1, int(gain / (2 * (1 + whole))))
+                trips = max(1, int(gain / (2 * (1 + crowd))))
                 trips = min(trips, value[giver] - floor[giver], x[taker] + room - value[taker])
                 value[giver] -= trips
                 value[taker] += trips
                 pulls[giver] -= trips * whole
                 pulls[taker] += trips * whole
                 n_moved += trips
-        if not n_moved:
+        moved.append(n_moved)
+        if n_moved * FEW <= moved[0]:
             break
     return value
 
@@ -124,3 +130,9 @@ def test_sums_that_agree_with_what_was_measured_stay():
     agreed = np.bincount(cell, before, minlength=18).astype(np.int64)
     settle(candidates, cells._replace(measured=agreed), ints([0, 50]), reach=10.0, crew=Crew(1))
     assert (candidates.value == before).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 64, 97, 618, 1000])
+def test_all_are_visited_in_turn(n):
+    step = spread_out(n)
+    assert sorted(step * i % n for i in range(n)) == list(range(n))
