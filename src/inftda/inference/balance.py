@@ -35,9 +35,6 @@ _STRIDE: Final = 3.0
 _STEPS: Final = 10
 #: How far a price goes, in noise scales.
 _REACH: Final = 4.0
-#: How much more totals of short axes are trusted than their noise says: the model knows little of
-#: what their areas have in common, and a release keeps to such totals as well.
-_EXACT_WEIGHT: Final = 100.0
 
 
 class Evidence(NamedTuple):
@@ -102,7 +99,6 @@ class Targets:
         block: int64[cells]: siblings, whose sum is decided by the nodes above, have one number.
         value: float64[cells], what was measured, less what is in no family.
         variance: float64[cells], of the noise.
-        must_match: bool[cells], whether estimates have to agree with it.
         chains: tables that lie inside each other, coarse to fine, in the order of their turns.
     """
 
@@ -110,7 +106,6 @@ class Targets:
     block: NDArray[np.int64]
     value: Floats
     variance: Floats
-    must_match: NDArray[np.bool_]
     chains: Sequence[Sequence[NestedTable]]
 
     @classmethod
@@ -137,11 +132,7 @@ class Targets:
             block=np.cumsum(np.concatenate([np.empty(0, bool), *map(is_first.take, areas)])) - 1,
             value=value - apart,
             variance=np.concatenate([np.empty(0), *(table.variance for table in tables)]),
-            must_match=np.concatenate(
-                [np.empty(0, bool), *(np.full(len(one.value), one.must_match) for one in tables)]
-            ),
-            # Totals, which the first chain has, come last and once more.
-            chains=[*linked[::-1], linked[0][:1]] if len(linked) > 1 else linked,
+            chains=linked,
         )
 
     @property
@@ -156,7 +147,7 @@ class Targets:
 
         `sums` are what the prices lead to; see `SumPrices`.
         """
-        trust = sigma**2 / self.variance * np.where(self.must_match, _EXACT_WEIGHT, 1.0)
+        trust = sigma**2 / self.variance
         missing = self.value - sums[0]
         with np.errstate(divide="ignore"):
             spread = np.bincount(self.block, 1 / trust)

@@ -106,6 +106,37 @@ class CellIntervals(NamedTuple):
     high: NDArray[np.int64]
 
 
+class WholeNodes(NamedTuple):
+    """Positive whole numbers.
+
+    Attributes:
+        areas: int32[numbers] for each axis.
+        value: int64[numbers].
+        layer: int32[numbers], the layer in which each was measured, -1 if it was not.
+        child: int64[numbers], and which of its children it is.
+        mean: float64[numbers], what it is expected to be.
+    """
+
+    areas: Areas
+    value: NDArray[np.int64]
+    layer: NDArray[np.int32]
+    child: NDArray[np.int64]
+    mean: Floats
+
+    def of(self, which: NDArray[np.bool_]) -> "WholeNodes":
+        """Some of the numbers."""
+        areas = tuple(numbers[which] for numbers in self.areas)
+        value, layer, child, mean = self.value, self.layer, self.child, self.mean
+        return WholeNodes(areas, value[which], layer[which], child[which], mean[which])
+
+    @classmethod
+    def joined(cls, parts: "Sequence[WholeNodes]") -> "WholeNodes":
+        """Numbers of all parts."""
+        areas, *others = zip(*parts, strict=True)
+        joined = tuple(map(np.concatenate, zip(*areas, strict=True)))
+        return cls(joined, *map(np.concatenate, others))
+
+
 @dataclass(frozen=True)
 class Layer:
     """One measured level: children in families, families in group order.
@@ -326,7 +357,7 @@ class OffTreeSums:
         across: the further axis that is not summed up; None for totals.
         other: int32[cells], area on that axis; empty for totals.
         up: int32[areas], in which of these the areas of the layer lie on that axis.
-        must_match: whether estimates have to agree with it.
+        table: in the tree.
     """
 
     start: NDArray[np.int64]
@@ -336,29 +367,29 @@ class OffTreeSums:
     across: int | None
     other: NDArray[np.int32]
     up: NDArray[np.int32]
-    must_match: bool = False
+    table: OffTree
 
     @classmethod
     def of_totals(cls, layer: Layer, totals: Totals, planned: OffTree) -> "OffTreeSums":
         """Totals of the areas that a layer refines."""
         area, nothing = np.arange(layer.n_areas, dtype=np.int32), np.empty(0, np.int32)
-        parents = len(layer.first) / max(len(distinct_rows((layer.areas[layer.level.axis],))[0]), 1)
-        trust = layer.sigma**2 / float(totals.variance.mean())
-        must_match = parents >= planned.hard_from(trust)
         return cls(
-            layer.first, totals.value, totals.variance, area, None, nothing, nothing, must_match
+            layer.first, totals.value, totals.variance, area, None, nothing, nothing, planned
         )
 
     @classmethod
-    def of_pairs(cls, layer: Layer, table: NoisyTable, across: int, depth: int) -> "OffTreeSums":
+    def of_pairs(
+        cls, layer: Layer, table: NoisyTable, planned: OffTree, across: int
+    ) -> "OffTreeSums":
         """A table with areas of two axes.
 
         Args:
             layer: the layer.
             table: what was measured.
-            across: the axis beside the refined one.
-            depth: of the areas on it.
+            planned: the table in the tree.
+            across: its axis beside the refined one.
         """
+        depth = planned.depths[across]
         level, own = layer.level, layer.level.parent_area
         up = level.axes[across].hierarchy.ancestor(level.depths[across], depth)
         area, other = table.areas[level.axis], table.areas[across]
@@ -378,6 +409,7 @@ class OffTreeSums:
             across=across,
             other=np.append(other, np.int32(0)),
             up=up,
+            table=planned,
         )
 
 
@@ -414,7 +446,7 @@ def _sums(
     values = measured_at(tree, measured, table.depths)
     if values is None:
         return None
-    return OffTreeSums.of_pairs(layer, values, table.across, table.depths[table.across])
+    return OffTreeSums.of_pairs(layer, values, table, table.across)
 
 
 def measured_at(tree: Tree, measured: Measurements, depths: Sequence[int]) -> NoisyTable | None:

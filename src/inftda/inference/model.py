@@ -34,6 +34,7 @@ from inftda.inference.measured import (
     Measurements,
     OffTreeSums,
     Part,
+    WholeNodes,
     layers_of,
     narrow,
 )
@@ -46,7 +47,7 @@ from inftda.inference.prior import (
     interpolate,
     posterior_of,
 )
-from inftda.inference.rounding import WholeNodes, round_down_the_tree
+from inftda.inference.rounding import round_down_the_tree
 from inftda.inference.shares import Shares, fit_shares, log_means_kernel, pairs_of
 from inftda.kernels import kernel
 from inftda.threads import Crew, available_cores
@@ -106,7 +107,7 @@ class Fit:
         columns: list[list[NDArray[Any]]] = [[] for _ in range(n_axes + 3)]
         random = np.random.default_rng(seed)
         for part in round_down_the_tree(
-            self.tree, self.levels, self.total, random, self._with_ends, Crew(self.threads).map
+            self.tree, self.levels, self.total, random, self._with_ends, Crew(self.threads)
         ):
             found: list[NDArray[Any]] = [*part.areas, part.value, part.low, part.high]
             for column, numbers in zip(columns, found, strict=True):

@@ -8,14 +8,16 @@ What is left at nodes that nothing divides goes further down trip by trip, by th
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inftda.inference.balance import LayerEstimate
-from inftda.inference.measured import Areas, Families, Floats, Map, Part, distinct_rows
+from inftda.inference.measured import Families, Floats, Part, WholeNodes, distinct_rows
+from inftda.inference.settling import is_settled, settled
 from inftda.kernels import inlined_kernel, kernel
+from inftda.threads import Crew
 from inftda.tree import Tree, TreeLevel
 
 #: How much likelier fractions are rounded up where a whole trip is lost (its logarithm), and the
@@ -27,44 +29,13 @@ _PARTS: Final = 256
 Finished = TypeVar("Finished")
 
 
-class WholeNodes(NamedTuple):
-    """Positive whole numbers.
-
-    Attributes:
-        areas: int32[numbers] for each axis.
-        value: int64[numbers].
-        layer: int32[numbers], the layer in which each was measured, -1 if it was not.
-        child: int64[numbers], and which of its children it is.
-        mean: float64[numbers], what it is expected to be.
-    """
-
-    areas: Areas
-    value: NDArray[np.int64]
-    layer: NDArray[np.int32]
-    child: NDArray[np.int64]
-    mean: Floats
-
-    def of(self, which: NDArray[np.bool_]) -> "WholeNodes":
-        """Some of the numbers."""
-        areas = tuple(numbers[which] for numbers in self.areas)
-        value, layer, child, mean = self.value, self.layer, self.child, self.mean
-        return WholeNodes(areas, value[which], layer[which], child[which], mean[which])
-
-    @classmethod
-    def joined(cls, parts: "Sequence[WholeNodes]") -> "WholeNodes":
-        """Numbers of all parts."""
-        areas, *others = zip(*parts, strict=True)
-        joined = tuple(map(np.concatenate, zip(*areas, strict=True)))
-        return cls(joined, *map(np.concatenate, others))
-
-
 def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and what becomes of it
     tree: Tree,
     levels: Sequence[LayerEstimate],
     total: int,
     random: np.random.Generator,
     finish: Callable[[WholeNodes], Finished],
-    map_: Map,
+    crew: Crew,
 ) -> Iterator[Finished]:
     """Whole numbers of the finest areas that sum to the total and, at every level, to each other.
 
@@ -85,37 +56,34 @@ def round_down_the_tree(  # noqa: PLR0913, PLR0917 - what is rounded, how, and w
         layer = level.layer
         left = _divided(left, layer.level, level.shares.within(layer.level), random)
         draws, lost = random.random(len(layer.first)), np.zeros(layer.n_areas)
-        work = partial(_round_part, level, number, whole[layer.parent], draws, lost)
+        goals, whole = whole[layer.parent], np.empty(len(layer.noisy), np.int64)
+
+        def round_part(part: Part) -> None:
+            round_families_kernel(part, layer.families, goals, level.estimate, draws, lost, whole)  # noqa: B023 - used here and now
+
+        crew.run(round_part, layer.parts())
+        if is_settled(layer):
+            whole, left = settled(level, whole, left, crew)
+        pick = partial(_undivided, level, number, whole)
         if level is levels[-1]:  # nearly all numbers belong to this level
-            yield from map_(lambda part: finish(work(part)[1]), layer.parts(_PARTS))  # noqa: B023 - used here and now
+            yield from crew.map(lambda part: finish(pick(part)), layer.parts(_PARTS))  # noqa: B023 - likewise
         else:
-            parts = list(map_(work, layer.parts()))
-            left = WholeNodes.joined([left, *(here for _, here in parts)])
-            whole = np.concatenate([whole[:0], *(numbers for numbers, _ in parts)])
+            left = WholeNodes.joined([left, *crew.map(pick, layer.parts())])
     yield finish(left)
 
 
-def _round_part(  # noqa: PLR0913, PLR0917 - bound to a level, called for its parts
-    level: LayerEstimate,
-    number: int,
-    goals: NDArray[np.int64],
-    draws: Floats,
-    lost: Floats,
-    part: Part,
-) -> tuple[NDArray[np.int64], WholeNodes]:
-    """All numbers of some families of a layer, and the positive ones that nothing divides."""
-    layer, estimate = level.layer, level.estimate
+def _undivided(
+    level: LayerEstimate, number: int, whole: NDArray[np.int64], part: Part
+) -> WholeNodes:
+    """Positive numbers of some families of a layer that nothing divides."""
+    layer = level.layer
     low, high = layer.offsets[part[0]], layer.offsets[part[1]]
-    numbers, child_family = np.empty(high - low, np.int64), layer.child_family
-    round_families_kernel(part, layer.families, goals, estimate, draws, lost, numbers)
-    is_here = numbers > 0
-    if child_family.size:
-        is_here &= child_family[low:high] < 0
-    at = np.flatnonzero(is_here)
-    child = low + at
+    is_here = whole[low:high] > 0
+    if layer.child_family.size:
+        is_here &= layer.child_family[low:high] < 0
+    child = low + np.flatnonzero(is_here)
     ordinal = np.full(len(child), number, np.int32)
-    areas = layer.child_areas(child)
-    return numbers, WholeNodes(areas, numbers[at], ordinal, child, estimate[child])
+    return WholeNodes(layer.child_areas(child), whole[child], ordinal, child, level.estimate[child])
 
 
 def _divided(
@@ -191,7 +159,6 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
     area has lost by rounding so far, overwritten as `numbers` is.
     """
     offsets, firsts = families.offsets, families.first
-    before = offsets[part[0]]
     for f in range(part[0], part[1]):
         low, high, first = offsets[f], offsets[f + 1], firsts[f]
         goal = goals[f]
@@ -202,8 +169,8 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
         left, fractions = goal, 0.0
         for i in range(low, high):
             share = estimate[i] * scale
-            numbers[i - before] = min(int(share), left)
-            left -= numbers[i - before]
+            numbers[i] = min(int(share), left)
+            left -= numbers[i]
             fractions += (share - int(share)) * _rounding_pressure(lost[first + i - low])
         running, done, rest = draws[f], 0, left
         for i in range(low, high):
@@ -215,6 +182,6 @@ def round_families_kernel(  # noqa: PLR0913, PLR0917 - what is rounded, to what,
             here = min(int(running), rest)
             if i == high - 1:
                 here = rest
-            numbers[i - before] += here - done
+            numbers[i] += here - done
             done = here
-            lost[k] += share - numbers[i - before]
+            lost[k] += share - numbers[i]

@@ -63,10 +63,16 @@ class Misfits(NamedTuple):
     before: Ints
 
 
-def settle(
-    candidates: Candidates, cells: MeasuredCells, groups: Ints, *, reach: float, crew: Crew
+def settle(  # noqa: PLR0913 - what is moved, within which bounds
+    candidates: Candidates,
+    cells: MeasuredCells,
+    groups: Ints,
+    *,
+    reach: float,
+    crew: Crew,
+    bounds: tuple[int, int] | None = None,
 ) -> None:
-    """Move trips between the released children of each parent.
+    """Move trips between the children of each parent.
 
     Args:
         candidates: divided; `value` is changed.
@@ -74,6 +80,7 @@ def settle(
         groups: int64[groups + 1], slices of the parents.
         reach: noise scale of the children.
         crew: threads to work on; the result does not depend on how many.
+        bounds: R and M, by default those of the prices of a release.
     """
     misfit = np.zeros(len(cells.measured), np.int64)
     add_up_kernel(candidates, cells, misfit)
@@ -81,8 +88,9 @@ def settle(
     is_binding = trust * cells.n_parents >= BETTER
     weight = np.where(is_binding, BINDING * np.sqrt(trust), trust)
     slack = cells.sigma * (SLACK if len(cells.row) == 1 else SLACK_OF_SEVERAL)
-    lowest, highest = limits_of(cells, reach)
-    bounds = math.ceil(highest), math.ceil(-lowest)
+    if bounds is None:
+        lowest, highest = limits_of(cells, reach)
+        bounds = math.ceil(highest), math.ceil(-lowest)
     misfits = Misfits(misfit, weight, slack, candidates.value.copy())
 
     def work(part: tuple[int, int]) -> None:

@@ -187,8 +187,8 @@ class MeasuredCells(NamedTuple):
     def of(  # noqa: PLR0913 - what was measured, and how well
         cls,
         groups: Groups,
-        tables: Sequence[tuple[OffTree, Fraction]],
-        sigma2: Fraction,
+        tables: Sequence[tuple[OffTree, Fraction | float]],
+        sigma2: Fraction | float,
         totals: Ints | None,
         two_way: Mapping[tuple[int, ...], Ints],
         *,

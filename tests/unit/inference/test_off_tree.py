@@ -12,6 +12,7 @@ from inftda.inference.balance import NestedTable, _solve
 from inftda.inference.measured import OffTreeSums, Totals, layers_of, totals_by_depth
 from inftda.inference.model import Fit, estimate_layers
 from inftda.threads import Crew
+from inftda.tree import Marginal
 
 #: Areas of six groups, of which the last has one only.
 GROUP = np.minimum(np.arange(51) // 10, 5)
@@ -79,9 +80,10 @@ def test_missing_cells_are_damage(released, layers):
     )
     areas = tuple(numbers[3:] for numbers in table.areas)
     cut = replace(table, areas=areas, value=table.value[3:])
-    assert len(OffTreeSums.of_pairs(layer, table, 0, table.depths[0]).value) == len(table.value) + 1
+    (planned,) = (one for one in released.tree.off_tree if one.depths == table.depths)
+    assert len(OffTreeSums.of_pairs(layer, table, planned, 0).value) == len(table.value) + 1
     with pytest.raises(ReleaseError, match="edited or damaged"):
-        OffTreeSums.of_pairs(layer, cut, 0, table.depths[0])
+        OffTreeSums.of_pairs(layer, cut, planned, 0)
 
 
 def test_totals_of_finer_areas_sharpen_those_of_coarser_ones(released):
@@ -144,3 +146,37 @@ def test_sums_off_the_tree_make_estimates_better_where_the_model_knows_nothing(
         errors.append(np.abs(off).sum())
     with_pairs, without = errors
     assert with_pairs < 0.9 * without
+
+
+def misfits(released, leaves):
+    """Root mean square of misfits over noise scales, of each table with a mode."""
+    found = {}
+    for table in released.measurements().tables:
+        # All modes alone have three cells, whose noise has a sum that no numbers can follow.
+        if table.depths[2] and 0 < sum(table.depths[:2]) and not all(table.depths):
+            marginal = Marginal(released.tree.axes, table.depths)
+            sums = np.zeros(marginal.n_nodes)
+            np.add.at(sums, marginal.numbers(marginal.above(leaves.areas)), leaves.value)
+            off = sums[marginal.numbers(table.areas)] - table.value
+            found[table.depths] = float(np.sqrt((off**2).mean() / float(table.sigma2)))
+    return found
+
+
+def test_sums_by_a_further_axis_agree_with_what_was_measured(released, layers, monkeypatch):
+    levels = estimate_layers(layers, float(released.total), {}, Crew(1).map)
+    fit = Fit(released.tree, released.total, levels, 1)
+    settled = fit.leaves(0)
+    monkeypatch.setattr("inftda.inference.rounding.is_settled", lambda _: False)
+    before, after = misfits(released, fit.leaves(0)), misfits(released, settled)
+    assert max(before.values()) > 2  # the model knows nothing of modes and groups
+    assert max(after.values()) < 1.15
+    assert settled.value.sum() == released.total
+    assert (settled.value > 0).all()
+
+
+def test_settled_numbers_do_not_depend_on_threads(released, layers):
+    levels = estimate_layers(layers, float(released.total), {}, Crew(1).map)
+    one, two = (Fit(released.tree, released.total, levels, n).leaves(0) for n in (1, 2))
+    assert sorted(zip(*one.areas, one.value, strict=True)) == sorted(
+        zip(*two.areas, two.value, strict=True)
+    )
