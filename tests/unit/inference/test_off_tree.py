@@ -153,7 +153,7 @@ def misfits(released, leaves):
     found = {}
     for table in released.measurements().tables:
         # All modes alone have three cells, whose noise has a sum that no numbers can follow.
-        if table.depths[2] and 0 < sum(table.depths[:2]) and not all(table.depths):
+        if table.depths[2] and sum(table.depths[:2]) > 0 and not all(table.depths):
             marginal = Marginal(released.tree.axes, table.depths)
             sums = np.zeros(marginal.n_nodes)
             np.add.at(sums, marginal.numbers(marginal.above(leaves.areas)), leaves.value)
