@@ -67,8 +67,8 @@ def test_intervals_that_were_shifted_are_found_out(measured, truth, monkeypatch)
     )
     of = known.of
 
-    def shifted(depths, areas):
-        low, high = of(depths, areas)
+    def shifted(depths, areas, flow):
+        low, high = of(depths, areas, flow)
         return low + 60, high + 60
 
     monkeypatch.setattr(known, "of", shifted)

@@ -93,6 +93,24 @@ class Matrix {
       add(this.columnSum[c], i);
       add(this.total, i);
     }
+    this.useTotals();
+  }
+
+  /* Sums of whole rows and columns are the totals that are published; the rest is what is left. */
+  useTotals() {
+    const { view, explorer } = this;
+    const put = (cell, row, column) => { cell.value = explorer.total(row, column, cell.value); };
+    put(this.total, view.row, view.column);
+    const along = (entries, sums, putOne) => {
+      let left = this.total.value;
+      entries.forEach(({ area, rest }, i) => {
+        if (rest) sums[i].value = left;
+        else putOne(sums[i], area);
+        left -= sums[i].value;
+      });
+    };
+    along(this.rows, this.rowSum, (cell, index) => put(cell, { level: view.rowLevel, index }, view.column));
+    along(this.columns, this.columnSum, (cell, index) => put(cell, view.row, { level: view.columnLevel, index }));
   }
 
   cell(r, c) {
