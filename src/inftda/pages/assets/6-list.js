@@ -12,7 +12,7 @@ function worthChip(model, levels, value, areas) {
   const grade = model.grade(levels, value, areas);
   const text = error.low === undefined ? '±' + whole(error.p95) : `${whole(error.low)}–${whole(error.high)}`;
   const { name, label } = GRADES[grade - 1];
-  const chip = [h('span', { class: 'chip r' + grade, title: label }, text), h('span', { class: 'grade', title: label }, name)];
+  const chip = [h('span', { class: 'graded', title: label }, h('span', { class: 'chip r' + grade }, text), h('span', { class: 'grade' }, name))];
   const unlisted = model.unlisted(levels, value, areas);
   if (unlisted) chip.push(h('span', { class: 'muted', title: 'In flows too small to be listed' }, ` ${whole(unlisted)} unlisted`));
   if (error.low !== undefined || !model.isAcross(levels)) return chip;
@@ -74,7 +74,7 @@ class List {
       headCell(isSecret ? 'Released' : model.header.words.unit),
       isSecret ? [headCell('True'), headCell('Error')]
         : [headCell(model.hasIntervals(levels) ? 'True number (95\u00a0%)' : 'Error (95\u00a0%)'),
-          model.isEstimated ? null : headCell('Noise', 'noise')],
+          this.hasNoise ? headCell('Noise', 'noise') : null],
       unseenHead('Bar', 'wide')];
     this.table.replaceChildren(...[
       this.note(),
@@ -93,7 +93,7 @@ class List {
       named.map((number) => h('td', { class: 'text' }, this.name(number, levels[number], areas[number]))),
       h('td', {}, whole(value)),
       model.isConfidential ? this.truth(value, truth)
-        : [h('td', {}, worthChip(model, levels, value, areas)), model.isEstimated ? null : this.noise(levels, value)],
+        : [h('td', {}, worthChip(model, levels, value, areas)), this.hasNoise ? this.noise(levels, value) : null],
       h('td', { class: 'wide' }, s('svg', { 'aria-hidden': 'true' },
         s('rect', { width: (100 * Math.abs(value) / largest).toFixed(2) + '%', height: '100%', rx: 2 }))));
   }
@@ -107,6 +107,8 @@ class List {
       onclick: () => this.explorer.go({ [number === 0 ? 'row' : 'column']: { level, index } }),
     }, label);
   }
+
+  get hasNoise() { return !this.model.isEstimated && !this.model.isMeasured(this.listed.levels); }
 
   /* How many of the numbers of this size are noise; nothing where that is not known. */
   noise(levels, value) {
@@ -127,13 +129,13 @@ class List {
     const { levels, rows, leftOut } = this.listed;
     const { cells } = model.header.words;
     let text = `${whole(rows.length)} ${cells} in view.`;
-    if (leftOut) text += ` ${whole(leftOut)} more may be zero (grade D) and are left out; the download has them.`;
     const noise = rows.reduce((sum, { value }) => sum + (model.noiseShare(levels, value) ?? NaN), 0);
     if (!rows.length && !leftOut) text = 'There is nothing to show here: no flow was published.';
     else if (model.isEstimated) text += ' Estimates by a model: they are no list of flows that exist.';
     else if (!model.isConfidential && noise >= 0.01 * rows.length) {
       text += ` About ${percent(noise / rows.length)} of them are noise: their true number is zero, or close to it. The column Noise says how many of those of its size are.`;
     }
+    if (leftOut) text += ` ${whole(leftOut)} more may be zero (grade D) and are left out; the download has them.`;
     return h('p', { class: 'note' }, text);
   }
 

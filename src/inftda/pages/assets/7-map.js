@@ -383,7 +383,8 @@ class Chart {
     const title = picked ? (this.side === 0 ? `Trips from ${name}:` : `Trips to ${name}:`)
       : this.direction === 'in' ? 'Trips that end in an area:' : 'Trips that start in an area:';
     this.legend.replaceChildren(...(range.length ? [h('li', {}, title), ...range] : []));
-    this.note.textContent = `The ${whole(this.curves?.length ?? 0)} largest of ${whole(this.wanted.length)} flows. `
+    const sure = model.isConfidential ? '' : ', none that may be zero';
+    this.note.textContent = `The ${whole(this.curves?.length ?? 0)} largest of ${whole(this.wanted.length)} flows${sure}. `
       + 'A curve is dark where trips start and fades where they end; a ring is a flow within an area, on a scale of its own. '
       + 'Click an area to see its trips only.'
       + (this.missing ? ` ${whole(this.missing)} larger ones have an end without a place on the map.` : '');
