@@ -42,6 +42,8 @@ from inftda.publication.manifest import (
     software_versions,
 )
 from inftda.publication.query import (
+    HIGH,
+    LOW,
     FlowFormat,
     asked_for,
     converted_flows,
@@ -62,7 +64,8 @@ NOTICE: Final = (
     "and not a list of existing flows. The guaranteed table is the release."
 )
 #: Columns besides those of the axes.
-ESTIMATE, LOW, HIGH = VALUES = ("estimate", "low", "high")
+ESTIMATE: Final = "estimate"
+VALUES: Final = (ESTIMATE, LOW, HIGH)
 _AGAIN: Final = "it was edited or damaged: make it again with `inftda estimate`"
 
 

@@ -95,8 +95,8 @@ class Release:
             bool,
             Option(
                 "Add low and high: for 95 % of the published numbers of a size the true number is "
-                "between them; and a grade from A to D, which may be zero. Empty where unknown. "
-                "Needs a release with measurements, but for totals."
+                "between them; and a grade, from A (within 10 %) to D (may be zero). Empty where "
+                "unknown. Needs a release with measurements, except for totals."
             ),
         ] = False,
         without_model: Annotated[
