@@ -218,7 +218,8 @@ class Release:
     @cached_property
     def _totals(self) -> dict[tuple[int, ...], NoisyTable]:
         """Measurements of totals across the tree, by their depths."""
-        tables = zip(self.published_tables(), self._read_measurements().tables, strict=True)
+        read = self._read_measurements(only_totals=True)
+        tables = zip(self.published_tables(), read.tables, strict=True)
         return {table.depths: table for planned, table in tables if planned.is_total}
 
     def measurements(self) -> Measurements:
@@ -230,7 +231,7 @@ class Release:
             )
         return self._read_measurements()
 
-    def _read_measurements(self) -> Measurements:
+    def _read_measurements(self, *, only_totals: bool = False) -> Measurements:
         """What is published of the noisy values."""
         measured, stated = self.measured, self.manifest.measurements_sha256
         if measured is None:
@@ -241,7 +242,9 @@ class Release:
                 f"damaged or of another release; {GET_AGAIN}"
             )
         tables, n_flows = self.published_tables(), self.manifest.n_flows
-        return read_measurements(measured, self.tree, tables, n_flows=n_flows)
+        return read_measurements(
+            measured, self.tree, tables, n_flows=n_flows, only_totals=only_totals
+        )
 
     def published_tables(self) -> tuple[PlannedTable, ...]:
         """The tables whose noisy values are published, by the guarantee."""
