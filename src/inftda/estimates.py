@@ -41,7 +41,16 @@ from inftda.publication.manifest import (
     digest,
     software_versions,
 )
-from inftda.publication.query import FlowFormat, asked_for, converted_flows, sum_flows, with_names
+from inftda.publication.query import (
+    HIGH,
+    LOW,
+    FlowFormat,
+    asked_for,
+    converted_flows,
+    sum_flows,
+    with_intervals,
+    with_names,
+)
 from inftda.publication.release import Release, open_release
 from inftda.publication.tables import CODE, is_ascending, numbers_of, row_groups
 from inftda.tables import as_arrow, as_numpy
@@ -55,7 +64,8 @@ NOTICE: Final = (
     "and not a list of existing flows. The guaranteed table is the release."
 )
 #: Columns besides those of the axes.
-ESTIMATE, LOW, HIGH = VALUES = ("estimate", "low", "high")
+ESTIMATE: Final = "estimate"
+VALUES: Final = (ESTIMATE, LOW, HIGH)
 _AGAIN: Final = "it was edited or damaged: make it again with `inftda estimate`"
 
 
@@ -176,7 +186,7 @@ class Estimate:
         """Estimates between areas of any levels; arguments as `Release.flows` takes them.
 
         Returns:
-            A table with `estimate`, and between finest areas also `low` and `high` unless
+            A table with `estimate`, and between finest areas also `low`, `high` and `grade` unless
             `intervals` is False: intervals cannot be summed up.
 
         Raises:
@@ -192,6 +202,9 @@ class Estimate:
         )
         columns = VALUES if is_finest and intervals else (ESTIMATE,)
         found = sum_flows(self.table, self.tree, shown, filters, columns)
+        if LOW in columns:
+            low, high = (found.column(name).to_numpy() for name in (LOW, HIGH))
+            found = with_intervals(found.drop_columns([LOW, HIGH]), (low, high), ESTIMATE)
         named = with_names(found, self.tree, shown) if names else found
         return converted_flows(named, as_, self.tree, shown)
 
@@ -237,7 +250,6 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     opened = release if isinstance(release, Release) else open_release(release)
     if out is not None:
         check_folder(Path(out), force=force, check=_check_replaceable)
-    _check_names(opened.tree)
     points = _points(opened.tree, centroids)
     model, columns = _fitted(opened, points, seed, threads)
     table = _table(opened.tree, columns)
@@ -273,16 +285,6 @@ def open_estimate(path: Estimate | str | Path) -> Estimate:
         raise ReleaseError(f"{ESTIMATE_FILE} of {str(folder)!r} is not what it was; {_AGAIN}")
     _check_table(table, tree, manifest)
     return Estimate(manifest, tree, table)
-
-
-def _check_names(tree: Tree) -> None:
-    """Refuse axes that are called like the columns beside them."""
-    for axis in tree.axes:
-        if axis.name.casefold() in VALUES:
-            raise ReleaseError(
-                f"the release has an axis called {axis.name!r}, which is a column of estimates; "
-                "release it with another name for the axis"
-            )
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -29,7 +29,8 @@ from inftda.errors import TreeError
 from inftda.hierarchy import Hierarchy
 
 ORIGIN, DESTINATION = "origin", "destination"
-_TAKEN = "flow"
+#: Columns that stand beside those of the axes.
+_TAKEN = frozenset({"flow", "listed", "estimate", "low", "high", "grade"})
 #: Bits of the number of a cell, at most: numbers of cells are int64.
 MAX_BITS = 62
 
@@ -554,10 +555,10 @@ def _check_names(names: list[str]) -> None:
     for name in names:
         if folded.count(name.casefold()) > 1:
             raise TreeError(f"the axis {name!r} is given twice; name each axis once")
-        if not name.strip() or name.casefold() == _TAKEN:
+        if not name.strip() or name.casefold() in _TAKEN:
             raise TreeError(
-                f"an axis must not be called {name!r}; give its column another name "
-                f"({_TAKEN!r} is the column of what is released)"
+                f"an axis must not be called {name!r}; give its column another name (columns of "
+                f"what is released are called {', '.join(sorted(_TAKEN))})"
             )
 
 

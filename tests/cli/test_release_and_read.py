@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -91,17 +92,21 @@ def test_a_guarantee_for_less_than_the_mechanism_measures_does_not_verify(typed,
 # --- Query
 
 
-TOTALS = ["area", "released", "measured", "sigma", "low", "high", "max_error"]
+TOTALS = "--origin-level province --destination-level all"
 
 
 @pytest.mark.parametrize(
     ("asked", "names"),
-    [(REGIONS, ["origin", "destination", "flow"]), ("--totals origin=province", TOTALS)],
+    [
+        (REGIONS, ["origin", "destination", "flow"]),
+        (TOTALS, ["origin", "flow", "listed"]),
+        (f"{TOTALS} --intervals", ["origin", "flow", "listed", "low", "high", "grade"]),
+    ],
 )
 def test_query_formats_agree(done, tmp_path, asked, names):
     ask = f"query RELEASE {asked}"
     rows = json.loads(done(f"{ask} --format json"))
-    assert sum(row[names[1 if asked != REGIONS else 2]] for row in rows) == 5_000
+    assert sum(row["flow"] for row in rows) == 5_000
     assert list(rows[0]) == names
     csv = done(f"{ask} --format csv").splitlines()
     assert csv[0] == ",".join(f'"{name}"' for name in names)
@@ -110,13 +115,26 @@ def test_query_formats_agree(done, tmp_path, asked, names):
     assert pq.read_table(tmp_path / "flows.parquet").to_pylist() == rows
     assert done(ask).splitlines()[0].split() == names
     top = json.loads(done(f"{ask} --top 2 --format json"))
-    assert top == sorted(rows, key=lambda row: -row[names[2]])[:2]
+    assert top == sorted(rows, key=lambda row: -row["flow"])[:2]
 
 
 def test_query_keeps_to_areas(done):
     rows = json.loads(done("query RELEASE --from region:1 --format json"))
     whole = json.loads(done(f"query RELEASE {REGIONS} --destination-level all --format json"))
-    assert sum(row["flow"] for row in rows) == next(r["flow"] for r in whole if r["origin"] == "1")
+    listed = next(row["listed"] for row in whole if row["origin"] == "1")
+    assert sum(row["flow"] for row in rows) == listed
+
+
+def test_query_says_what_is_not_listed(typed, copied):
+    """A release whose listed flows of one region were lost: the total knows of them."""
+    flows = copied("RELEASE") / "flows.parquet"
+    table = pq.read_table(flows)
+    is_one = pc.starts_with(table.column("origin").cast("string"), "1")
+    assert 0 < pc.sum(is_one).as_py() < len(table)
+    pq.write_table(table.filter(pc.invert(is_one)), flows)
+    said = typed(f"query release {TOTALS}")
+    assert said.code == 0
+    assert "in flows too small to be listed" in said.err
 
 
 # --- Report, export, dossier

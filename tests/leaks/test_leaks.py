@@ -217,7 +217,8 @@ def test_no_true_count_of_any_level_is_written_or_printed(place, capfd, caplog, 
         assert run([*common, "--out", out, *how]) == 0, capfd.readouterr().err
     assert run(["verify", "out"]) == 0
     assert run(["query", "out", "--origin-level", "region", "--destination-level", "all"]) == 0
-    assert run(["query", "out", "--totals", "origin=town"]) == 0
+    totals = ["--origin-level", "town", "--destination-level", "all", "--intervals"]
+    assert run(["query", "out", *totals]) == 0
     assert run(["report", "out", "--out", "page.html"]) == 0, capfd.readouterr().err
     printed = capfd.readouterr()
     true = canaries.true_numbers(is_total_public=neighbours == "substitute")

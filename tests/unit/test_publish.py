@@ -122,6 +122,7 @@ def test_a_further_axis_is_refined_where_the_order_says(order):
         ({"order": ["origin"]}, TreeError, "the order names"),
         ({"order": ["mode"] * 4}, TreeError, "the order names the axis 'mode'"),
         ({"axis": {"flow": MODES}}, TreeError, "must not be called"),
+        ({"axis": {"Grade": MODES}}, TreeError, "columns of what is released are called estimate,"),
         ({"columns": Columns(unplaceable="drop")}, PrivacyError, "substitute"),
         ({"flows": {"origin": ["01"]}}, IngestError, "destination"),
         ({"flows": 3}, IngestError, "int"),

@@ -11,11 +11,12 @@ from inftda.cli import output
 from inftda.cli.command import Call, Force, OutFile, command
 from inftda.errors import InftdaError
 from inftda.files import check_file, whole_file
-from inftda.options import KeepFormulas, Option, Released, pairs
+from inftda.options import KeepFormulas, Option, Released
 from inftda.publication import verify as checks
+from inftda.publication.query import LISTED
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import make_keys
-from inftda.publication.trust import counting_note, warnings
+from inftda.publication.trust import counting_note, listed_note, warnings
 from inftda.tables import disarmed_table
 
 _FORMATS = ("table", "csv", "json", "parquet")
@@ -26,14 +27,6 @@ def query(  # noqa: PLR0913 - where the answer goes
     call: Call,
     *,
     release: Released,
-    totals: Annotated[
-        dict[str, str] | None,
-        Option(
-            "Instead of flows, totals of these areas as measured across the tree, with intervals.",
-            "AXIS=LEVEL",
-            lambda text: pairs([text]),
-        ),
-    ] = None,
     format_: Annotated[
         str | None,
         Option("How to write it; by default as the file ends, else a table.", "|".join(_FORMATS)),
@@ -50,16 +43,7 @@ def query(  # noqa: PLR0913 - where the answer goes
     if out is not None:
         check_file(out, force=force)
     found = open_release(release)
-    if totals is None:
-        flows = call(found)
-    else:
-        top = call.given.pop("top", None)
-        if call.given:
-            raise InftdaError("`totals=` gives all areas of a level; leave out levels and filters")
-        ((axis, level),) = totals.items()
-        flows = found.total_intervals(axis, level)
-        if top is not None:
-            flows = flows.sort_by([("measured", "descending")]).slice(0, top)
+    flows = call(found)
     if kind == "parquet" and out is not None:
         with whole_file(out) as partial:
             pq.write_table(flows, partial)
@@ -69,7 +53,11 @@ def query(  # noqa: PLR0913 - where the answer goes
         output.give(output.as_json(flows.to_pylist()) + "\n", out)
     else:
         output.give(output.as_text(flows), out)
-    if words := counting_note(found):
+    notes = [counting_note(found)]
+    if LISTED in flows.column_names:
+        call.given["intervals"] = True
+        notes.append(listed_note(call(found)))
+    for words in filter(None, notes):
         output.say(f"Note:       {words}", err=True)
 
 

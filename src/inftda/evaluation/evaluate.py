@@ -23,7 +23,7 @@ from inftda.evaluation.intervals import (
     IntervalMeasures,
     measure_estimated,
     measure_intervals,
-    measure_total_intervals,
+    measure_published_totals,
 )
 from inftda.evaluation.measures import (
     LevelMeasures,
@@ -165,7 +165,11 @@ def compare(
         estimate.check_release(release)
     released = Truth.from_leaves(release.tree, *release.leaves())
     levels = measure(truth, released, progress=progress)
-    across = measure_total_intervals(measure_totals(truth, released), truth, release)
+    across = (
+        measure_published_totals(truth, release)
+        if release.has_totals
+        else measure_totals(truth, released)
+    )
     return Comparison(
         _settings(release),
         levels,

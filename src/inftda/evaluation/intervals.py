@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inftda.evaluation.cells import MAX_CELLS, Cells, match_cells
-from inftda.evaluation.measures import TotalMeasures, area_totals, totals_across
+from inftda.evaluation.measures import (
+    TotalMeasures,
+    area_totals,
+    measure_total,
+    totals_across,
+)
 from inftda.evaluation.typical import CLASS_STARTS, class_of
 from inftda.inference.measured import CellIntervals
 from inftda.publication.release import Release
@@ -50,7 +55,7 @@ def measure_intervals(truth: Truth, release: Release) -> tuple[IntervalMeasures,
         if level.n_nodes > MAX_CELLS:
             continue
         cells = Cells.of(level, *leaves)
-        ends = known.of(level.depths, level.areas_at(cells.number))
+        ends = known.of(level.depths, level.areas_at(cells.number), cells.value)
         if ends is not None:
             true, _ = match_cells(cells, Cells.of(level, *truth.leaves))
             found += _by_class(level.name, cells.value, true, *ends)
@@ -75,20 +80,14 @@ def measure_estimated(truth: Truth, made: CellIntervals) -> tuple[IntervalMeasur
     return tuple(_by_class(finest.name, cells.value, true, made.low[order], made.high[order]))
 
 
-def measure_total_intervals(
-    measures: tuple[TotalMeasures, ...], truth: Truth, release: Release
-) -> tuple[TotalMeasures, ...]:
-    """Measures of totals, with how many of the release's intervals hold the truth."""
-    if not release.has_totals:
-        return measures
+def measure_published_totals(truth: Truth, release: Release) -> tuple[TotalMeasures, ...]:
+    """Measures of totals that were measured, and how many of their intervals hold the truth."""
     found = []
-    for one, (number, _, depth) in zip(measures, totals_across(truth.tree), strict=True):
-        intervals = release.total_intervals(one.axis, one.level)
-        true = area_totals(truth, number, depth)
-        low, high = (intervals.column(name).to_numpy() for name in ("low", "high"))
-        inside = float(np.mean((low <= true) & (true <= high)))
-        sigma = intervals.column("sigma")[0].as_py()
-        found.append(replace(one, sigma=sigma, in_interval=inside))
+    for number, axis, depth in totals_across(truth.tree):
+        made, true = release.totals_of(axis.name)[depth], area_totals(truth, number, depth)
+        inside = float(np.mean((made.low <= true) & (true <= made.high)))
+        measured = measure_total(axis, depth, true, made.flow)
+        found.append(replace(measured, sigma=made.sigma, in_interval=inside))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ estimate (`inftda.evaluation.typical`) and said to be one.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,14 +19,13 @@ from inftda.errors import InftdaError, ReleaseError
 from inftda.estimates import Estimate
 from inftda.evaluation.stated import BETA, guaranteed
 from inftda.evaluation.typical import LevelErrors, TypicalErrors
-from inftda.publication.intervals import Intervals as MeasuredIntervals
+from inftda.publication.query import FLOW, GRADE, HIGH, LISTED, LOW, with_intervals
 from inftda.publication.release import Release
-from inftda.tables import as_arrow, as_numpy, find_texts
+from inftda.tables import as_numpy, find_texts
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
-LOW, HIGH = "low", "high"
-#: Columns that may hold the number of a row: published, or estimated.
-VALUES: Final = ("flow", "estimate")
+#: Columns that are not codes, if they are there; the first or second is the number of a row.
+MEASURES: Final = (FLOW, "estimate", LISTED, LOW, HIGH, GRADE)
 #: What intervals are, for readers of the export.
 TYPICAL: Final = (
     "typical: the number less and plus the error that 95 % of published numbers of its size "
@@ -36,6 +35,10 @@ ROUGH: Final = "; at this level sums run across the tree, so that they are a rou
 MEASURED: Final = (
     "95 % of the published numbers of a size have the true number in theirs, as tested: from what "
     "was measured, with known noise, narrowed by the model that estimates are made with"
+)
+TOTALS: Final = (
+    "95 %, for each total by itself: by what was measured, with known noise, extended to hold the "
+    "number"
 )
 ESTIMATED: Final = (
     "95 % of the estimates of a size have the true number in theirs, as tested: by the model of "
@@ -125,7 +128,8 @@ class LevelTable:
 
     Attributes:
         level: which.
-        table: codes of the shown axes, the number, and `low` and `high` where they are known.
+        table: codes of the shown axes, the number, and `low`, `high` and `grade` where they are
+            known.
         facts: what is known of errors: what the intervals are, in words, and the error that no
             number exceeds and with which probability, if it is proven.
     """
@@ -137,7 +141,7 @@ class LevelTable:
     @property
     def measures(self) -> list[str]:
         """Names of the columns that are not codes; the first holds the numbers."""
-        return [name for name in (*VALUES, LOW, HIGH) if name in self.table.column_names]
+        return [name for name in MEASURES if name in self.table.column_names]
 
     def areas(self, tree: Tree, axis: int) -> NDArray[np.int32]:
         """Number of the area of each row on one axis."""
@@ -165,7 +169,6 @@ class ExportData:
         keep_formulas: whether cells are left as they are that a spreadsheet would run.
         intervals: whether numbers get intervals.
         errors: typical errors, of a release that has no intervals itself.
-        measured: intervals from what was measured, of a release that has them.
     """
 
     source: Release | Estimate
@@ -176,7 +179,6 @@ class ExportData:
     keep_formulas: bool
     intervals: bool
     errors: TypicalErrors | None = None
-    measured: MeasuredIntervals | None = None
 
     @property
     def tree(self) -> Tree:
@@ -198,26 +200,45 @@ class ExportData:
     def numbers(self) -> Iterator[LevelTable]:
         """Level by level, coarse to fine; one is in memory at a time."""
         for level in self.levels:
-            table = self._with_intervals(level, self.source.flows(level=level.shown))
+            table = self._table(level)
             words, bound = self._describe(level, table), self._guaranteed(level)
             yield LevelTable(level, table, {"intervals": words, "guaranteed": bound})
 
-    def _with_intervals(self, level: ExportLevel, table: pa.Table) -> pa.Table:
-        """Numbers of one level, with `low` and `high` where they are known."""
-        if not self.intervals:
-            return table.select([name for name in table.column_names if name not in {LOW, HIGH}])
-        if self.measured is not None:
-            beside = self.measured.beside(table, level.shown, {})
+    @property
+    def _is_measured(self) -> bool:
+        """Whether numbers have intervals that need no simulation."""
+        return isinstance(self.source, Estimate) or self.source.has_measurements
+
+    def _table(self, level: ExportLevel) -> pa.Table:
+        """Numbers of one level, with `low`, `high` and `grade` where they are known."""
+        is_measured = self.intervals and self._is_measured
+        table = self.source.flows(level=level.shown, intervals=is_measured)
+        if LOW in table.column_names and table.column(LOW).null_count == len(table) > 0:
             # Nothing was measured at some levels: empty cells would be taken for intervals.
-            is_known = beside.column(LOW).null_count < len(beside) or not len(beside)
-            return beside if is_known else table
+            return table.drop_columns([LOW, HIGH, GRADE])
         errors = self.errors.at(level.depths) if self.errors else None
         if errors is None:
             return table
-        flow = as_numpy(table.column("flow").combine_chunks())
+        flow = as_numpy(table.column(FLOW).combine_chunks())
         half = _half_widths(errors, flow)
-        table = table.append_column(LOW, as_arrow(np.maximum(flow - half, 0)))
-        return table.append_column(HIGH, as_arrow(flow + half))
+        return with_intervals(table, (np.maximum(flow - half, 0), flow + half))
+
+    def totals(self) -> Iterator[tuple[int, LevelTable]]:
+        """Totals across the tree of each axis, at the levels that are exported."""
+        if not isinstance(self.source, Release):
+            return
+        done: set[tuple[int, int]] = set()
+        for level in self.levels:
+            for number, axis in enumerate(self.tree.axes):
+                depth = level.depths[number]
+                if (number, depth) in done or depth not in self.source.totals_of(axis.name):
+                    continue
+                done.add((number, depth))  # which an axis with fewer levels than others has again
+                shown = dict.fromkeys(level.shown, "all") | {axis.name: level.shown[axis.name]}
+                table = self.source.flows(level=shown, intervals=self.intervals)
+                words = TOTALS if self.intervals else NONE
+                one = replace(level, name=level.shown[axis.name], shown=shown)
+                yield number, LevelTable(one, table, {"intervals": words})
 
     def _describe(self, level: ExportLevel, table: pa.Table) -> str:
         """What the intervals in the table of a level are."""
@@ -226,7 +247,7 @@ class ExportData:
         errors = self.errors.at(level.depths) if self.errors else None
         if self.errors is not None and errors is not None:
             return TYPICAL.format(runs=self.errors.runs) + (ROUGH if errors.is_rough else "")
-        return MEASURED if self.measured is not None else ESTIMATED
+        return MEASURED if isinstance(self.source, Release) else ESTIMATED
 
     def _guaranteed(self, level: ExportLevel) -> dict[str, Any] | None:
         """The error that no number of the level exceeds, where one is proven."""

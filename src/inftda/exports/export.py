@@ -126,15 +126,10 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
     chosen = chosen_levels(opened.tree, level, pairs_only=to != "csv")
     hierarchies = [axis.hierarchy for axis in opened.tree.axes]
     places = Gazetteer.of(hierarchies, names=names, centroids=centroids)
-    errors, measured = None, None
-    if intervals and isinstance(opened, Release):
-        if opened.has_measurements:
-            measured = opened.intervals()
-        else:
-            depths = [level.depths for level in chosen]
-            errors = stated_errors(
-                opened, runs=runs, seconds=seconds, depths=depths, progress=progress
-            )
+    errors = None
+    if intervals and isinstance(opened, Release) and not opened.has_measurements:
+        depths = [level.depths for level in chosen]
+        errors = stated_errors(opened, runs=runs, seconds=seconds, depths=depths, progress=progress)
     about = _describe(opened, title=title, licence=licence)
     data = ExportData(
         opened,
@@ -145,7 +140,6 @@ def export(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         keep_formulas=keep_formulas,
         intervals=intervals,
         errors=errors,
-        measured=measured,
     )
     with whole_folder(folder, force=force, check=check_export) as partial:
         resources = _WRITERS[to](data, partial)

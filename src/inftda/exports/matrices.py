@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from inftda.errors import InftdaError, MissingExtraError
 from inftda.exports.contents import ExportData, LevelTable, Resource, resource_entry
 from inftda.exports.tables import write_table
+from inftda.publication.query import GRADE
 from inftda.tree import DESTINATION, ORIGIN, Marginal
 
 #: Cells of a matrix: 10,000 areas at each end, 0.8 GB once somebody reads it.
@@ -60,6 +61,8 @@ def _fill(matrices: Any, data: ExportData, numbers: LevelTable) -> None:
     origin, destination = origin[order], destination[order]
     about = {"description": data.description, **numbers.facts}
     for name in numbers.measures:
+        if name == GRADE:  # a text, which follows from the others
+            continue
         # There is no null in a matrix: -1 where no interval is known.
         value = pc.fill_null(numbers.table.column(name), -1).to_numpy()[order]
         _write_matrix(matrices, name, shape, (origin, destination, value), about)

@@ -10,10 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from inftda.errors import ReleaseError
 from inftda.exports.contents import (
-    HIGH,
-    LOW,
     ExportData,
     LevelTable,
     Resource,
@@ -21,36 +18,38 @@ from inftda.exports.contents import (
     resource_entry,
 )
 from inftda.publication.folder import axis_entries
-from inftda.publication.release import Release
+from inftda.publication.query import GRADE, HIGH, LISTED, LOW
+from inftda.publication.trust import GRADES
 from inftda.tables import disarmed, disarmed_table
 
-#: Columns of a file of totals: type and meaning.
-_TOTALS: Final = {
-    "area": ("string", "Code of the area"),
-    "released": ("integer", "Sum of the published numbers"),
-    "measured": ("integer", "The total as it was measured, with noise"),
-    "sigma": ("number", "Standard deviation of that noise"),
-    "low": ("integer", "Lower end of the interval that holds the true total"),
-    "high": ("integer", "Upper end of that interval"),
-    "max_error": ("integer", "Bound on the error of the sum of published numbers, 95 %"),
+#: What columns mean; numbers and ends of intervals are explained where they come from.
+_MEANINGS: Final = {
+    "flow": "Published number; a cell that is not listed is 0 here, and not known to be empty",
+    "estimate": "Estimated number; a cell that is not listed is 0 here, and not known to be empty",
+    LISTED: "Sum of the flows that are listed; the others are too small",
+    LOW: "Lower end of an interval; {intervals}",
+    HIGH: "Upper end of an interval; {intervals}",
+    GRADE: "How far the interval goes from the number: up to {grades}, or D, which may be zero",
 }
 
 
 def write_csv(data: ExportData, folder: Path) -> list[Resource]:
-    """Write `flows-LEVEL.csv` for each level, totals that were measured, and the areas."""
+    """Write `flows-LEVEL.csv` for each level, totals across the tree, and the areas."""
     written = [
-        _write(
+        _write_level(
             data,
             folder / f"flows-{numbers.level.file}.csv",
-            numbers.table,
+            numbers,
             f"Numbers at level {numbers.level.name}",
-            fields={name: _field(data, numbers, name) for name in numbers.table.column_names},
-            key=[name for name in numbers.table.column_names if name not in numbers.measures],
-            **numbers.facts,
         )
         for numbers in data.numbers()
     ]
-    return written + _write_totals(data, folder) + _write_areas(data, folder)
+    for axis, totals in data.totals():
+        name, level = data.tree.axes[axis].name, totals.level
+        file = f"totals-{level.file}-{file_part(axis + 1, name)}.csv"
+        title = f"Totals by {name} at level {level.name}"
+        written.append(_write_level(data, folder / file, totals, title))
+    return written + _write_areas(data, folder)
 
 
 def write_od(data: ExportData, folder: Path) -> list[Resource]:
@@ -83,6 +82,14 @@ def write_table(data: ExportData, path: Path, table: pa.Table) -> None:
     pa_csv.write_csv(table if data.keep_formulas else disarmed_table(table), path)
 
 
+def _write_level(data: ExportData, path: Path, numbers: LevelTable, title: str) -> Resource:
+    """Write the numbers of a level."""
+    columns = numbers.table.column_names
+    fields = {name: _field(data, numbers, name) for name in columns}
+    key = [name for name in columns if name not in numbers.measures]
+    return _write(data, path, numbers.table, title, fields=fields, key=key, **numbers.facts)
+
+
 def _write(  # noqa: PLR0913 - what a file is, and what is said of it
     data: ExportData,
     path: Path,
@@ -108,53 +115,19 @@ def _field(data: ExportData, numbers: LevelTable, name: str) -> dict[str, Any]:
     """What a column of numbers or codes is."""
     if name not in numbers.measures:
         return _code(numbers.level.shown[name])
-    if name in {LOW, HIGH}:
-        end = "Lower" if name == LOW else "Upper"
-        meaning = f"{end} end of an interval; {numbers.facts['intervals']}"
-    else:
-        known = "Estimated" if name == "estimate" else "Published"
-        meaning = f"{known} number; a cell that is not listed is 0 here, and not known to be empty"
-    return {
-        "type": "integer",
-        "unit": "trips" if data.tree.is_od else "counted",
-        "description": meaning,
-        "constraints": {"required": not numbers.table.column(name).null_count},
-    }
+    rule = ", ".join(f"{part:.0%} {grade}" for grade, part in GRADES.items() if part < 1)
+    meaning = _MEANINGS[name].format(intervals=numbers.facts["intervals"], grades=rule)
+    known: dict[str, Any] = {"required": not numbers.table.column(name).null_count}
+    if name == GRADE:
+        known["enum"] = list(GRADES)
+        return {"type": "string", "description": meaning, "constraints": known}
+    unit = "trips" if data.tree.is_od else "counted"
+    return {"type": "integer", "unit": unit, "description": meaning, "constraints": known}
 
 
 def _code(level: str) -> dict[str, Any]:
     required = {"required": True}
     return {"type": "string", "description": f"Code of the {level}", "constraints": required}
-
-
-def _write_totals(data: ExportData, folder: Path) -> list[Resource]:
-    """Totals of areas that were measured by themselves, with intervals that need no simulation."""
-    if not isinstance(data.source, Release) or not data.source.has_totals:
-        return []
-    written: dict[tuple[int, int], Resource] = {}
-    for level in data.levels:
-        for number, axis in enumerate(data.tree.axes):
-            depth = level.depths[number]
-            if (number, depth) in written:  # an axis with fewer levels than others
-                continue
-            name = axis.hierarchy.level_name(depth)
-            try:
-                table = data.source.total_intervals(axis.name, name)
-            except ReleaseError:  # not measured
-                continue
-            written[number, depth] = _write(
-                data,
-                folder / f"totals-{level.file}-{file_part(number + 1, axis.name)}.csv",
-                table,
-                f"Totals by {axis.name} at level {name}",
-                fields={
-                    column: {"type": kind, "description": meaning}
-                    for column, (kind, meaning) in _TOTALS.items()
-                },
-                key=["area"],
-                intervals="95 %, for each total by itself: measured with the noise that is stated",
-            )
-    return list(written.values())
 
 
 def _write_areas(data: ExportData, folder: Path) -> list[Resource]:

@@ -80,6 +80,11 @@ def measured_ends(noisy: NDArray[np.int64], sigma: float) -> Ends:
     return whole_ends(noisy - half, noisy + half)
 
 
+def containing(number: NDArray[np.int64], ends: Ends) -> Ends:
+    """Intervals that are extended, where they have to be, to hold the number beside them."""
+    return np.minimum(ends[0], number), np.maximum(ends[1], number)
+
+
 def whole_ends(low: NDArray[np.floating], high: NDArray[np.floating]) -> Ends:
     """Outward to integers; no count is below 0, and ends that are not numbers say nothing."""
     low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=_MOST)

@@ -6,7 +6,7 @@ the page says so.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final, TypeVar
@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from inftda.areas.locations import Gazetteer, from_seam
 from inftda.evaluation.cells import MAX_CELLS, Cells
-from inftda.evaluation.measures import totals_across
 from inftda.evaluation.typical import TypicalErrors
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import CellIntervals
-from inftda.noise.quantiles import half_width
 from inftda.pages.packing import Pack
 from inftda.pages.shapes import Shapes
 from inftda.publication.release import Release
@@ -142,15 +140,15 @@ class Quality:
 
     Attributes:
         typical: errors by level and size; None if they cannot be simulated.
-        measured: totals that were measured across the tree: level on each axis to how far a
-            measured total is off at most (95 %), and the totals of all areas.
+        totals: totals across the tree that were measured, with their intervals, by level on each
+            axis; all areas are there.
         noise: levels on each axis of which most published numbers are noise.
         is_unmeasured: whether nothing tells how good long sums across the tree are.
         intervals: what true numbers lie between, cell by cell, for levels on each axis.
     """
 
     typical: TypicalErrors | None = None
-    measured: Mapping[Depths, tuple[int, list[int]]] = field(default_factory=dict)
+    totals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
     noise: tuple[Depths, ...] = ()
     is_unmeasured: bool = False
     intervals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
@@ -160,19 +158,32 @@ class Quality:
         cls, release: Release, typical: TypicalErrors | None, noisy: Collection[TreeLevel] = ()
     ) -> "Quality":
         """What a release tells beside the simulation, and which of its levels are noise."""
-        measured = {}
-        if release.has_totals:
-            for number, axis, depth in totals_across(release.tree):
-                depths = tuple(depth if i == number else 0 for i in range(len(release.tree.axes)))
-                values, sigma = release.measured_totals(axis, depth)
-                measured[depths] = half_width(sigma), values.tolist()
         return cls(
             typical,
-            measured,
+            release_totals(release),
             noise=tuple(level.depths for level in noisy),
             is_unmeasured=bool(unmeasured_totals(release.tree, release.manifest.plan)),
             intervals=_release_intervals(release),
         )
+
+
+def release_totals(release: Release) -> dict[Depths, CellIntervals]:
+    """Published totals across the tree, by level on each axis."""
+    found: dict[Depths, CellIntervals] = {}
+    for depths in _every_level(release.tree):
+        used = [number for number, depth in enumerate(release.tree.coarsest(depths)) if depth]
+        if len(used) != 1:
+            continue
+        known = release.totals_of(release.tree.axes[used[0]].name).get(depths[used[0]])
+        if known is not None:
+            areas = [np.zeros(len(known.flow), np.int32) for _ in depths]
+            areas[used[0]] = np.arange(len(known.flow), dtype=np.int32)
+            found[depths] = CellIntervals(tuple(areas), known.flow, known.low, known.high)
+    return found
+
+
+def _every_level(tree: Tree) -> Iterator[Depths]:
+    return product(*(range(axis.hierarchy.depth + 1) for axis in tree.axes))
 
 
 def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
@@ -182,7 +193,7 @@ def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
     known, leaves = release.intervals(), release.leaves()
     found: dict[Depths, CellIntervals] = {}
     room = MAX_INTERVALS
-    for depths in product(*(range(axis.hierarchy.depth + 1) for axis in release.tree.axes)):
+    for depths in _every_level(release.tree):
         marginal = Marginal(release.tree.axes, depths)
         if marginal.n_nodes > _MAX_NUMBER:
             continue
@@ -190,7 +201,7 @@ def _release_intervals(release: Release) -> dict[Depths, CellIntervals]:
         if len(cells.number) > room:
             continue
         areas = marginal.areas_at(cells.number)
-        ends = known.of(depths, areas)
+        ends = known.of(depths, areas, cells.value)
         if ends is not None:
             found[depths] = CellIntervals(areas, cells.value, *ends)
             room -= len(cells.number)
@@ -234,9 +245,11 @@ def _packed(  # noqa: PLR0913, PLR0917 - private
     pack = Pack(_header(table, layout, places, quality, depths))
     areas, columns = table.cells(depths)
     pack.add_cells("flows", layout.number(depths, areas), **columns)
-    for at, ends in quality.intervals.items():
+    for at, ends in {**quality.intervals, **quality.totals}.items():
         if _is_within(at, depths):
             _add_intervals(pack, "intervals", layout, at, ends)
+            if at in quality.totals:
+                pack.add(f"totals-{layout.key(at)}", ends.value)
     if table.estimated is not None:
         _add_estimated(pack, layout, table.estimated, depths)
     if places.finest:
@@ -293,11 +306,6 @@ def _header(
             for index, (number, axis) in enumerate(zip(layout.order, layout.axes, strict=True))
         ],
         "errors": None if errors is None else _errors(errors, layout, unknown, depths),
-        "totals": {
-            layout.key(at): [half, values]
-            for at, (half, values) in quality.measured.items()
-            if _is_within(at, depths)
-        },
         "across": [layout.key(at) for at in across],
         "unmeasured": [layout.key(at) for at in unknown],
         "noise": [layout.key(at) for at in quality.noise if _is_within(at, depths)],

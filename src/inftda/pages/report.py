@@ -45,6 +45,7 @@ from inftda.pages.explorer import (
     Quality,
     Table,
     pack_explorer,
+    release_totals,
 )
 from inftda.pages.shapes import Shapes, known_shapes, read_shapes
 from inftda.publication.release import Release, open_release
@@ -177,7 +178,8 @@ def write_confidential_page(
     check_file(Path(out), force=True)
     places, shapes = _places(release)
     table = Table(release.tree, *release.leaves(), truth=counts.leaves)
-    packed, depths = pack_explorer(table, places, shapes, Quality())
+    quality = Quality(totals=release_totals(release))
+    packed, depths = pack_explorer(table, places, shapes, quality)
     every = dict.fromkeys(
         key
         for level in measures

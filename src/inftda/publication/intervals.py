@@ -1,9 +1,10 @@
 """Intervals of published numbers, from the measurements behind them.
 
 Numbers of the tree have the interval of the model (the posterior of `inftda.inference`) or of
-their noise alone, which allows for readers who look at the largest numbers. Totals that were
-measured across the tree have the exact interval of their noise. For other sums no interval is
-known: adding up variances gave a coverage as low as 20 %.
+their noise alone, which allows for readers who look at the largest numbers. Tables that
+were measured across the tree have the exact interval of their noise. For other sums no interval is
+known: adding up variances gave a coverage as low as 20 %. All are extended, where they have to be,
+to hold the number that is published.
 
 Post-processing: nothing but the release goes in.
 """
@@ -15,11 +16,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from inftda.inference.measured import Areas, Measurements, find_rows, measured_at
 from inftda.inference.model import Fit
-from inftda.inference.noise_intervals import Ends, NoiseIntervals, measured_ends
-from inftda.publication.query import FLOW, find_area
+from inftda.inference.noise_intervals import Ends, NoiseIntervals, containing, measured_ends
+from inftda.publication.query import FLOW, cells_of, with_intervals
 from inftda.tree import Tree
 
 
@@ -29,14 +31,27 @@ class Intervals:
     def __init__(self, tree: Tree, measured: Measurements, total: int) -> None:
         self._tree, self._measured, self._total = tree, measured, total
 
-    def of(self, depths: Sequence[int], areas: Areas, *, use_model: bool = True) -> Ends | None:
+    def of(
+        self,
+        depths: Sequence[int],
+        areas: Areas,
+        flow: NDArray[np.int64],
+        *,
+        use_model: bool = True,
+    ) -> Ends | None:
         """Lower and upper ends; None if no interval is known at these levels.
 
         Args:
             depths: level of each axis, 0 where it is summed up.
-            areas: int32[n] for each axis, of numbers that are published (not 0).
+            areas: int32[n] for each axis.
+            flow: the numbers that are published there (not 0).
             use_model: whether they are narrowed by the model, or follow from the noise alone.
         """
+        ends = self._ends(depths, areas, use_model=use_model)
+        return None if ends is None else containing(flow, ends)
+
+    def _ends(self, depths: Sequence[int], areas: Areas, *, use_model: bool) -> Ends | None:
+        """Intervals as they are, wherever the published numbers lie."""
         wanted = self._tree.coarsest(depths)
         if not any(wanted):
             return self._total_ends(len(areas[0]))
@@ -58,30 +73,14 @@ class Intervals:
         *,
         use_model: bool = True,
     ) -> pa.Table:
-        """A table of `sum_flows` with columns `low` and `high`; null where none are known.
+        """A table of `sum_flows` with columns `low`, `high` and `grade`; null where unknown.
 
         `levels` and `where` are those that `sum_flows` took.
         """
-        depths, areas = [], []
-        for axis in self._tree.axes:
-            hierarchy = axis.hierarchy
-            depth = hierarchy.level_of(levels.get(axis.name, "all"))
-            number = np.zeros(len(table), np.int32)
-            if depth:
-                number = hierarchy.find(depth, table.column(axis.name).to_pylist())
-            named = where.get(axis.name, [])
-            named = [named] if isinstance(named, str) else named
-            inside = {find_area(axis, name) for name in named}
-            if any(at > depth for at, _ in inside):
-                if len(inside) > 1:
-                    return _with_columns(table, None)  # parts of areas together
-                ((depth, only),) = inside
-                number = np.full(len(table), only, np.int32)
-            depths.append(depth)
-            areas.append(number)
-        is_empty = not table.column(FLOW).to_numpy().all()  # one row, for nothing at all
-        ends = None if is_empty else self.of(depths, tuple(areas), use_model=use_model)
-        return _with_columns(table, ends)
+        cells, flow = cells_of(table, self._tree, levels, where), table.column(FLOW).to_numpy()
+        if cells is None or not flow.all():  # one row, for nothing at all
+            return with_intervals(table, None)
+        return with_intervals(table, self.of(*cells, flow, use_model=use_model))
 
     @cached_property
     def _fit(self) -> Fit:
@@ -109,10 +108,3 @@ class Intervals:
             above = level.parents([numbers[~is_measured] for numbers in areas])
             low[~is_measured], high[~is_measured] = self._noise_ends(number - 1, above)
         return low, high
-
-
-def _with_columns(table: pa.Table, ends: Ends | None) -> pa.Table:
-    unknown = pa.nulls(len(table), pa.int64())
-    for name, values in zip(("low", "high"), ends or (unknown, unknown), strict=True):
-        table = table.append_column(name, pa.array(values, pa.int64()))
-    return table

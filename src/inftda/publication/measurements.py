@@ -209,9 +209,14 @@ def write_measurements(path: Path | pa.NativeFile, tree: Tree, measured: Measure
 
 
 def read_measurements(
-    source: pa.Table | Path, tree: Tree, tables: Sequence[PlannedTable], *, n_flows: int
+    source: pa.Table | Path,
+    tree: Tree,
+    tables: Sequence[PlannedTable],
+    *,
+    n_flows: int,
+    only_totals: bool = False,
 ) -> Measurements:
-    """What was measured, from its file or table in memory.
+    """What was measured, from its file or table in memory; with `only_totals` little is kept.
 
     There must be nothing but values of the published tables, in their order. A file with far more
     values than a release of `n_flows` rows can have is not read.
@@ -228,6 +233,8 @@ def read_measurements(
         columns = [_numbers(rows.column(axis.name), _codes(axis)) for axis in tree.axes]
         ends = np.searchsorted(number, np.arange(len(tables) + 1)).tolist()
         for table, parts, (low, high) in zip(tables, found, pairwise(ends), strict=True):
+            if only_totals and not table.is_total:
+                continue
             areas = tuple(
                 column[depth][low:high] for column, depth in zip(columns, table.depths, strict=True)
             )

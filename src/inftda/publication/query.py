@@ -19,14 +19,17 @@ from inftda.areas.locations import Gazetteer, short_way
 from inftda.areas.polygons import shapely
 from inftda.errors import HierarchyError, MissingExtraError, ReleaseError
 from inftda.files import FLOWS_FILE
+from inftda.inference.measured import Areas
+from inftda.inference.noise_intervals import Ends, containing
 from inftda.publication.manifest import DAMAGED
+from inftda.publication.trust import grades
 from inftda.tables import find_texts
 from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
 
 if TYPE_CHECKING:
     from inftda.reading.workspace import Workspace
 
-FLOW = "flow"
+FLOW, LISTED, LOW, HIGH, GRADE = "flow", "listed", "low", "high", "grade"
 TableFormat = Literal["arrow", "pandas", "polars"]
 #: Flows can lie on a map; other tables cannot.
 FlowFormat = Literal["arrow", "pandas", "polars", "geopandas"]
@@ -135,12 +138,47 @@ def _lookup(axis: Axis, level: int, named: str | Sequence[str] | None) -> pa.Tab
     """For each finest area: its code, the code of its area at `level`, and whether it is kept."""
     hierarchy = axis.hierarchy
     shown = hierarchy.codes(level).take(pa.array(hierarchy.ancestor(hierarchy.depth, level)))
+    kept = kept_areas(axis, named)
+    return pa.table({"finest": hierarchy.codes(hierarchy.depth), "shown": shown, "kept": kept})
+
+
+def kept_areas(axis: Axis, named: str | Sequence[str] | None) -> NDArray[np.bool_]:
+    """bool[finest areas]: which a filter keeps."""
+    hierarchy = axis.hierarchy
     kept = np.full(hierarchy.n_areas(hierarchy.depth), named is None)
-    for name in [named] if isinstance(named, str) else named or ():
-        at, area = find_area(axis, name)
+    for at, area in named_areas(axis, named):
         offsets = hierarchy.descendant_offsets(at, hierarchy.depth)
         kept[offsets[area] : offsets[area + 1]] = True
-    return pa.table({"finest": hierarchy.codes(hierarchy.depth), "shown": shown, "kept": kept})
+    return kept
+
+
+def named_areas(axis: Axis, named: str | Sequence[str] | None) -> set[tuple[int, int]]:
+    """Level and number of each area of a filter."""
+    return {find_area(axis, name) for name in ([named] if isinstance(named, str) else named or ())}
+
+
+def cells_of(
+    table: pa.Table, tree: Tree, levels: Mapping[str, str], where: Mapping[str, Any]
+) -> tuple[list[int], Areas] | None:
+    """Level of each axis, and areas of the rows of a table of `sum_flows`, which took the others.
+
+    None if rows have parts of several areas together.
+    """
+    depths, areas = [], []
+    for axis in tree.axes:
+        depth = axis.hierarchy.level_of(levels.get(axis.name, "all"))
+        number = np.zeros(len(table), np.int32)
+        if depth:
+            number = axis.hierarchy.find(depth, table.column(axis.name).to_pylist())
+        inside = named_areas(axis, where.get(axis.name))
+        if any(at > depth for at, _ in inside):
+            if len(inside) > 1:
+                return None
+            ((depth, only),) = inside
+            number = np.full(len(table), only, np.int32)
+        depths.append(depth)
+        areas.append(number)
+    return depths, tuple(areas)
 
 
 def find_area(axis: Axis, name: str) -> tuple[int, int]:
@@ -194,6 +232,23 @@ def with_names(table: pa.Table, tree: Tree, levels: Mapping[str, str]) -> pa.Tab
             "another level"
         )
     return pa.table(found)
+
+
+def with_intervals(table: pa.Table, ends: Ends | None, number: str = FLOW) -> pa.Table:
+    """A table with columns `low`, `high` and `grade`; null where no interval is known.
+
+    Intervals hold the number beside them, whose column is called `number`.
+    """
+    columns: list[Any] = [
+        pa.nulls(len(table), kind) for kind in (pa.int64(), pa.int64(), pa.string())
+    ]
+    if ends is not None:
+        value = table.column(number).to_numpy()
+        low, high = containing(value, ends)
+        columns = [pa.array(low, pa.int64()), pa.array(high, pa.int64()), grades(value, low, high)]
+    for name, values in zip((LOW, HIGH, GRADE), columns, strict=True):
+        table = table.append_column(name, values)
+    return table
 
 
 def converted(table: pa.Table, as_: TableFormat) -> Any:

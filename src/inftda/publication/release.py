@@ -6,7 +6,6 @@ if all noisy values behind the flows are published. It holds what was released a
 parameters, nothing else computed from the truth, and nothing here ever sees the truth.
 """
 
-import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,11 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from inftda.errors import ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, whole_folder
 from inftda.inference.measured import Measurements, NoisyTable
-from inftda.noise.quantiles import half_width
 from inftda.options import Doc, Option, documented, lists, pairs
 from inftda.publication import query
 from inftda.publication.folder import check_release, own_files, read_tree, write_public_files
@@ -40,13 +39,12 @@ from inftda.publication.measurements import (
     write_measurements,
 )
 from inftda.publication.tables import Flows, read_flows, write_flows
-from inftda.publication.trust import NOT_PRIVATE_LINE, axis_and_level, planned_totals
+from inftda.publication.totals import AreaTotals, asked_total, sum_totals, totals_by_level
+from inftda.publication.trust import MAY_BE_ZERO, NOT_PRIVATE_LINE
 from inftda.screen import card
-from inftda.tree import DESTINATION, ORIGIN, Axis, Tree
+from inftda.tree import DESTINATION, ORIGIN, Tree
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from inftda.publication.intervals import Intervals
 
 
@@ -97,14 +95,18 @@ class Release:
             bool,
             Option(
                 "Add low and high: for 95 % of the published numbers of a size the true number is "
-                "between them. Empty where none is known. Needs a release with measurements."
+                "between them; and a grade, from A (within 10 %) to D (may be zero). Empty where "
+                "unknown. Needs a release with measurements, except for totals."
             ),
         ] = False,
         without_model: Annotated[
             bool, Option("Make these intervals by the noise alone: wider, without a model.")
         ] = False,
         names: Annotated[bool, Option("Add the names of areas beside their codes.")] = False,
-        top: Annotated[int | None, Option("Only this many flows, the largest first.")] = None,
+        top: Annotated[
+            int | None,
+            Option("Only this many flows, the largest first; with intervals none of grade D."),
+        ] = None,
         as_: Annotated[
             query.FlowFormat,
             Doc(
@@ -114,6 +116,9 @@ class Release:
         ] = "arrow",
     ) -> Any:
         """Flows between areas of any levels: the sums of the finest flows.
+
+        Totals of areas that were measured across the tree are those that are published, with a
+        further column `listed`: the sums of the finest flows.
 
         Raises:
             ReleaseError: no such axis, an axis is named twice, or an area is unknown or
@@ -126,11 +131,18 @@ class Release:
         level_of_end = {ORIGIN: origin_level, DESTINATION: destination_level}
         ends = {ORIGIN: from_, DESTINATION: to}
         shown, filters = query.asked_for(self.tree, (level_of_end, level), (ends, where))
-        found = query.sum_flows(self.table, self.tree, shown, filters)
-        if intervals:
-            known = self.intervals()
-            found = known.beside(found, shown, filters, use_model=not without_model)
+        axis = asked_total(self.tree, shown, filters) if self.has_totals else None
+        if axis is not None:
+            found = self._total_flows(axis, shown, filters, intervals=intervals)
+        else:
+            found = query.sum_flows(self.table, self.tree, shown, filters)
+            if intervals:
+                known = self.intervals()
+                found = known.beside(found, shown, filters, use_model=not without_model)
         if top is not None:
+            if intervals:
+                is_known = pc.not_equal(found.column(query.GRADE), MAY_BE_ZERO)
+                found = found.filter(pc.fill_null(is_known, fill_value=True))
             found = found.sort_by([(query.FLOW, "descending")]).slice(0, top)
         named = query.with_names(found, self.tree, shown) if names else found
         return query.converted_flows(named, as_, self.tree, shown)
@@ -145,32 +157,44 @@ class Release:
 
         return Intervals(self.tree, self.measurements(), self.total)
 
-    def total_intervals(self, axis: str, level: str, *, as_: query.TableFormat = "arrow") -> Any:
-        """Totals of all areas of a level that was measured across the tree, and how good they are.
+    def _total_flows(
+        self, axis: int, levels: Mapping[str, str], where: Mapping[str, Any], *, intervals: bool
+    ) -> pa.Table:
+        """Totals of an axis as they are asked for, with intervals or without."""
+        totals = self.totals_of(self.tree.axes[axis].name)
+        finest = totals[self.tree.axes[axis].hierarchy.depth]
+        found = sum_totals(self.tree, axis, finest, levels, where)
+        if not intervals:
+            return found
+        cells = query.cells_of(found, self.tree, levels, where)
+        if cells is None:
+            return query.with_intervals(found, None)
+        depths, areas = cells
+        ends = totals[depths[axis]].low[areas[axis]], totals[depths[axis]].high[areas[axis]]
+        return query.with_intervals(found, ends)
 
-        Returns:
-            For each area the `released` sum of flows, the `measured` total and its `sigma`, the
-            interval from `low` to `high` that holds the true total with 95 % probability, and
-            `max_error`, which the released sum is off by at most with 95 % probability.
-        """
-        found = query.axis_named(self.tree, axis)
-        depth = query.level_on(found, level)
-        measured, sigma = self.measured_totals(found, depth)
-        summed = query.sum_flows(self.table, self.tree, {axis: level}, {})
-        released = np.zeros(len(measured), np.int64)
-        number = found.hierarchy.find(depth, summed.column(axis).to_pylist())
-        released[number] = summed.column(query.FLOW).to_numpy()
-        half = half_width(sigma)
-        columns = {
-            "area": found.hierarchy.codes(depth),
-            "released": released,
-            "measured": measured,
-            "sigma": np.full(len(measured), sigma),
-            "low": np.maximum(measured - half, 0),
-            "high": np.maximum(measured + half, 0),
-            "max_error": np.abs(released - measured) + half,
-        }
-        return query.converted(pa.table(columns), as_)
+    def totals_of(self, axis: str) -> Mapping[int, AreaTotals]:
+        """Totals of an axis by its levels, those that were measured across the tree."""
+        return self._totals_by_axis[axis] if self.has_totals else {}
+
+    @cached_property
+    def _totals_by_axis(self) -> dict[str, dict[int, AreaTotals]]:
+        found = {}
+        for number, axis in enumerate(self.tree.axes):
+            hierarchy, depth = axis.hierarchy, axis.hierarchy.depth
+            measured = {
+                table.depths[number]: table
+                for table in self._totals.values()
+                if table.depths[number]
+            }
+            sums = query.sum_flows(
+                self.table, self.tree, {axis.name: hierarchy.level_name(depth)}, {}
+            )
+            listed = np.zeros(hierarchy.n_areas(depth), np.int64)
+            area = hierarchy.find(depth, sums.column(axis.name).to_pylist())
+            listed[area] = sums.column(query.FLOW).to_numpy()
+            found[axis.name] = totals_by_level(hierarchy, listed, measured)
+        return found
 
     def leaves(self) -> Flows:
         """The flows between finest areas, by the numbers of the areas."""
@@ -191,29 +215,11 @@ class Release:
         """Whether totals of areas were measured across the tree."""
         return self.measured is not None and bool(self.manifest.plan.tables)
 
-    def measured_totals(self, axis: Axis, level: int) -> "tuple[NDArray[np.int64], float]":
-        """Totals of all areas of a level as they were measured across, and their noise scale."""
-        if not self.has_totals:
-            raise ReleaseError(
-                "this release has no measured totals; sum up its flows, or release with across"
-            )
-        # A level that splits nothing has the totals of the one above it.
-        depth = axis.coarsest[level]
-        wanted = tuple(depth if one.name == axis.name else 0 for one in self.tree.axes)
-        if wanted in self._totals:
-            table = self._totals[wanted]
-            return table.value, math.sqrt(table.sigma2)
-        planned = planned_totals(self.tree, self.manifest.plan)
-        known = (" ".join(axis_and_level(table)) for table, _ in planned)
-        raise ReleaseError(
-            f"totals of {axis.name} {axis.hierarchy.level_name(level)} were not measured across "
-            f"the tree; those of {', '.join(known)} were. For others, sum up the flows"
-        )
-
     @cached_property
     def _totals(self) -> dict[tuple[int, ...], NoisyTable]:
         """Measurements of totals across the tree, by their depths."""
-        tables = zip(self.published_tables(), self._read_measurements().tables, strict=True)
+        read = self._read_measurements(only_totals=True)
+        tables = zip(self.published_tables(), read.tables, strict=True)
         return {table.depths: table for planned, table in tables if planned.is_total}
 
     def measurements(self) -> Measurements:
@@ -225,7 +231,7 @@ class Release:
             )
         return self._read_measurements()
 
-    def _read_measurements(self) -> Measurements:
+    def _read_measurements(self, *, only_totals: bool = False) -> Measurements:
         """What is published of the noisy values."""
         measured, stated = self.measured, self.manifest.measurements_sha256
         if measured is None:
@@ -236,7 +242,9 @@ class Release:
                 f"damaged or of another release; {GET_AGAIN}"
             )
         tables, n_flows = self.published_tables(), self.manifest.n_flows
-        return read_measurements(measured, self.tree, tables, n_flows=n_flows)
+        return read_measurements(
+            measured, self.tree, tables, n_flows=n_flows, only_totals=only_totals
+        )
 
     def published_tables(self) -> tuple[PlannedTable, ...]:
         """The tables whose noisy values are published, by the guarantee."""

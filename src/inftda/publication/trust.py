@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from inftda.noise.quantiles import half_width
 from inftda.tree import Marginal, OffTree, Tree, TreeLevel
@@ -53,6 +55,11 @@ NOT_PRIVATE: Final = (
 NOT_PRIVATE_LINE: Final = "NOT PRIVATE: made with a seed, promises nothing, must not be published"
 #: Said of what was made from such a release: a page, an estimate.
 MADE_FROM_NOT_PRIVATE: Final = "NOT PRIVATE: made with a seed, must not be published."
+#: How good a number is, by how far off it may be: up to this part of it. The last grade is for all
+#: others, which may be zero.
+GRADES: Final = {"A": 0.1, "B": 0.25, "C": 0.5, "D": math.inf}
+#: The last of them.
+MAY_BE_ZERO: Final = "D"
 #: Fewer numbers than this say nothing about a share.
 ENOUGH: Final = 30
 #: From this estimate on a level is called mostly noise.
@@ -74,6 +81,37 @@ def counting_note(release: "Release") -> str:
 def noise_warnings(release: "Release") -> list[str]:
     """Which levels not to use, since what they have is mostly noise."""
     return [f"do not use the level {level.name}: {MOSTLY_NOISE}" for level in mostly_noise(release)]
+
+
+def grades(
+    number: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
+) -> pa.StringArray:
+    """Grade of each number by its interval: its larger half as a part of the number.
+
+    >>> grades(np.array([100, 100, 6]), np.array([91, 40, 0]), np.array([110, 120, 6])).to_pylist()
+    ['A', 'D', 'D']
+    """
+    off = np.maximum(number - low, high - number)
+    part = np.divide(off, number, out=np.full(len(number), math.inf), where=number > 0)
+    return pa.array([*GRADES]).take(pa.array(np.searchsorted([*GRADES.values()], part)))
+
+
+def listed_note(totals: pa.Table) -> str:
+    """What listed flows lack of totals; empty if that may be noise.
+
+    `totals` has columns `flow`, `listed`, `low` and `high`. Less than half of an interval is noise.
+    """
+    names = ("flow", "listed", "low", "high")
+    flow, listed, low, high = (totals.column(name).to_numpy() for name in names)
+    missing = (flow - listed)[2 * (flow - listed) > high - low]
+    if not len(missing):
+        return ""
+    if len(totals) == 1:
+        return f"{missing[0]:,} of these are in flows too small to be listed"
+    return (
+        f"{len(missing):,} of these totals have a part in flows too small to be listed, "
+        f"{missing.sum():,} in all; see column listed"
+    )
 
 
 def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:

@@ -13,6 +13,7 @@ from inftda.evaluation.intervals import (
     measure_intervals,
     overall,
 )
+from inftda.evaluation.measures import area_totals
 from inftda.hierarchy import Hierarchy
 from inftda.inference.measured import CellIntervals
 from inftda.tree import Tree
@@ -67,8 +68,8 @@ def test_intervals_that_were_shifted_are_found_out(measured, truth, monkeypatch)
     )
     of = known.of
 
-    def shifted(depths, areas):
-        low, high = of(depths, areas)
+    def shifted(depths, areas, flow):
+        low, high = of(depths, areas, flow)
         return low + 60, high + 60
 
     monkeypatch.setattr(known, "of", shifted)
@@ -103,6 +104,10 @@ def test_intervals_of_measured_totals_are_compared_with_the_truth(across, truth,
             # Of 60 areas at most; the interval is said to hold for 95 %.
             assert one.in_interval > 0.6
             assert one.sigma > 1
+            number = [axis.name for axis in made.tree.axes].index(one.axis)
+            depth = country.areas.level_of(one.level)
+            error = made.totals_of(one.axis)[depth].flow - area_totals(truth, number, depth)
+            assert one.max_abs_error == np.abs(error).max(), "of the number that is published"
         else:
             assert one.in_interval is None
             assert one.sigma is None

@@ -53,7 +53,7 @@ def test_levels_without_intervals_say_so(exported, estimated):
     assert said["flows-1-region"] == "none are stated"
     assert said["flows-3-municipality"].startswith("95 %")
     header = (folder / "flows-3-municipality.csv").read_text().splitlines()[0]
-    assert header == '"origin","destination","estimate","low","high"'
+    assert header == '"origin","destination","estimate","low","high","grade"'
 
 
 def test_levels_that_nothing_was_measured_at_have_no_intervals_and_say_so(exported):

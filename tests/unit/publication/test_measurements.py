@@ -112,8 +112,10 @@ def test_with_next_to_no_noise_they_are_the_true_counts(options):
 def test_totals_that_are_published_anyway_are_the_same_draws():
     both = [released(measurements=measurements, across=0.3) for measurements in (True, False)]
     for axis, level in (("origin", "town"), ("destination", "town"), ("origin", "part")):
-        found = [made.total_intervals(axis, level) for made in both]
+        asked = {"origin": "all", "destination": "all"} | {axis: level}
+        found = [made.flows(level=asked, intervals=True) for made in both]
         assert found[0] == found[1]
+        assert "listed" in found[0].column_names
 
 
 def test_the_table_of_a_level_is_found_by_its_number():

@@ -182,8 +182,27 @@ class Model {
     return kept;
   }
 
+  /* Published totals across the tree, by cells of these levels; null for all other numbers. */
+  totalsAt(levels) {
+    const name = `totals-${this.key(levels)}`;
+    if (this.isEstimated || !(name in this.header.arrays)) return null;
+    if (!this.intervals.has(name)) this.intervals.set(name, this.numbers(name));
+    return this.intervals.get(name);
+  }
+
+  /* The number of a cell whose flows add up to a sum: the published total where it is one. */
+  total(levels, areas, sum) { return this.totalsAt(levels)?.[this.numberOf(levels, areas)] ?? sum; }
+
+  /* How much of a total is in flows too small to be listed; 0 if that may be noise, as in Python. */
+  unlisted(levels, value, areas) {
+    const known = this.totalsAt(levels) && this.interval('intervals', levels, areas);
+    const missing = known ? value - this.publishedAt(levels, areas) : 0;
+    return known && 2 * missing > known.high - known.low ? missing : 0;
+  }
+
   /* Totals of all areas of one level of an axis, and the true ones on the confidential page. */
   totals(number, level) {
+    const levels = this.axes.map((_, i) => (i === number ? level : 0));
     const axis = this.axes[number];
     const above = axis.above[level];
     const leaves = this.leaves[number];
@@ -192,7 +211,7 @@ class Model {
       for (let i = 0; i < leaves.length; i += 1) out[above[leaves[i]]] += values[i];
       return out;
     };
-    return { value: sum(this.value), truth: this.truth && sum(this.truth) };
+    return { value: this.totalsAt(levels) ?? sum(this.value), truth: this.truth && sum(this.truth) };
   }
 
   /* All flows of a view: row area, column area, value (and truth), in order of rows. */
@@ -234,18 +253,39 @@ class Model {
         sum[at] = 0; trueSum[at] = 0; isSeen[at] = 0;
       }
     }
+    const totals = this.totalsAt(view.levels);
+    return totals ? this.withTotals(view, out, totals) : out;
+  }
+
+  /* The flows of a view with totals in place of sums, also where nothing is listed. */
+  withTotals(view, flows, totals) {
+    const rows = this.axes[0].inside(view.row, view.rowLevel);
+    const columns = this.axes[1].inside(view.column, view.columnLevel);
+    const room = (rows[1] - rows[0]) * (columns[1] - columns[0]);
+    const out = {
+      row: new Int32Array(room), column: new Int32Array(room), value: new Float64Array(room),
+      truth: flows.truth && new Float64Array(room), n: 0,
+    };
+    const number = (row, column) => this.numberOf(view.levels, view.areas(row, column));
+    const truth = new Map();
+    for (let i = 0; i < flows.n; i += 1) truth.set(number(flows.row[i], flows.column[i]), flows.truth?.[i] ?? 0);
+    for (let row = rows[0]; row < rows[1]; row += 1) {
+      for (let column = columns[0]; column < columns[1]; column += 1) {
+        const at = number(row, column);
+        if (!totals[at] && !truth.get(at)) continue;
+        out.row[out.n] = row;
+        out.column[out.n] = column;
+        out.value[out.n] = totals[at];
+        if (out.truth) out.truth[out.n] = truth.get(at) ?? 0;
+        out.n += 1;
+      }
+    }
     return out;
   }
 
   /* How far off a number is: 95 % are no further; null if unknown. Areas are one for each axis.
      Where the true number is known to lie between two ends, these are `low` and `high`. */
   error(levels, value, areas) {
-    const totals = this.header.totals[this.key(levels)];
-    if (totals) {
-      const [half, measured] = totals;
-      const middle = measured[areas[levels.findIndex((level) => level > 0)]];
-      return this.between(value, Math.max(0, middle - half), Math.max(0, middle + half));
-    }
     const own = this.isEstimated ? this.interval('estimated-intervals', levels, areas) : null;
     const known = own ?? this.interval('intervals', levels, areas);
     if (known) return this.between(value, known.low, known.high);
@@ -256,8 +296,10 @@ class Model {
     return error && this.between(value, Math.max(0, published - error.p95), published + error.p95);
   }
 
+  /* An interval, which holds the number beside it. */
   between(value, low, high) {
-    return { p95: Math.max(Math.abs(value - low), Math.abs(high - value)), low, high };
+    const ends = { low: Math.min(low, value), high: Math.max(high, value) };
+    return { p95: Math.max(value - ends.low, ends.high - value), ...ends };
   }
 
   /* The error that is typical for a number of this size; null if unknown. */
@@ -276,23 +318,25 @@ class Model {
     return this.typical(levels, value)?.isFalse ?? null;
   }
 
-  /* 1 (trust it) to 5 (do not): the 95 % error relative to the number. */
+  /* 1 (trust it) to 4 (do not): the 95 % error relative to the number. */
   grade(levels, value, areas) {
     if (this.isUnmeasured(levels)) return GRADES.length;
     const error = this.error(levels, value, areas);
-    if (!error) return null;
-    /* An interval is as wide as it is, wherever the number lies in it. */
-    const width = error.low === undefined ? error.p95 : (error.high - error.low) / 2;
-    return gradeOf(value === 0 ? Infinity : width / Math.abs(value));
+    return error && gradeOf(value === 0 ? Infinity : error.p95 / Math.abs(value));
+  }
+
+  /* Is a number known to be so uncertain that it may be zero? */
+  mayBeZero(levels, value, areas) {
+    return !this.isConfidential && !this.isUnmeasured(levels) && this.grade(levels, value, areas) === GRADES.length;
   }
 
   /* Are numbers at these levels known to lie between two ends, cell by cell? */
   hasIntervals(levels) {
-    return this.isMeasured(levels) || this.isEstimated || `intervals-${this.key(levels)}.cells` in this.header.arrays;
+    return this.isEstimated || `intervals-${this.key(levels)}.cells` in this.header.arrays;
   }
 
   /* Totals of areas that were measured separately. */
-  isMeasured(levels) { return this.key(levels) in this.header.totals; }
+  isMeasured(levels) { return `totals-${this.key(levels)}` in this.header.arrays; }
 
   /* Is a number at these levels a sum across those at which noise was added? */
   isAcross(levels) { return this.across.has(this.key(levels)); }
@@ -304,12 +348,12 @@ class Model {
   isNoise(levels) { return this.noise.has(this.key(levels)); }
 }
 
+/* The rule of Python's `grades`. */
 const GRADES = [
-  { upTo: 0.1, label: 'within ±10 %' },
-  { upTo: 0.25, label: '±10 to 25 %' },
-  { upTo: 0.5, label: '±25 to 50 %' },
-  { upTo: 1, label: '±50 to 100 %' },
-  { upTo: Infinity, label: 'beyond ±100 %: may be zero' },
+  { name: 'A', upTo: 0.1, label: 'within ±10 %' },
+  { name: 'B', upTo: 0.25, label: '±10 to 25 %' },
+  { name: 'C', upTo: 0.5, label: '±25 to 50 %' },
+  { name: 'D', upTo: Infinity, label: 'beyond ±50 %: may be zero' },
 ];
 
 const gradeOf = (relative) => 1 + GRADES.findIndex(({ upTo }) => relative <= upTo);

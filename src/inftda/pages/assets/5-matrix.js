@@ -27,12 +27,14 @@ class Matrix {
     const sum = (row, column, { value }) =>
       h('td', { class: 'sum', title: whole(value), 'data-at': `${row},${column}`, tabindex: -1 }, short(value));
     const hasSums = { rows: rows.length > 1, columns: columns.length > 1 };
+    /* A total is a number of its own: it need not be the sum of what is listed. */
+    const sumName = (...levels) => (model.isMeasured([...levels, ...view.further.map(({ level }) => level)]) ? 'Total' : 'Sum');
     const head = h('tr', {},
       h('th', { scope: 'col' }, `${model.header.words.row} ↓  ${model.header.words.column} →`),
       names.map((name, i) => h('th', {
         scope: 'col', class: columns[i].rest ? 'rest' : null, title: name, 'data-at': `-1,${i}`, tabindex: -1,
       }, h('span', {}, name))),
-      hasSums.columns ? h('th', { scope: 'col', class: 'rest' }, h('span', {}, 'Sum')) : null);
+      hasSums.columns ? h('th', { scope: 'col', class: 'rest' }, h('span', {}, sumName(view.rowLevel, view.column.level))) : null);
     const body = rows.map((row, r) => {
       const name = label(0, view.rowLevel, row);
       return h('tr', {},
@@ -42,7 +44,7 @@ class Matrix {
         columns.map((column, c) => this.cell(r, c)),
         hasSums.columns ? sum(r, columns.length, this.rowSum[r]) : null);
     });
-    const foot = hasSums.rows ? h('tr', {}, h('th', { scope: 'row', class: 'rest' }, 'Sum'),
+    const foot = hasSums.rows ? h('tr', {}, h('th', { scope: 'row', class: 'rest' }, sumName(view.row.level, view.columnLevel)),
       columns.map((_, c) => sum(rows.length, c, this.columnSum[c])),
       hasSums.columns ? sum(rows.length, columns.length, this.total) : null) : null;
     const looks = ['matrix', isUpright ? 'upright' : 'wide', names.length > 15 ? 'dense' : ''].join(' ').trim();
@@ -93,6 +95,24 @@ class Matrix {
       add(this.columnSum[c], i);
       add(this.total, i);
     }
+    this.useTotals();
+  }
+
+  /* Sums of whole rows and columns are the totals that are published; the rest is what is left. */
+  useTotals() {
+    const { view, explorer } = this;
+    const put = (cell, row, column) => { cell.value = explorer.total(row, column, cell.value); };
+    put(this.total, view.row, view.column);
+    const along = (entries, sums, putOne) => {
+      let left = this.total.value;
+      entries.forEach(({ area, rest }, i) => {
+        if (rest) sums[i].value = left;
+        else putOne(sums[i], area);
+        left -= sums[i].value;
+      });
+    };
+    along(this.rows, this.rowSum, (cell, index) => put(cell, { level: view.rowLevel, index }, view.column));
+    along(this.columns, this.columnSum, (cell, index) => put(cell, view.row, { level: view.columnLevel, index }));
   }
 
   cell(r, c) {

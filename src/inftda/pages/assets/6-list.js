@@ -5,13 +5,16 @@ const PAGE_ROWS = 50;
 /* How far off a number is, in a cell of a table. */
 function worthChip(model, levels, value, areas) {
   if (model.isUnmeasured(levels)) {
-    return h('span', { class: 'chip r5', title: 'A sum across the levels at which noise was added; nothing tells how far off it is' }, 'not measured');
+    return h('span', { class: 'chip r4', title: 'A sum across the levels at which noise was added; nothing tells how far off it is' }, 'not measured');
   }
   const error = model.error(levels, value, areas);
   if (!error) return h('span', { class: 'muted' }, 'unknown');
   const grade = model.grade(levels, value, areas);
   const text = error.low === undefined ? '±' + whole(error.p95) : `${whole(error.low)}–${whole(error.high)}`;
-  const chip = h('span', { class: 'chip r' + grade, title: GRADES[grade - 1].label }, text);
+  const { name, label } = GRADES[grade - 1];
+  const chip = [h('span', { class: 'graded', title: label }, h('span', { class: 'chip r' + grade }, text), h('span', { class: 'grade' }, name))];
+  const unlisted = model.unlisted(levels, value, areas);
+  if (unlisted) chip.push(h('span', { class: 'muted', title: 'In flows too small to be listed' }, ` ${whole(unlisted)} unlisted`));
   if (error.low !== undefined || !model.isAcross(levels)) return chip;
   return [chip, h('span', { class: 'muted', title: 'A sum across the levels at which noise was added' }, ' rough')];
 }
@@ -51,9 +54,14 @@ class List {
   show(view, flows) {
     if (this.view !== view) this.limit = PAGE_ROWS;
     this.view = view;
-    this.listed = this.rows(view, flows);
+    const found = this.rows(view, flows);
+    const rows = found.rows.filter(({ value, areas }) => !this.leavesOut(found.levels, value, areas));
+    this.listed = { ...found, rows, leftOut: found.rows.length - rows.length };
     this.draw();
   }
+
+  /* The largest flows are no list of numbers that may be zero. */
+  leavesOut(levels, value, areas) { return this.model.mayBeZero(levels, value, areas); }
 
   draw() {
     const { model, listed } = this;
@@ -66,7 +74,7 @@ class List {
       headCell(isSecret ? 'Released' : model.header.words.unit),
       isSecret ? [headCell('True'), headCell('Error')]
         : [headCell(model.hasIntervals(levels) ? 'True number (95\u00a0%)' : 'Error (95\u00a0%)'),
-          model.isEstimated ? null : headCell('Noise', 'noise')],
+          this.hasNoise ? headCell('Noise', 'noise') : null],
       unseenHead('Bar', 'wide')];
     this.table.replaceChildren(...[
       this.note(),
@@ -85,7 +93,7 @@ class List {
       named.map((number) => h('td', { class: 'text' }, this.name(number, levels[number], areas[number]))),
       h('td', {}, whole(value)),
       model.isConfidential ? this.truth(value, truth)
-        : [h('td', {}, worthChip(model, levels, value, areas)), model.isEstimated ? null : this.noise(levels, value)],
+        : [h('td', {}, worthChip(model, levels, value, areas)), this.hasNoise ? this.noise(levels, value) : null],
       h('td', { class: 'wide' }, s('svg', { 'aria-hidden': 'true' },
         s('rect', { width: (100 * Math.abs(value) / largest).toFixed(2) + '%', height: '100%', rx: 2 }))));
   }
@@ -99,6 +107,8 @@ class List {
       onclick: () => this.explorer.go({ [number === 0 ? 'row' : 'column']: { level, index } }),
     }, label);
   }
+
+  get hasNoise() { return !this.model.isEstimated && !this.model.isMeasured(this.listed.levels); }
 
   /* How many of the numbers of this size are noise; nothing where that is not known. */
   noise(levels, value) {
@@ -116,15 +126,16 @@ class List {
   /* How many there are, and how many of them are noise, before any is read. */
   note() {
     const { model } = this;
-    const { levels, rows } = this.listed;
+    const { levels, rows, leftOut } = this.listed;
     const { cells } = model.header.words;
     let text = `${whole(rows.length)} ${cells} in view.`;
     const noise = rows.reduce((sum, { value }) => sum + (model.noiseShare(levels, value) ?? NaN), 0);
-    if (!rows.length) text = 'There is nothing to show here: no flow was published.';
+    if (!rows.length && !leftOut) text = 'There is nothing to show here: no flow was published.';
     else if (model.isEstimated) text += ' Estimates by a model: they are no list of flows that exist.';
     else if (!model.isConfidential && noise >= 0.01 * rows.length) {
       text += ` About ${percent(noise / rows.length)} of them are noise: their true number is zero, or close to it. The column Noise says how many of those of its size are.`;
     }
+    if (leftOut) text += ` ${whole(leftOut)} more may be zero (grade D) and are left out; the download has them.`;
     return h('p', { class: 'note' }, text);
   }
 
@@ -138,14 +149,15 @@ class List {
     const head = [
       ...columns.flatMap((one) => [`${one.axis.name}_level`, one.axis.name, ...(isNamed(one) ? [`${one.axis.name}_name`] : [])]),
       model.isEstimated ? 'estimate' : 'flow',
-      ...(model.isConfidential ? ['true', 'notice'] : hasEnds ? ['low', 'high'] : ['error_95'])];
+      ...(model.isConfidential ? ['true', 'notice'] : [...(hasEnds ? ['low', 'high'] : ['error_95']), 'grade'])];
     const lines = rows.map(({ areas, value, truth }) => {
       const error = model.isConfidential ? null : model.error(levels, value, areas);
+      const grade = error && GRADES[model.grade(levels, value, areas) - 1].name;
       return [
         ...columns.flatMap((one) => [one.axis.levels[one.level].name, one.axis.code(one.level, areas[one.number]),
           ...(isNamed(one) ? [one.axis.label(one.level, areas[one.number])] : [])]),
         value,
-        ...(model.isConfidential ? [truth, 'CONFIDENTIAL'] : hasEnds ? [error?.low, error?.high] : [error?.p95])];
+        ...(model.isConfidential ? [truth, 'CONFIDENTIAL'] : [...(hasEnds ? [error?.low, error?.high] : [error?.p95]), grade])];
     });
     download(`${model.isConfidential ? 'CONFIDENTIAL-' : ''}${file}.csv`, [head, ...lines].map(csvRow));
   }
@@ -186,13 +198,15 @@ class Totals extends List {
   /* An area in a list of totals is not zoomed into: the list is the same for every view. */
   name(number, level, index) { return this.model.axes[number].label(level, index); }
 
+  leavesOut() { return false; }
+
   /* Where these totals come from, and so what they are worth. */
   note() {
     const { model } = this;
     const { levels } = this.listed;
     if (model.isConfidential) return null;
     const what = model.isFlat ? '' : 'Totals of the whole table, whatever is chosen above. ';
-    const how = model.isMeasured(levels) ? 'They were measured separately, so that their intervals are as good as stated.'
+    const how = model.isMeasured(levels) ? 'They were measured separately, so that their intervals are as good as stated. Flows that are listed may add up to less: others are too small.'
       : model.isAcross(levels) ? 'These are sums across the levels at which noise was added: their errors are rough.'
         : 'Noise was added to these totals themselves.';
     return [warningOf(model, levels), h('p', { class: 'note' }, what + how)];

@@ -141,7 +141,19 @@ class Chart {
         this.weights.set(key, entry);
       }
     }
+    if (!picked && !this.explorer.leavesOutWithin) this.useTotals();
     this.limits = this.direction === 'none' && !picked ? [] : classesOf(this.totals);
+  }
+
+  /* All trips of an area are the total that is published. */
+  useTotals() {
+    const ends = [this.view.row, this.view.column];
+    const level = this.levelOf(this.shaded);
+    const [first, last] = this.model.axes[this.shaded].inside(ends[this.shaded], level);
+    for (let index = first; index < last; index += 1) {
+      ends[this.shaded] = { level, index };
+      this.totals[index] = this.explorer.total(...ends, this.totals[index]);
+    }
   }
 
   redraw() {
@@ -283,6 +295,7 @@ class Chart {
     const kinds = [{ room: MAP_FLOWS, drawn: [] }, { room: MAP_CIRCLES, drawn: [] }];
     this.missing = 0;
     for (const i of this.wanted) {
+      if (this.model.mayBeZero(view.levels, flows.value[i], view.areas(flows.row[i], flows.column[i]))) continue;
       const from = this.point(0, view.rowLevel, flows.row[i]);
       const to = this.point(1, view.columnLevel, flows.column[i]);
       if (!from || !to) { this.missing += 1; continue; }
@@ -306,7 +319,7 @@ class Chart {
     const { flows, view } = this;
     const size = Math.sqrt(Math.abs(flows.value[i]) / most);
     const grade = this.explorer.shade(view, flows.value[i], flows.truth?.[i] ?? 0, most, view.areas(flows.row[i], flows.column[i])) ?? 2;
-    const colour = this.colour(grade === 5 ? 'line-strong' : 'r' + grade);
+    const colour = this.colour(grade === GRADES.length ? 'line-strong' : 'r' + grade);
     const path = new Path2D();
     let [width, ink] = [2, colour];
     if (isWithin) path.arc(...from, 2 + 9 * size, 0, 7);
@@ -370,7 +383,8 @@ class Chart {
     const title = picked ? (this.side === 0 ? `Trips from ${name}:` : `Trips to ${name}:`)
       : this.direction === 'in' ? 'Trips that end in an area:' : 'Trips that start in an area:';
     this.legend.replaceChildren(...(range.length ? [h('li', {}, title), ...range] : []));
-    this.note.textContent = `The ${whole(this.curves?.length ?? 0)} largest of ${whole(this.wanted.length)} flows. `
+    const sure = model.isConfidential ? '' : ', none that may be zero';
+    this.note.textContent = `The ${whole(this.curves?.length ?? 0)} largest of ${whole(this.wanted.length)} flows${sure}. `
       + 'A curve is dark where trips start and fades where they end; a ring is a flow within an area, on a scale of its own. '
       + 'Click an area to see its trips only.'
       + (this.missing ? ` ${whole(this.missing)} larger ones have an end without a place on the map.` : '');

@@ -141,7 +141,7 @@ class Explorer {
   }
 
   shade(view, value, truth, largest, areas) {
-    if (this.shading === 'size') return 5 - Math.min(4, Math.floor(4.999 * Math.sqrt(Math.abs(value) / largest)));
+    if (this.shading === 'size') return 4 - Math.min(3, Math.floor(3.999 * Math.sqrt(Math.abs(value) / largest)));
     if (this.shading === 'error') return gradeOf(Math.abs(value - truth) / Math.max(truth, 1));
     return this.model.grade(view.levels, value, areas);
   }
@@ -150,7 +150,7 @@ class Explorer {
     const { shading } = this;
     this.root.classList.toggle('by-size', shading === 'size');
     const texts = shading === 'size'
-      ? ['largest', '', '', '', 'smallest'] : GRADES.map(({ label }) => label);
+      ? ['largest', '', '', 'smallest'] : GRADES.map(({ name, label }) => `${name}: ${label}`);
     const title = { reliability: 'Error (95 % of such numbers):', error: 'True error:', size: 'Size:' }[shading];
     this.legend.replaceChildren(h('li', {}, title), ...texts.map((text, i) =>
       h('li', {}, h('span', { class: 'swatch r' + (i + 1) }), text)));
@@ -166,9 +166,18 @@ class Explorer {
     this.say(this.view.row, this.view.column, { value, truth });
   }
 
+  levelsOf(row, column) { return [row, column, ...this.view.further].map(({ level }) => level); }
+
+  /* The number between two areas whose flows add up to a sum. */
+  total(row, column, sum) {
+    if (row.index < 0 || column.index < 0) return sum;
+    return this.model.total(this.levelsOf(row, column), this.view.areas(row.index, column.index), sum);
+  }
+
   /* One number in words: what, how much, how far off it typically is. */
-  say(row, column, { value, truth }) {
+  say(row, column, { value: sum, truth }) {
     const { model } = this;
+    const value = this.total(row, column, sum);
     const label = (number, { level, index }) =>
       index < 0 ? 'other areas' : model.axes[number].label(level, index);
     const { words } = model.header;
@@ -186,16 +195,18 @@ class Explorer {
 
   worth(row, column, value) {
     if (row.index < 0 || column.index < 0) return 'A sum of several areas.';
-    const { further } = this.view;
-    const levels = [row.level, column.level, ...further.map(({ level }) => level)];
+    const levels = this.levelsOf(row, column);
+    const areas = this.view.areas(row.index, column.index);
     if (this.model.isUnmeasured(levels)) return 'Do not use it: a sum across the levels at which noise was added, which was not measured.';
-    if (value === 0) return 'Nothing was published here; the true number may be small and not zero.';
-    const error = this.model.error(levels, value, this.view.areas(row.index, column.index));
+    if (value === 0 && !this.model.isMeasured(levels)) return 'Nothing was published here; the true number may be small and not zero.';
+    const error = this.model.error(levels, value, areas);
     if (!error) return '';
     if (error.p95 === 0 && levels.every((level) => level === 0)) return 'The overall total is exact.';
     if (error.low !== undefined) {
       const ends = `between ${whole(error.low)} and ${whole(error.high)}`;
-      if (this.model.isMeasured(levels)) return `Measured separately: the true number lies ${ends} (95 %).`;
+      const unlisted = this.model.unlisted(levels, value, areas);
+      const lack = unlisted ? ` ${whole(unlisted)} of these are in flows too small to be listed.` : '';
+      if (this.model.isMeasured(levels)) return `Measured separately: the true number lies ${ends} (95 %).${lack}`;
       return `${this.model.isEstimated ? 'Estimated. ' : ''}The true number lies ${ends}: such intervals hold for 95 % of numbers of this size.`;
     }
     const chance = error.isFalse >= 0.01 ? ` About ${percent(error.isFalse)} of numbers of this size are noise.` : '';
