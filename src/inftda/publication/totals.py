@@ -96,7 +96,9 @@ def _weighed(listed: Numbers, measured: Numbers, sigma2: float) -> tuple[Floats,
     tau2 = np.empty(len(listed))
     n_classes = max(1, min(_MOST_CLASSES, len(listed) // _LEAST_AREAS))
     for alike in np.array_split(np.argsort(listed, kind="stable"), n_classes):
-        tau2[alike] = max(np.square(apart[alike]).mean() - sigma2, _LEAST_VARIANCE * sigma2)
+        # Less one standard error: few areas may be apart by chance.
+        noise = sigma2 * (1 + math.sqrt(2 / len(alike)))
+        tau2[alike] = max(np.square(apart[alike]).mean() - noise, _LEAST_VARIANCE * sigma2)
     part = tau2 / (tau2 + sigma2)
     return listed + part * apart, part * sigma2
 
