@@ -34,6 +34,14 @@ def query(  # noqa: PLR0913 - where the answer goes
             lambda text: pairs([text]),
         ),
     ] = None,
+    fit: Annotated[
+        bool,
+        Option(
+            "Instead of flows, how their sums agree with each measured table: rms_z is their "
+            "difference in noise scales, right at about 1 or less, and beyond_3 the percentage of "
+            "cells where it is above 3, right at about 0.3 or less."
+        ),
+    ] = False,
     format_: Annotated[
         str | None,
         Option("How to write it; by default as the file ends, else a table.", "|".join(_FORMATS)),
@@ -50,16 +58,7 @@ def query(  # noqa: PLR0913 - where the answer goes
     if out is not None:
         check_file(out, force=force)
     found = open_release(release)
-    if totals is None:
-        flows = call(found)
-    else:
-        top = call.given.pop("top", None)
-        if call.given:
-            raise InftdaError("`totals=` gives all areas of a level; leave out levels and filters")
-        ((axis, level),) = totals.items()
-        flows = found.total_intervals(axis, level)
-        if top is not None:
-            flows = flows.sort_by([("measured", "descending")]).slice(0, top)
+    flows = _answer(call, found, totals, fit=fit)
     if kind == "parquet" and out is not None:
         with whole_file(out) as partial:
             pq.write_table(flows, partial)
@@ -73,6 +72,22 @@ def query(  # noqa: PLR0913 - where the answer goes
         output.say(f"Note:       {words}", err=True)
 
 
+def _answer(call: Call, release: Release, totals: dict[str, str] | None, *, fit: bool) -> Any:
+    """The table that is asked for."""
+    if fit:
+        if call.given or totals is not None:
+            raise InftdaError("`fit=True` shows all measured tables; leave out levels and filters")
+        return release.fit()
+    if totals is None:
+        return call(release)
+    top = call.given.pop("top", None)
+    if call.given:
+        raise InftdaError("`totals=` gives all areas of a level; leave out levels and filters")
+    ((axis, level),) = totals.items()
+    found = release.total_intervals(axis, level)
+    return found if top is None else found.sort_by([("measured", "descending")]).slice(0, top)
+
+
 def _as_csv(flows: Any) -> str:
     sink = pa.BufferOutputStream()
     pa_csv.write_csv(flows, sink)
@@ -82,13 +97,14 @@ def _as_csv(flows: Any) -> str:
 @command(checks.verify)
 def verify(call: Call) -> None:
     """Recompute the guarantee from the manifest and check the published tables."""
-    for line in call():
+    careful: list[str] = []
+    for line in call(on_message=careful.append):
         output.say(f"ok  {output.printable(line)}")  # one line each
     folder = call.given["release"]
     release = open_release(folder)
     if words := counting_note(release):
         output.say(f"Note: {words}. Guarantees are about what was counted.")
-    for words in warnings(release.manifest.plan, total=release.total):
+    for words in (*warnings(release.manifest.plan, total=release.total), *careful):
         output.say(f"Careful: {words}")
     output.say(output.printable(f"{folder} is what it says it is."))  # one line, too
 
