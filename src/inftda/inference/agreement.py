@@ -148,8 +148,11 @@ def _summed(key: Ints, values: Ints) -> tuple[Ints, Ints]:
     if (key[1:] < key[:-1]).any():
         order = np.argsort(key, kind="stable")  # quick for what is nearly in order
         key, values = key[order], values[order]
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    return key[first], np.add.reduceat(values, first) if len(first) else values
+    is_first = np.diff(key, prepend=-1) != 0
+    if is_first.all():
+        return key, values
+    first = np.flatnonzero(is_first)
+    return key[first], np.add.reduceat(values, first)
 
 
 def _cells(marginal: TreeLevel | OffTree, areas: Areas, values: Ints) -> tuple[Ints, Ints]:
@@ -157,6 +160,9 @@ def _cells(marginal: TreeLevel | OffTree, areas: Areas, values: Ints) -> tuple[I
     level = marginal.level if isinstance(marginal, OffTree) else marginal
     if level.refined is None:
         return np.zeros(len(values), np.int64), values
+    if isinstance(marginal, OffTree) and marginal.across is None:
+        sums = np.bincount(areas[level.axis], values, len(level.parent_area))
+        return level.node_codes()[level.axis], sums.astype(np.int64)
     up = [
         numbers if at == depth else axis.hierarchy.ancestor(depth, at)[numbers]
         for axis, depth, at, numbers in zip(
