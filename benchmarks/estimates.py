@@ -2,7 +2,7 @@
 
 python benchmarks/estimates.py [--quick] [--json]
 
-A release with measurements, the same without them, and an estimate of it, each as a user
+A release, the same with totals only, and an estimate of it, each as a user
 would type it, in turn; the shortest counts. How good estimates are, `inftda experiment` finds
 out (`estimates = true`).
 """
@@ -30,15 +30,15 @@ def estimate(released, out, centroids):
 
 
 def compare(given, folder, repeats):
-    """Releases with and without measurements, and the estimate."""
+    """Releases with all measurements and with totals only, and the estimate."""
     released, out = folder / "release", folder / "estimate"
     centroids = given.areas.with_name("centroids.csv")
-    measure.release(given, released, "--measurements")
+    measure.release(given, released)
     estimate(released, out, centroids)  # compiles, fills the file cache
-    plain, measured, estimated = [], [], []
+    whole, small, estimated = [], [], []
     for _ in range(repeats):
-        plain.append(measure.release(given, released))
-        measured.append(measure.release(given, released, "--measurements"))
+        small.append(measure.release(given, released, "--measurements", "totals"))
+        whole.append(measure.release(given, released))
         estimated.append(estimate(released, out, centroids))
     file = released / "measurements.parquet"
     return {
@@ -46,8 +46,8 @@ def compare(given, folder, repeats):
         "measurements": pq.ParquetFile(file).metadata.num_rows,
         "measurements_mb": file.stat().st_size / 1e6,
         "has_locations": centroids.exists(),
-        "release_seconds": min(one.seconds for one in plain),
-        "measured_seconds": min(one.seconds for one in measured),
+        "release_seconds": min(one.seconds for one in whole),
+        "totals_seconds": min(one.seconds for one in small),
         "seconds": min(one.seconds for one in estimated),
         "peak_gb": max(one.peak_gb for one in estimated),
     }
@@ -67,8 +67,8 @@ def main():
         return
     for row in rows:
         print(
-            f"{row['case']}: release {row['release_seconds']:.2f} s, with "
-            f"{row['measurements']:,} measurements {row['measured_seconds']:.2f} s; estimate "
+            f"{row['case']}: release with {row['measurements']:,} measurements "
+            f"{row['release_seconds']:.2f} s, with totals {row['totals_seconds']:.2f} s; estimate "
             f"{row['seconds']:.2f} s, {row['peak_gb']:.2f} GB"
         )
 

@@ -65,7 +65,7 @@ def always(value):
     return itertools.repeat(value)
 
 
-def release(truth, plan, record=None, *, seed=0, threads=1, account=None, part=None, keep=None):
+def release(truth, plan, record=None, *, seed=0, threads=1, account=None, part=None):
     """What comes of a release, by noise that is recorded; `part` is the size of batches."""
     record = record or Record()
     size = step.PART_CHILDREN if part is None else part
@@ -74,14 +74,14 @@ def release(truth, plan, record=None, *, seed=0, threads=1, account=None, part=N
         patch.object(step, "PART_CHILDREN", size),
         patch.object(topdown, "LARGE", 3 * size),
     ):
-        return topdown.release_counts(
+        made = topdown.release_counts(
             truth,
             account or plan.account(),
             SeededSource(seed),
             threads=threads,
             progress=record.progress,
-            keep=keep,
         )
+        return made._replace(noisy=list(made.noisy))
 
 
 def cells(outcome):

@@ -7,7 +7,7 @@ it costs no privacy and anybody can make one.
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -27,6 +27,7 @@ from inftda.files import (
     is_plain,
     whole_folder,
 )
+from inftda.inference.agreement import TableFit, fit_table, table_fits
 from inftda.inference.measured import keys_of
 from inftda.inference.model import Fit
 from inftda.options import Centroids, Option, Released, Threads, documented
@@ -45,14 +46,16 @@ from inftda.publication.query import (
     HIGH,
     LOW,
     FlowFormat,
+    TableFormat,
     asked_for,
+    converted,
     converted_flows,
     sum_flows,
     with_intervals,
     with_names,
 )
 from inftda.publication.release import Release, open_release
-from inftda.publication.tables import CODE, is_ascending, numbers_of, row_groups
+from inftda.publication.tables import CODE, is_ascending, leaf_areas, numbers_of, row_groups
 from inftda.tables import as_arrow, as_numpy
 from inftda.tree import DESTINATION, ORIGIN, Tree
 
@@ -164,11 +167,13 @@ class Estimate:
         manifest: of which release, by which model.
         tree: axes and order of refinement.
         table: one column for each axis, and `estimate`, `low`, `high`; or the file that holds it.
+        known_fits: how it agrees with all that was measured, if it was made just now.
     """
 
     manifest: EstimateManifest
     tree: Tree
     table: pa.Table | Path
+    known_fits: tuple[TableFit, ...] | None = None
 
     def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
         self,
@@ -213,6 +218,20 @@ class Estimate:
         """Sum of all estimates."""
         return self.manifest.total
 
+    def fit(self, release: Release | str | Path, *, as_: TableFormat = "arrow") -> Any:
+        """How sums of estimates agree with the measurements they are made from: `Release.fit`."""
+        opened = open_release(release)
+        self.check_release(opened)
+        fits = self.known_fits
+        if fits is None:
+            estimates = (
+                self.table if isinstance(self.table, pa.Table) else pq.read_table(self.table)
+            )
+            values = as_numpy(estimates.column(ESTIMATE).combine_chunks())
+            areas = leaf_areas(self.tree, estimates)
+            fits = table_fits(self.tree, opened.measurements(), areas, values)
+        return converted(fit_table(fits), as_)
+
     def check_release(self, release: Release) -> None:
         """Refuse any release but the one it was made from."""
         if self.manifest.release_sha256 != _release_digest(release.manifest):
@@ -251,7 +270,7 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
     if out is not None:
         check_folder(Path(out), force=force, check=_check_replaceable)
     points = _points(opened.tree, centroids)
-    model, columns = _fitted(opened, points, seed, threads)
+    model, columns, fits = _fitted(opened, points, seed, threads)
     table = _table(opened.tree, columns)
     manifest = EstimateManifest(
         private=opened.manifest.private,
@@ -262,7 +281,7 @@ def estimate(  # noqa: PLR0913 - one keyword for each thing a reader may decide
         total=opened.total,
         n_rows=len(table),
     )
-    made = Estimate(manifest, opened.tree, table)
+    made = Estimate(manifest, opened.tree, table, fits)
     return made if out is None else _save(made, Path(out), force=force)
 
 
@@ -315,7 +334,7 @@ def _save(made: Estimate, out: Path, *, force: bool) -> Estimate:
             estimate_sha256=digest(folder / ESTIMATE_FILE),
         )
         (folder / MANIFEST_FILE).write_text(manifest.to_text(), encoding="utf-8")
-    return Estimate(manifest, made.tree, out / ESTIMATE_FILE)
+    return replace(made, manifest=manifest, table=out / ESTIMATE_FILE)
 
 
 def _points(tree: Tree, centroids: Any) -> dict[str, NDArray[np.float64]]:
@@ -330,10 +349,12 @@ def _points(tree: Tree, centroids: Any) -> dict[str, NDArray[np.float64]]:
 
 def _fitted(
     release: Release, points: dict[str, NDArray[np.float64]], seed: int, threads: int | None
-) -> tuple[Model, list[NDArray[Any]]]:
-    """The model, and areas and values of its estimates; all else is given up."""
-    fit = Fit.of(release.tree, release.measurements(), release.total, points, threads=threads)
+) -> tuple[Model, list[NDArray[Any]], tuple[TableFit, ...]]:
+    """The model, areas and values of its estimates, and how they fit; all else is given up."""
+    measured = release.measurements()
+    fit = Fit.of(release.tree, measured, release.total, points, threads=threads)
     areas, *values = fit.leaves(seed)
+    fits = table_fits(release.tree, measured, areas, values[0].astype(np.int64))
     levels = tuple(
         LevelModel(
             level.layer.level.name,
@@ -349,7 +370,7 @@ def _fitted(
             "no model fits the measurements, so they cannot be what was drawn for this release; "
             "check it with `inftda verify`"
         )
-    return Model(bool(points), seed, levels), [*areas, *values]
+    return Model(bool(points), seed, levels), [*areas, *values], fits
 
 
 def _table(tree: Tree, columns: list[NDArray[Any]]) -> pa.Table:

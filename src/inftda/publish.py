@@ -4,20 +4,22 @@ Data goes one way: tables, counts, plan, level steps, release. What is asked for
 before the data is touched, and the plan before any noise is drawn.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inftda.errors import InftdaError
 from inftda.files import FLOWS_FILE, check_folder, private_folder, whole_folder
+from inftda.inference.agreement import Agreement, TableFit
+from inftda.inference.measured import NoisyTable
 from inftda.ledger.ledger import Charge, Ledger
-from inftda.mechanism.topdown import Keep, Outcome, release_counts
+from inftda.mechanism.topdown import Outcome, release_counts
 from inftda.noise.bits import RandomSource, SecureSource, SeededSource
 from inftda.options import (
     RUN,
@@ -38,16 +40,16 @@ from inftda.options import (
     Threads,
     documented,
 )
-from inftda.privacy.plan import DEFAULT_ACROSS, Account, make_plan
+from inftda.privacy.plan import DEFAULT_ACROSS, Account, Plan, make_plan
 from inftda.privacy.unit import UNIT, Unit
 from inftda.publication import tables
 from inftda.publication.folder import axis_entries, check_release, write_public_files
 from inftda.publication.manifest import MEASUREMENTS_FILE, Counting, Manifest, TreeEntry
 from inftda.publication.measurements import (
-    MeasurementsFile,
+    PlannedTable,
     check_publishable,
     planned_measurements,
-    write_totals,
+    write_measurements,
 )
 from inftda.publication.release import Release, open_release
 from inftda.publication.signature import read_private_key
@@ -113,13 +115,14 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     across: Across = DEFAULT_ACROSS,
     accountant: Accountant = "auto",
     measurements: Annotated[
-        bool,
+        Literal["all", "totals"],
         Option(
-            "Publish every noisy value as well: it costs no privacy, and lets others make better "
-            "estimates.",
+            "Noisy values to publish: all, which costs no privacy and tells readers how far to "
+            "trust each number, or totals of areas only, for a small folder.",
+            metavar="all|totals",
             panel=RUN,
         ),
-    ] = False,
+    ] = "all",
     threads: Threads = None,
     engine: Annotated[
         Any,
@@ -171,6 +174,8 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
     # Decide. All of this is public, and checked before a row is read.
     if sign is not None and out is None:
         raise InftdaError("only a folder can be signed; give `out=`, or leave out `sign=`")
+    if measurements not in {"all", "totals"}:
+        raise InftdaError(f"`measurements=` must be all or totals, got {measurements!r}")
     key = None if sign is None else read_private_key(sign)
     if out is not None:
         check_folder(Path(out), check=check_release, force=force)
@@ -187,7 +192,7 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         split=split,
         across=across,
     )
-    published = planned_measurements(tree, plan, only_totals=not measurements)
+    published = planned_measurements(tree, plan, only_totals=measurements == "totals")
     check_publishable(published)
     random = source or SecureSource()
     charge = Charge.to(ledger, dataset, plan, is_private=random.is_secure, out=out)
@@ -195,33 +200,22 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
         # Read. The only door that the truth comes in by.
         truth = place.read(flows, columns, tree, unit=unit, source=random, say=on_message)
         with _folder(out, force=force) as folder:
-            path = folder / MEASUREMENTS_FILE
-            writer = MeasurementsFile(path, tree.axes) if measurements else None
             # Draw. Every noise scale comes from the account, each once.
             if charge is not None:
                 # Now, and not when all is done: whoever sees a part of the noise has seen it.
                 charge.pay()
-            drawn = place.release(
-                truth,
-                plan.account(),
-                random,
-                progress=report,
-                keep=None if writer is None else writer.keep,
-            )
+            drawn = place.release(truth, plan.account(), random, progress=report)
             # Publish. Nothing below has seen the truth.
             released = tables.Flows(drawn.leaves.areas, drawn.leaves.value)
             tables.write_flows(folder / FLOWS_FILE, tree, released)
-            if writer is not None:
-                writer.close()
-            else:
-                write_totals(path, tree, drawn.totals)
+            fits = _write_measured(folder, tree, plan, drawn, published)
             manifest = Manifest(
                 private=random.is_secure,
                 guarantee=plan.to_dict(),
                 tree=TreeEntry(axis_entries(tree), tree.order),
                 total=released.total,
                 n_flows=len(released.flow),
-                measurements=("all" if measurements else "totals") if published else "none",
+                measurements=measurements if published else "none",
                 counted=Counting(columns.person is not None, columns.policy),
                 seed=drawn.seed.hex(),
             )
@@ -229,10 +223,32 @@ def release(  # noqa: PLR0913 - one keyword for each thing a custodian may decid
             if key is not None:
                 sign_manifest(folder, key)
             # Read back before it is in place: what cannot be opened must not be published.
-            made = _opened(folder, out)
+            made = replace(_opened(folder, out), known_fits=fits)
     if charge is not None:
         charge.note_published()
     return made
+
+
+def _write_measured(
+    folder: Path, tree: Tree, plan: Plan, drawn: Outcome, published: Sequence[PlannedTable]
+) -> tuple[TableFit, ...]:
+    """Write the noisy values that are published, and compare all of them with the flows."""
+    sigma2 = {table.depths: table.sigma2 for table in planned_measurements(tree, plan)}
+    wanted = {table.depths for table in published}
+    agreement = Agreement(tree, drawn.leaves.areas, drawn.leaves.value)
+
+    def compared() -> Iterator[NoisyTable]:
+        for noisy in drawn.noisy:
+            table = NoisyTable(noisy.depths, sigma2[noisy.depths], noisy.cells(), noisy.value)
+            agreement.compare(table)
+            if table.depths in wanted:
+                yield table
+
+    if published:
+        write_measurements(folder / MEASUREMENTS_FILE, tree, compared())
+    else:
+        list(compared())  # none
+    return agreement.fits()
 
 
 @dataclass(frozen=True)
@@ -277,12 +293,9 @@ class _Machine:
         source: RandomSource,
         *,
         progress: Progress,
-        keep: Keep | None,
     ) -> Outcome:
         """Released leaves, and what else was drawn."""
-        return release_counts(
-            truth, account, source, threads=self.threads, progress=progress, keep=keep
-        )
+        return release_counts(truth, account, source, threads=self.threads, progress=progress)
 
 
 def _place(engine: Any, threads: int | None) -> AbstractContextManager[Any]:

@@ -12,7 +12,7 @@ Three boxes, from quick to literal:
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -134,7 +134,7 @@ class Runs(_Box):
     def draw(self, n: int, batch: int) -> Sample:
         """One run of the mechanism for each release."""
         plan = inftda.make_plan(self._tree, self.pair.unit, **self.budget)
-        planned = planned_measurements(self._tree, plan) if self.is_kept else None
+        planned = planned_measurements(self._tree, plan, only_totals=not self.is_kept)
         sides = []
         for side, counts in enumerate(self._counts):
             seen = []
@@ -145,13 +145,13 @@ class Runs(_Box):
                     plan.account(),
                     self.randomness(batch, side, number),
                     threads=1,
-                    keep=_keep(kept) if self.is_kept else None,
                 )
+                for noisy in outcome.noisy:
+                    kept[noisy.depths].append((noisy.cells(), noisy.value))
                 cells = np.zeros(self.sides[0].shape)
                 cells[outcome.leaves.areas] = outcome.leaves.value
-                parts = [cells.ravel(), *(measured.value for measured in outcome.totals)]
-                if planned is not None:
-                    parts.append(every_value([(known, kept[known.depths]) for known in planned]))
+                parts = [cells.ravel()]
+                parts += every_value((known, kept[known.depths]) for known in planned)
                 seen.append(np.concatenate(parts))
             sides.append(np.stack(seen))
         return _sample(*sides, plan)
@@ -232,7 +232,8 @@ def _by_command(table, *, axis, unit, source, **options) -> inftda.Release:
         if code := run_command([str(argument) for argument in arguments]):
             raise RuntimeError(f"the command failed with code {code}")
         release = inftda.open_release(folder / "out")
-        return inftda.Release(release.manifest, release.tree, pq.read_table(release.table))
+        measured = None if release.measured is None else pq.read_table(release.measured)
+        return replace(release, table=pq.read_table(release.table), measured=measured)
 
 
 def _seen(release: inftda.Release, pair: Pair):
@@ -240,20 +241,12 @@ def _seen(release: inftda.Release, pair: Pair):
     flows = np.zeros(pair.left.shape)
     flows[_places(release.table, _codes(pair))] = _flows(release)
     parts = [flows.ravel()]
-    if release.has_totals:
-        parts += [table.value for table in release._totals.values()]
-    if release.has_measurements:
-        planned = planned_measurements(release.tree, release.manifest.plan)
-        tables = zip(planned, release.measurements().tables, strict=True)
-        parts.append(every_value((known, [(got.areas, got.value)]) for known, got in tables))
+    if release.measured is not None:
+        tables = zip(release.published_tables(), release._read_measurements().tables, strict=True)
+        parts += every_value((known, [(got.areas, got.value)]) for known, got in tables)
     areas = [axis.hierarchy.n_areas(axis.hierarchy.depth) for axis in release.tree.axes]
     parts.append([release.total, release.manifest.n_flows, *areas])
     return np.concatenate(parts).astype(np.float64)
-
-
-def _keep(blocks):
-    """Remembers noisy values by the depths of their table."""
-    return lambda noisy: blocks[noisy.depths].append((noisy.cells(), noisy.value))
 
 
 def every_value(tables):
@@ -271,7 +264,7 @@ def every_value(tables):
             value[areas] = values
             is_drawn[areas] = 1
         seen += [value.ravel(), is_drawn.ravel()]
-    return np.concatenate(seen)
+    return seen
 
 
 def _codes(pair: Pair):

@@ -177,11 +177,12 @@ def prices_from_the_truth():
     right, tables = topdown.divide_all, topdown.measure_table
 
     def wrong(given, parents, truth, *asked, **how):
-        if given.totals is not None:
-            sums = np.zeros(len(given.totals), np.int64)
-            np.add.at(sums, truth.areas()[given.level.axis], truth.count)
-            given = replace(given, totals=sums)
-        return right(given, parents, truth, *asked, **how)
+        if given.totals is None:
+            return right(given, parents, truth, *asked, **how)
+        sums = np.zeros(len(given.totals), np.int64)
+        np.add.at(sums, truth.areas()[given.level.axis], truth.count)
+        made = right(replace(given, totals=sums), parents, truth, *asked, **how)
+        return _with_totals(made, given)
 
     def true_table(*asked):
         with without_noise():
@@ -198,16 +199,24 @@ def totals_drawn_twice():
     right = topdown.divide_all
 
     def wrong(given, parents, truth, *asked, **how):
-        if given.totals is not None and given.one_way is not None:
-            hierarchy, depth = given.level.axes[given.level.axis].hierarchy, given.level.depths
-            above = hierarchy.descendant_offsets(depth[given.level.axis], hierarchy.depth)[:-1]
-            margin = np.zeros(hierarchy.n_areas(hierarchy.depth), np.int64)
-            np.add.at(margin, above[truth.areas()[given.level.axis]], truth.count)
-            totals = measure.measure_totals(given, margin, _other(asked[0]))
-            given = replace(given, totals=totals)
-        return right(given, parents, truth, *asked, **how)
+        if given.totals is None:
+            return right(given, parents, truth, *asked, **how)
+        hierarchy, depth = given.level.axes[given.level.axis].hierarchy, given.level.depths
+        above = hierarchy.descendant_offsets(depth[given.level.axis], hierarchy.depth)[:-1]
+        margin = np.zeros(hierarchy.n_areas(hierarchy.depth), np.int64)
+        np.add.at(margin, above[truth.areas()[given.level.axis]], truth.count)
+        totals = measure.measure_totals(given, margin, _other(asked[0]))
+        made = right(replace(given, totals=totals), parents, truth, *asked, **how)
+        return _with_totals(made, given)
 
     return patch.object(topdown, "divide_all", wrong)
+
+
+def _with_totals(made, given):
+    """What comes of a step, with the totals that are published in the place of those it used."""
+    right = given.noisy_totals()
+    noisy = [right if one.depths == right.depths else one for one in made.noisy]
+    return made._replace(noisy=noisy)
 
 
 def _other(secret):

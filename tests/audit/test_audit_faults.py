@@ -78,7 +78,7 @@ def test_measurements_that_are_drawn_twice_are_caught_as_the_flows_do_not_follow
     """Twice the budget is hard to see in epsilon; but then the flows are those of other noise."""
     table = PAIRS["both ends moved"].table(PAIRS["both ends moved"].left)
     areas = PAIRS["both ends moved"].origins
-    options = {"across": 0, "measurements": True, **cases.ONE}
+    options = {"across": 0, **cases.ONE}
     inftda.release(table, areas, out=tmp_path / "sound", **options)
     verify(tmp_path / "sound")
     with faults.measurements_drawn_twice():

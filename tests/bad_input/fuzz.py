@@ -246,8 +246,7 @@ class Bench:
         Path("areas.csv").write_text(AREAS)
         Path("flows.csv").write_text(FLOWS)
         Path("zones.csv").write_text(ZONES)
-        self.command(["release", "flows.csv", "--areas", "areas.csv", *BUDGET, "--out", "made",
-                      "--measurements"])  # fmt: skip
+        self.command(["release", "flows.csv", "--areas", "areas.csv", *BUDGET, "--out", "made"])
         self.command(["ledger", "create", "made.db", "census", "--rho", "1"])
         self.manifest = json.loads(Path("made/manifest.json").read_text())
         self.flows = Path("made/flows.parquet").read_bytes()

@@ -484,7 +484,7 @@ def test_what_is_in_flows_too_small_to_be_listed_is_said(browser, tmp_path):
 def test_one_can_switch_between_published_and_estimated(browser, tmp_path):
     country = make_country((3, 24), 40_000)
     budget = {"epsilon": 1, "delta": 1e-6, "source": SeededSource(1)}
-    released = release(country.flows(), country.areas, **budget, measurements=True)
+    released = release(country.flows(), country.areas, **budget)
     made = inftda.estimate(released)
     out = report(released, tmp_path / "page.html", runs=1, estimate=made)
     browser.open(out, "#/0.0.2/0.0.2/list")

@@ -26,11 +26,14 @@ def country(tmp_path_factory):
 def given(country, tmp_path_factory):
     """What commands read, by the words that stand for it."""
     folder = tmp_path_factory.mktemp("given")
-    names = {name: str(folder / name.lower()) for name in ("RELEASE", "MEASURED", "ESTIMATE")}
+    names = {
+        name: str(folder / name.lower()) for name in ("RELEASE", "TOTALS", "MEASURED", "ESTIMATE")
+    }
     words = {"FLOWS": country.flows, "AREAS": country.areas, "LEDGER": str(folder / "l.db")} | names
     for line in (
         "release FLOWS --areas AREAS --epsilon 1 --delta 1e-8 --out RELEASE",
-        "release FLOWS --areas AREAS --rho 1/40 --measurements --not-private-seed 5 --out MEASURED",
+        "release FLOWS --areas AREAS --rho 1/40 --measurements totals --out TOTALS",
+        "release FLOWS --areas AREAS --rho 1/40 --not-private-seed 5 --out MEASURED",
         "estimate MEASURED --quiet --out ESTIMATE",
         "ledger create LEDGER census --rho 1",
     ):

@@ -33,7 +33,7 @@ def test_one_configuration_serves_plan_release_and_report(done, config, tmp_path
 @pytest.mark.slow  # six commands, with what they simulate
 def test_the_same_configuration_serves_those_who_read_the_release(done, config, tmp_path):
     config.write_text(
-        "measurements = true\n" + config.read_text() +
+        "measurements = 'all'\n" + config.read_text() +
         "estimate = 'estimated'\n"  # an option of the last section, not one of its own
         "[estimate]\nrelease = 'made'\nout = 'estimated'\n"
         "[export]\nsource = 'made'\nout = 'exported'\nto = 'csv'\n"

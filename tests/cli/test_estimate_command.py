@@ -30,7 +30,7 @@ def test_equal_seeds_give_equal_estimates_on_any_number_of_threads(given):
 def test_an_estimate_is_closer_to_the_truth_than_the_release(country, order):
     """Squared error over all cells, with intervals at all levels: one made-up country, one seed."""
     release = inftda.release(
-        country.flows, country.areas, epsilon=1, delta=1e-6, order=order, measurements=True,
+        country.flows, country.areas, epsilon=1, delta=1e-6, order=order,
         source=inftda.SeededSource(5),
     )  # fmt: skip
     codes = country.made.areas.codes(3).to_pylist()
@@ -88,7 +88,7 @@ def test_damaged_measurements_are_refused(typed, copied, country, tmp_path, dama
     file = copied("MEASURED") / "measurements.parquet"
     change, word = DAMAGES[damage]
     if change is None:
-        other = inftda.release(country.flows, country.areas, rho=1, measurements=True)
+        other = inftda.release(country.flows, country.areas, rho=1)
         other.save(tmp_path / "other")
         file.write_bytes((tmp_path / "other/measurements.parquet").read_bytes())
     else:

@@ -13,7 +13,7 @@ def names(folder):
 
 
 def test_figures_are_written_and_shown_as_confidential(done, tmp_path):
-    said = done("evaluate RELEASE --truth FLOWS --out figures")
+    said = done("evaluate TOTALS --truth FLOWS --out figures")
     assert said.startswith("CONFIDENTIAL")
     for word in ("region > region", "origin region", "by column 'count'"):
         assert word in said

@@ -28,18 +28,19 @@ def test_a_release_says_what_it_counted_and_what_is_protected(
     shown = done(f"{RELEASE} {options} --out out")
     for word in (said, "exactly 1 trip", "epsilon", "Across:"):
         assert word in shown
-    assert "Measured:" not in shown
     flows = pq.read_table(tmp_path / "out/flows.parquet")
     counted = country.made.flows().num_rows if options else 5_000
     assert sum(flows["flow"].to_pylist()) == counted
 
 
-def test_with_measurements_it_says_so_and_makes_the_same_flows(done, tmp_path):
+def test_which_measurements_are_published_does_not_change_the_flows(done, tmp_path):
     seeded = f"{RELEASE} --not-private-seed 3 --threads"
     assert "NOT PRIVATE" in done(f"{seeded} 1 --out a")
-    assert "Measured:" in done(f"{seeded} 2 --measurements --out b")
+    done(f"{seeded} 2 --measurements totals --out b")
     first, second = ((tmp_path / name / "flows.parquet").read_bytes() for name in "ab")
     assert first == second
+    first, second = ((tmp_path / name / "measurements.parquet").stat().st_size for name in "ab")
+    assert first > second
 
 
 def test_without_totals_across_those_not_to_use_are_named(done):
@@ -71,10 +72,11 @@ def test_a_release_does_not_wait_for_pandas(given, tmp_path):
 
 def test_a_fresh_release_verifies_and_says_what_was_checked(done):
     said = done("verify RELEASE")
-    for word in ("guarantee follows", "integers above 0", "measured totals"):
+    for word in ("guarantee follows", "integers above 0", "agree with all 15 measured tables"):
         assert said.count(word) == 1
-    done(f"{RELEASE} --measurements --out out")
-    assert done("verify out").count("measurements") == 2
+    assert said.count("measurements") == 2
+    for word in ("measured totals", "agree with all 5 measured tables"):
+        assert done("verify TOTALS").count(word) == 1
 
 
 def test_a_guarantee_for_less_than_the_mechanism_measures_does_not_verify(typed, copied):
@@ -115,7 +117,8 @@ def test_query_formats_agree(done, tmp_path, asked, names):
     assert pq.read_table(tmp_path / "flows.parquet").to_pylist() == rows
     assert done(ask).splitlines()[0].split() == names
     top = json.loads(done(f"{ask} --top 2 --format json"))
-    assert top == sorted(rows, key=lambda row: -row["flow"])[:2]
+    known = [row for row in rows if row.get("grade") != "D"]
+    assert top == sorted(known, key=lambda row: -row["flow"])[:2]
 
 
 def test_query_keeps_to_areas(done):

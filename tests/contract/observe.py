@@ -83,8 +83,8 @@ RELEASES = {
     }),
     "several trips": (flows(TOWNS, most=4_000), areas(), {"unit": Unit(trips=3, distinct=True)}),
     "only children": (flows(ALONE["town"], most=900), ALONE, {}),
-    "measurements": (flows(TOWNS), areas(), {"measurements": True}),
-    "measurements, nothing across": (flows(TOWNS), areas(), {"measurements": True, "across": 0}),
+    "totals": (flows(TOWNS), areas(), {"measurements": "totals"}),
+    "nothing but flows": (flows(TOWNS), areas(), {"measurements": "totals", "across": 0}),
     "origin first": (flows(TOWNS), areas(), {"order": ("origin", "destination")}),
 }  # fmt: skip
 
@@ -160,7 +160,7 @@ COMMANDS = (
     "plan --areas areas.csv --epsilon 1 --delta 1e-6",
     "plan --areas areas.csv",
     "plan --areas missing.csv --epsilon 1 --delta 1e-6",
-    "release flows.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out made --measurements",
+    "release flows.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out made --measurements all",
     "release flows.csv --areas areas.csv --epsilon 1 --delta 1e-6 --out made",
     "release flows.csv --areas areas.csv --epsilon 0 --delta 1e-6 --out other",
     "release flows.csv --areas areas.csv --epsilon 1 --out other",

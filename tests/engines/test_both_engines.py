@@ -111,7 +111,7 @@ NIGHTLY = {"a noised total", "another table, noised", "a lopsided table"}
 )
 def test_equal_seeds_give_equal_folders_on_any_number_of_tasks(spark, tmp_path, case):
     table, areas, options = CASES[case]
-    options = {**BUDGET, "measurements": True, "source": SeededSource(1), **options}
+    options = {**BUDGET, "source": SeededSource(1), **options}
     alone = release(table, areas, out=tmp_path / "alone", **options)
     if case == "nothing survives":
         assert alone.total == 0
@@ -131,7 +131,7 @@ def _contents(folder):
 def test_a_private_release_verifies_whatever_the_table(spark, tmp_path, table):
     engine = SparkEngine(spark, tasks=4, driver_nodes=20)
     options = {"unit": NOISED, "engine": engine, **BUDGET}
-    made = release(table, COUNTRY.areas, out=tmp_path / "out", measurements=True, **options)
+    made = release(table, COUNTRY.areas, out=tmp_path / "out", **options)
     assert made.manifest.private
     assert len(list(verify(tmp_path / "out"))) > 5
 

@@ -47,7 +47,7 @@ def random_steps(draw):
         totals = measure_totals(step, truth.margins[level.axis], secret)
         step = replace(step, totals=totals)
     n_tasks = draw(st.integers(1, 9))
-    division = tasks.Division(step, secret, words_of(bytes(16)), n_tasks, is_kept=True)
+    division = tasks.Division(step, secret, words_of(bytes(16)), n_tasks)
     return division, parents, truth, random
 
 
@@ -83,15 +83,9 @@ def given_by(batches, kind):
 @settings(max_examples=some(300), deadline=None)
 def test_tasks_make_what_one_machine_makes_to_the_bit_and_in_order(made):
     division, parents, truth, random = made
-    step, kept = division.step, []
-    expected = divide_all(
-        step,
-        parents,
-        truth.level(step.level),
-        division.secret,
-        division.seed,
-        crew=Crew(1),
-        keep=kept.append,
+    step = division.step
+    expected, kept = divide_all(
+        step, parents, truth.level(step.level), division.secret, division.seed, crew=Crew(1)
     )
     parts = rows_of(division, parents, truth, random)
     batches = [batch for rows in parts for batch in tasks.divide(division, rows)]

@@ -80,7 +80,7 @@ def watched(tmp_path_factory):
         [
             "release", "trips.csv", "--areas", "areas.csv", "--person", "person",
             "--neighbours", "add-remove", "--epsilon", "0.5", "--delta", "1e-8", "--out", "out",
-            "--measurements", "--ledger", "ledger.db", "--dataset", "census",
+            "--ledger", "ledger.db", "--dataset", "census",
         ],
         work, environment,
     )  # fmt: skip
@@ -213,7 +213,7 @@ def test_no_true_count_of_any_level_is_written_or_printed(place, capfd, caplog, 
     caplog.set_level(logging.DEBUG)
     common = ["release", "flows.csv", "--areas", "areas.csv", *canaries.WIDE_NOISE]
     common += ["--neighbours", neighbours]
-    for out, how in (("out", ["--measurements"]), ("more", ["--json"])):
+    for out, how in (("out", []), ("more", ["--json"])):
         assert run([*common, "--out", out, *how]) == 0, capfd.readouterr().err
     assert run(["verify", "out"]) == 0
     assert run(["query", "out", "--origin-level", "region", "--destination-level", "all"]) == 0
@@ -253,7 +253,6 @@ def test_the_order_of_the_input_leaves_no_trace(place):
     made = [
         release(
             name, "areas.csv", epsilon=1, delta=1e-8, out=out, source=SeededSource(1),
-            measurements=True,
         )
         for name, out in (("flows.csv", "a"), ("other.csv", "b"))
     ]  # fmt: skip

@@ -83,7 +83,7 @@ def test_no_true_count_of_points_at_any_time_is_written_or_printed(
     place, capfd, caplog, neighbours
 ):
     caplog.set_level(logging.DEBUG)
-    common = ("release", "flows.csv", "--areas", "areas.csv", "--measurements", *OPTIONS)
+    common = ("release", "flows.csv", "--areas", "areas.csv", *OPTIONS)
     for how in ((), ("--json", "--force")):
         arguments = [*common, "--neighbours", neighbours, *canaries.WIDE_NOISE, "--out", "out"]
         assert run([*arguments, *how]) == 0, capfd.readouterr().err
@@ -100,7 +100,7 @@ def test_no_true_count_of_points_at_any_time_is_written_or_printed(
 
 def test_no_point_time_or_person_is_written_or_printed(place, capfd, caplog):
     caplog.set_level(logging.DEBUG)
-    arguments = ["release", "trips.csv", "--areas", "areas.csv", "--measurements", *OPTIONS]
+    arguments = ["release", "trips.csv", "--areas", "areas.csv", *OPTIONS]
     arguments += ["--person", "person", "--trips", "2", "--neighbours", "add-remove"]
     assert run([*arguments, "--unplaceable", "outside", *BUDGET, "--out", "out"]) == 0
     assert run(["report", "out", "--out", "page.html", "--seconds", "0"]) == 0

@@ -369,7 +369,7 @@ def many_releases(shape, table, n):
     place = {leaf: number for number, leaf in enumerate(zip(*areas, strict=True))}
     for level in tree.splitting_levels[1:]:
         step = step_to(level, tree, spending)
-        nodes = divide_all(step, nodes, counts.level(level), secret, seed, crew=Crew(1))
+        nodes, _ = divide_all(step, nodes, counts.level(level), secret, seed, crew=Crew(1))
     copy, *rest = nodes.areas
     leaf = [place[key] for key in zip(*(axis.tolist() for axis in rest), strict=True)]
     cells[copy, leaf] = nodes.value

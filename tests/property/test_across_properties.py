@@ -57,7 +57,7 @@ def test_totals_and_cells_are_true_sums_also_of_parents_that_were_dropped(data):
                 cells = measure_table(step, known, groups, truth, secret)
                 assert record.n_draws - before == len(cells), "each is drawn once"
                 check_cells(counts, step, known[0], groups, cells)
-            nodes = topdown.divide_all(
+            nodes, _ = topdown.divide_all(
                 step, nodes, truth, secret, words_of(bytes(16)), crew=Crew(1)
             )
 

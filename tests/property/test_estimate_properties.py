@@ -27,7 +27,7 @@ def test_an_estimate_is_whole_positive_and_has_the_released_total(tree, seed, ne
     release = inftda.release(
         pa.table(columns), axis={axis.name: axis.hierarchy for axis in tree.axes},
         order=tree.order, rho=2.0, unit=Unit(neighbours=neighbours), split="geometric:1.3",
-        columns=Columns(count=None), measurements=True, source=inftda.SeededSource(seed),
+        columns=Columns(count=None), source=inftda.SeededSource(seed),
     )  # fmt: skip
     table = inftda.estimate(release, threads=1).table
     estimate, low, high = (table.column(name).to_numpy() for name in ("estimate", "low", "high"))

@@ -23,7 +23,7 @@ def od(country):
 def measured(country):
     """The same with its measurements."""
     budget = {"epsilon": 1, "delta": 1e-6, "source": SeededSource(3)}
-    return inftda.release(country.flows(), country.areas, **budget, measurements=True)
+    return inftda.release(country.flows(), country.areas, **budget)
 
 
 @pytest.fixture(scope="session")

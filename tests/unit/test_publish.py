@@ -287,7 +287,7 @@ def test_nothing_is_published_that_was_not_all_drawn(monkeypatch, tmp_path):
     ("options", "more"),
     [
         ({}, {"areas.csv", "measurements.parquet"}),
-        ({"across": 0}, {"areas.csv"}),
+        ({"across": 0, "measurements": "totals"}, {"areas.csv"}),
         ({"axis": {"destination": {"land": ["01", "02", "03", "04"]}}},
          {"areas-1.csv", "areas-2.csv", "measurements.parquet"}),
     ],

@@ -4,7 +4,6 @@ The work of a level is the number of children of surviving parents; everything e
 or the number of non-zero leaves. Nothing follows the number of possible pairs of areas.
 """
 
-import threading
 import tracemalloc
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ import pytest
 import fake_noise
 from fake_noise import Record
 from inftda.demo import make_country
-from inftda.mechanism import measure, step
 from inftda.mechanism.topdown import release_counts
 from inftda.noise import bits
 from inftda.noise.bits import SeededSource
@@ -26,7 +24,7 @@ from inftda.truth import Truth
 
 #: Of the tree and of Python, whatever the number of leaves.
 BYTES_FIXED = 1_000_000
-#: Buffer of a thread for one draw.
+#: Of a noisy count, which is kept.
 BYTES_PER_DRAW = 8
 
 
@@ -110,21 +108,20 @@ def test_one_draw_takes_one_short_word(small):
     assert work.words[8] == 4 + 2
 
 
-def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs(monkeypatch):
+def test_memory_of_the_loop_follows_the_survivors_and_not_the_pairs():
     """1,000 trips between 50,000 towns: 2.5 billion pairs, and a few megabytes."""
     counts = counts_of((5, 50, 500, 5_000, 50_000), 1_000)
     assert counts.tree.levels[-1].n_nodes == 2_500_000_000
 
     def run():
         account = make_plan(counts.tree, Unit(), rho=1).account()
-        return len(release_counts(counts, account, SeededSource(1), threads=1).leaves.value)
+        return release_counts(counts, account, SeededSource(1), threads=1)
 
     run()  # kernels are loaded, tables are made: that is not the loop's memory
-    monkeypatch.setattr(measure, "_of_thread", threading.local())  # buffers are kept otherwise
     tracemalloc.start()
-    n_flows = run()
+    made = run()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert n_flows <= 1_000
-    buffers = 2 * step.PART_CHILDREN * BYTES_PER_DRAW
-    assert buffers <= peak < buffers + BYTES_FIXED
+    assert len(made.leaves.value) <= 1_000
+    noisy = BYTES_PER_DRAW * sum(len(one.value) for one in made.noisy)
+    assert noisy <= peak < noisy + BYTES_FIXED

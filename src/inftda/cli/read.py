@@ -27,6 +27,14 @@ def query(  # noqa: PLR0913 - where the answer goes
     call: Call,
     *,
     release: Released,
+    fit: Annotated[
+        bool,
+        Option(
+            "Instead of flows, how their sums agree with each measured table: rms_z is their "
+            "difference in noise scales, right at about 1 or less, and beyond_3 the percentage of "
+            "cells where it is above 3, right at about 0.3 or less."
+        ),
+    ] = False,
     format_: Annotated[
         str | None,
         Option("How to write it; by default as the file ends, else a table.", "|".join(_FORMATS)),
@@ -43,7 +51,9 @@ def query(  # noqa: PLR0913 - where the answer goes
     if out is not None:
         check_file(out, force=force)
     found = open_release(release)
-    flows = call(found)
+    if fit and call.given:
+        raise InftdaError("`fit=True` shows all measured tables; leave out levels and filters")
+    flows = found.fit() if fit else call(found)
     if kind == "parquet" and out is not None:
         with whole_file(out) as partial:
             pq.write_table(flows, partial)
@@ -70,13 +80,14 @@ def _as_csv(flows: Any) -> str:
 @command(checks.verify)
 def verify(call: Call) -> None:
     """Recompute the guarantee from the manifest and check the published tables."""
-    for line in call():
+    careful: list[str] = []
+    for line in call(on_message=careful.append):
         output.say(f"ok  {output.printable(line)}")  # one line each
     folder = call.given["release"]
     release = open_release(folder)
     if words := counting_note(release):
         output.say(f"Note: {words}. Guarantees are about what was counted.")
-    for words in warnings(release.manifest.plan, total=release.total):
+    for words in (*warnings(release.manifest.plan, total=release.total), *careful):
         output.say(f"Careful: {words}")
     output.say(output.printable(f"{folder} is what it says it is."))  # one line, too
 

@@ -20,6 +20,7 @@ from inftda.cli.command import Call, Json, Quiet, command
 from inftda.demo import Country, make_country
 from inftda.errors import InftdaError
 from inftda.files import bring_back, check_folder, check_unpublished, whole_file
+from inftda.inference.agreement import fit_table
 from inftda.options import Option, whole_numbers
 from inftda.publication.folder import check_release
 from inftda.publication.release import Release
@@ -27,14 +28,13 @@ from inftda.publication.trust import (
     NOT_PRIVATE_LINE,
     counting_note,
     describe_cross_totals,
+    misfit_warnings,
     noise_warnings,
     warnings,
 )
 from inftda.screen import Meter
 
 TIMES = " \N{MULTIPLICATION SIGN} "
-#: What a release with measurements says of them.
-KEPT_WORDS = "every noisy value is in measurements.parquet, at no further cost in privacy"
 FLOWS, AREAS, _RELEASE = "flows.parquet", "areas.csv", "release"
 
 
@@ -49,7 +49,9 @@ def release(call: Call, *, quiet: Quiet = False, json: Json = False) -> None:
     with _telling_what_is_published(out):
         made = call.with_progress("draws", shown=not (quiet or json), on_message=said.append)
         if json:
-            output.say(json_text.dumps({"out": str(out), **made.manifest.to_dict()}))
+            misfits = fit_table(fit for fit in made.fits if not fit.is_right).to_pylist()
+            said_of = {"out": str(out), **made.manifest.to_dict(), "misfits": misfits}
+            output.say(json_text.dumps(said_of))
         elif not quiet:
             output.say(summary(made, out, counted="; ".join(said)))
 
@@ -173,8 +175,8 @@ def summary(release: Release, out: Path, *, counted: str = "") -> str:
         *([f"Counted:    {counted}"] if counted else []),
         *([f"Note:       {words}"] if (words := counting_note(release)) else []),
         *_promise(release),
-        *([f"Measured:   {KEPT_WORDS}"] if release.has_measurements else []),
         *(f"Careful:    {words}" for words in noise_warnings(release)),
+        *(f"Careful:    {words}" for words in misfit_warnings(release)),
         f"Files:      {out}",
         f"Next:       inftda verify {shlex.quote(str(out))}",
     ]

@@ -17,7 +17,7 @@ from inftda.files import check_file
 from inftda.options import Option
 from inftda.pages import report as pages
 from inftda.publication.release import open_release
-from inftda.publication.trust import MADE_FROM_NOT_PRIVATE
+from inftda.publication.trust import MADE_FROM_NOT_PRIVATE, describe_misfits
 from inftda.selftest import self_test
 
 
@@ -37,6 +37,9 @@ def estimate(call: Call, *, quiet: Quiet = False) -> None:
     output.say("Use it for: patterns and sums of flows. It is model-based: not guaranteed, and")
     output.say("            not a list of existing flows; the guaranteed table, with intervals")
     output.say("            for totals that were measured, is the release.")
+    instead = "take them from the measurements"
+    if words := describe_misfits(made.known_fits or (), instead):
+        output.say(f"Careful:    {words}")
     if not manifest.private:
         output.say(MADE_FROM_NOT_PRIVATE, err=True)
 

@@ -1,6 +1,6 @@
 """What is exported, whatever the kind of file: numbers of each level, intervals, places.
 
-A release that was published with its measurements brings intervals. For others, errors are
+A release that was published with all measurements brings intervals. For others, errors are
 simulated from the release: 95 % of published numbers of a size err by no more, which is an
 estimate (`inftda.evaluation.typical`) and said to be one.
 """

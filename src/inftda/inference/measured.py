@@ -40,7 +40,7 @@ _LARGEST_KEY: Final = 1 << 62
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """One marginal as it was measured: every value that was drawn.
+    """One marginal as it was measured: every value that was drawn, or some of them.
 
     Attributes:
         depths: level of each axis's hierarchy, 0 where the axis is summed up.
@@ -53,6 +53,11 @@ class NoisyTable:
     sigma2: Fraction
     areas: Areas
     value: NDArray[np.int64]
+
+    def take(self, index: slice) -> "NoisyTable":
+        """Some of the values."""
+        areas = tuple(numbers[index] for numbers in self.areas)
+        return NoisyTable(self.depths, self.sigma2, areas, self.value[index])
 
 
 @dataclass(frozen=True)

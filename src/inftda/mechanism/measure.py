@@ -4,7 +4,6 @@ Noise is drawn first, at the scale that the account states, for every count that
 the truth is added to it. Which counts are asked for follows from what was released before.
 """
 
-import threading
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from inftda.kernels import kernel
 from inftda.mechanism.prices import Groups
-from inftda.mechanism.step import PART_CHILDREN, Ints, Nodes, Step
+from inftda.mechanism.step import Ints, Nodes, Step
 from inftda.noise.bits import Secret
 from inftda.noise.gaussian import DiscreteGaussian
 from inftda.tree import OffTree
@@ -31,8 +30,6 @@ def measure_root(total: int, sigma2: Fraction, secret: Secret) -> Ints:
 def measure(step: Step, parents: Nodes, truth: Children, secret: Secret) -> Ints:
     """Noisy counts of all children of some parents in group order.
 
-    They are in a buffer of this thread, which the next call overwrites.
-
     Args:
         step: the step.
         parents: the parents.
@@ -40,7 +37,7 @@ def measure(step: Step, parents: Nodes, truth: Children, secret: Secret) -> Ints
         secret: what the noise follows from.
     """
     level, key, offsets = step.level, step.level.keys(parents.areas), step.offsets(parents)
-    noisy = _buffer(int(offsets[-1]))
+    noisy = np.empty(int(offsets[-1]), np.int64)
     DiscreteGaussian(step.sigma2).fill_rows(noisy, secret.bits(level.index), key, offsets)
     add_truth_kernel(noisy, offsets, key, (truth.node, truth.count, level.ordinal_bits))
     return noisy
@@ -91,17 +88,6 @@ def measure_table(
         (truth.node, truth.count, level.ordinal_bits),
     )  # fmt: skip
     return cells
-
-
-_of_thread = threading.local()
-
-
-def _buffer(n: int) -> Ints:
-    """int64[n] of this thread, which the next call overwrites: fresh pages cost more than draws."""
-    held: Ints | None = getattr(_of_thread, "held", None)
-    if held is None or len(held) < n:
-        held = _of_thread.held = np.empty(max(n, 2 * PART_CHILDREN), np.int64)
-    return held[:n]
 
 
 def add_totals(totals: Ints, sums: Ints) -> None:

@@ -1,9 +1,9 @@
 """What was measured for a release, as it is published in `measurements.parquet`.
 
-By default these are the totals of areas that were measured across the tree; if the publisher asks
-for it, every noisy value that was drawn. The release follows from these and from nothing else, so
-publishing them costs no privacy (docs/proofs/measurements.md). There is never a selection of a
-table: a reader who sees only some of its values would be misled by which.
+By default this is every noisy value that was drawn; if the publisher wants a small folder, only the
+totals of areas that were measured across the tree. The release follows from these values and from
+nothing else, so publishing them costs no privacy (docs/proofs/measurements.md). There is never a
+selection of a table: a reader who sees only some of its values would be misled by which.
 
 A row is one count of one marginal: the name of the table, an area on every axis
 ("all" where the table sums it up) and what was measured, unbiased and often negative. Tables
@@ -11,12 +11,13 @@ come in the order in which they were drawn, and the counts of a table in group o
 parent of the refined area, then by the other areas, the longest axis first, then by the area.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from fractions import Fraction
 from itertools import groupby, pairwise
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +32,8 @@ from inftda.publication.tables import ROW_GROUP, in_use, row_groups, schema_of
 from inftda.tables import as_arrow, as_numpy, find_texts, repeated, texts
 from inftda.tree import Axis, Marginal, OffTree, Tree, TreeLevel
 
-if TYPE_CHECKING:
-    from inftda.mechanism.step import Noisy
-    from inftda.mechanism.topdown import MeasuredTotals
-
 #: Columns besides those of the axes.
 TABLE, MEASURED = "table", "measured"
-#: Depths of a table, areas of some of its values on each axis, and the values.
-Block = tuple[tuple[int, ...], tuple[NDArray[np.int32], ...], NDArray[np.int64]]
 
 
 class PlannedTable(NamedTuple):
@@ -103,109 +98,88 @@ def check_publishable(tables: Sequence[PlannedTable]) -> None:
             raise InftdaError(
                 f"an axis must not be called {axis.name!r} where measurements are published: it is "
                 "a column of their file; give the axis another name, or publish none (`across=0`, "
-                "no `measurements=`)"
+                "`measurements='totals'`)"
             )
     names = [table.name for table in tables]
     for name in names:
         if names.count(name) > 1:
             raise InftdaError(
                 f"two tables would be called {name!r} in the file of measurements; give the levels "
-                "of the areas other names, or publish none (`across=0`, no `measurements=`)"
+                "of the areas other names, or publish none (`across=0`, `measurements='totals'`)"
             )
 
 
-class MeasurementsFile:
-    """Writes noisy values to a Parquet file, in the order they come."""
+def write_measurements(
+    path: Path | pa.NativeFile, tree: Tree, measured: Iterable[NoisyTable]
+) -> None:
+    """Write noisy values in the order they come, those of a table in one part or several.
 
-    def __init__(self, path: Path | pa.NativeFile, axes: tuple[Axis, ...]) -> None:
-        self._axes = axes
-        self._schema = schema_of([TABLE, *(axis.name for axis in axes)], MEASURED)
-        self._writer = pq.ParquetWriter(
+    A row group is written while the next one is made ready.
+
+    Privacy:
+        Row groups have a fixed number of rows, each table in one piece, so that the file follows
+        from its rows alone.
+    """
+    schema = schema_of([TABLE, *(axis.name for axis in tree.axes)], MEASURED)
+    with (
+        pq.ParquetWriter(
             path,
-            self._schema,
+            schema,
             compression="zstd",
-            use_dictionary=self._schema.names[:-1],
+            use_dictionary=schema.names[:-1],
             # Differences of noisy values take less than half of their room.
             column_encoding={MEASURED: "DELTA_BINARY_PACKED"},
-        )
-        self._is_empty = True
-        self._waiting: list[Block] = []
-        self._n_waiting = 0
+            # They would take as long as all the rest.
+            write_statistics=False,
+        ) as writer,
+        ThreadPoolExecutor(1, thread_name_prefix="inftda") as behind,
+    ):
 
-    def write(
-        self,
-        depths: tuple[int, ...],
-        areas: tuple[NDArray[np.int32], ...],
-        value: NDArray[np.int64],
-    ) -> None:
-        """Add values of one table; written once enough have come."""
-        self._n_waiting += len(value)
-        self._waiting.append((depths, areas, value))
-        while self._n_waiting >= ROW_GROUP:
-            self._flush()
+        def write(group: Sequence[NoisyTable]) -> None:
+            batches = [
+                _batch(tree.axes, schema, depths, list(parts))
+                for depths, parts in groupby(group, attrgetter("depths"))
+            ]
+            table = pa.Table.from_batches(batches, schema=schema).unify_dictionaries()
+            writer.write_table(table, row_group_size=ROW_GROUP)
 
-    def keep(self, noisy: "Noisy") -> None:
-        """Take the next counts of a table, in group order."""
-        self.write(noisy.depths, noisy.cells(), noisy.value)
-
-    def close(self) -> None:
-        """Write what waits and end the file."""
-        if self._n_waiting or self._is_empty:
-            self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        """Write a row group.
-
-        Privacy:
-            Of a fixed number of rows, each table in it in one piece, so that the file follows
-            from its rows alone.
-        """
-        batches, rest, left = [], [], ROW_GROUP
-        for depths, blocks in groupby(self._waiting, itemgetter(0)):
-            _, parts, values = zip(*blocks, strict=True)
-            value = np.concatenate(values)
-            areas = [np.concatenate(numbers) for numbers in zip(*parts, strict=True)]
-            if left and len(value):
-                batches.append(self._batch(depths, [one[:left] for one in areas], value[:left]))
-            if len(value) > left:
-                rest.append((depths, tuple(one[left:] for one in areas), value[left:]))
-            left = max(left - len(value), 0)
-        group = pa.Table.from_batches(batches, schema=self._schema).unify_dictionaries()
-        self._writer.write_table(group, row_group_size=ROW_GROUP)
-        self._is_empty = False
-        self._waiting, self._n_waiting = rest, sum(len(value) for _, _, value in rest)
-
-    def _batch(
-        self, depths: tuple[int, ...], areas: list[NDArray[np.int32]], value: NDArray[np.int64]
-    ) -> pa.RecordBatch:
-        """Rows of one table."""
-        name = repeated(Marginal(self._axes, depths).name, 1)
-        nowhere = as_arrow(np.zeros(len(value), np.int32))
-        columns = [pa.DictionaryArray.from_arrays(nowhere, name)]
-        for axis, depth, numbers in zip(self._axes, depths, areas, strict=True):
-            columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
-        return pa.record_batch([*columns, as_arrow(value)], schema=self._schema)
+        last: Future[None] | None = None
+        for group in _cut(measured):
+            if last is not None:
+                last.result()
+            last = behind.submit(write, group)
+        if last is not None:
+            last.result()
 
 
-def write_totals(path: Path, tree: Tree, measured: "Sequence[MeasuredTotals]") -> None:
-    """Write totals across the tree, if any were measured."""
-    if not measured:
-        return
-    file = MeasurementsFile(path, tree.axes)
-    for totals in measured:
-        areas = [np.zeros(len(totals.value), np.int32) for _ in tree.axes]
-        areas[totals.table.level.axis] = np.arange(len(totals.value), dtype=np.int32)
-        file.write(totals.table.depths, tuple(areas), totals.value)
-    file.close()
+def _cut(measured: Iterable[NoisyTable]) -> Iterator[list[NoisyTable]]:
+    """Values in groups of a fixed number, but for the last; at least one group."""
+    group, room, is_empty = list[NoisyTable](), ROW_GROUP, True
+    for table in measured:
+        left = table
+        while len(left.value) >= room:
+            yield [*group, left.take(slice(room))]
+            left = left.take(slice(room, None))
+            group, room, is_empty = [], ROW_GROUP, False
+        if len(left.value):
+            group.append(left)
+            room -= len(left.value)
+    if group or is_empty:
+        yield group
 
 
-def write_measurements(path: Path | pa.NativeFile, tree: Tree, measured: Measurements) -> None:
-    """Write values that were read, as a release writes them."""
-    file = MeasurementsFile(path, tree.axes)
-    for table in measured.tables:
-        file.write(table.depths, table.areas, table.value)
-    file.close()
+def _batch(
+    axes: tuple[Axis, ...], schema: pa.Schema, depths: tuple[int, ...], parts: list[NoisyTable]
+) -> pa.RecordBatch:
+    """Rows of one table."""
+    value = np.concatenate([part.value for part in parts])
+    name = repeated(Marginal(axes, depths).name, 1)
+    nowhere = as_arrow(np.zeros(len(value), np.int32))
+    columns = [pa.DictionaryArray.from_arrays(nowhere, name)]
+    areas = map(np.concatenate, zip(*(part.areas for part in parts), strict=True))
+    for axis, depth, numbers in zip(axes, depths, areas, strict=True):
+        columns.append(in_use(numbers, axis.hierarchy.codes(depth)))
+    return pa.record_batch([*columns, as_arrow(value)], schema=schema)
 
 
 def read_measurements(

@@ -1,9 +1,9 @@
 """The published table and what is promised about it: open, save, sum up.
 
 A release is a folder with `flows.parquet` (one column per axis, and `flow`), the areas it
-refers to, `manifest.json`, and `measurements.parquet` if totals were measured across the tree, or
-if all noisy values behind the flows are published. It holds what was released and public
-parameters, nothing else computed from the truth, and nothing here ever sees the truth.
+refers to, `manifest.json`, and `measurements.parquet`, the noisy values behind the flows. It holds
+what was released and public parameters, nothing else computed from the truth, and nothing here ever
+sees the truth.
 """
 
 import os
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from inftda.errors import ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE, whole_folder
+from inftda.inference.agreement import TableFit, fit_table, table_fits
 from inftda.inference.measured import Measurements, NoisyTable
 from inftda.options import Doc, Option, documented, lists, pairs
 from inftda.publication import query
@@ -57,12 +58,14 @@ class Release:
         tree: axes and order of refinement.
         table: the leaf flows, or the Parquet file that holds them.
         measured: noisy values that are published, if any, or the Parquet file that holds them.
+        known_fits: how the flows agree with all that was measured, if it was made just now.
     """
 
     manifest: Manifest
     tree: Tree
     table: pa.Table | Path
     measured: pa.Table | Path | None = None
+    known_fits: tuple[TableFit, ...] | None = None
 
     @documented
     def flows(  # noqa: PLR0913 - two ends, each with a level and a filter
@@ -96,7 +99,7 @@ class Release:
             Option(
                 "Add low and high: for 95 % of the published numbers of a size the true number is "
                 "between them; and a grade, from A (within 10 %) to D (may be zero). Empty where "
-                "unknown. Needs a release with measurements, except for totals."
+                "unknown. Needs all measurements, except for totals."
             ),
         ] = False,
         without_model: Annotated[
@@ -196,6 +199,27 @@ class Release:
             found[axis.name] = totals_by_level(hierarchy, listed, measured)
         return found
 
+    def fit(self, *, as_: query.TableFormat = "arrow") -> Any:
+        """How sums of flows agree with each table that was measured and is published.
+
+        Each measured value is compared with the sum of flows that is published for it; z is their
+        difference in noise scales.
+
+        Returns:
+            For each `table` the number of its `cells`; `rms_z`, the root mean square of z, right at
+            about 1 or less; and `beyond_3`, the percentage of cells with z beyond 3, right at about
+            0.3 or less.
+        """
+        return query.converted(fit_table(self.fits), as_)
+
+    @cached_property
+    def fits(self) -> tuple[TableFit, ...]:
+        """The same, and whether each table fits."""
+        if self.known_fits is not None:
+            return self.known_fits
+        measured = self.measurements() if self.measured is None else self._read_measurements()
+        return table_fits(self.tree, measured, *self.leaves())
+
     def leaves(self) -> Flows:
         """The flows between finest areas, by the numbers of the areas."""
         found = read_flows(self.table, self.tree, n_flows=self.manifest.n_flows)
@@ -227,7 +251,7 @@ class Release:
         if not self.has_measurements:
             raise ReleaseError(
                 "this release has no measurements; its publisher can release with "
-                "`measurements=True`, which costs no privacy"
+                "`measurements='all'`, the default, which costs no privacy"
             )
         return self._read_measurements()
 
@@ -290,7 +314,7 @@ class Release:
                 write_flows(folder / FLOWS_FILE, self.tree, self.leaves())
                 if self.measured is not None:
                     path = folder / MEASUREMENTS_FILE
-                    write_measurements(path, self.tree, self._read_measurements())
+                    write_measurements(path, self.tree, self._read_measurements().tables)
                 write_public_files(folder, self.tree, self.manifest)
         return open_release(out)
 

@@ -21,16 +21,19 @@ true share lay between 33 and 67 % (`docs/guides/read.md`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from inftda.inference.agreement import FAR, TableFit, level_sums
 from inftda.noise.quantiles import half_width
-from inftda.tree import Marginal, OffTree, Tree, TreeLevel
+from inftda.publication.manifest import MEASUREMENTS_FILE
+from inftda.tree import DESTINATION, ORIGIN, Marginal, OffTree, Tree, TreeLevel
 
 if TYPE_CHECKING:
     from inftda.privacy.plan import Plan
@@ -68,6 +71,8 @@ MOSTLY: Final = 0.55
 _PER_DECADE: Final = 0.2
 #: Before there is a release: a level whose mean flow is below this part of its noise scale.
 _FAR_BELOW: Final = 0.01
+#: So many tables that do not fit are named.
+_NAMED: Final = 3
 #: Sums of no more noisy numbers than this are nearly as good as one.
 _FEW: Final = 20
 
@@ -112,6 +117,34 @@ def listed_note(totals: pa.Table) -> str:
         f"{len(missing):,} of these totals have a part in flows too small to be listed, "
         f"{missing.sum():,} in all; see column listed"
     )
+
+
+def misfit_warnings(release: "Release") -> list[str]:
+    """Which sums of flows not to use, since they disagree with what was measured."""
+    wrong = [fit for fit in release.fits if not fit.is_right]
+    published = {table.name for table in release.published_tables()}
+    are_known = all(fit.name in published for fit in wrong)
+    instead = f"take them from {MEASUREMENTS_FILE}" if are_known else "do not use them"
+    words = describe_misfits(wrong, instead)
+    off_tree = (fit.marginal for fit in wrong if isinstance(fit.marginal, OffTree))
+    late = {table.axes[table.level.axis].name for table in off_tree} - {ORIGIN, DESTINATION}
+    if words and late:
+        axes = ", ".join(sorted(late))
+        words += f". A release that refines {axes} earlier (`order=`) has better ones"
+    return [words] if words else []
+
+
+def describe_misfits(fits: Iterable[TableFit], instead: str) -> str:
+    """Which sums do not fit, the worst first, and what to do instead; empty if all do."""
+    wrong = sorted((fit for fit in fits if not fit.is_right), key=lambda fit: -fit.rms)
+    if not wrong:
+        return ""
+    named, n_others = ", ".join(fit.name for fit in wrong[:_NAMED]), len(wrong) - _NAMED
+    others = f" and {n_others} other table{'s' if n_others > 1 else ''}" if n_others > 0 else ""
+    far = f"off by up to {wrong[0].rms:.1f} noise scales, where 1 is right"
+    if not wrong[0].is_too_far:
+        far = f"{100 * wrong[0].beyond:.1f} % are off by more than {FAR} noise scales"
+    return f"sums by {named}{others} do not agree with what was measured ({far}): {instead}"
 
 
 def warnings(plan: "Plan", *, total: int | None = None) -> list[str]:
@@ -177,18 +210,11 @@ def level_noise(release: "Release") -> tuple[LevelNoise, ...]:
     """The levels at which noise was added, coarse to fine."""
     sigma = {level.index: level.sigma for level in release.manifest.plan.levels}
     found = []
-    areas, flow = release.leaves()
-    for level in reversed(release.tree.levels[1:]):
-        key = level.keys(level.parents(areas))
-        order = np.argsort(key, kind="stable")  # quick for leaves, which are in order already
-        key = key[order]
-        first = np.flatnonzero(np.diff(key, prepend=-1))
-        above = level.areas_of(key[first])
+    for (level, _, flow), (_, above, _) in pairwise(level_sums(release.tree, *release.leaves())):
         if level.index in sigma:
             n_drawn = int(level.n_children[above[level.axis]].sum())
             n_small = int((flow < sigma[level.index]).sum())
             found.append(LevelNoise(level, len(flow), n_drawn, n_small))
-        areas, flow = above, np.add.reduceat(flow[order], first)
     return tuple(reversed(found))
 
 

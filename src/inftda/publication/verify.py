@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from inftda.errors import InftdaError, OptimizeError, ReleaseError
 from inftda.files import FLOWS_FILE, MANIFEST_FILE
+from inftda.inference.agreement import table_fits
 from inftda.inference.measured import Measurements
-from inftda.options import Option, documented
+from inftda.options import Doc, Option, documented
 from inftda.publication.folder import areas_text, places_name, save_places, strangers
 from inftda.publication.manifest import (
     DAMAGED,
@@ -42,6 +43,7 @@ from inftda.publication.tables import (
     read_flows,
     write_flows,
 )
+from inftda.publication.trust import misfit_warnings
 from inftda.threads import Crew
 from inftda.tree import OffTree, Tree, TreeLevel
 
@@ -59,6 +61,10 @@ def verify(
         str | Path | None,
         Option("Public key of the publisher, which it must be signed with.", metavar="PUBLIC.pem"),
     ] = None,
+    on_message: Annotated[
+        Callable[[str], object] | None,
+        Doc("Called with what not to rely on although nothing is wrong: sums that do not fit."),
+    ] = None,
 ) -> tuple[str, ...]:
     """Check a release without trusting who made it: guarantee, files, and published tables.
 
@@ -68,10 +74,10 @@ def verify(
     Raises:
         ReleaseError: something is wrong; the message says what.
     """
-    return tuple(_checks(Path(release), key))
+    return tuple(_checks(Path(release), key, on_message or (lambda _: None)))
 
 
-def _checks(folder: Path, key: str | Path | None) -> Iterator[str]:
+def _checks(folder: Path, key: str | Path | None, say: Callable[[str], object]) -> Iterator[str]:
     if words := check_signature(folder, key):
         yield words
     release = open_release(folder)
@@ -85,6 +91,8 @@ def _checks(folder: Path, key: str | Path | None) -> Iterator[str]:
     flows = yield from _check_flows(release, folder)
     measured = yield from _check_measurements(release, folder, flows)
     yield _check_bytes(release, folder, flows, measured)
+    if measured is not None:
+        yield from _check_fit(release, flows, measured, say)
 
 
 def _check_inventory(release: Release, folder: Path) -> None:
@@ -184,6 +192,18 @@ def _check_measurements(
     return measured
 
 
+def _check_fit(
+    release: Release, flows: Flows, measured: Measurements, say: Callable[[str], object]
+) -> Iterator[str]:
+    """Whether sums of flows agree with what was measured; nothing is wrong where they do not."""
+    fits = table_fits(release.tree, measured, flows.areas, flows.flow)
+    careful = misfit_warnings(replace(release, known_fits=fits))
+    if not careful:
+        yield f"published sums agree with all {len(fits)} measured tables"
+    for words in careful:
+        say(words)
+
+
 def _check_bytes(
     release: Release, folder: Path, flows: Flows, measured: Measurements | None
 ) -> str:
@@ -193,7 +213,9 @@ def _check_bytes(
         FLOWS_FILE: partial(write_flows, tree=tree, flows=flows)
     }
     if measured is not None:
-        writers[MEASUREMENTS_FILE] = partial(write_measurements, tree=tree, measured=measured)
+        writers[MEASUREMENTS_FILE] = partial(
+            write_measurements, tree=tree, measured=measured.tables
+        )
     for entry, axis in zip(release.manifest.tree.axes, tree.axes, strict=True):
         text = areas_text(axis.hierarchy)
         writers[entry.file] = lambda sink, text=text: sink.write(text)  # type: ignore[misc]

@@ -1,6 +1,6 @@
 """The Spark engine: what `release(..., engine=SparkEngine(session))` is given."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from inftda.errors import InftdaError, ReleaseError
 from inftda.mechanism.intopt import Seed
 from inftda.mechanism.step import Nodes, Noisy, Step
-from inftda.mechanism.topdown import Keep, Outcome, divide_all, top_down
+from inftda.mechanism.topdown import Outcome, divide_all, top_down
 from inftda.noise.bits import RandomSource, Secret
 from inftda.privacy.plan import Account
 from inftda.privacy.unit import Unit
@@ -185,39 +185,37 @@ class RunningSpark:
         source: RandomSource,
         *,
         progress: Progress,
-        keep: Keep | None,
     ) -> Outcome:
         """Released leaves, which come to the driver part by part; see `release_counts`.
 
         Released nodes are on the driver while there are few. After that they are cells (see
-        `tasks`) that the executors keep, from one partition to the next in group order.
+        `tasks`) that the executors keep, from one partition to the next in group order. Noisy
+        counts stay with the executors until somebody goes through them.
         """
         crew = Crew(available_cores())
         total = 0
 
         def take_step(
             step: Step, parents: Nodes | DataFrame, secret: Secret, seed: Seed
-        ) -> Nodes | DataFrame:
+        ) -> tuple[Nodes | DataFrame, Iterable[Noisy]]:
             nonlocal total
             if isinstance(parents, Nodes):
                 if step.level.index <= truth.trunk_end.index:
                     true = truth.trunk.level(step.level)
                     return divide_all(
-                        step, parents, true, secret, seed, crew=crew, progress=progress, keep=keep
+                        step, parents, true, secret, seed, crew=crew, progress=progress
                     )
                 total = int(parents.value.sum())
                 table = pa.Table.from_batches([tasks.as_batch(parents.areas, parents.value)])
                 parents = self.session.createDataFrame(tasks.cell_table(table), tasks.CELLS)
             n_tasks = min(self.tasks, len(step.level.child_offsets) - 1)
-            division = Division(step, secret, seed, n_tasks, is_kept=keep is not None)
+            division = Division(step, secret, seed, n_tasks)
             progress(step.level.name, 0, 1)
             cells = self._divide(parents, truth, division)
             progress(step.level.name, 1, 1)
-            if keep is not None:
-                _hand_on(cells, step, keep)
-            return _of_kind(cells, tasks.CHILDREN)
+            return _of_kind(cells, tasks.CHILDREN), _noisy_counts(cells, step)
 
-        drawn = top_down(truth, account, source, take_step, keep=keep)
+        drawn = top_down(truth, account, source, take_step)
         if isinstance(drawn.leaves, Nodes):
             return drawn
         leaves = Nodes.join([Nodes.root(len(truth.tree.axes), 0), *_one_by_one(drawn.leaves)])
@@ -255,15 +253,15 @@ class RunningSpark:
         return divided
 
 
-def _hand_on(cells: DataFrame, step: Step, keep: Keep) -> None:
+def _noisy_counts(cells: DataFrame, step: Step) -> Iterator[Noisy]:
     """Noisy counts of a step, table after table: the tree's, totals of areas, then others."""
     level = step.level
     for kind, depths in enumerate([level.depths, *(table.depths for table, _ in step.two_way)]):
         for part in _one_by_one(_of_kind(cells, kind)):
             alone = np.ones(len(part.value), np.int64)
-            keep(Noisy(depths, level.axis, part.areas, alone, part.value))
+            yield Noisy(depths, level.axis, part.areas, alone, part.value)
         if kind == 0 and step.totals is not None:
-            keep(step.noisy_totals())
+            yield step.noisy_totals()
 
 
 def _of_kind(cells: DataFrame, kind: int) -> DataFrame:

@@ -22,7 +22,7 @@ from pyspark import TaskContext
 from inftda import __version__
 from inftda.errors import ReleaseError
 from inftda.mechanism.intopt import Seed
-from inftda.mechanism.step import Areas, Ints, Nodes, Noisy, Step
+from inftda.mechanism.step import Areas, Ints, Nodes, Step
 from inftda.mechanism.topdown import divide_all
 from inftda.noise.bits import Secret
 from inftda.threads import Crew
@@ -140,7 +140,7 @@ def sum_up(marginals: Sequence[Marginal], batches: Batches) -> Made:
 
 @dataclass(frozen=True, repr=False)
 class Division:
-    """One level step: everything a task needs but its rows; `is_kept` if noisy counts are wanted.
+    """One level step: everything a task needs but its rows.
 
     It holds the secret that noise follows from, so it never shows itself.
     """
@@ -149,7 +149,6 @@ class Division:
     secret: Secret
     seed: Seed
     n_tasks: int
-    is_kept: bool = False
     version: str = __version__
 
     def __repr__(self) -> str:
@@ -200,7 +199,7 @@ def _routed(
 
 
 def divide(division: Division, batches: Batches) -> Made:
-    """Cells of released children of the parents of one task, and of noisy counts if wanted.
+    """Cells of released children of the parents of one task, and of noisy counts.
 
     It takes what `send_parents` and `send_truth` give for this task, in any order.
     """
@@ -212,19 +211,11 @@ def divide(division: Division, batches: Batches) -> Made:
     *areas, n, is_parent, _ = (np.concatenate(column) for column in zip(*held, strict=True))
     del held  # dividing takes the room again
     context = TaskContext.get()
-    crew, noisy = Crew(1 if context is None else context.cpus()), list[Noisy]()
+    crew = Crew(1 if context is None else context.cpus())
     truth = Children.of(level, tuple(numbers[~is_parent] for numbers in areas), n[~is_parent], crew)
     parents = Nodes(tuple(numbers[is_parent] for numbers in areas), n[is_parent])
     del areas, n
-    children = divide_all(
-        step,
-        parents,
-        truth,
-        division.secret,
-        division.seed,
-        crew=crew,
-        keep=noisy.append if division.is_kept else None,
-    )
+    children, noisy = divide_all(step, parents, truth, division.secret, division.seed, crew=crew)
     yield from (
         _of_kind(CHILDREN, cell) for cell in pack([as_batch(children.areas, children.value)])
     )

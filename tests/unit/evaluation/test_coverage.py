@@ -94,7 +94,7 @@ def test_an_estimate_is_compared_like_the_release(measured, estimated, truth):
 def test_intervals_of_measured_totals_are_compared_with_the_truth(across, truth, country):
     made = inftda.release(
         country.flows(), country.areas, epsilon=1, delta=1e-6, across=across,
-        source=inftda.SeededSource(4),
+        measurements="totals", source=inftda.SeededSource(4),
     )  # fmt: skip
     compared = compare(made, truth)
     assert compared.intervals == ()  # nothing but totals was published with its noise

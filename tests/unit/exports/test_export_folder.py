@@ -15,7 +15,7 @@ from inftda.publish import release
 def measured(country):
     """A release with its measurements."""
     rows = country.release.flows().rename_columns(["origin", "destination", "count"])
-    options = {"epsilon": 1, "delta": 1e-8, "measurements": True, "source": SeededSource(1)}
+    options = {"epsilon": 1, "delta": 1e-8, "source": SeededSource(1)}
     return release(rows, country.areas, **options)
 
 
@@ -63,7 +63,7 @@ def test_levels_that_nothing_was_measured_at_have_no_intervals_and_say_so(export
         {name: cells * 30 for name, cells in rows.items()}, areas,
         axis={"hour": {"hour": list("01")}},
         order=["hour", "origin", "origin", "destination", "destination"],
-        rho=5, across=0, measurements=True, source=SeededSource(1),
+        rho=5, across=0, source=SeededSource(1),
     )  # fmt: skip
     folder = exported("od", source=made, centroids=None)
     package = json.loads((folder / "datapackage.json").read_text())

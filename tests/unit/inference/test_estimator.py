@@ -27,7 +27,7 @@ def _fit(flows, *, across, epsilon=1.0):
     )
     areas = pa.table({"group": [f"g{i // 10}" for i in range(N_AREAS)], "area": codes})
     release = inftda.release(
-        table, areas, epsilon=epsilon, delta=1e-6, across=across, measurements=True,
+        table, areas, epsilon=epsilon, delta=1e-6, across=across,
         source=inftda.SeededSource(3),
     )  # fmt: skip
     return Fit.of(release.tree, release.measurements(), release.total, threads=1)
@@ -99,7 +99,7 @@ def test_releases_of_only_children_have_estimates_and_intervals(trips):
     """Whatever is below them was not measured, and is all theirs, however much that is."""
     trip = pa.table({"origin": ["1"], "destination": ["1"], "count": [trips]})
     release = inftda.release(
-        trip, pa.table(FEW), epsilon=50, delta=1e-6, measurements=True,
+        trip, pa.table(FEW), epsilon=50, delta=1e-6,
         source=inftda.SeededSource(1),
     )  # fmt: skip
     (flow,) = release.flows(intervals=True).to_pylist()

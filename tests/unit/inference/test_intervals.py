@@ -54,7 +54,7 @@ def _published(table, kind):
         release = inftda.release(
             pa.table({"origin": codes[origin], "destination": codes[destination],
                       "count": flows[origin, destination]}),
-            areas, epsilon=1, delta=1e-8, measurements=True, source=inftda.SeededSource(seed),
+            areas, epsilon=1, delta=1e-8, source=inftda.SeededSource(seed),
         )  # fmt: skip
         rows = release.flows(intervals=kind)
         at = (np.searchsorted(codes, rows.column(name)) for name in ("origin", "destination"))

@@ -43,7 +43,7 @@ def released(flows):
     areas = pa.table({"group": [f"g{i}" for i in GROUP], "area": CODES})
     return inftda.release(
         table, areas, axis={"mode": pa.table({"mode": MODES})}, epsilon=2, delta=1e-6,
-        across=0.2, measurements=True, source=inftda.SeededSource(4),
+        across=0.2, source=inftda.SeededSource(4),
     )  # fmt: skip
 
 

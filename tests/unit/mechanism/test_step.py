@@ -157,16 +157,15 @@ def test_a_step_does_what_it_says_parent_by_parent(monkeypatch, seed, size):
         )
     )
     parents = Nodes(truth.levels[2].areas(), truth.levels[2].count)
-    noise, kept = iter(range(-200, 10_000)), []
+    noise = iter(range(-200, 10_000))
     with Record(noise).watching():
-        children = divide_all(
+        children, kept = divide_all(
             Step(level, 4),
             parents,
             truth.level(level),
             Secret.of(SeededSource(seed)),
             words_of(bytes(16)),
             crew=Crew(1),
-            keep=kept.append,
         )
     cells = [cell for noisy in kept for cell in zip(*noisy.cells(), strict=True)]
     value = np.concatenate([noisy.value for noisy in kept])

@@ -92,21 +92,18 @@ def test_a_plan_for_another_tree_is_refused():
 @pytest.mark.parametrize("across", [0, 0.3])
 def test_how_parents_are_dealt_out_changes_nothing(part, threads, across):
     plan = make_plan(TREE, UNIT, rho=Fraction(1, 3), across=across)
-    whole, kept = [], []
-    expected = release(counts_of(TRUTH), plan, seed=4, keep=whole.append)
-    found = release(counts_of(TRUTH), plan, seed=4, threads=threads, part=part, keep=kept.append)
+    expected = release(counts_of(TRUTH), plan, seed=4)
+    found = release(counts_of(TRUTH), plan, seed=4, threads=threads, part=part)
     assert cells(found) == cells(expected)
     assert found.seed == expected.seed
-    for one, other in zip(found.totals, expected.totals, strict=True):
-        assert one.value.tolist() == other.value.tolist()
-    assert values(kept) == values(whole)
+    assert values(found) == values(expected)
 
 
-def values(kept):
+def values(outcome):
     """Every noisy count by table and cell, in order."""
     return [
         (noisy.depths, *cell, value)
-        for noisy in kept
+        for noisy in outcome.noisy
         for *cell, value in zip(*noisy.cells(), noisy.value.tolist(), strict=True)
     ]
 
@@ -121,17 +118,15 @@ def test_another_seed_is_another_release_and_ties_have_a_seed_of_their_own():
 
 def test_anybody_can_divide_again_from_measurements_and_seed():
     plan = make_plan(TREE, UNIT, rho=Fraction(1, 30), across=0.3)
-    kept = []
-    expected = release(counts_of(TRUTH), plan, seed=9, keep=kept.append)
+    expected = release(counts_of(TRUTH), plan, seed=9)
     account, nodes = plan.account(), Nodes.root(2, expected.leaves.value.sum())
-    totals = {one.table.depths: one.value for one in expected.totals}
     measured = {}
-    for noisy in kept:
+    for noisy in expected.noisy:
         measured.setdefault(noisy.depths, []).append(noisy.value)
     for level in TREE.splitting_levels:
         step = topdown.step_to(level, TREE, account)
         if step.one_way is not None:
-            step = replace(step, totals=totals[step.one_way[0].depths])
+            step = replace(step, totals=np.concatenate(measured[step.one_way[0].depths]))
         two_way = {
             table.depths: np.concatenate(measured[table.depths]) for table, _ in step.two_way
         }
@@ -188,25 +183,29 @@ def test_every_level_and_table_gets_the_scale_that_was_planned_for_it():
     for unit in (UNIT, Unit("add-remove", trips=3, distinct=True)):
         plan = make_plan(TREE, unit, rho=Fraction(1, 100), split="geometric:1.5", across=0.08)
         record = Record()
-        outcome = release(counts_of(TRUTH), plan, record)
+        release(counts_of(TRUTH), plan, record)
         assert plan.tables
         assert sorted(record.scales) == sorted(part.sigma2 for part in plan.parts)
-        planned = {table.depths: table.sigma2 for table in plan.tables}
-        assert all(planned[found.table.depths] == found.sigma2 for found in outcome.totals)
+
+
+def totals(outcome):
+    """Noisy totals of areas across the tree."""
+    one_way = {table.depths for table in TREE.off_tree if table.across is None}
+    return [noisy for noisy in outcome.noisy if noisy.depths in one_way]
 
 
 def test_without_noise_the_release_is_the_truth_across_too():
     plan = make_plan(TREE, UNIT, rho=Fraction(1, 100), across=0.08)
     outcome = release(counts_of(TRUTH), plan, Record(always(0)))
     assert cells(outcome) == TRUTH
-    for found in outcome.totals:
-        axis, depth = found.table.level.axis, max(found.table.depths)
+    for found in totals(outcome):
+        axis, depth = found.refined, max(found.depths)
         above = AREAS.ancestor(2, depth)
         sums = np.zeros(AREAS.n_areas(depth), np.int64)
         for leaf, count in TRUTH.items():
             sums[above[leaf[axis]]] += count
         assert found.value.tolist() == sums.tolist()
-    assert len(outcome.totals) == 3, "regions and towns of origins, towns of destinations"
+    assert len(totals(outcome)) == 3, "regions and towns of origins, towns of destinations"
 
 
 def test_only_tables_of_the_plan_are_measured():
@@ -215,14 +214,14 @@ def test_only_tables_of_the_plan_are_measured():
     record = Record()
     outcome = release(counts_of(TRUTH), replace(plan, tables=plan.tables[1:]), record)
     assert len(record.scales) == len(plan.parts) - 1
-    assert plan.tables[0].depths not in {found.table.depths for found in outcome.totals}
+    assert plan.tables[0].depths not in {noisy.depths for noisy in outcome.noisy}
 
 
 def test_all_of_nothing_is_released_across_too():
     plan = make_plan(TREE, Unit("add-remove"), rho=Fraction(1, 100), across=0.08)
     outcome = release(counts_of({}), plan, Record(always(-3)))
     assert cells(outcome) == {}
-    assert all((found.value == -3).all() for found in outcome.totals)
+    assert all((found.value == -3).all() for found in totals(outcome))
 
 
 def test_progress_is_the_same_whatever_the_truth_is_when_all_survives():

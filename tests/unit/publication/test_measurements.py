@@ -1,6 +1,7 @@
 """Every noisy value that was drawn, beside the flows: written, read back, and followed."""
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -12,13 +13,11 @@ import inftda
 from inftda.demo import make_country
 from inftda.errors import InftdaError, ReleaseError
 from inftda.hierarchy import Hierarchy
+from inftda.inference.measured import NoisyTable
 from inftda.noise.bits import SeededSource
 from inftda.privacy.unit import Unit
 from inftda.publication import verify
-from inftda.publication.measurements import (
-    MeasurementsFile,
-    planned_measurements,
-)
+from inftda.publication.measurements import planned_measurements, write_measurements
 from inftda.publication.tables import ROW_GROUP, read_flows
 from inftda.tree import Tree
 
@@ -85,8 +84,9 @@ def drawn_one_by_one(made, table):
 @pytest.mark.parametrize("across", [0, 0.3])
 @pytest.mark.parametrize("options", UNITS)
 def test_they_are_all_that_was_drawn_and_the_flows_stay_as_they_are(options, across):
-    made = released(measurements=True, across=across, **options)
-    assert made.table.equals(released(across=across, **options).table)
+    made = released(across=across, **options)
+    small = released(across=across, measurements="totals", **options)
+    assert made.table.equals(small.table)
     measured, plan = made.measurements(), made.manifest.plan
     planned = planned_measurements(made.tree, plan)
     assert len(measured.tables) == len(planned) == len(plan.levels) + len(plan.tables)
@@ -99,7 +99,7 @@ def test_they_are_all_that_was_drawn_and_the_flows_stay_as_they_are(options, acr
 
 @pytest.mark.parametrize("options", UNITS)
 def test_with_next_to_no_noise_they_are_the_true_counts(options):
-    made = released(measurements=True, rho=3000, **options)
+    made = released(rho=3000, **options)
     table, hierarchy = trips(), made.tree.axes[0].hierarchy
     towns = [hierarchy.find(4, table[name].to_pylist()) for name in ("origin", "destination")]
     for found in made.measurements().tables:
@@ -110,7 +110,7 @@ def test_with_next_to_no_noise_they_are_the_true_counts(options):
 
 
 def test_totals_that_are_published_anyway_are_the_same_draws():
-    both = [released(measurements=measurements, across=0.3) for measurements in (True, False)]
+    both = [released(measurements=measurements, across=0.3) for measurements in ("all", "totals")]
     for axis, level in (("origin", "town"), ("destination", "town"), ("origin", "part")):
         asked = {"origin": "all", "destination": "all"} | {axis: level}
         found = [made.flows(level=asked, intervals=True) for made in both]
@@ -119,7 +119,7 @@ def test_totals_that_are_published_anyway_are_the_same_draws():
 
 
 def test_the_table_of_a_level_is_found_by_its_number():
-    measured = released(measurements=True, unit=Unit(neighbours="add-remove")).measurements()
+    measured = released(unit=Unit(neighbours="add-remove")).measurements()
     assert measured.level(0).depths == (0, 0)
     assert len(measured.level(0).value) == 1
     assert measured.level(1).depths == (0, 1)
@@ -129,7 +129,7 @@ def test_the_table_of_a_level_is_found_by_its_number():
 
 
 def test_people_read_the_file_by_names_and_codes(tmp_path):
-    made = released(measurements=True, across=0.3, out=tmp_path / "out")
+    made = released(across=0.3, out=tmp_path / "out")
     table = pq.read_table(tmp_path / "out" / "measurements.parquet").to_pandas()
     assert list(table.columns) == ["table", "origin", "destination", "measured"]
     first = table[table["table"] == "all > part"]
@@ -141,13 +141,13 @@ def test_people_read_the_file_by_names_and_codes(tmp_path):
 
 @pytest.mark.parametrize("across", [0, 0.3])
 def test_a_release_in_memory_keeps_them_and_can_be_saved(tmp_path, across):
-    made = released(measurements=True, across=across)
+    made = released(across=across)
     saved = made.save(tmp_path / "saved")
     for here, there in zip(made.measurements().tables, saved.measurements().tables, strict=True):
         np.testing.assert_array_equal(here.value, there.value)
         np.testing.assert_array_equal(here.areas, there.areas)
     again = saved.save(tmp_path / "again")
-    written = released(measurements=True, across=across, out=tmp_path / "written")
+    written = released(across=across, out=tmp_path / "written")
     digests = {one.manifest.measurements_sha256 for one in (saved, again, written)}
     assert len(digests) == 1, "the file follows from its rows"
     assert digests != {""}
@@ -155,8 +155,8 @@ def test_a_release_in_memory_keeps_them_and_can_be_saved(tmp_path, across):
 
 def test_a_release_without_them_says_so_and_how_to_get_them(tmp_path):
     with pytest.raises(ReleaseError, match="has no measurements; its publisher can release with"):
-        released().measurements()
-    lost = released(measurements=True, out=tmp_path / "out")
+        released(measurements="totals").measurements()
+    lost = released(out=tmp_path / "out")
     lost.measured.unlink()
     with pytest.raises(ReleaseError, match=r"no measurements\.parquet"):
         lost.measurements()
@@ -165,14 +165,14 @@ def test_a_release_without_them_says_so_and_how_to_get_them(tmp_path):
 def test_an_axis_must_not_have_the_name_of_another_column(tmp_path):
     table = {"Measured": ["a", "b"], "count": [3, 4]}
     options = {"axis": {"Measured": {"letter": ["a", "b"]}}, "rho": 1}
-    inftda.release(table, **options)
+    inftda.release(table, **options, across=0, measurements="totals")
     with pytest.raises(InftdaError, match="'Measured' where measurements are published"):
-        inftda.release(table, **options, measurements=True, out=tmp_path / "out")
+        inftda.release(table, **options, out=tmp_path / "out")
 
 
 @pytest.mark.parametrize("n_chunks", [1, 2])
 def test_tables_in_another_order_are_refused(n_chunks):
-    made = released(measurements=True, across=0.3)
+    made = released(across=0.3)
     cut = made.measured["table"].to_pylist().index(made.published_tables()[1].name)
     parts = [made.measured.slice(cut), made.measured.slice(0, cut)]
     other = pa.concat_tables(parts)
@@ -189,7 +189,7 @@ def test_two_tables_must_not_have_the_same_name():
     }
     table = {"origin": ["1"], "destination": ["2"]}
     with pytest.raises(InftdaError, match="two tables would be called 'a > b > c'"):
-        inftda.release(table, axis=ends, rho=1, measurements=True)
+        inftda.release(table, axis=ends, rho=1)
 
 
 def test_the_file_does_not_show_in_which_blocks_it_was_made(tmp_path):
@@ -197,12 +197,11 @@ def test_the_file_does_not_show_in_which_blocks_it_was_made(tmp_path):
     cells = np.arange(ROW_GROUP + 5000)
     areas = tuple(part.astype(np.int32) for part in np.divmod(cells, 1500))
     contents = []
-    for number, cuts in enumerate(([], [7, 400_000], [1_000_001, 1_000_002, 1_048_000])):
-        file = MeasurementsFile(tmp_path / f"{number}.parquet", tree.axes)
-        file.write((0, 1), (areas[0][:9] * 0, areas[1][:9]), cells[:9])
-        for start, end in pairwise([0, *cuts, len(cells)]):
-            file.write((1, 1), tuple(axis[start:end] for axis in areas), cells[start:end])
-        file.close()
+    first = NoisyTable((0, 1), Fraction(1), (areas[0][:9] * 0, areas[1][:9]), cells[:9])
+    every = NoisyTable((1, 1), Fraction(1), areas, cells)
+    for number, cuts in enumerate(([], [7, ROW_GROUP - 9], [1_000_001, 1_000_002, 1_048_000])):
+        parts = (every.take(slice(*ends)) for ends in pairwise([0, *cuts, len(cells)]))
+        write_measurements(tmp_path / f"{number}.parquet", tree, (first, *parts))
         contents.append((tmp_path / f"{number}.parquet").read_bytes())
     assert contents[0] == contents[1] == contents[2]
     metadata = pq.read_metadata(tmp_path / "0.parquet")
@@ -225,7 +224,7 @@ def followed(made, **changes):
 
 
 def country(**options):
-    facts = {**BUDGET, "measurements": True, "source": SeededSource(8), **options}
+    facts = {**BUDGET, "source": SeededSource(8), **options}
     return inftda.release(COUNTRY.flows(), COUNTRY.areas, **facts)
 
 
@@ -239,7 +238,7 @@ def test_flows_follow_from_the_measurements_and_the_seed(options, across):
 
 @pytest.mark.parametrize("across", [0, 0.08])
 def test_a_release_of_nothing_follows_from_a_total_that_is_not_above_zero(across):
-    options = {"unit": Unit("add-remove"), "measurements": True, "across": across, "rho": 0.001}
+    options = {"unit": Unit("add-remove"), "across": across, "rho": 0.001}
     made = [
         inftda.release(trips(0), AREAS, source=SeededSource(seed), **options) for seed in range(4)
     ]

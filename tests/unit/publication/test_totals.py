@@ -25,7 +25,7 @@ BUDGET = {"epsilon": 1, "delta": 1e-8}
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("across") / "release"
-    return release(FLOWS, AREAS, **BUDGET, across=0.08, out=out)
+    return release(FLOWS, AREAS, **BUDGET, across=0.08, measurements="totals", out=out)
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def sparse():
         "count": [3] * len(hubs) + [500] * 600,
     }
     areas = {"region": [code[0] for code in codes], "town": codes}
-    made = release(pa.table(flows), areas, **BUDGET, measurements=True, source=SeededSource(1))
+    made = release(pa.table(flows), areas, **BUDGET, source=SeededSource(1))
     true = 500 + 1_800 * np.isin(codes, hubs)
     return made, true
 
@@ -261,7 +261,7 @@ def test_intervals_hold_the_flow_beside_them_and_the_largest_may_not_be_zero(spa
 
 
 def test_without_across_there_are_none(tmp_path):
-    plain = release(FLOWS, AREAS, **BUDGET, across=0, out=tmp_path / "plain")
+    plain = release(FLOWS, AREAS, **BUDGET, across=0, measurements="totals", out=tmp_path / "plain")
     assert not plain.has_totals
     assert not (tmp_path / "plain" / MEASUREMENTS_FILE).exists()
     assert plain.manifest.measurements == "none"
@@ -279,7 +279,7 @@ def test_a_release_with_little_noise_says_that_nothing_is_measured_across():
 
 
 def test_a_release_in_memory_has_them_too(tmp_path):
-    made = release(FLOWS, AREAS, **BUDGET, across=0.08)
+    made = release(FLOWS, AREAS, **BUDGET, across=0.08, measurements="totals")
     saved = made.save(tmp_path / "saved")
     assert totals(saved) == totals(made)
     assert "measured totals are those of every area" in " ".join(verify(tmp_path / "saved"))
@@ -307,11 +307,11 @@ def test_totals_across_are_less_than_half_as_far_off():
 
 def test_a_release_with_totals_is_verified_and_replaced(folder):
     assert list(verify(folder))
-    release(FLOWS, AREAS, **BUDGET, across=0, out=folder, force=True)
+    release(FLOWS, AREAS, **BUDGET, across=0, measurements="totals", out=folder, force=True)
     assert not (folder / MEASUREMENTS_FILE).exists(), "what replaces it has none"
     (folder / MEASUREMENTS_FILE).write_text("somebody's notes")
     with pytest.raises(ReleaseError, match=MEASUREMENTS_FILE):
-        release(FLOWS, AREAS, **BUDGET, across=0, out=folder, force=True)
+        release(FLOWS, AREAS, **BUDGET, across=0, measurements="totals", out=folder, force=True)
 
 
 def restate(folder, **changes):
@@ -321,7 +321,7 @@ def restate(folder, **changes):
 
 def test_totals_must_be_there_if_they_were_measured_and_only_then(folder, tmp_path):
     plain = tmp_path / "plain"
-    release(FLOWS, AREAS, **BUDGET, across=0, out=plain)
+    release(FLOWS, AREAS, **BUDGET, across=0, measurements="totals", out=plain)
     (folder / MEASUREMENTS_FILE).rename(plain / MEASUREMENTS_FILE)
     with pytest.raises(ReleaseError, match=f"no {MEASUREMENTS_FILE}"):
         list(verify(folder))
