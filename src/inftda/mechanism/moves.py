@@ -88,6 +88,7 @@ def settle(  # noqa: PLR0913 - what is moved, within which bounds
     is_binding = trust * cells.n_parents >= BETTER
     weight = np.where(is_binding, BINDING * np.sqrt(trust), trust)
     slack = cells.sigma * (SLACK if len(cells.row) == 1 else SLACK_OF_SEVERAL)
+    slack[np.isinf(cells.trust)] = 0.0  # sums have to agree
     if bounds is None:
         lowest, highest = limits_of(cells, reach)
         bounds = math.ceil(highest), math.ceil(-lowest)

@@ -120,8 +120,12 @@ def listed_note(totals: pa.Table) -> str:
 
 
 def misfit_warnings(release: "Release") -> list[str]:
-    """Which sums of flows not to use, since they disagree with what was measured."""
-    wrong = [fit for fit in release.fits if not fit.is_right]
+    """Which sums of flows not to use, since they disagree with what was measured.
+
+    Totals of areas are not among them: what is shown of these follows the measurement.
+    """
+    shown = {table.depths for table, _ in planned_totals(release.tree, release.manifest.plan)}
+    wrong = [fit for fit in release.fits if not fit.is_right and fit.marginal.depths not in shown]
     published = {table.name for table in release.published_tables()}
     are_known = all(fit.name in published for fit in wrong)
     instead = f"take them from {MEASUREMENTS_FILE}" if are_known else "do not use them"

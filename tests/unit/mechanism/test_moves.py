@@ -35,6 +35,7 @@ def slow_settle(candidates, cells, reach):  # noqa: C901 - as it is described
     trust = (reach / cells.sigma) ** 2
     weight = np.where(trust * cells.n_parents >= BETTER, BINDING * np.sqrt(trust), trust)
     slack = cells.sigma * (SLACK if len(cells.row) == 1 else SLACK_OF_SEVERAL)
+    slack = np.where(cells.trust == HARD, 0.0, slack)
     up = int(np.ceil(reach))
     down = int(np.ceil(HARD_REACH * reach)) if np.isinf(cells.trust).any() else up
     n_parents = len(candidates.total)
