@@ -36,7 +36,7 @@ RUN: Final = 64
 ATTEMPTS: Final = 4
 #: Misfits below so many noise scales of the measurement are left as they are: where one chain of
 #: tables was measured, and where several were.
-SLACK, SLACK_OF_SEVERAL = 1.0, 0.5
+SLACK, SLACK_OF_SEVERAL = 1.5, 0.5
 #: A row binds if its measurement is so many times better than the sum of its noisy children: then
 #: counts that are not negative are what makes a misfit, which noise is no excuse for.
 BETTER: Final = 3.0
