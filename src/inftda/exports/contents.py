@@ -34,7 +34,8 @@ TYPICAL: Final = (
 ROUGH: Final = "; at this level sums run across the tree, so that they are a rough guess"
 MEASURED: Final = (
     "95 % of the published numbers of a size have the true number in theirs, as tested: from what "
-    "was measured, with known noise, narrowed by the model that estimates are made with"
+    "was measured, with known noise, narrowed by the model that estimates are made with; not a "
+    "guarantee for each number"
 )
 TOTALS: Final = (
     "95 %, for each total by itself: by what was measured, with known noise, extended to hold the "

@@ -19,7 +19,7 @@ from inftda.exports.contents import (
 )
 from inftda.publication.folder import axis_entries
 from inftda.publication.query import GRADE, HIGH, LISTED, LOW
-from inftda.publication.trust import GRADES
+from inftda.publication.trust import GRADE_RULE, GRADES
 from inftda.tables import disarmed, disarmed_table
 
 #: What columns mean; numbers and ends of intervals are explained where they come from.
@@ -29,7 +29,7 @@ _MEANINGS: Final = {
     LISTED: "Sum of the flows that are listed; the others are too small",
     LOW: "Lower end of an interval; {intervals}",
     HIGH: "Upper end of an interval; {intervals}",
-    GRADE: "How far the interval goes from the number: up to {grades}, or D, which may be zero",
+    GRADE: f"How far the interval goes from the number: {GRADE_RULE}",
 }
 
 
@@ -115,8 +115,7 @@ def _field(data: ExportData, numbers: LevelTable, name: str) -> dict[str, Any]:
     """What a column of numbers or codes is."""
     if name not in numbers.measures:
         return _code(numbers.level.shown[name])
-    rule = ", ".join(f"{part:.0%} {grade}" for grade, part in GRADES.items() if part < 1)
-    meaning = _MEANINGS[name].format(intervals=numbers.facts["intervals"], grades=rule)
+    meaning = _MEANINGS[name].format(intervals=numbers.facts["intervals"])
     known: dict[str, Any] = {"required": not numbers.table.column(name).null_count}
     if name == GRADE:
         known["enum"] = list(GRADES)

@@ -61,6 +61,12 @@ MADE_FROM_NOT_PRIVATE: Final = "NOT PRIVATE: made with a seed, must not be publi
 #: How good a number is, by how far off it may be: up to this part of it. The last grade is for all
 #: others, which may be zero.
 GRADES: Final = {"A": 0.1, "B": 0.25, "C": 0.5, "D": math.inf}
+#: The same in words: how far an interval goes from its number.
+GRADE_RULE: Final = (
+    "up to "
+    + ", ".join(f"{100 * part:.0f} % {grade}" for grade, part in GRADES.items() if part < 1)
+    + ", or D, which may be zero"
+)
 #: The last of them.
 MAY_BE_ZERO: Final = "D"
 #: Fewer numbers than this say nothing about a share.

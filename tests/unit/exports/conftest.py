@@ -15,9 +15,11 @@ from inftda.publish import release
 
 @pytest.fixture(scope="session")
 def country(tmp_path_factory):
-    """A release in memory, and a file that says where its municipalities lie."""
+    """A release in memory, the same without its measurements, and where municipalities lie."""
     made = make_country((3, 6, 24), 5_000, seed=3)
-    released = release(made.flows(), made.areas, epsilon=1, delta=1e-8, source=SeededSource(1))
+    budget = {"epsilon": 1, "delta": 1e-8, "source": SeededSource(1)}
+    released = release(made.flows(), made.areas, **budget)
+    small = release(made.flows(), made.areas, **budget, measurements="totals")
     codes = made.areas.codes(made.areas.depth)
     numbers = np.arange(len(codes))
     centroids = tmp_path_factory.mktemp("places") / "centroids.csv"
@@ -28,7 +30,7 @@ def country(tmp_path_factory):
         "name": [f"Town {code}" for code in codes.to_pylist()],
     }
     pa_csv.write_csv(pa.table(table), centroids)
-    return SimpleNamespace(release=released, areas=made.areas, centroids=centroids)
+    return SimpleNamespace(release=released, small=small, areas=made.areas, centroids=centroids)
 
 
 @pytest.fixture

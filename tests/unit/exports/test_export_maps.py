@@ -38,6 +38,7 @@ def test_geopandas_reads_desire_lines_with_flow_and_interval(exported, country, 
         assert len(lines) == country.release.flows(level, level).num_rows
         assert (lines["low"] <= lines["flow"]).all()
         assert (lines["flow"] <= lines["high"]).all()
+        assert {*lines["grade"]} <= {*"ABCD"}
     one = lines.iloc[0]
     assert one["origin_name"] == f"Town {one['origin']}"
     place = country.areas.find(3, [one["origin"], one["destination"]])
@@ -45,10 +46,11 @@ def test_geopandas_reads_desire_lines_with_flow_and_interval(exported, country, 
     assert np.allclose(np.array(one.geometry.coords), expected, atol=1e-5)
 
 
-def test_a_geopackage_has_points_and_says_what_it_is(exported):
+@pytest.mark.parametrize("source", ["release", "small"])
+def test_a_geopackage_has_points_and_says_what_it_is(exported, country, source):
     geopandas = pytest.importorskip("geopandas")
     pyogrio = pytest.importorskip("pyogrio")
-    file = exported("geopackage") / "flows.gpkg"
+    file = exported("geopackage", source=getattr(country, source)) / "flows.gpkg"
     layers = {name for name, _ in pyogrio.list_layers(file)}
     assert {"areas_1-region", "flows_3-municipality"} <= layers
     areas = geopandas.read_file(file, layer="areas_3-municipality")

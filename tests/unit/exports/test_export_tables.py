@@ -32,8 +32,16 @@ def frictionless():
     return pytest.importorskip("frictionless")
 
 
-def test_frictionless_finds_nothing_wrong_with_a_package_of_csv(exported, country, frictionless):
-    folder = exported("csv", title="Commuting", licence="CC-BY-4.0")
+#: Intervals by what was measured, or by errors that are simulated.
+WITH_AND_WITHOUT = pytest.mark.parametrize("source", ["release", "small"])
+
+
+@WITH_AND_WITHOUT
+def test_frictionless_finds_nothing_wrong_with_a_package_of_csv(
+    exported, country, frictionless, source
+):
+    released = getattr(country, source)
+    folder = exported("csv", source=released, title="Commuting", licence="CC-BY-4.0")
     report = frictionless.validate(str(folder / "datapackage.json"))
     assert report.valid, report.flatten(["title", "note"])
     package = frictionless.Package(str(folder / "datapackage.json"))
@@ -45,22 +53,27 @@ def test_frictionless_finds_nothing_wrong_with_a_package_of_csv(exported, countr
         resource = package.get_resource(f"flows-{number}-{level}")
         rows = resource.read_rows()
         found = {(row["origin"], row["destination"]): row["flow"] for row in rows}
-        assert found == sums(country.release, level)
+        assert found == sums(released, level)
         assert all(0 <= row["low"] <= row["flow"] <= row["high"] for row in rows)
         fields = {field.name: field.to_dict() for field in resource.schema.fields}
         assert fields["flow"]["unit"] == "trips"
         assert "not a guarantee" in fields["low"]["description"]
+        assert {row["grade"] for row in rows} <= {*"ABCD"}
+        assert "10 % A, 25 % B, 50 % C, or D, which may be zero" in fields["grade"]["description"]
 
 
-def test_a_package_says_what_is_promised_and_what_intervals_are(exported, country):
-    package = package_of(exported("csv"))
+@pytest.mark.parametrize(
+    ("source", "words"), [("release", "95 % of the published numbers"), ("small", "typical: ")]
+)
+def test_a_package_says_what_is_promised_and_what_intervals_are(exported, country, source, words):
+    package = package_of(exported("csv", source=getattr(country, source)))
     plan = country.release.manifest.plan
     assert package["guarantee"]["epsilon"] == plan.epsilon
     assert package["guarantee"]["rho"] == str(plan.rho)
     assert package["guarantee"]["unit"] == plan.unit.describe()
     assert "NOT PRIVATE" in package["caveats"][0]  # it was made with a seed
     finest = package["resources"][2]
-    assert finest["intervals"].startswith("typical: ")
+    assert finest["intervals"].startswith(words)
     assert finest["guaranteed"]["probability"] == 0.95
 
 
@@ -109,13 +122,15 @@ def test_formulas_are_disarmed_unless_asked_otherwise(exported, hostile, frictio
     assert frictionless.validate(str(folder / "datapackage.json")).valid
 
 
-def test_tables_for_r_join_to_their_zones(exported, country):
+@WITH_AND_WITHOUT
+def test_tables_for_r_join_to_their_zones(exported, country, source):
     pandas = pytest.importorskip("pandas")
-    folder = exported("od")
+    released = getattr(country, source)
+    folder = exported("od", source=released)
     flows = pandas.read_csv(folder / "flows-3-municipality.csv", dtype={0: str, 1: str})
-    assert list(flows.columns) == ["origin", "destination", "flow", "low", "high"]
+    assert list(flows.columns) == ["origin", "destination", "flow", "low", "high", "grade"]
     keys = zip(flows["origin"], flows["destination"], strict=True)
-    assert dict(zip(keys, flows["flow"], strict=True)) == sums(country.release, "municipality")
+    assert dict(zip(keys, flows["flow"], strict=True)) == sums(released, "municipality")
     zones = pandas.read_csv(folder / "zones-3-municipality.csv", dtype={0: str})
     assert list(zones.columns) == ["code", "name", "lon", "lat"]
     assert {*flows["origin"]} <= {*zones["code"]}
