@@ -132,8 +132,9 @@ class Browser:
         self.click(selector)
 
         def new():
+            # Chromium holds the name with an empty file until it has the whole one.
             found = set(self.downloads.iterdir()) - before
-            return [path for path in found if path.suffix == ".csv"]
+            return [path for path in found if path.suffix == ".csv" and path.stat().st_size]
 
         self.wait(new)
         path = new()[0]

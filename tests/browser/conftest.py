@@ -1,5 +1,7 @@
 """Pages for the browser to open."""
 
+from itertools import product
+
 import pyarrow as pa
 import pytest
 from chromium import open_browser
@@ -41,6 +43,14 @@ def page(made, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def typical(made):
+    """The same country without its measurements: errors are simulated, by level and size."""
+    country, _ = made
+    budget = {"epsilon": 2, "delta": 1e-6, "source": SeededSource(1)}
+    return release(country.flows(), country.areas, **budget, measurements="totals")
+
+
+@pytest.fixture(scope="session")
 def plain_page(tmp_path_factory):
     """One axis: nothing to lay out."""
     disease = Hierarchy.read({"chapter": ["A", "A", "B"], "disease": ["A1", "A2", "B1"]})
@@ -53,7 +63,7 @@ def plain_page(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def by_mode():
-    """Trips between 24 towns by two modes, the totals across not measured."""
+    """Trips between 24 towns by two modes, by `across` and `measurements`."""
     country = make_country((3, 24), 40_000)
     flows = country.flows()
     modes = ["car" if i % 3 else "ferry" for i in range(len(flows))]
@@ -64,7 +74,10 @@ def by_mode():
     }
     budget = {"epsilon": 1, "delta": 1e-6, "source": SeededSource(1)}
     table = flows.append_column("mode", pa.array(modes))
-    return {across: release(table, axis=axes, **budget, across=across) for across in (0, 0.08)}
+    return {
+        kind: release(table, axis=axes, **budget, across=kind[0], measurements=kind[1])
+        for kind in product((0, 0.08), ("all", "totals"))
+    }
 
 
 @pytest.fixture(scope="session")

@@ -206,27 +206,49 @@ def test_everything_can_be_done_with_the_keyboard(browser, page, made):
     assert browser.complaints == []
 
 
+def ends_of(row):
+    """An interval as the page writes it."""
+    return f"{row['low']:,}–{row['high']:,}"
+
+
+def counts_in_note(browser):
+    """How many pairs the list has, and how many it leaves out."""
+    note = "([0-9]+) pairs in view.* ([0-9]+) more may be zero \\(grade D\\) and are left out"
+    return tuple(map(int, re.match(note, browser.one("#seen .note").text).groups()))
+
+
+def show_all(browser):
+    """All columns of the list of flows: ends, number, error and grade."""
+    while browser.all(".action.more"):
+        browser.click(".action.more")
+    codes = """return [...document.querySelectorAll('.flows tbody tr')].map((row) =>
+        [...row.querySelectorAll('.link')].map((end) => end.title || end.textContent))"""
+    columns = ("td:nth-child(4)", ".chip", ".grade")
+    return [browser.run(codes), *(browser.texts(f".flows tbody {column}") for column in columns)]
+
+
 def test_the_largest_flows_are_listed_shaded_and_downloaded(browser, page, made):
     _, released = made
     browser.open(page, "#/0.0.3/0.0.3/list")
-    flows = sorted(released.flows().column("flow").to_pylist(), reverse=True)
-    note = "([0-9]+) pairs in view.* ([0-9]+) more may be zero \\(grade D\\) and are left out"
-    n_listed, n_left_out = map(int, re.match(note, browser.one("#seen .note").text).groups())
-    assert n_listed + n_left_out == len(flows)
-    while True:
-        shown = browser.texts(".flows tbody td:nth-child(4)")
-        assert [number(text) for text in shown] == flows[: len(shown)]
-        if not browser.all(".action.more"):
-            break
-        browser.click(".action.more")
-    assert len(shown) == n_listed > 150
-    assert all(text.startswith("±") for text in browser.texts(".flows .chip"))
-    assert {*browser.texts(".flows .grade")} == {"A", "B", "C"}
-    chips = browser.run(
+    known = released.flows(intervals=True).to_pylist()
+    # Each number has an interval of its own: of two of about the same size one may be zero.
+    listed = sorted(
+        (row for row in known if row["grade"] != "D"), key=lambda row: row["flow"], reverse=True
+    )
+    n_listed, n_left_out = counts_in_note(browser)
+    assert n_listed + n_left_out == len(known)
+    assert len(browser.all(".flows tbody tr")) == 50 < n_listed
+    ends, flows, chips, grades = show_all(browser)
+    assert len(ends) == n_listed > 150
+    assert ends == [[row["origin"], row["destination"]] for row in listed]
+    assert [number(text) for text in flows] == [row["flow"] for row in listed]
+    assert chips == [ends_of(row) for row in listed]
+    assert grades == [row["grade"] for row in listed]
+    assert {*grades} == {"A", "B", "C"}
+    classes = browser.run(
         "return [...document.querySelectorAll('.flows .chip')].map((e) => e.className.slice(-1))"
     )
-    assert chips[0] == "1"
-    assert chips[-1] == "3"
+    assert classes == [{"A": "1", "B": "2", "C": "3"}[grade] for grade in grades]
     browser.click("#between")
     ends = [browser.texts(f".flows tbody td:nth-child({column})") for column in (2, 3)]
     assert all(a != b for a, b in zip(*ends, strict=True))
@@ -240,13 +262,38 @@ def test_the_largest_flows_are_listed_shaded_and_downloaded(browser, page, made)
     name, text = browser.downloaded()
     assert name.startswith("flows-1.0.2-0.0.1")
     rows = rows_of(text)
-    assert {(r["origin"], r["destination"]): int(r["flow"]) for r in rows} == {
-        (row["origin"], row["destination"]): row["flow"]
-        for row in released.flows("province", "region", from_="region:1").to_pylist()
+    known = released.flows("province", "region", from_="region:1", intervals=True).to_pylist()
+    columns = ("origin", "destination", "flow", "low", "high", "grade")
+    assert {tuple(row[column] for column in columns) for row in rows} == {
+        tuple(str(row[column]) for column in columns) for row in known
     }
     assert {row["destination_name"] for row in rows} >= {"Northland"}
+    assert {row["grade"] for row in rows} > {"D"}, "all that is in view is downloaded"
+
+
+def test_without_measurements_errors_are_those_of_numbers_of_the_same_size(
+    browser, typical, tmp_path
+):
+    page = report(typical, tmp_path / "page.html", runs=3)
+    browser.open(page, "#/0.0.3/0.0.3/list")
+    known = sorted(typical.flows().column("flow").to_pylist(), reverse=True)
+    n_listed, n_left_out = counts_in_note(browser)
+    assert n_listed + n_left_out == len(known)
+    _, flows, chips, grades = show_all(browser)
+    assert len(flows) == n_listed > 150
+    assert [number(text) for text in flows] == known[:n_listed]
+    assert all(text.startswith("±") for text in chips)
+    assert {*grades} == {"A", "B", "C"}
+    assert (grades[0], grades[-1]) == ("A", "C")
+    browser.open(page, "#/1.0.2/0.0.1/matrix")
+    rows = rows_of(browser.downloaded()[1])
+    assert {(r["origin"], r["destination"]): int(r["flow"]) for r in rows} == {
+        (row["origin"], row["destination"]): row["flow"]
+        for row in typical.flows("province", "region", from_="region:1").to_pylist()
+    }
     assert all(int(row["error_95"]) >= 0 for row in rows)
     assert {row["grade"] for row in rows} > {"A", "D"}, "all that is in view is downloaded"
+    assert browser.complaints == []
 
 
 #: Clicks on a map, here and there, until an area is hit.
@@ -386,8 +433,11 @@ def test_hostile_codes_names_and_scripts_are_only_text(
     assert any("Content Security Policy" in entry["message"] for entry in browser.complaints)
 
 
-def test_further_axes_filter_and_what_was_not_measured_is_marked(browser, by_mode, tmp_path):
-    released = by_mode[0.08]
+@pytest.mark.parametrize("measurements", ["all", "totals"])
+def test_further_axes_filter_and_sums_across_the_levels_are_marked(
+    browser, by_mode, tmp_path, measurements
+):
+    released = by_mode[0.08, measurements]
     browser.open(report(released, tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list")
     choose(browser, "#filter-2", "1.1")
     regions = {"origin": "region", "destination": "region", "mode": "all"}
@@ -397,18 +447,30 @@ def test_further_axes_filter_and_what_was_not_measured_is_marked(browser, by_mod
     assert sorted(int(row["flow"]) for row in rows_of(browser.downloaded()[1])) == sorted(ferry)
     assert "ferry" in browser.one(".says").text
     assert browser.run("return location.hash").endswith("/1.1")
-    # Totals that were measured have intervals; sums across the levels are rough.
+    # Totals that were measured have intervals.
     browser.open(tmp_path / "page.html", "#/0.0.1/0.0.1/totals/1.1")
     choose(browser, "#totals-of", "2.1")
     ends = {"origin": "all", "destination": "all"}
     known = released.flows(level=ends, intervals=True).to_pylist()
-    assert set(browser.texts(".flows .chip")) == {
-        f"{row['low']:,}–{row['high']:,}" for row in known
-    }
+    assert set(browser.texts(".flows .chip")) == {ends_of(row) for row in known}
+    # Other sums across the levels have them where all that was measured is known, or are rough.
     go(browser, "#/0.0.2/0.0.1/list")
-    assert "rough" in browser.one(".flows").text
-    # Long sums that were not measured have no error and a warning.
-    out = report(by_mode[0], tmp_path / "unmeasured.html", runs=1)
+    worth = browser.texts(".flows tbody td:nth-child(5)")
+    assert len(worth) > 5
+    if measurements == "totals":
+        assert all(re.fullmatch(r"±[0-9,]+[ABC] rough", text) for text in worth)
+    else:
+        provinces = {"origin": "province", "destination": "region", "mode": "all"}
+        known = released.flows(level=provinces, intervals=True, top=999).to_pylist()
+        assert sorted(worth) == sorted(ends_of(row) + row["grade"] for row in known)
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("measurements", ["all", "totals"])
+def test_long_sums_that_were_not_measured_have_no_error_and_a_warning(
+    browser, by_mode, tmp_path, measurements
+):
+    out = report(by_mode[0, measurements], tmp_path / "unmeasured.html", runs=1)
     browser.open(out, "#/0.0.2/0.0.0/list")
     assert set(browser.texts(".flows .chip")) == {"not measured"}
     assert "Do not use this level" in browser.one("#warns").text
@@ -450,8 +512,10 @@ def test_a_total_is_the_same_number_wherever_it_is_shown(browser, page, confiden
 
 
 def test_a_total_of_a_further_axis_is_the_same_as_a_filter(browser, by_mode, tmp_path):
-    browser.open(report(by_mode[0.08], tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list/1.1")
-    modes = totals_in(by_mode[0.08].flows("all", "all", level={"mode": "mode"}))
+    browser.open(
+        report(by_mode[0.08, "all"], tmp_path / "page.html", runs=1), "#/0.0.1/0.0.1/list/1.1"
+    )
+    modes = totals_in(by_mode[0.08, "all"].flows("all", "all", level={"mode": "mode"}))
     assert {f"{mode} ({flow:,})" for mode, flow in modes.items()} <= {
         *browser.texts("#filter-2 option")
     }
