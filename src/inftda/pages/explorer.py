@@ -153,6 +153,11 @@ class Quality:
     is_unmeasured: bool = False
     intervals: Mapping[Depths, CellIntervals] = field(default_factory=dict)
 
+    @property
+    def known(self) -> dict[Depths, CellIntervals]:
+        """All intervals that follow from what was measured."""
+        return {**self.intervals, **self.totals}
+
     @classmethod
     def of(
         cls, release: Release, typical: TypicalErrors | None, noisy: Collection[TreeLevel] = ()
@@ -180,6 +185,11 @@ def release_totals(release: Release) -> dict[Depths, CellIntervals]:
             areas[used[0]] = np.arange(len(known.flow), dtype=np.int32)
             found[depths] = CellIntervals(tuple(areas), known.flow, known.low, known.high)
     return found
+
+
+def across(tree: Tree) -> Iterator[Depths]:
+    """Levels on each axis whose numbers are sums across the tree."""
+    return (at for at in _every_level(tree) if tree.coarsest(at) not in tree.on_tree)
 
 
 def _every_level(tree: Tree) -> Iterator[Depths]:
@@ -245,7 +255,7 @@ def _packed(  # noqa: PLR0913, PLR0917 - private
     pack = Pack(_header(table, layout, places, quality, depths))
     areas, columns = table.cells(depths)
     pack.add_cells("flows", layout.number(depths, areas), **columns)
-    for at, ends in {**quality.intervals, **quality.totals}.items():
+    for at, ends in quality.known.items():
         if _is_within(at, depths):
             _add_intervals(pack, "intervals", layout, at, ends)
             if at in quality.totals:
@@ -286,10 +296,8 @@ def _header(
     table: Table, layout: Layout, places: Gazetteer, quality: Quality, depths: Depths
 ) -> dict[str, Any]:
     errors, is_shared = quality.typical, layout.is_shared
-    every = product(*(range(depth + 1) for depth in depths))
-    # Sums across the tree.
-    across = [at for at in every if table.tree.coarsest(at) not in table.tree.on_tree]
-    unknown = [at for at in across if quality.is_unmeasured and sums_up_many(table.tree, at)]
+    sums = [at for at in across(table.tree) if _is_within(at, depths)]
+    unknown = [at for at in sums if quality.is_unmeasured and sums_up_many(table.tree, at)]
     return {
         "confidential": table.truth is not None,
         "formulas": table.keeps_formulas,
@@ -306,7 +314,7 @@ def _header(
             for index, (number, axis) in enumerate(zip(layout.order, layout.axes, strict=True))
         ],
         "errors": None if errors is None else _errors(errors, layout, unknown, depths),
-        "across": [layout.key(at) for at in across],
+        "across": [layout.key(at) for at in sums],
         "unmeasured": [layout.key(at) for at in unknown],
         "noise": [layout.key(at) for at in quality.noise if _is_within(at, depths)],
     }

@@ -23,7 +23,7 @@ from inftda.evaluation.stated import (
     level_rows,
     stated_errors,
 )
-from inftda.evaluation.typical import OFTEN_LOST, TypicalErrors
+from inftda.evaluation.typical import OFTEN_LOST
 from inftda.files import check_file
 from inftda.options import (
     Centroids,
@@ -44,12 +44,19 @@ from inftda.pages.explorer import (
     Layout,
     Quality,
     Table,
+    across,
     pack_explorer,
     release_totals,
 )
 from inftda.pages.shapes import Shapes, known_shapes, read_shapes
 from inftda.publication.release import Release, open_release
-from inftda.publication.trust import NOT_PRIVATE, counting_note, mostly_noise, unmeasured_totals
+from inftda.publication.trust import (
+    GRADE_RULE,
+    NOT_PRIVATE,
+    counting_note,
+    mostly_noise,
+    unmeasured_totals,
+)
 from inftda.tree import Tree
 from inftda.truth import Truth
 
@@ -145,7 +152,8 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         keeps_formulas=keep_formulas,
         estimated=None if estimate is None else estimated_leaves(estimate),
     )
-    packed, depths = pack_explorer(table, places, shapes, Quality.of(found, errors, noise))
+    quality = Quality.of(found, errors, noise)
+    packed, depths = pack_explorer(table, places, shapes, quality)
     # Without errors the explorer shades by size.
     shade = "the less a number is to be trusted" if errors else "the smaller a number"
     facts = {
@@ -155,7 +163,7 @@ def report(  # noqa: PLR0913 - one keyword for each thing a publisher may decide
         "counted": counting_note(found),
         "is_od": found.tree.is_od,
         "promise": _promise(found),
-        **_accuracy(found, errors, level_rows(found, errors, noise)),
+        **_accuracy(found, quality, level_rows(found, errors, noise)),
         **_technical(found),
         **_explorer(found, packed, depths, shade, has_estimate=estimate is not None),
     }
@@ -231,9 +239,7 @@ def _promise(release: Release) -> dict[str, object]:
     }
 
 
-def _accuracy(
-    release: Release, errors: TypicalErrors | None, rows: Sequence[LevelRow]
-) -> dict[str, object]:
+def _accuracy(release: Release, quality: Quality, rows: Sequence[LevelRow]) -> dict[str, object]:
     known = [row.guaranteed or 0 for row in rows]
     known += [row.typical.overall.p95 for row in rows if row.typical]
     finest = rows[-1].typical if rows else None
@@ -243,7 +249,10 @@ def _accuracy(
     return {
         "cell": "pair" if release.tree.is_od else "cell",
         "rows": rows,
-        "errors": errors,
+        "errors": quality.typical,
+        "has_intervals": bool(quality.intervals),
+        "grade_rule": GRADE_RULE,
+        "has_rough": any(at not in quality.known for at in across(release.tree)),
         "scale": LogScale([1, 10, *known]),
         "confidence": 1 - BETA,
         "lost": {
@@ -254,7 +263,6 @@ def _accuracy(
         },
         "unmeasured": unmeasured_totals(release.tree, release.manifest.plan),
         "has_totals": release.has_totals,
-        "n_axes": len(release.tree.axes),
         "example": "all trips from one area" if is_trips else "totals of one axis",
     }
 

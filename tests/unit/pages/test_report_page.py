@@ -96,6 +96,24 @@ def test_table_and_chart_show_the_same_figures(page, od, stated):
     assert not re.search(r"\d%<", re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL))
 
 
+@pytest.mark.parametrize("measurements", ["all", "totals"])
+def test_intervals_and_grades_are_explained_where_there_are_any(page, country, measurements):
+    """With all measurements every sum of two axes has an interval: none is a rough guess."""
+    budget = {"epsilon": 1, "delta": 1e-6, "measurements": measurements}
+    words = Markup(page(release(country.flows(), country.areas, **budget))).words
+    has_intervals = measurements == "all"
+    rule = "up to 10 % A, 25 % B, 50 % C, or D, which may be zero"
+    assert ("Intervals in the explorer" in words) == (rule in words) == has_intervals
+    assert ("a rough guess" in words) == (not has_intervals)
+    assert "Totals of areas were measured separately" in words
+
+
+def test_a_page_says_that_sums_nobody_measured_are_rough(page, three_axes):
+    words = Markup(page(three_axes)).words
+    assert "Intervals in the explorer" in words
+    assert "not all of which were measured. Errors of the others are harder to simulate" in words
+
+
 @pytest.fixture
 def confidential(od, country, tmp_path):
     measures = [
